@@ -70,7 +70,7 @@ export interface AdminPageConfig {
   readonly showClaim: ClaimPath | undefined
 }
 
-/** The listener for the questions of Envoy over gRPC. */
+/** The listener for the checks of Envoy over gRPC. */
 export interface ExtAuthzConfig extends Address {
   /** The largest message. */
   readonly messageSizeBytes: number

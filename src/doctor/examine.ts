@@ -1,12 +1,13 @@
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import { inSettingsOf } from '../config/provider-setting.ts'
 import { registrationOf } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
 import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
-import { fault, type Finding, ok } from './finding.ts'
+import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { type Environment, gatewayFindings } from './gateway.ts'
 import { headerBudgetFinding } from './header-budget.ts'
 import { providerFindings } from './provider.ts'
@@ -51,8 +52,11 @@ export function examine(
     ...examinations.map(
       ({ provider, facts }) =>
         [
-          `provider ${provider.issuer}`,
-          async () => providerFindings(await facts, provider, upstreamsOf(provider, upstreams)),
+          providers.length === 1 ? `provider ${provider.issuer}` : `provider ${provider.name}, ${provider.issuer}`,
+          async () => {
+            const findings = providerFindings(await facts, provider, upstreamsOf(provider, upstreams))
+            return findings.map((finding) => withTexts(finding, (text) => inSettingsOf(provider, text)))
+          },
         ] as const,
     ),
     store.kind === 'memory'

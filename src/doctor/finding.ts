@@ -26,3 +26,13 @@ export function warning(id: string, what: string, remedy: Remedy): Finding {
 export function fault(id: string, what: string, remedy: Remedy): Finding {
   return { id, level: 'fault', what, ...remedy }
 }
+
+/** The finding with its texts changed. */
+export function withTexts({ what, why, todo, ...finding }: Finding, change: (text: string) => string): Finding {
+  return {
+    ...finding,
+    what: change(what),
+    ...(why !== undefined && { why: change(why) }),
+    ...(todo !== undefined && { todo: change(todo) }),
+  }
+}

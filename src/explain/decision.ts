@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
-import { asAsked } from '../forward/question.ts'
+import { asAsked } from '../forward/check-request.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { bearerToken, missingScopes } from '../gate/bearer.ts'
@@ -156,7 +156,7 @@ export function explain(
 }
 
 /**
- * The facts about the request, as a question of another proxy if such a proxy carries the requests
+ * The facts about the request, as another proxy describes it if such a proxy carries the requests
  * of the upstream.
  */
 function askedWhereNeeded(facts: RequestFacts, { upstreams }: Pick<GatewayConfig, 'upstreams'>): RequestFacts {

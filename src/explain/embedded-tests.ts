@@ -1,7 +1,7 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
-import { asAsked } from '../forward/question.ts'
+import { asAsked } from '../forward/check-request.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../http/forwarded.ts'

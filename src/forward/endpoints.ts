@@ -3,16 +3,16 @@ import { endpoints } from '../config/endpoints.ts'
 import { GatewayError } from '../core/errors.ts'
 import { cookies, empty, redirect, type Response, withHeaders } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import { checkRequestInFields, checkRequestInTarget, type CheckRequest } from './check-request.ts'
 import type { ForwardAuth, Permission, Refusal } from './forward-auth.ts'
-import { questionInFields, questionInTarget, type Question } from './question.ts'
 
-/** Responds to the question of a proxy. */
-export type QuestionHandler = (req: IncomingMessage, record: RequestRecord) => Promise<Response>
+/** Responds to the check request of a proxy. */
+export type CheckHandler = (req: IncomingMessage, record: RequestRecord) => Promise<Response>
 
-type Answer = Permission | Refusal
+type Decision = Permission | Refusal
 
 /**
- * The endpoints for the questions of other proxies over HTTP.
+ * The endpoints for the check requests of other proxies over HTTP.
  *
  * They are found by the target as it was received, before any dot segment is resolved. Otherwise
  * the path of a client, behind that of an endpoint, could lead to another URL of the gateway, and
@@ -21,12 +21,12 @@ type Answer = Permission | Refusal
 export class ForwardAuthEndpoints {
   readonly #forwardAuth: ForwardAuth
   readonly #prefix: string
-  readonly #answers: ReadonlyMap<string, (answer: Answer) => Response>
+  readonly #responses: ReadonlyMap<string, (decision: Decision) => Response>
 
   constructor(reservedPrefix: string, forwardAuth: ForwardAuth) {
     this.#forwardAuth = forwardAuth
     this.#prefix = reservedPrefix
-    this.#answers = new Map([
+    this.#responses = new Map([
       [endpoints.forwardAuth.name, asResponse],
       [endpoints.authRequest.name, asStatus],
       [endpoints.authResponse.name, asRefusal],
@@ -34,27 +34,30 @@ export class ForwardAuthEndpoints {
   }
 
   /** The handler for a target that belongs to one of the endpoints; `undefined` for all others. */
-  handlerOf(target: string): QuestionHandler | undefined {
+  handlerOf(target: string): CheckHandler | undefined {
     if (!target.startsWith(this.#prefix + endpoints.forwardAuth.name)) return undefined
     const rest = target.slice(this.#prefix.length)
     const inTarget = `${endpoints.extAuthz.name}/`
     if (rest.startsWith(inTarget)) {
       const asked = rest.slice(inTarget.length - 1)
-      return (req, record) => this.#respond(() => questionInTarget(req, asked), record, asResponse)
+      return (req, record) => this.#respond(() => checkRequestInTarget(req, asked), record, asResponse)
     }
     const [name = '', query = ''] = rest.split('?', 2)
-    const answer =
-      query === absentAsEmpty && name === endpoints.forwardAuth.name ? withEmptyFields : this.#answers.get(name)
+    const toResponse =
+      query === absentAsEmpty && name === endpoints.forwardAuth.name ? withEmptyFields : this.#responses.get(name)
     const isFirst = name === endpoints.authRequest.name
-    return answer && ((req, record) => this.#respond(() => ({ ...questionInFields(req), isFirst }), record, answer))
+    return (
+      toResponse &&
+      ((req, record) => this.#respond(() => ({ ...checkRequestInFields(req), isFirst }), record, toResponse))
+    )
   }
 
   async #respond(
-    read: () => Question,
+    read: () => CheckRequest,
     record: RequestRecord,
-    response: (answer: Answer) => Response,
+    response: (decision: Decision) => Response,
   ): Promise<Response> {
-    return response(await this.#forwardAuth.answer(read, record))
+    return response(await this.#forwardAuth.check(read, record))
   }
 }
 
@@ -63,13 +66,13 @@ export class ForwardAuthEndpoints {
  * {@link ForwardAuthEndpoints}.
  */
 export function refuseOtherSpelling(): never {
-  throw new GatewayError('ERR_NO_ROUTE', 'a question of a proxy has to name its endpoint literally')
+  throw new GatewayError('ERR_NO_ROUTE', 'a check request has to name its endpoint literally')
 }
 
 /** For proxies that send all other responses to the client: Traefik, Caddy, HAProxy, Envoy. */
-function asResponse(answer: Answer): Response {
-  if (answer.kind === 'refusal') return answer.response
-  const { set, remove, setCookies } = answer
+function asResponse(decision: Decision): Response {
+  if (decision.kind === 'refusal') return decision.response
+  const { set, remove, setCookies } = decision
   return empty(200, {
     ...cookies(setCookies),
     ...Object.fromEntries(set),
@@ -81,10 +84,10 @@ function asResponse(answer: Answer): Response {
 const absentAsEmpty = 'absent=empty'
 
 /** For Caddy 2.6, which copies a placeholder in place of a field that is absent. */
-function withEmptyFields(answer: Answer): Response {
-  const response = asResponse(answer)
-  if (answer.kind === 'refusal') return response
-  return withHeaders(response, Object.fromEntries(answer.remove.map((name) => [name, ''])))
+function withEmptyFields(decision: Decision): Response {
+  const response = asResponse(decision)
+  if (decision.kind === 'refusal') return response
+  return withHeaders(response, Object.fromEntries(decision.remove.map((name) => [name, ''])))
 }
 
 /** The field with which Envoy's `ext_authz` removes fields of a request. */
@@ -94,9 +97,9 @@ const removalField = 'X-Envoy-Auth-Headers-To-Remove'
  * For nginx, which understands only a success, 401 and 403, and keeps the header fields. 401: the
  * response is a redirect, or asks for a sign-in.
  */
-function asStatus(answer: Answer): Response {
-  if (answer.kind === 'permission') return asResponse(answer)
-  const { status, headers, code } = answer.response
+function asStatus(decision: Decision): Response {
+  if (decision.kind === 'permission') return asResponse(decision)
+  const { status, headers, code } = decision.response
   const isRedirect = status < 400
   return { status: isRedirect || status === 401 ? 401 : 403, headers, body: '', ...(code !== undefined && { code }) }
 }
@@ -105,7 +108,7 @@ function asStatus(answer: Answer): Response {
  * The response to a request that `auth-request` has refused. If it would be allowed by now, the
  * client sends it again. The identity must not reach the client.
  */
-function asRefusal(answer: Answer): Response {
-  if (answer.kind === 'refusal') return answer.response
-  return redirect({ location: answer.url, setCookies: answer.setCookies })
+function asRefusal(decision: Decision): Response {
+  if (decision.kind === 'refusal') return decision.response
+  return redirect({ location: decision.url, setCookies: decision.setCookies })
 }

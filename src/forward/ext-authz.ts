@@ -3,10 +3,10 @@ import type { TrustedProxies } from '../http/forwarded.ts'
 import { requestId } from '../http/request-id.ts'
 import type { Response } from '../http/response.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
+import { type CheckRequest, validCheckRequest } from './check-request.ts'
 import type { ForwardAuth, Permission } from './forward-auth.ts'
 import type { UnaryMethod } from './grpc.ts'
 import { type Message, messageIn, messagesIn, readMessage, textIn, writeMessage } from './protobuf.ts'
-import { type Question, validQuestion } from './question.ts'
 
 /** The method of `envoy.service.auth.v3.Authorization`. */
 export const checkMethod = '/envoy.service.auth.v3.Authorization/Check'
@@ -24,8 +24,8 @@ export interface ExtAuthzParts {
 }
 
 /**
- * Answers the questions of Envoy over gRPC: a `CheckRequest` becomes a `CheckResponse`. A malformed
- * message is a question that is refused.
+ * Responds to the checks of Envoy over gRPC: a `CheckRequest` becomes a `CheckResponse`. A
+ * malformed message is refused.
  */
 export function createCheck({ forwardAuth, trusted, sink }: ExtAuthzParts): UnaryMethod {
   return async (message, peer) => {
@@ -34,16 +34,16 @@ export function createCheck({ forwardAuth, trusted, sink }: ExtAuthzParts): Unar
     const record = new RequestRecord('', requestId(headers, peer, trusted), sink)
     record.client = peer ?? 'unknown'
     record.askedBy = record.client
-    const answer = await forwardAuth.answer(() => questionOf(request, peer), record)
-    const response = answer.kind === 'permission' ? undefined : answer.response
+    const decision = await forwardAuth.check(() => toCheckRequest(request, peer), record)
+    const response = decision.kind === 'permission' ? undefined : decision.response
     record.bytes = response === undefined ? 0 : Buffer.byteLength(response.body)
     record.end(response?.status ?? 200, true)
-    return response === undefined ? okResponse(answer as Permission) : deniedResponse(response)
+    return response === undefined ? okResponse(decision as Permission) : deniedResponse(response)
   }
 }
 
 /** The parts of a `CheckRequest` that the gateway reads. */
-interface CheckRequest {
+interface EnvoyCheckRequest {
   readonly method: string
   /** Path and query. */
   readonly path: string
@@ -55,7 +55,7 @@ interface CheckRequest {
 }
 
 /** The field numbers are those of envoy/service/auth/v3/attribute_context.proto. */
-function readRequest(bytes: Uint8Array): CheckRequest | { readonly malformed: string } {
+function readRequest(bytes: Uint8Array): EnvoyCheckRequest | { readonly malformed: string } {
   try {
     const attributes = messageIn(readMessage(bytes), 1)
     const socketAddress = messageIn(messageIn(messageIn(attributes, 1), 1), 1)
@@ -84,14 +84,14 @@ function headersIn(http: Message): Readonly<Record<string, string>> {
   return found
 }
 
-function questionOf(request: ReturnType<typeof readRequest>, peer: string | undefined): Question {
+function toCheckRequest(request: ReturnType<typeof readRequest>, peer: string | undefined): CheckRequest {
   if ('malformed' in request)
     throw new GatewayError('ERR_FORWARD_AUTH', `the CheckRequest is malformed: ${request.malformed}`)
   const { method, path, host, scheme, source, headers } = request
   for (const [field, value] of Object.entries({ method, path, host, scheme, 'source.address': source }))
     if (value === '') throw new GatewayError('ERR_FORWARD_AUTH', `${field} is missing in the CheckRequest`)
   const forwardedFor = headers['x-forwarded-for']
-  return validQuestion({
+  return validCheckRequest({
     method,
     target: path,
     host: host.toLowerCase(),

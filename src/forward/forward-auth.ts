@@ -17,7 +17,7 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { Pages, RefusalOptions } from '../pages/pages.ts'
-import { askedFacts, type Question } from './question.ts'
+import { checkedFacts, type CheckRequest } from './check-request.ts'
 
 export interface ForwardAuthParts {
   readonly admit: Admit
@@ -74,27 +74,27 @@ export class ForwardAuth {
   }
 
   /**
-   * Answers a question.
-   * @param read reads the question; its error is a refusal
-   * @param record of the question; it gets the facts about the request that is asked about
+   * Decides about the request that a proxy describes.
+   * @param read reads the check request; its error is a refusal
+   * @param record of the check request; it gets the facts about the described request
    */
-  async answer(read: () => Question, record: RequestRecord): Promise<Permission | Refusal> {
-    let question: Question | undefined
+  async check(read: () => CheckRequest, record: RequestRecord): Promise<Permission | Refusal> {
+    let checkRequest: CheckRequest | undefined
     try {
-      question = read()
-      return await this.#decide(question, record)
+      checkRequest = read()
+      return await this.#decide(checkRequest, record)
     } catch (error) {
       const code = error instanceof GatewayError ? error.code : 'ERR_INTERNAL'
       this.#logRefusal(record, code, reason(error))
       record.code = code
-      const asPage = question !== undefined && isPage(question.method, question.headers)
-      return refused(this.#parts.pages.refusal(code, { asPage, ...this.#context(question, record) }))
+      const asPage = checkRequest !== undefined && isPage(checkRequest.method, checkRequest.headers)
+      return refused(this.#parts.pages.refusal(code, { asPage, ...this.#context(checkRequest, record) }))
     }
   }
 
-  async #decide(question: Question, record: RequestRecord): Promise<Permission | Refusal> {
-    record.method = question.method
-    const facts = askedFacts(question, this.#parts.trusted)
+  async #decide(checkRequest: CheckRequest, record: RequestRecord): Promise<Permission | Refusal> {
+    record.method = checkRequest.method
+    const facts = checkedFacts(checkRequest, this.#parts.trusted)
     record.client = facts.forwarded.clientAddress
     record.host = facts.host
     record.path = facts.target.path
@@ -105,7 +105,7 @@ export class ForwardAuth {
         `requests below ${reservedPrefix} are for the gateway: the proxy has to send them there without asking`,
       )
     const admission = await this.#parts.admit(facts)
-    if (admission.kind !== 'pass') return refused(this.#refusal(admission, question, facts, record))
+    if (admission.kind !== 'pass') return refused(this.#refusal(admission, checkRequest, facts, record))
     record.upstream = admission.upstream.name
     record.session = admission.session
     if (admission.observed !== undefined)
@@ -114,12 +114,12 @@ export class ForwardAuth {
         denialFields(record, admission.observed.code, admission.observed),
         record.cause,
       )
-    return this.#permission(admission, question, facts)
+    return this.#permission(admission, checkRequest, facts)
   }
 
   #permission(
     { upstream, identity, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
-    { headers, removesListed }: Question,
+    { headers, removesListed }: CheckRequest,
     { cookie, target }: RequestFacts,
   ): Permission {
     const reserved = this.#reserved.get(upstream) ?? new Set<string>()
@@ -150,12 +150,12 @@ export class ForwardAuth {
 
   #refusal(
     admission: Exclude<Admission, { kind: 'pass' }>,
-    question: Question,
+    checkRequest: CheckRequest,
     facts: RequestFacts,
     record: RequestRecord,
   ): Response {
     const { pages } = this.#parts
-    const context = this.#context(question, record)
+    const context = this.#context(checkRequest, record)
     const externalUrl = upstreamsOfHost(facts.host, this.#config.upstreams)[0]?.externalUrl ?? this.#config.externalUrl
     // Some proxies complete a relative Location with the address at which they reach the gateway.
     const absolute = (location: string) => new URL(location, externalUrl).href
@@ -165,7 +165,7 @@ export class ForwardAuth {
         const { location, setCookies, sessionEnded, leavesPage = false, form } = admission
         if (form !== undefined) {
           // The proxy has the content, so the gateway cannot keep it.
-          const options = { ...this.#pageOptions(question, facts, record), sessionEnded: leavesPage }
+          const options = { ...this.#pageOptions(checkRequest, facts, record), sessionEnded: leavesPage }
           record.code = 'ERR_UNAUTHENTICATED'
           return pages.refusal(record.code as ErrorCode, {
             ...options,
@@ -183,7 +183,7 @@ export class ForwardAuth {
       case 'reload':
         return pages.redirectPage(absolute(admission.location), context)
       default:
-        return this.#rejected(admission, this.#pageOptions(question, facts, record), record)
+        return this.#rejected(admission, this.#pageOptions(checkRequest, facts, record), record)
     }
   }
 
@@ -199,15 +199,22 @@ export class ForwardAuth {
     })
   }
 
-  #pageOptions(question: Question, facts: RequestFacts, record: RequestRecord): RefusalOptions {
-    const returnTo = returnPage(facts, question.headers)
+  #pageOptions(checkRequest: CheckRequest, facts: RequestFacts, record: RequestRecord): RefusalOptions {
+    const returnTo = returnPage(facts, checkRequest.headers)
     const home = startPageOf(facts.host, this.#config.upstreams)
     const retry = facts.method === 'POST' ? (returnTo ?? home) : undefined
-    return { ...this.#context(question, record), asPage: facts.isPage, inFrame: facts.isFrame, returnTo, home, retry }
+    return {
+      ...this.#context(checkRequest, record),
+      asPage: facts.isPage,
+      inFrame: facts.isFrame,
+      returnTo,
+      home,
+      retry,
+    }
   }
 
-  #context(question: Question | undefined, { id: requestId }: RequestRecord) {
-    const language = question?.headers['accept-language']
+  #context(checkRequest: CheckRequest | undefined, { id: requestId }: RequestRecord) {
+    const language = checkRequest?.headers['accept-language']
     return { requestId, acceptLanguage: typeof language === 'string' ? language : undefined }
   }
 

@@ -95,7 +95,7 @@ async function serve(
   stream.setTimeout(messageTimeoutMs, () => stream.close())
   const received = await readCall(stream, maxBytes)
   if (received === undefined) return
-  // The answer may take longer, for example while tokens are refreshed.
+  // The response may take longer, for example while tokens are refreshed.
   stream.setTimeout(0)
   if (!('message' in received)) return refuse(stream, received.status, received.why)
   const message = await method(received.message)

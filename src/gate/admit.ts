@@ -241,7 +241,7 @@ class Gate {
     }
     // The browser may have the cookie of a new session already.
     const isStale = sessionEnded && ended?.isExpired() !== true
-    // The cookies of a first answer do not reach the browser.
+    // The cookies of a first response do not reach the browser.
     if (facts.isAsked !== 'first') ended?.noteExpired()
     const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : nothing
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }

@@ -32,7 +32,7 @@ export interface RequestFacts {
   readonly forwarded: ForwardedFacts
   /**
    * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
-   * response to a refused request, because only the status of the first answer counts.
+   * response to a refused request, because only the status of the first response counts.
    */
   readonly isAsked?: 'once' | 'first'
 }

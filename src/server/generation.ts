@@ -84,7 +84,7 @@ export interface Generation {
   readonly realms: Realms
   readonly signingKeys: SigningKeys
   readonly trusted: TrustedProxies
-  /** Answers a question of Envoy over gRPC. */
+  /** Responds to a check of Envoy over gRPC. */
   readonly check: UnaryMethod
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: Upstreams
@@ -165,7 +165,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const handlers = new RequestHandler(config, {
     admit,
-    questions: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
+    checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
     ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {

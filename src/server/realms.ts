@@ -21,6 +21,7 @@ import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { countedRefreshes } from './counted-refreshes.ts'
+import { providerLog } from './provider-log.ts'
 import { runInOrder } from './shutdown.ts'
 
 export interface RealmParts {
@@ -48,7 +49,8 @@ export class Realm implements GateRealm {
   readonly kept: KeptRequests
 
   constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
-    const { store, keyring, clock, log, audit, metrics } = parts
+    const { store, keyring, clock, audit, metrics } = parts
+    const log = providerLog(parts.log, config)
     const audience = audienceOf(config)
     this.config = config
     this.prefix = config.prefix

@@ -5,7 +5,7 @@ import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
-import type { ForwardAuthEndpoints, QuestionHandler } from '../forward/endpoints.ts'
+import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
 import type { Admission, Denial, FormAdmission, ObservedDenial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -87,8 +87,8 @@ export interface RequestHandlerParts {
     facts: RequestFacts,
     cause: Cause,
   ) => Promise<SentRequest | undefined>
-  /** Answers the questions of other proxies. Absent: no upstream has `forward_auth`. */
-  readonly questions?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
+  /** Serves the check requests of other proxies. Absent: no upstream has `forward_auth`. */
+  readonly checks?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
   /** Serves a request for an endpoint of the gateway. */
   readonly serveEndpoint: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
@@ -142,9 +142,9 @@ export class RequestHandler implements ListenerHandlers {
   request(req: IncomingMessage, res: ServerResponse): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = this.#begin(req)
-    const question = this.#parts.questions?.handlerOf(req.url ?? '')
-    if (question !== undefined) {
-      return this.#answer(question, req, record, {
+    const check = this.#parts.checks?.handlerOf(req.url ?? '')
+    if (check !== undefined) {
+      return this.#serveCheck(check, req, record, {
         respond: (response) => respond(req, res, record, response),
         reject: (code, why) => this.#refuse(req, res, record, code, why),
       })
@@ -241,14 +241,14 @@ export class RequestHandler implements ListenerHandlers {
       this.#logRefusal(req, record, code, why)
       refuseUpgrade(socket, record, code, {})
     }
-    const question = this.#parts.questions?.handlerOf(req.url ?? '')
-    if (question !== undefined) {
+    const check = this.#parts.checks?.handlerOf(req.url ?? '')
+    if (check !== undefined) {
       // Some proxies ask about a WebSocket with `Upgrade`.
       const respondToSocket = (response: Response) => {
         record.bytes = writeToSocket(socket, response)
         record.end(response.status, true)
       }
-      return this.#answer(question, req, record, { respond: respondToSocket, reject })
+      return this.#serveCheck(check, req, record, { respond: respondToSocket, reject })
     }
     const facts = this.#factsOf(req, record, reject)
     if (facts === undefined) return
@@ -275,9 +275,9 @@ export class RequestHandler implements ListenerHandlers {
     )
   }
 
-  /** Answers the question of another proxy about a request. */
-  #answer(
-    question: QuestionHandler,
+  /** Serves the check request of another proxy. */
+  #serveCheck(
+    check: CheckHandler,
     req: IncomingMessage,
     record: RequestRecord,
     {
@@ -297,7 +297,7 @@ export class RequestHandler implements ListenerHandlers {
     } catch (error) {
       return reject(codeOf(error), reason(error))
     }
-    question(req, record).then(respond, (error: unknown) => reject(codeOf(error), reason(error)))
+    check(req, record).then(respond, (error: unknown) => reject(codeOf(error), reason(error)))
   }
 
   #begin(req: IncomingMessage): RequestRecord {

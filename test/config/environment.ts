@@ -3,6 +3,8 @@ const key = Buffer.from(Array.from({ length: 32 }, (_, index) => 255 - index * 3
 /** The environment that the configurations of these tests are read in. */
 export const environment: Readonly<Record<string, string>> = {
   CLIENT_SECRET: 'a client secret of the tests',
+  STAFF_SECRET: 'a secret of staff in the tests',
+  PARTNERS_SECRET: 'a secret of partners in the tests',
   SHORT_SECRET: 'swordfish',
   QUOTED_SECRET: '"a client secret in quotes"',
   BLANK_SECRET: ' a client secret with a blank ',

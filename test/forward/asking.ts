@@ -5,7 +5,7 @@ import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 /** Names and values, in order. A name may occur more than once. */
 export type Fields = readonly (readonly [name: string, value: string])[]
 
-export interface Answer {
+export interface CheckResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: string
@@ -15,8 +15,8 @@ export interface Answer {
 export interface AskedWorld extends World {
   /** The `Cookie` header of a signed-in person. */
   signIn(person?: string): Promise<string>
-  /** Sends a question, as a proxy on this machine. */
-  ask(fields: Fields, options?: AskOptions): Promise<Answer>
+  /** Sends a check request, as a proxy on this machine. */
+  ask(fields: Fields, options?: AskOptions): Promise<CheckResponse>
   /** The fields with which Traefik and Caddy describe a page load of the wiki. */
   described(changes?: Readonly<Record<string, string | undefined>>): Fields
 }
@@ -76,7 +76,7 @@ function ask(
   url: string,
   fields: Fields,
   { endpoint = 'forward-auth', method = 'GET', host = '' }: AskOptions,
-): Promise<Answer> {
+): Promise<CheckResponse> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     // `URL` would resolve dot segments.

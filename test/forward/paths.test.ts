@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { asAsked } from '../../src/forward/question.ts'
+import { asAsked } from '../../src/forward/check-request.ts'
 import type { RequestFacts } from '../../src/http/request-facts.ts'
 import { canonicalTarget } from '../../src/http/request-target.ts'
 import { createRouteTable, type Route } from '../../src/rules/route-table.ts'

@@ -1,6 +1,6 @@
 -- Asks the gateway about a request, and responds to the client unless the gateway allows it.
 
-local question = 'http://127.0.0.1:8080/.gatehouse/forward-auth'
+local check_url = 'http://127.0.0.1:8080/.gatehouse/forward-auth'
 
 -- These headers reach the wiki with the value of the gateway, or not at all.
 local identity = { 'x-remote-user', 'x-groups', 'cookie' }
@@ -25,7 +25,7 @@ local function ask(txn)
   fields['x-forwarded-host'] = { txn.sf:req_hdr('host') }
   fields['x-forwarded-uri'] = { txn.sf:pathq() }
   fields['x-forwarded-for'] = { txn.sf:src() }
-  return core.httpclient():get({ url = question, headers = fields, timeout = 5000 })
+  return core.httpclient():get({ url = check_url, headers = fields, timeout = 5000 })
 end
 
 local function refuse(txn, response)

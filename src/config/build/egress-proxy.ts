@@ -53,7 +53,9 @@ export function buildEgressProxy(
   }
 }
 
-/** The names of the variables, the first that is set counts. Tools agree on the lower case too. */
+/**
+ * The names of the variables. The first one that is set counts. Most tools accept lower case too.
+ */
 const proxyVariables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']
 
 interface FoundProxy {

@@ -131,14 +131,14 @@ const fapi2Rules: readonly ProfileRule[] = [
   {
     setting: 'client_key',
     isKept: ({ clientKey }) => clientKey === undefined || fapiAlgorithms.includes(clientKey.alg),
-    what: `must sign with ${fapiAlgorithms.join(', ')}`,
+    what: `must sign with one of ${fapiAlgorithms.join(', ')}`,
     clause: `${securityProfile} §5.4.1`,
     todo: 'set alg: PS256 for an RSA key, or use a key on P-256 or Ed25519',
   },
   {
     setting: 'id_token_signed_response_alg',
     isKept: ({ id_token_signed_response_alg: alg }) => alg === undefined || fapiAlgorithms.includes(alg),
-    what: `must be ${fapiAlgorithms.join(', ')}`,
+    what: `must be one of ${fapiAlgorithms.join(', ')}`,
     clause: `${securityProfile} §5.4.1`,
     todo: 'register the client with one of them',
   },

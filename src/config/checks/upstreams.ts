@@ -32,8 +32,9 @@ export const upstreamChecks: readonly Check[] = [
 ]
 
 /**
- * An application that tells people apart by one claim takes people of different providers for the
- * same person, and whoever runs one of the providers can be anybody.
+ * Warns when an application identifies people by claims without the issuer. People of different
+ * providers can have the same value, so the operator of one provider could impersonate people of
+ * another one.
  */
 function peopleOfSeveralProviders({ upstreams }: GatewayConfig, report: Report): void {
   for (const { name, providers, headers } of upstreams) {

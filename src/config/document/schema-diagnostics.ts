@@ -14,7 +14,7 @@ export function subject({ keyword, instancePath, params }: ErrorObject): string 
   return usual === undefined ? instancePath : below(instancePath, usual)
 }
 
-/** Of several settings of which one is required, the one that most people need. */
+/** The setting that most people need, where one of several settings is required. */
 function usualChoice(instancePath: string): string | undefined {
   if (instancePath === '') return 'upstreams'
   return /^\/upstreams\/[^/]+$/.test(instancePath) ? 'url' : undefined

@@ -13,7 +13,7 @@ function removedBy(headers: Readonly<Record<string, unknown>>): string[] {
   return String(headers['x-envoy-auth-headers-to-remove']).split(', ')
 }
 
-test('The answer for a signed-in person has the headers of the upstream, and names the fields to remove', async (t) => {
+test('The response for a signed-in person has the headers of the upstream, and names the fields to remove', async (t) => {
   const world = await startAskedWorld(t)
   const cookie = await world.signIn('jane')
 
@@ -30,7 +30,7 @@ test('The answer for a signed-in person has the headers of the upstream, and nam
   assert.ok(!removedBy(headers).includes('x-remote-user'))
 })
 
-test('The answer for a public path has no identity, and names each identity header to remove', async (t) => {
+test('The response for a public path has no identity, and names each identity header to remove', async (t) => {
   const world = await startAskedWorld(t)
   const cookie = await world.signIn('jane')
 
@@ -83,7 +83,7 @@ test('A person without the required claim gets the page of the gateway, and the 
   assert.equal(denied?.['path'], '/wiki/admin/users')
 })
 
-test('The method of the request decides, not that of the question', async (t) => {
+test('The method of the request decides, not that of the check request', async (t) => {
   const world = await startAskedWorld(t)
   const cookie = await world.signIn('samir')
   const write = { 'X-Forwarded-Uri': '/wiki/write/page', Cookie: cookie }
@@ -92,17 +92,17 @@ test('The method of the request decides, not that of the question', async (t) =>
   assert.equal((await world.ask(world.described({ ...write, 'X-Forwarded-Method': 'POST' }))).status, 403)
 })
 
-test('A question refreshes the session, and the identity is the new one', async (t) => {
+test('A check refreshes the session, and the identity is the new one', async (t) => {
   const world = await startAskedWorld(t)
   world.provider.bend('/oauth/token', (body) => (body['expires_in'] = 10))
   const cookie = await world.signIn('jane')
   const before = world.provider.hits('/oauth/token')
   world.moveClock(11_000)
 
-  const answers = await Promise.all([1, 2, 3].map(() => world.ask(world.described({ Cookie: cookie }))))
+  const responses = await Promise.all([1, 2, 3].map(() => world.ask(world.described({ Cookie: cookie }))))
 
   assert.deepEqual(
-    answers.map(({ status, headers }) => [status, headers['x-remote-user']]),
+    responses.map(({ status, headers }) => [status, headers['x-remote-user']]),
     [1, 2, 3].map(() => [200, 'jane']),
   )
   assert.equal(world.provider.hits('/oauth/token') - before, 1)
@@ -116,7 +116,7 @@ test('A logout link is redirected to the sign-out', async (t) => {
   assert.deepEqual([status, headers.location], [303, `${world.url}/.gatehouse/sign-out`])
 })
 
-test('A session that has ended is refused at the next question', async (t) => {
+test('A session that has ended is refused at the next check', async (t) => {
   const world = await startAskedWorld(t)
   const cookie = await world.signIn('jane')
   assert.equal((await world.ask(world.described({ Cookie: cookie }))).status, 200)
@@ -158,7 +158,7 @@ for (const signs of [
   { 'Sec-Fetch-Mode': 'websocket' },
   { Connection: 'Upgrade', Upgrade: 'websocket' },
 ])
-  test(`A WebSocket of another site is refused, also without Upgrade in the question: ${JSON.stringify(signs)}`, async (t) => {
+  test(`A WebSocket of another site is refused, also without Upgrade in the check request: ${JSON.stringify(signs)}`, async (t) => {
     const world = await startAskedWorld(t)
     const cookie = await world.signIn('jane')
     const fields = { ...signs, Cookie: cookie, Accept: '*/*' }
@@ -210,7 +210,7 @@ const invalid: readonly (readonly [what: string, field: RegExp, changes: Record<
 ]
 
 for (const [what, field, changes] of invalid)
-  test(`A question ${what} is refused, and the log names the field`, async (t) => {
+  test(`A check request ${what} is refused, and the log names the field`, async (t) => {
     const world = await startAskedWorld(t)
     const cookie = await world.signIn('jane')
 
@@ -227,7 +227,7 @@ for (const name of [
   'X-Forwarded-For',
   'X-Forwarded-Proto',
 ])
-  test(`A question that repeats ${name} is refused`, async (t) => {
+  test(`A check request that repeats ${name} is refused`, async (t) => {
     const world = await startAskedWorld(t)
     const described = world.described()
     const [, value = ''] = described.find(([each]) => each.toLowerCase() === name.toLowerCase()) ?? []
@@ -238,7 +238,7 @@ for (const name of [
     assert.match(String(reasonsIn(world).at(-1)), new RegExp(`${name} occurs more than once`, 'i'))
   })
 
-test('A question of a client that is no trusted proxy is refused', async (t) => {
+test('A check request of a client that is no trusted proxy is refused', async (t) => {
   const world = await startAskedWorld(t, { settings: 'trusted_proxies: [10.0.0.1]' })
   const cookie = await world.signIn('jane')
 
@@ -274,7 +274,7 @@ for (const [name, uri = '/wiki/page'] of [
   ['X_Groups', '/wiki/public/logo.png'],
   ['X-HTTP-Method-Override'],
 ] as const)
-  test(`A question with ${name}, which the proxy would pass on, is refused`, async (t) => {
+  test(`A check request with ${name}, which the proxy would pass on, is refused`, async (t) => {
     const world = await startAskedWorld(t)
     const cookie = await world.signIn('jane')
 
@@ -284,7 +284,7 @@ for (const [name, uri = '/wiki/page'] of [
   })
 
 for (const uri of ['/.gatehouse/sign-in', '/.gatehouse/jwks.json', '/.GATEHOUSE/x', '/wiki/..//.gatehouse/x'])
-  test(`A question about an endpoint of the gateway is refused: ${uri}`, async (t) => {
+  test(`A check request about an endpoint of the gateway is refused: ${uri}`, async (t) => {
     const world = await startAskedWorld(t)
 
     const { status } = await world.ask(world.described({ 'X-Forwarded-Uri': uri }))
@@ -292,7 +292,7 @@ for (const uri of ['/.gatehouse/sign-in', '/.gatehouse/jwks.json', '/.GATEHOUSE/
     assert.ok(status === 404 || status === 400, String(status))
   })
 
-test('A question about an upstream that the gateway carries is refused', async (t) => {
+test('A check request about an upstream whose requests the gateway carries is refused', async (t) => {
   const world = await startAskedWorld(t)
   const cookie = await world.signIn('jane')
 
@@ -380,7 +380,7 @@ for (const path of ['/../../static', '/../jwks.json', '/../../../echo', '/%2e%2e
   })
 
 for (const endpoint of ['x/../forward-auth', '%66orward-auth', 'forward-auth/', 'Forward-Auth', '/forward-auth'])
-  test(`A question with another spelling of the endpoint is refused: ${endpoint}`, async (t) => {
+  test(`A check request with another spelling of the endpoint is refused: ${endpoint}`, async (t) => {
     const world = await startAskedWorld(t)
     const cookie = await world.signIn('jane')
 

@@ -5,8 +5,11 @@ import { type HeaderView, nodeAddress, type TrustedProxies } from '../http/forwa
 import { requestFacts, type RequestFacts } from '../http/request-facts.ts'
 import { type CanonicalTarget, decodeUnreserved } from '../http/request-target.ts'
 
-/** A request that another proxy asks about, before it sends the request to the application. */
-export interface Question {
+/**
+ * A check request: another proxy describes a request, and asks whether it may send the request to
+ * the application.
+ */
+export interface CheckRequest {
   readonly method: string
   /** Path and query, as the proxy will send them to the application. */
   readonly target: string
@@ -20,16 +23,16 @@ export interface Question {
   /** The address of the asking proxy. */
   readonly peer: string | undefined
   /**
-   * Whether the proxy removes exactly the header fields that the answer lists. Other proxies remove
-   * only those that their configuration names.
+   * Whether the proxy removes exactly the header fields that the response lists. Other proxies
+   * remove only those that their configuration names.
    */
   readonly removesListed: boolean
   /** See {@link RequestFacts.isAsked}. */
   readonly isFirst?: boolean
 }
 
-/** The part of Node's `IncomingMessage` that a question is read from. */
-interface ReceivedQuestion {
+/** The part of Node's `IncomingMessage` that a check request is read from. */
+interface ReceivedRequest {
   readonly method?: string | undefined
   readonly headers: HeaderView
   readonly rawHeaders: readonly string[]
@@ -57,13 +60,13 @@ const protocols = new Map<string, 'http' | 'https'>([
 const methods: ReadonlySet<string> = new Set(METHODS)
 
 /**
- * The question of a proxy that describes the request in header fields: `X-Forwarded-Method`,
+ * The check request of a proxy that describes the request in header fields: `X-Forwarded-Method`,
  * `-Proto`, `-Host`, `-Uri` and `-For`, or `X-Original-URL` and `X-Original-Method` with
  * `X-Forwarded-For`. With fields of both forms, both must describe the same request.
  * @throws {GatewayError} ERR_FORWARD_AUTH, which names the field that is missing, repeated,
  * malformed or contradicts another one
  */
-export function questionInFields({ rawHeaders, headers, socket }: ReceivedQuestion): Question {
+export function checkRequestInFields({ rawHeaders, headers, socket }: ReceivedRequest): CheckRequest {
   const field = describingFields(rawHeaders)
   const url = field('X-Original-URL')
   const [, scheme, authority, path] = (url === undefined ? undefined : absoluteUrl.exec(url)) ?? []
@@ -80,7 +83,7 @@ export function questionInFields({ rawHeaders, headers, socket }: ReceivedQuesti
     isOriginal
       ? statements[part].toSorted(([a], [b]) => Number(isForwarded(a)) - Number(isForwarded(b)))
       : statements[part]
-  return validQuestion({
+  return validCheckRequest({
     method: agreed(described('method')),
     target: agreed(described('target')),
     proto: agreed(described('proto'), protocolOf),
@@ -93,18 +96,18 @@ export function questionInFields({ rawHeaders, headers, socket }: ReceivedQuesti
 }
 
 /**
- * The question of a proxy that asks with the method and `Host` of the request, and with its path
+ * The check request of a proxy that uses the method and `Host` of the request, and with its path
  * and query behind those of the endpoint: the HTTP service of Envoy's `ext_authz`.
  * @param target path and query
- * @throws {GatewayError} ERR_FORWARD_AUTH: see {@link questionInFields}
+ * @throws {GatewayError} ERR_FORWARD_AUTH: see {@link checkRequestInFields}
  */
-export function questionInTarget(
-  { method = '', rawHeaders, headers, socket }: ReceivedQuestion,
+export function checkRequestInTarget(
+  { method = '', rawHeaders, headers, socket }: ReceivedRequest,
   target: string,
-): Question {
+): CheckRequest {
   const field = describingFields(rawHeaders)
   const forwarded = (name: Name): Statement => [name, field(name)]
-  return validQuestion({
+  return validCheckRequest({
     method: agreed([['the method', method], forwarded('X-Forwarded-Method'), forwarded('X-Original-Method')]),
     target: agreed([['the path', target], forwarded('X-Forwarded-Uri'), forwarded('X-Original-URI')]),
     proto: agreed([forwarded('X-Forwarded-Proto')], protocolOf),
@@ -116,17 +119,17 @@ export function questionInTarget(
   })
 }
 
-/** A question before its parts are checked. */
-type Description = Omit<Question, 'proto' | 'forwardedFor'> & {
+/** A check request before its parts are checked. */
+type Description = Omit<CheckRequest, 'proto' | 'forwardedFor'> & {
   readonly proto: string
   readonly forwardedFor: string | undefined
 }
 
 /**
- * Checks the parts of a question.
+ * Checks the parts of a check request.
  * @throws {GatewayError} ERR_FORWARD_AUTH, or ERR_METHOD_UNKNOWN
  */
-export function validQuestion(description: Description): Question {
+export function validCheckRequest(description: Description): CheckRequest {
   const { method, target, host, forwardedFor } = description
   // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
   if (method === 'TRACE' || method === 'CONNECT')
@@ -143,18 +146,18 @@ export function validQuestion(description: Description): Question {
 }
 
 /**
- * The facts about the request of a question, from the same code as for requests that the gateway
+ * The facts about the described request, from the same code as for requests that the gateway
  * carries.
  * @throws {GatewayError} ERR_FORWARD_AUTH when the asking proxy is not in `trusted_proxies`;
  * ERR_REQUEST_TARGET
  */
-export function askedFacts(question: Question, trusted: TrustedProxies): RequestFacts {
-  const { method, target, proto, host, forwardedFor, headers, peer } = question
+export function checkedFacts(checkRequest: CheckRequest, trusted: TrustedProxies): RequestFacts {
+  const { method, target, proto, host, forwardedFor, headers, peer } = checkRequest
   if (peer === undefined || ipAddress(peer) === undefined || !trusted.hasPeer(peer))
     refuse('the client that asks is not in trusted_proxies')
   const described = {
     ...headers,
-    ...{ host, forwarded: undefined, upgrade: opensWebSocket(question) ? 'websocket' : headers['upgrade'] },
+    ...{ host, forwarded: undefined, upgrade: opensWebSocket(checkRequest) ? 'websocket' : headers['upgrade'] },
     ...{ 'x-forwarded-for': forwardedFor, 'x-forwarded-proto': proto, 'x-forwarded-host': host },
   }
   const facts = requestFacts(
@@ -162,7 +165,7 @@ export function askedFacts(question: Question, trusted: TrustedProxies): Request
     trusted,
     host,
   )
-  return asAsked(facts, target, question.isFirst === true ? 'first' : 'once')
+  return asAsked(facts, target, checkRequest.isFirst === true ? 'first' : 'once')
 }
 
 /**
@@ -181,7 +184,7 @@ export function asAsked(
  * Whether the request opens a WebSocket. Proxies ask without `Upgrade`, because it is for one
  * connection only, so the other fields of the handshake count too (RFC 6455 §4.1).
  */
-function opensWebSocket({ headers }: Question): boolean {
+function opensWebSocket({ headers }: CheckRequest): boolean {
   return (
     ['sec-websocket-key', 'sec-websocket-version'].some((name) => headers[name] !== undefined) ||
     /^wss?$/i.test(textOf(headers['x-forwarded-proto']) ?? '') ||
