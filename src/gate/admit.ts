@@ -97,7 +97,7 @@ class Gate {
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
     if (!route.isLogout) return this.#access(facts, route)
-    const signOut = { kind: 'sign_out', location: `${this.#prefixOf(route.upstream)}sign-out` } as const
+    const signOut = { kind: 'sign_out', location: this.#signOutOf(route.upstream) } as const
     if (!route.upstream.logout.passFirst) return signOut
     // Without access, the application does not receive the request, and the person is signed out.
     const after = (first: Admission): Admission => (first.kind === 'pass' ? { ...signOut, first } : signOut)
@@ -106,12 +106,15 @@ class Gate {
   }
 
   /**
-   * The path of the endpoints of the only provider of an upstream, or of those for any provider.
+   * The URL of the sign-out for an upstream. With several providers, it names the upstream, because
+   * the person may also have a session at a provider of another one.
    */
-  #prefixOf({ providers: [name, ...others] }: UpstreamConfig): string {
+  #signOutOf({ path, providers: [name, ...others] }: UpstreamConfig): string {
     const { providers, reservedPrefix } = this.#config
     const only = others.length === 0 ? providers.find((provider) => provider.name === name) : undefined
-    return only?.prefix ?? reservedPrefix
+    return only === undefined
+      ? `${reservedPrefix}sign-out?return_to=${encodeURIComponent(path)}`
+      : `${only.prefix}sign-out`
   }
 
   #access(facts: RequestFacts, { upstream, rule }: Route): Admission | Promise<Admission> {

@@ -56,7 +56,7 @@ export function stateFromCookie(value: string): {
 export function askToSignOut(
   reason: 'asked_elsewhere' | 'still_signed_in',
   request: EndpointRequest,
-  { pages, provider }: LogoutParts,
+  { pages, provider, prefix }: LogoutParts,
 ): Response {
-  return pages.signOut(reason, [provider.endSessionOrigin ?? []].flat(), request)
+  return pages.signOut(reason, { prefix, formTargets: [provider.endSessionOrigin ?? []].flat() }, request)
 }

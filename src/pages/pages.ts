@@ -88,13 +88,19 @@ export class Pages {
   /**
    * A page with a sign-out button. `asked_elsewhere`: another site may have sent the browser here.
    * `still_signed_in`: the browser opened the page for signed-out people. The button may redirect
-   * to the origins `formTargets`, which are those of the provider.
+   * to the origins `formTargets`, which are those of the provider. `prefix` is the path of the
+   * endpoints of the provider.
    */
-  signOut(why: 'asked_elsewhere' | 'still_signed_in', formTargets: readonly string[], context: PageContext): Response {
+  signOut(
+    why: 'asked_elsewhere' | 'still_signed_in',
+    { prefix, formTargets }: { readonly prefix: string; readonly formTargets: readonly string[] },
+    context: PageContext,
+  ): Response {
     const text = this.#textOf(context, ({ confirmSignOut, stillSignedIn }) =>
       why === 'asked_elsewhere' ? confirmSignOut : stillSignedIn,
     )
-    return this.#renderer.page({ ...text, page: 'sign-out', urls: this.#urls({ home: context.home }), formTargets })
+    const urls = { ...this.#urls({ home: context.home }), sign_out: `${prefix}sign-out` }
+    return this.#renderer.page({ ...text, page: 'sign-out', urls, formTargets })
   }
 
   /** The page where a person chooses between providers. `url` begins the sign-in at one of them. */

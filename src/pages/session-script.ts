@@ -147,9 +147,7 @@ export const signedInScript =
 export interface ScriptScope {
   /** The path of the endpoints of their provider, or of those for any provider. */
   readonly prefix: string
-  /**
-   * The names of the providers, if there are several in one gateway and the pages accept several.
-   */
+  /** The names of the providers, if the pages accept several. */
   readonly providers: readonly string[]
 }
 

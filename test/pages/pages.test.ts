@@ -26,7 +26,11 @@ function eachPage(pages: Pages, acceptLanguage?: string): Readonly<Record<PageNa
     'too-many-requests': pages.refusal('ERR_TOO_MANY_REQUESTS', options),
     unavailable: pages.refusal('ERR_STORE_UNAVAILABLE', options),
     'sign-in-failed': pages.refusal('ERR_SIGN_IN_REFUSED', options),
-    'sign-out': pages.signOut('asked_elsewhere', ['https://id.example.com'], options),
+    'sign-out': pages.signOut(
+      'asked_elsewhere',
+      { prefix: '/.gatehouse/', formTargets: ['https://id.example.com'] },
+      options,
+    ),
     'signed-out': pages.signedOut(options),
   }
 }
@@ -185,7 +189,11 @@ test('The page after a sign-out starts no new sign-in', () => {
 })
 
 test('The response to the sign-out form may redirect to the provider, and browsers send its Origin', () => {
-  const { headers, body } = pagesWith().signOut('asked_elsewhere', ['https://id.example.com'], visit)
+  const { headers, body } = pagesWith().signOut(
+    'asked_elsewhere',
+    { prefix: '/.gatehouse/', formTargets: ['https://id.example.com'] },
+    visit,
+  )
 
   assert.match(body, /<form method="post" action="\/\.gatehouse\/sign-out">/)
   assert.match(body, /<a [^>]*href="\/"[^>]*>No, stay signed in<|<a href="\/">No, stay signed in</)
