@@ -157,8 +157,9 @@ export class Realms {
 
   /**
    * Which realm a request at a path of no provider means, among those of the first page that belongs
-   * to an application or a provider, or else of the host: the one with a session of this browser, the only one, or the one that was
-   * chosen last time. For a sign-in, the person has to choose otherwise.
+   * to an application or a provider, or else of the host: the one with a session of this browser,
+   * the only one, or the one that was chosen last time. For a sign-in, the person has to choose
+   * otherwise.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async meant(request: {
