@@ -169,6 +169,7 @@ test('The facts of a request can be read from the IncomingMessage of Node.js', a
     origin: 'null, null',
     isPreflight: false,
     cookie: 'a=1; b=2',
+    authorization: undefined,
     forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
   })
 })
