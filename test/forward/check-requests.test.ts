@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test, type TestContext } from 'node:test'
 import { startWorld } from '../support/world.ts'
 import { type AskedWorld, type Fields, startAskedWorld } from './asking.ts'
+
+/** For tests that change nothing in it, because a world takes longer to start than such a test. */
+const shared = await startAskedWorld({ after } as unknown as TestContext)
 
 function reasonsIn({ replicas }: AskedWorld): unknown[] {
   return (replicas[0]?.log ?? [])
@@ -158,8 +161,8 @@ for (const signs of [
   { 'Sec-Fetch-Mode': 'websocket' },
   { Connection: 'Upgrade', Upgrade: 'websocket' },
 ])
-  test(`A WebSocket of another site is refused, also without Upgrade in the check request: ${JSON.stringify(signs)}`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A WebSocket of another site is refused, also without Upgrade in the check request: ${JSON.stringify(signs)}`, async () => {
+    const world = shared
     const cookie = await world.signIn('jane')
     const fields = { ...signs, Cookie: cookie, Accept: '*/*' }
 
@@ -210,8 +213,8 @@ const invalid: readonly (readonly [what: string, field: RegExp, changes: Record<
 ]
 
 for (const [what, field, changes] of invalid)
-  test(`A check request ${what} is refused, and the log names the field`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A check request ${what} is refused, and the log names the field`, async () => {
+    const world = shared
     const cookie = await world.signIn('jane')
 
     const { status } = await world.ask(world.described({ Cookie: cookie, ...changes }))
@@ -227,8 +230,8 @@ for (const name of [
   'X-Forwarded-For',
   'X-Forwarded-Proto',
 ])
-  test(`A check request that repeats ${name} is refused`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A check request that repeats ${name} is refused`, async () => {
+    const world = shared
     const described = world.described()
     const [, value = ''] = described.find(([each]) => each.toLowerCase() === name.toLowerCase()) ?? []
 
@@ -259,8 +262,8 @@ for (const [what, uri] of [
   ['has a backslash', '/wiki/public/..\\admin'],
   ['leads to an upstream that the gateway carries', '/wiki/../echo'],
 ] as const)
-  test(`A request that the application could read in another way is not allowed: it ${what}`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A request that the application could read in another way is not allowed: it ${what}`, async () => {
+    const world = shared
 
     const { status } = await world.ask(world.described({ 'X-Forwarded-Uri': uri }))
 
@@ -274,8 +277,8 @@ for (const [name, uri = '/wiki/page'] of [
   ['X_Groups', '/wiki/public/logo.png'],
   ['X-HTTP-Method-Override'],
 ] as const)
-  test(`A check request with ${name}, which the proxy would pass on, is refused`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A check request with ${name}, which the proxy would pass on, is refused`, async () => {
+    const world = shared
     const cookie = await world.signIn('jane')
 
     const { status } = await world.ask(world.described({ 'X-Forwarded-Uri': uri, Cookie: cookie, [name]: 'forged' }))
@@ -284,8 +287,8 @@ for (const [name, uri = '/wiki/page'] of [
   })
 
 for (const uri of ['/.gatehouse/sign-in', '/.gatehouse/jwks.json', '/.GATEHOUSE/x', '/wiki/..//.gatehouse/x'])
-  test(`A check request about an endpoint of the gateway is refused: ${uri}`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A check request about an endpoint of the gateway is refused: ${uri}`, async () => {
+    const world = shared
 
     const { status } = await world.ask(world.described({ 'X-Forwarded-Uri': uri }))
 
@@ -367,8 +370,8 @@ test('Envoy asks with the method, the host and the path of the request', async (
 })
 
 for (const path of ['/../../static', '/../jwks.json', '/../../../echo', '/%2e%2e/%2e%2e/open/x', '/..%2f..%2fopen/x'])
-  test(`The path of a client does not lead out of the endpoint that Envoy asks: ${path}`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`The path of a client does not lead out of the endpoint that Envoy asks: ${path}`, async () => {
+    const world = shared
     const fields: Fields = [
       ['X-Forwarded-Proto', 'http'],
       ['X-Forwarded-For', '192.0.2.7'],
@@ -380,8 +383,8 @@ for (const path of ['/../../static', '/../jwks.json', '/../../../echo', '/%2e%2e
   })
 
 for (const endpoint of ['x/../forward-auth', '%66orward-auth', 'forward-auth/', 'Forward-Auth', '/forward-auth'])
-  test(`A check request with another spelling of the endpoint is refused: ${endpoint}`, async (t) => {
-    const world = await startAskedWorld(t)
+  test(`A check request with another spelling of the endpoint is refused: ${endpoint}`, async () => {
+    const world = shared
     const cookie = await world.signIn('jane')
 
     const { status, headers } = await world.ask(world.described({ Cookie: cookie }), { endpoint })
