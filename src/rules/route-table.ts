@@ -209,8 +209,8 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
 }
 
 /**
- * Whether two routes have the same effect. Rules with requirements or a step-up are never
- * equivalent.
+ * Whether two routes have the same effect. Rules with requirements, a step-up or access tokens are
+ * never equivalent.
  */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
@@ -220,9 +220,9 @@ function isEquivalent(one: Route | undefined, other: Route | undefined): boolean
   return a.access === b.access && a.unauthenticated === b.unauthenticated && admitsEverybody(a) && admitsEverybody(b)
 }
 
-/** Whether a rule admits each signed-in person. */
-function admitsEverybody({ require, stepUp }: RuleConfig): boolean {
-  return require.length === 0 && stepUp === undefined
+/** Whether a rule admits each signed-in person, and accepts no access tokens. */
+function admitsEverybody({ require, stepUp, accessTokens }: RuleConfig): boolean {
+  return require.length === 0 && stepUp === undefined && accessTokens === undefined
 }
 
 function reject(one: Route | undefined, other: Route | undefined): never {
