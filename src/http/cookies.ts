@@ -19,13 +19,19 @@ export interface CookieAttributes {
  * either of its values may be the valid one.
  */
 export function readCookie(header: string | undefined, name: string): string | undefined {
+  if (header === undefined) return undefined
   let value: string | undefined
-  for (const pair of pairs(header)) {
-    const end = pair.indexOf('=')
+  // Runs for each request, so it creates no list of pairs.
+  for (let start = 0; start < header.length;) {
+    const semicolon = header.indexOf(';', start)
+    const end = semicolon < 0 ? header.length : semicolon
+    const equals = header.indexOf('=', start)
     // Without "=" it is a value without a name (RFC 6265bis §5.7).
-    if (end < 0 || pair.slice(0, end).trim() !== name) continue
-    if (value !== undefined) return undefined
-    value = pair.slice(end + 1).trim()
+    if (equals >= 0 && equals < end && header.slice(start, equals).trim() === name) {
+      if (value !== undefined) return undefined
+      value = header.slice(equals + 1, end).trim()
+    }
+    start = end + 1
   }
   return value
 }
