@@ -47,6 +47,8 @@ export interface SessionSummary {
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
+  /** When it was bound to a key of the device. Absent: it is not bound. */
+  readonly bound_at: number | undefined
   readonly created_at: number
   readonly absolute_expires_at: number
   readonly userinfo_read_at: number
@@ -324,13 +326,25 @@ function summary(
   record: SessionRecord,
   showClaim: ClaimPath | undefined,
 ): Omit<SessionSummary, 'provider'> {
-  const { sub, sid, origin, created_at, absolute_expires_at, userinfo_read_at, authentication, tokens, claims } = record
+  const {
+    sub,
+    sid,
+    origin,
+    created_at,
+    absolute_expires_at,
+    userinfo_read_at,
+    authentication,
+    tokens,
+    claims,
+    device,
+  } = record
   return {
     key,
     sub,
     person: showClaim && personText(readClaim(claims, showClaim)),
     sid,
     origin,
+    bound_at: device?.bound_at,
     created_at,
     absolute_expires_at,
     userinfo_read_at,

@@ -38,8 +38,9 @@ export async function findSessions(
     const isTooMany = found.length > maxSessions
     const newest = found.slice(0, maxSessions).toSorted((a, b) => b.created_at - a.created_at)
     return {
-      found: newest.map(({ key, provider, sub, person, sid, origin, created_at, absolute_expires_at }) => ({
+      found: newest.map(({ key, provider, sub, person, sid, origin, bound_at, created_at, absolute_expires_at }) => ({
         ...{ key, provider, sub, person, sid, origin, began: created_at, ends: absolute_expires_at },
+        isBound: bound_at !== undefined,
         order: sealOrder(key, parts),
       })),
       cut: isTooMany ? 'too_many' : performance.now() > deadline ? 'too_slow' : undefined,

@@ -128,9 +128,10 @@ function asDocument(result: object): string {
   return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
-function summaryOf({ key, provider, sub, person, sid, origin, created_at, absolute_expires_at }: SessionSummary) {
+function summaryOf(session: SessionSummary) {
+  const { key, provider, sub, person, sid, origin, bound_at, created_at, absolute_expires_at } = session
   const times = { signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
-  return { session: key, provider, sub, person, sid, origin, ...times }
+  return { session: key, provider, sub, person, sid, origin, ...times, bound: bound_at !== undefined }
 }
 
 function details(session: SessionSummary) {
@@ -147,7 +148,7 @@ function details(session: SessionSummary) {
 }
 
 function sessionText(session: SessionSummary): string {
-  const { key, provider, sub, person, sid, origin, access_token_expires_at, authentication } = session
+  const { key, provider, sub, person, sid, origin, bound_at, access_token_expires_at, authentication } = session
   const { acr, auth_time } = authentication ?? {}
   const lines = [
     ['session', key],
@@ -158,6 +159,7 @@ function sessionText(session: SessionSummary): string {
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
     ['authenticated', auth_time === undefined ? '-' : iso(auth_time)],
     ['acr', acr === undefined ? '-' : quoted(acr)],
+    ['bound', bound_at === undefined ? 'no' : `to a device, since ${iso(bound_at)}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
     ['claims as of', iso(session.userinfo_read_at)],
     ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],

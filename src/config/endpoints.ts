@@ -1,11 +1,17 @@
 import type { GatewayConfig, ProviderConfig } from './model.ts'
 
 /** The part of the configuration that endpoints depend on. */
-export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'>
+export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'> & {
+  readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
+}
 
 /** Whether another proxy carries the requests of some upstream. */
 function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
   return upstreams.some(({ forwardAuth }) => forwardAuth)
+}
+
+function bindsDevices(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
+  return session.deviceBinding.isOn
 }
 
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
@@ -70,6 +76,13 @@ export const endpoints = {
   signedIn: { name: 'signed-in', at: 'gateway', methods: ['GET', 'HEAD'] },
   keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
+  deviceRegistration: {
+    name: 'device-registration',
+    at: 'provider',
+    methods: ['POST'],
+    exists: bindsDevices,
+  },
+  deviceRefresh: { name: 'device-refresh', at: 'provider', methods: ['POST'], exists: bindsDevices },
   session: { name: 'session', at: 'both', methods: ['GET', 'HEAD'] },
   extendSession: { name: 'session', at: 'both', methods: ['POST'] },
   sessionScript: { name: 'session.js', at: 'gateway', methods: ['GET', 'HEAD'] },

@@ -301,6 +301,24 @@ export interface SessionConfig {
   /** How long sessions in memory are served while Redis does not respond; 0: not at all. */
   readonly storeOutageGraceMs: number
   readonly cookie: SessionCookieConfig
+  readonly deviceBinding: DeviceBindingConfig
+}
+
+/**
+ * Sessions that are bound to a key of the browser's device (W3C Device Bound Session Credentials).
+ */
+export interface DeviceBindingConfig {
+  /**
+   * Whether browsers register keys. Upstreams and rules say where a session without one has no
+   * access.
+   */
+  readonly isOn: boolean
+  /** How long a browser has access after a proof that it has the key. */
+  readonly cookieLifetimeMs: number
+  /** How long after the sign-in a session without a key has access where one is required. */
+  readonly registrationGraceMs: number
+  /** What happens to a bound session when a client has its cookie, but no proof. */
+  readonly onMisuse: 'refuse' | 'end'
 }
 
 export interface SessionCookieConfig {
@@ -418,6 +436,8 @@ export interface UpstreamConfig {
    * Another proxy carries the requests to the application, and asks the gateway about each one.
    */
   readonly forwardAuth: boolean
+  /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
+  readonly needsDeviceBinding: boolean
   /** Whether `path` is removed from the paths of requests. */
   readonly stripPath: boolean
   /** Further origins that the upstream takes for its own. */
@@ -672,6 +692,8 @@ export interface RuleConfig {
   readonly mode?: 'enforce' | 'observe'
   /** How the person has to authenticate. Absent: as for any sign-in. */
   readonly stepUp?: StepUp
+  /** Whether a session without a key of the device has no access. Absent: as the upstream says. */
+  readonly needsDeviceBinding?: boolean
   /**
    * A request may have an access token instead of a session. It needs these scopes besides those of
    * the upstream. Absent: the rule accepts no access tokens.

@@ -435,6 +435,12 @@ export interface SessionSettings {
    */
   readonly store_outage_grace: Duration
   /**
+   * Binds sessions to keys that cannot leave the device (Device Bound Session Credentials).
+   * when_supported: browsers that can do it. required: other browsers have no access. Browsers bind
+   * sessions over https only.
+   */
+  readonly device_binding: string | SessionDeviceBindingSettings
+  /**
    * The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https.
    */
   readonly cookie: SessionCookieSettings
@@ -514,6 +520,31 @@ export interface RedisSettings {
   readonly replicas_acknowledge: number
 }
 
+/**
+ * Binds sessions to keys that cannot leave the device (Device Bound Session Credentials).
+ * when_supported: browsers that can do it. required: other browsers have no access. Browsers bind
+ * sessions over https only.
+ */
+export interface SessionDeviceBindingSettings {
+  /** off, when_supported or required, as without the object. */
+  readonly mode: 'off' | 'when_supported' | 'required'
+  /**
+   * How long a browser has access after it has proved that it has the key. A stolen copy of the
+   * cookies is of use for this time at most. From 1m to 1h.
+   */
+  readonly cookie_lifetime: Duration
+  /**
+   * How long after the sign-in a session without a key has access where one is required. From 10s
+   * to 10m.
+   */
+  readonly registration_grace: Duration
+  /**
+   * What happens when a client has the cookie of a bound session, but no proof: refuse: it has no
+   * access. end: the session ends too.
+   */
+  readonly on_misuse: 'refuse' | 'end'
+}
+
 /** The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https. */
 export interface SessionCookieSettings {
   /** The name of the cookie. With an https external_url, the gateway puts __Host- before it. */
@@ -534,6 +565,11 @@ export interface UpstreamSettings {
    * requests to the application, and asks the gateway about each one first. Needs trusted_proxies.
    */
   readonly forward_auth?: true
+  /**
+   * Whether sessions need a key of the device here: required or when_supported. Absent: as
+   * session.device_binding says.
+   */
+  readonly device_binding?: 'when_supported' | 'required'
   /**
    * Settings for a known application, as gatehouse explain --preset NAME prints them. Settings of
    * the upstream itself win; of headers and logout, each key by itself.
@@ -879,6 +915,11 @@ export interface RuleSettings {
    * all be met.
    */
   readonly require?: RequirementSettings | List<RequirementSettings>
+  /**
+   * Whether sessions need a key of the device here: required or when_supported. Absent: as the
+   * upstream says.
+   */
+  readonly device_binding?: 'when_supported' | 'required'
   /**
    * How strong or how recent the authentication has to be. A person who does not meet it signs in
    * again: the provider gets acr_values and max_age (RFC 9470).

@@ -137,6 +137,20 @@ const table = {
     means: 'a person was signed in, but the provider did not send the required claim',
     todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (provider.scopes), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then have to sign in again',
   },
+  ERR_DEVICE_BINDING: {
+    status: 403,
+    text: 'This page needs a session that is bound to your device.',
+    page: 'forbidden',
+    means: 'device_binding is required here, and the browser has not bound the session to a key of its device',
+    todo: 'use a browser with Device Bound Session Credentials (Chrome on a computer with a TPM), and sign in again; or set device_binding to when_supported here',
+  },
+  ERR_DEVICE_PROOF: {
+    status: 403,
+    text: 'The proof of this device was not accepted.',
+    page: 'forbidden',
+    means: 'a browser has sent no valid proof that it has the key of a session',
+    todo: 'nothing for a single request: the browser signs in again; the reason is in the log',
+  },
   ERR_CROSS_SITE: {
     status: 403,
     text: 'This request came from another site and was not carried out.',

@@ -17,7 +17,7 @@ export async function gatewayFindings(config: GatewayConfig, env: Environment, n
     Promise.all(config.providers.map((provider) => providerReachFindings(provider, config))),
     Promise.all(origins.map((origin) => originFindings(origin, config.reservedPrefix, now))),
   ])
-  const own = [...tlsFindings(config), ...cookieFindings(config)]
+  const own = [...tlsFindings(config), ...cookieFindings(config), ...deviceFindings(config)]
   return [...reached.flat(), ...own, ...reach.flat(), ...environmentFindings(env)]
 }
 
@@ -96,6 +96,33 @@ function cookieFindings(config: GatewayConfig): Finding[] {
   // A cookie without Domain is for one host, so public suffixes do not matter (RFC 6265bis §5.7).
   const what = `the cookie ${name} has no Domain attribute: it is sent to ${hosts.join(', ')} only, over https only (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
   return [ok('gateway.cookie', what)]
+}
+
+/** Without https, browsers bind no sessions, and the finding `gateway.https` says more. */
+function deviceFindings({ session, upstreams }: GatewayConfig): Finding[] {
+  const id = 'gateway.device_binding'
+  const { isOn, cookieLifetimeMs } = session.deviceBinding
+  if (!session.cookie.secure) return []
+  if (!isOn)
+    return [
+      warning(id, 'no session is bound to its device', {
+        why: 'a copied session cookie works on every machine until the session ends',
+        todo: 'set session.device_binding to when_supported',
+      }),
+    ]
+  const isRequired = upstreams.some(
+    ({ needsDeviceBinding, rules }) => needsDeviceBinding || rules.some((rule) => rule.needsDeviceBinding),
+  )
+  const others = isRequired
+    ? 'where one is required, other sessions have no access'
+    : 'sessions of other browsers are not protected'
+  const limits = 'it stops neither malware that stays on the device nor a thief of the provider’s cookies'
+  return [
+    ok(
+      id,
+      `browsers that can bind a session to their device do: elsewhere its cookies are worthless ${cookieLifetimeMs / 60_000} minutes after they were copied; ${others}; ${limits}`,
+    ),
+  ]
 }
 
 /** A provider on the internet cannot send Logout Tokens to a private address. */

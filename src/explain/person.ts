@@ -57,6 +57,8 @@ function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {
     iss: provider.issuer,
     sub,
     created_at: 0,
+    // The session of a person is taken for a bound one.
+    device: { alg: 'ES256' as const, jwk: {}, bound_at: 0 },
     absolute_expires_at: Infinity,
     // Stand-ins: `explain` never shows a token.
     tokens: { access_token: 'token', obtained_at: 0, id_token: 'token' },

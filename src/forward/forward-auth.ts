@@ -2,6 +2,7 @@ import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { kindOfField } from '../core/header-fields.ts'
+import type { MisuseLog } from '../device/misuse.ts'
 import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { denialFields } from '../gate/denial-fields.ts'
@@ -26,6 +27,7 @@ export interface ForwardAuthParts {
   readonly pages: Pages
   readonly log: Log
   readonly audit: Audit
+  readonly misuseLog: Pick<MisuseLog, 'note'>
 }
 
 /** The proxy may send the request to the application. */
@@ -154,7 +156,9 @@ export class ForwardAuth {
     facts: RequestFacts,
     record: RequestRecord,
   ): Response {
-    const { pages } = this.#parts
+    const { pages, misuseLog } = this.#parts
+    if ('misuse' in admission && admission.misuse !== undefined)
+      misuseLog.note(admission.misuse, facts.skippedSession, record.cause)
     const context = this.#context(checkRequest, record)
     const externalUrl = upstreamsOfHost(facts.host, this.#config.upstreams)[0]?.externalUrl ?? this.#config.externalUrl
     // Some proxies complete a relative Location with the address at which they reach the gateway.

@@ -3,6 +3,7 @@ import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { StepUp } from '../core/step-up.ts'
+import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Unmet } from '../rules/requirement.ts'
@@ -102,6 +103,8 @@ export interface SignInFirst {
   readonly insufficient?: string | undefined
   /** The rule accepts access tokens too. */
   readonly challenge?: BearerChallenge | undefined
+  /** The request has the cookie of a bound session, but does not come from its device. */
+  readonly misuse?: Misuse | undefined
 }
 
 /** A form that met no session, or one whose authentication is not sufficient. */

@@ -1,5 +1,5 @@
 import type { AccessTokensConfig, GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isWithin } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
@@ -27,6 +27,7 @@ import type { AnonymousIdentity, Identity, RealmOfPerson } from './identify.ts'
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
 interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
+  readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
   readonly providers: readonly Pick<ProviderConfig, 'name' | 'prefix'>[]
 }
 
@@ -229,11 +230,11 @@ class Gate {
     identity: Omit<AnonymousIdentity, 'kind'>,
     insufficient?: string,
   ): Admission {
-    const { realm, staleCookie: sessionEnded, ended } = identity
+    const { realm, staleCookie: sessionEnded, ended, misuse } = identity
     const prefix = realm?.prefix ?? this.#config.reservedPrefix
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
     const challenge = rule.accessTokens && challengeOf(upstream, rule)
-    const needed = { prefix, sessionEnded, stepUp, insufficient, challenge }
+    const needed = { prefix, sessionEnded, stepUp, insufficient, challenge, misuse }
     const signIn = signInUrl(prefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
@@ -246,7 +247,7 @@ class Gate {
     const isStale = sessionEnded && ended?.isExpired() !== true
     // The cookies of a first response do not reach the browser.
     if (facts.isAsked !== 'first') ended?.noteExpired()
-    const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : nothing
+    const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : (misuse?.setCookies ?? nothing)
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
@@ -293,8 +294,8 @@ class Gate {
   ): Admission {
     const crossSite = crossSiteReason(facts, upstream)
     if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, session }
-    const unmet = this.#unmetOf(rule, facts, session, realm)
-    if (unmet !== undefined && rule.mode !== 'observe')
+    const unmet = this.#unmetDevice(rule, upstream, session) ?? this.#unmetOf(rule, facts, session, realm)
+    if (unmet !== undefined && (rule.mode !== 'observe' || unmet.code === 'ERR_DEVICE_BINDING'))
       return unmet.code === 'ERR_STEP_UP'
         ? this.#signInFirst(facts, upstream, rule, { realm, staleCookie: false }, unmet.why)
         : { kind: 'forbidden', ...unmet, setCookies: nothing, upstream, rule, session }
@@ -317,6 +318,15 @@ class Gate {
       expire: foreign?.expire,
       observed: unmet && { ...unmet, upstream, rule, session },
     }
+  }
+
+  /** Whether the session has to be bound here, and is not. */
+  #unmetDevice(rule: RuleConfig, upstream: UpstreamConfig, { record }: StoredSession): Unmet | undefined {
+    const isNeeded = rule.needsDeviceBinding ?? upstream.needsDeviceBinding
+    if (!isNeeded || record.device !== undefined) return undefined
+    const graceMs = this.#config.session.deviceBinding.registrationGraceMs
+    if (isWithin(graceMs, record.created_at, this.#parts.clock.now())) return undefined
+    return { code: 'ERR_DEVICE_BINDING', why: 'the session is not bound to a key of the device' }
   }
 
   #unmetOf(

@@ -1,5 +1,7 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { Misuse } from '../device/misuse.ts'
+import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import { sessionKey, type StoredSession } from '../session/record.ts'
@@ -17,6 +19,7 @@ export interface RealmOfPerson {
 /** A provider with its sessions. */
 export interface Realm extends RealmOfPerson {
   readonly sessions: Pick<SessionsOfAudience, 'findInMemory' | 'find'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
   readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
 }
@@ -36,6 +39,8 @@ export interface AnonymousIdentity {
   readonly realm: RealmOfPerson | undefined
   readonly staleCookie: boolean
   readonly ended?: EndedCookie
+  /** The request has the cookie of a bound session, but does not come from its device. */
+  readonly misuse?: Misuse
 }
 
 /** The cookie of a session that has ended. */
@@ -85,6 +90,7 @@ function orElsewhere(
 function moreTelling(one: Exclude<Identity, { kind: 'signed_in' }>, other: Identity): Identity {
   if (other.kind === 'signed_in' || one.kind === 'unavailable') return other.kind === 'signed_in' ? other : one
   if (other.kind === 'unavailable') return other
+  if (one.misuse !== undefined || other.misuse !== undefined) return one.misuse === undefined ? other : one
   return one.staleCookie ? one : other.staleCookie ? other : anyone
 }
 
@@ -108,14 +114,24 @@ function identifyAt(
           },
         }
       : { kind: 'signed_in', session, realm }
+  const identityOf = (session: StoredSession): Identity | Promise<Identity> => {
+    const misuse = misuseOf(session, realm, cookieHeader)
+    if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
+    const fresh = realm.upkeep.fresh(session)
+    return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh, realm }
+  }
   const inMemory = realm.sessions.findInMemory(key)
-  if (inMemory === undefined)
-    return realm.sessions
-      .find(key)
-      .then((found) => found && realm.upkeep.fresh(found))
-      .then(asIdentity, unavailable)
-  const fresh = realm.upkeep.fresh(inMemory)
-  return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh, realm }
+  if (inMemory !== undefined) return identityOf(inMemory)
+  return realm.sessions
+    .find(key)
+    .then((found) => (found === undefined ? asIdentity(found) : identityOf(found)), unavailable)
+}
+
+/** A bound session counts on its device only. */
+function misuseOf(session: StoredSession, realm: Realm, cookieHeader: string | undefined): Misuse | undefined {
+  const { device } = session.record
+  const fault = device && realm.boundCookie.faultOf(session.key, device, cookieHeader)
+  return fault && { session, fault, setCookies: realm.boundCookie.expire(cookieHeader) }
 }
 
 function unavailable(error: unknown): Identity {

@@ -29,6 +29,11 @@ export interface RequestFacts {
   readonly cookie: string | undefined
   /** The `Authorization` header; several fields are joined by `, `. */
   readonly authorization?: string | undefined
+  /**
+   * `Secure-Session-Skipped`: why the browser did not renew the cookie that proves its device (W3C
+   * Device Bound Session Credentials §8.5).
+   */
+  readonly skippedSession?: string | undefined
   readonly forwarded: ForwardedFacts
   /**
    * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
@@ -79,6 +84,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
       headers['upgrade'] === undefined,
     cookie: textOf(headers, 'cookie', '; '),
     authorization: headers['authorization'] === undefined ? undefined : authorizationOf(request),
+    skippedSession: textOf(headers, 'secure-session-skipped'),
     forwarded,
   }
 }

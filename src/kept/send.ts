@@ -7,6 +7,7 @@ import { withoutParameters } from '../observe/access-log.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
+import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { personOf } from '../session/kept-store.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
@@ -19,6 +20,7 @@ export interface KeptParts {
   readonly kept: KeptRequests
   readonly personCookie: PersonCookie
   readonly sessions: Pick<SessionsOfAudience, 'read'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly pages: Pages
   /** The path of the endpoints of the provider. */
@@ -86,11 +88,17 @@ export function isContentField(name: string): boolean {
 /** The signed-in person of a browser. This does not extend the session. */
 export async function personIn(
   cookieHeader: string | undefined,
-  { cookie, sessions, personCookie }: Pick<KeptParts, 'cookie' | 'sessions' | 'personCookie'>,
+  {
+    cookie,
+    boundCookie,
+    sessions,
+    personCookie,
+  }: Pick<KeptParts, 'cookie' | 'boundCookie' | 'sessions' | 'personCookie'>,
 ): Promise<{ readonly session: StoredSession; readonly tag: SubTag } | undefined> {
   const id = cookie.read(cookieHeader)
   const session = id && (await sessions.read(sessionKey(id)))
-  return session && { session, tag: personCookie.tagOf(session.record.sub) }
+  if (!session || boundCookie.faultOf(session.key, session.record.device, cookieHeader) !== undefined) return undefined
+  return { session, tag: personCookie.tagOf(session.record.sub) }
 }
 
 export interface SentRequest {

@@ -72,6 +72,14 @@ export interface AuditEvents {
   'session.ended': AboutSession & { readonly by: string }
   /** `still_there`: the session did not end during the refresh. */
   'session.refreshed': AboutSession & { readonly still_there: boolean }
+  /** The session is bound to a key of the browser's device. */
+  'session.bound': AboutSession
+  /**
+   * A request has the cookie of a bound session, but does not come from its device: `missing`,
+   * `expired` or `invalid` proof. `skipped`: why the browser says that it could not renew the
+   * proof.
+   */
+  'session.bound_cookie_refused': AboutSession & { readonly reason: string; readonly skipped?: string }
   'sign_in.failed': Fault
   /**
    * A signed-in person was denied access. `rule` is the place of the rule in the configuration, or

@@ -51,6 +51,8 @@ export interface SessionView {
   /** The name of the provider. Absent: there is only one. */
   readonly provider: string | undefined
   readonly sid: string | undefined
+  /** Whether it is bound to a key of the device. */
+  readonly isBound: boolean
   readonly origin: string | undefined
   readonly began: number
   readonly ends: number
@@ -243,14 +245,14 @@ function sessionsHtml(sessions: Overview['sessions'], { query, at }: Overview): 
 }
 
 function sessionRow(
-  { key, sub, person, provider, sid, origin, began, ends, order }: SessionView,
+  { key, sub, person, provider, sid, origin, isBound, began, ends, order }: SessionView,
   at: number,
 ): readonly string[] {
   return [
     person === undefined ? escape(sub) : `${escape(person)}<br><code>${escape(sub)}</code>`,
     `${time(began)}<br>${age(began, at)}`,
     time(ends),
-    origin === undefined ? 'not known' : escape(origin),
+    `${origin === undefined ? 'not known' : escape(origin)}${isBound ? '<br>bound to a device' : ''}`,
     `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'none' : `<code>${escape(sid)}</code>`}`,
     `<code>${escape(key)}</code>`,
     [

@@ -8,7 +8,7 @@ import { type Authentication, insufficiency } from '../core/step-up.ts'
  * values of the claims.
  */
 export interface Unmet {
-  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_STEP_UP'
+  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_STEP_UP' | 'ERR_DEVICE_BINDING'
   readonly why: string
   /**
    * The requirement cannot be decided, for example because a claim has an unexpected shape. Then

@@ -11,6 +11,9 @@ import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import type { DeviceParts } from '../device/parts.ts'
+import { deviceRefresh } from '../device/refresh.ts'
+import { deviceRegistration } from '../device/registration.ts'
 import { refuseOtherSpelling } from '../forward/endpoints.ts'
 import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
@@ -45,6 +48,7 @@ export type EndpointParts = SignInParts &
   LogoutParts &
   JwksParts &
   KeptParts &
+  DeviceParts &
   SessionEventsParts & { readonly scope: ScriptScope }
 
 interface Handler {
@@ -67,6 +71,8 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   signedIn: { handle: signedIn },
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
+  deviceRegistration: { handle: deviceRegistration },
+  deviceRefresh: { handle: deviceRefresh },
   session: { handle: session },
   extendSession: { handle: extendSession },
   sessionScript: {
@@ -82,7 +88,17 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
 }
 
 /** What depends on the realm that a request means. */
-type OfRealm = 'provider' | 'sessions' | 'cookie' | 'personCookie' | 'kept' | 'prefix' | 'others' | 'choices' | 'scope'
+type OfRealm =
+  | 'provider'
+  | 'sessions'
+  | 'cookie'
+  | 'boundCookie'
+  | 'personCookie'
+  | 'kept'
+  | 'prefix'
+  | 'others'
+  | 'choices'
+  | 'scope'
 
 export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
@@ -198,9 +214,9 @@ function ofProvider(realm: Realm): Meant {
 
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
-  const { provider, sessions, cookie, personCookie, kept, prefix } = realm
+  const { provider, sessions, cookie, boundCookie, personCookie, kept, prefix } = realm
   const others = parts.realms.besides(realm)
-  return { ...parts, provider, sessions, cookie, personCookie, kept, prefix, others, choices: [] }
+  return { ...parts, provider, sessions, cookie, boundCookie, personCookie, kept, prefix, others, choices: [] }
 }
 
 /** The facts that endpoints need about a request. */
@@ -224,6 +240,8 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     acceptLanguage: headers['accept-language'],
     ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
+    deviceProof: [headers['secure-session-response']].flat()[0],
+    deviceSession: [headers['sec-secure-session-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
   }
 }

@@ -5,6 +5,9 @@ import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
+import { Challenges } from '../device/challenge.ts'
+import { createDeviceMetrics } from '../device/device-metrics.ts'
+import { MisuseLog } from '../device/misuse.ts'
 import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
 import { createCheck } from '../forward/ext-authz.ts'
 import { ForwardAuth } from '../forward/forward-auth.ts'
@@ -124,6 +127,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const realms = new Realms(config, {
     ...{ store, sessions, endings, keyring, providerCookie, clock, log, audit, metrics },
   })
+  const deviceMetrics = createDeviceMetrics(metrics)
+  const misuseLog = new MisuseLog({ config: config.session.deviceBinding, endings, deviceMetrics, clock, log, audit })
   const accessTokens = new AccessTokens({ clock })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => accessTokens.noteEnded(keys))
@@ -144,7 +149,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const records = new WeakMap<IncomingMessage, RequestRecord>()
   const app = await createApp(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
-    ...{ pages, signingKeys, live },
+    ...{ pages, signingKeys, live, deviceMetrics, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
@@ -160,14 +165,14 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     ...{ clock, log },
   })
   const forwardAuth = new ForwardAuth(config, {
-    ...{ admit, trusted, pages, log, audit },
+    ...{ admit, trusted, pages, log, audit, misuseLog },
     isGatewayCookie: cookie.isGatewayCookie,
   })
   const handlers = new RequestHandler(config, {
     admit,
     checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
-    ...{ trusted, log, audit, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
+    ...{ trusted, log, audit, misuseLog, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ upstreams, live, log, pages, clock },
       isGatewayCookie: cookie.isGatewayCookie,
@@ -184,8 +189,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
     },
     takeKept: (reference, { upstream, session }, req, facts, cause) => {
-      const { kept, personCookie, sessions, cookie, prefix } = realms.ofSession(upstream, session, facts.cookie)
-      const ofRealm = { kept, personCookie, sessions, cookie, prefix }
+      const realm = realms.ofSession(upstream, session, facts.cookie)
+      const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
+      const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }
       return takeForSending(reference, req, facts, cause, { ...ofRealm, pages, log, audit })
     },
     serveEndpoint: (req, res, record) => {

@@ -11,6 +11,7 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
+import { BoundCookie } from '../session/bound-cookie.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import { PersonCookie } from '../session/person-cookie.ts'
@@ -43,6 +44,7 @@ export class Realm implements GateRealm {
   readonly clockToleranceMs: number
   readonly provider: OpenidProvider
   readonly cookie: SessionCookie
+  readonly boundCookie: BoundCookie
   readonly sessions: SessionsOfAudience
   readonly upkeep: Upkeep
   readonly personCookie: PersonCookie
@@ -56,6 +58,7 @@ export class Realm implements GateRealm {
     this.prefix = config.prefix
     this.clockToleranceMs = config.clockToleranceMs
     this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
+    this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
     this.sessions = new SessionsOfAudience(audience, parts.sessions)
     this.provider = new OpenidProvider(config, { clock, log, metrics })
     this.upkeep = new Upkeep(session, {
@@ -177,7 +180,8 @@ export class Realms {
     const withCookie = candidates.filter(({ cookie }) => cookie.isIn(request.cookie))
     for (const realm of withCookie) {
       const id = realm.cookie.read(request.cookie)
-      if (id !== undefined && (await realm.sessions.read(sessionKey(id))) !== undefined)
+      const session = id && (await realm.sessions.read(sessionKey(id)))
+      if (session && realm.boundCookie.faultOf(session.key, session.record.device, request.cookie) === undefined)
         return { realm, choices: [], candidates }
     }
     const remembered = this.#providerCookie.read(request.cookie)

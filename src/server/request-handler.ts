@@ -5,8 +5,9 @@ import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
+import type { MisuseLog } from '../device/misuse.ts'
 import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
-import type { Admission, Denial, FormAdmission, ObservedDenial } from '../gate/admission.ts'
+import type { Admission, Denial, FormAdmission, ObservedDenial, SignInFirst } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { denialFields } from '../gate/denial-fields.ts'
@@ -68,6 +69,7 @@ export interface RequestHandlerParts {
   readonly proxy: ProxyParts
   readonly log: Log
   readonly audit: Audit
+  readonly misuseLog: Pick<MisuseLog, 'note'>
   readonly pages: Pages
   /** Gets the record of every request when it has ended. */
   readonly sink: RequestSink
@@ -269,6 +271,7 @@ export class RequestHandler implements ListenerHandlers {
         if ('rule' in admission) this.#auditDenial(record, code, admission)
         else if (admission.kind === 'token_refused') this.#auditToken(record, admission)
         else this.#logRefusal(req, record, code, why)
+        if ('misuse' in admission) this.#noteMisuse(admission, facts, record)
         return refuseUpgrade(socket, record, code, options)
       },
       (error) => reject(codeOf(error), reason(error)),
@@ -353,6 +356,7 @@ export class RequestHandler implements ListenerHandlers {
     admission: Admission,
     { kept, same }: ReadContent,
   ): void {
+    if ('misuse' in admission) this.#noteMisuse(admission, facts, record)
     switch (admission.kind) {
       case 'pass':
         record.upstream = admission.upstream.name
@@ -547,6 +551,11 @@ export class RequestHandler implements ListenerHandlers {
     if (denial.caller !== undefined)
       return this.#parts.audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
     this.#parts.audit.record('access.would_be_denied', denialFields(record, denial.code, denial), record.cause)
+  }
+
+  /** Records that a request uses the cookie of a bound session without its key. */
+  #noteMisuse({ misuse }: SignInFirst, { skippedSession }: RequestFacts, record: RequestRecord): void {
+    if (misuse !== undefined) this.#parts.misuseLog.note(misuse, skippedSession, record.cause)
   }
 
   #logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {

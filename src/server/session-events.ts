@@ -8,6 +8,7 @@ import { empty, ownHeaders, type Response } from '../http/response.ts'
 import type { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
+import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import { sessionKey } from '../session/record.ts'
 import { isRenewed } from '../session/renewals.ts'
@@ -26,6 +27,7 @@ const retryMs = 2_000
 
 export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly sessions: Pick<SessionsOfAudience, 'expiry'>
   readonly store: Pick<SessionStore, 'readDocument'>
   readonly live: Pick<LiveStreams, 'open'>
@@ -46,7 +48,8 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for events')
   const id = parts.cookie.read(request.cookie)
   const key = id && sessionKey(id)
-  const expiry = key && (await parts.sessions.expiry(key))
+  const found = key && (await parts.sessions.expiry(key))
+  const expiry = found && isOfDevice(key, found, request, parts) ? found : undefined
   // The browser may connect before it has the cookie of the new session.
   if (key !== undefined && expiry === undefined && (await isRenewed(key, parts.store)))
     return eventStream((res) => void res.end(renewed))
@@ -54,6 +57,16 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
     return request.lastEventId === endedId ? empty(204) : eventStream((res) => void res.end(ended))
   const release = parts.eventStreams.begin(key, clientOf(request.cause.client))
   return eventStream((res) => new SessionStream(res, key, expiry, parts).start(release))
+}
+
+/** A bound session counts on its device only. */
+function isOfDevice(
+  key: SessionKey,
+  { device }: SessionExpiry,
+  { cookie }: EndpointRequest,
+  { boundCookie }: Pick<SessionEventsParts, 'boundCookie'>,
+): boolean {
+  return boundCookie.faultOf(key, device, cookie) === undefined
 }
 
 function eventStream(stream: (res: ServerResponse) => void): Response {

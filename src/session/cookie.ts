@@ -5,6 +5,8 @@ import type { KeptCookie } from '../http/cookie-jar.ts'
 import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
+/** The suffix of the name of the cookie that proves the device of a session. See `BoundCookie`. */
+export const boundSuffix = 'bound'
 /** For how many cookies of a request a response expires the places that they may have. */
 const maxExpiredNames = 16
 /** How many folders above a path are considered. */
@@ -67,8 +69,11 @@ export class SessionCookie {
     applicationCookies: readonly ApplicationCookie[],
     ended: EndedCookies = {},
   ): string[] {
-    const expired = this.expireApplications(header, applicationCookies, ended)
-    return this.isIn(header) ? [this.expire(), ...expired] : expired
+    const own = [this.#attributes, this.withSuffix(boundSuffix)]
+    return [
+      ...own.filter(({ name }) => readCookie(header, name) !== undefined).map(expireCookie),
+      ...this.expireApplications(header, applicationCookies, ended),
+    ]
   }
 
   /** The same without the session cookie. */

@@ -22,6 +22,7 @@ export type EndedBy =
   | 'invalid_grant'
   | 'invalid_tokens'
   | 'userinfo_401'
+  | 'misuse'
 
 /** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
 export const signInLifetimeMs = 15 * 60 * 1000

@@ -33,6 +33,20 @@ export interface SessionRecord {
    * those in `logout.cookies` of any upstream. Absent in records of earlier versions.
    */
   readonly browser_cookies?: readonly KeptCookie[]
+  /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
+  readonly device?: BoundDevice
+}
+
+/**
+ * A key that the browser keeps on its device, and cannot export (W3C Device Bound Session
+ * Credentials §6.3).
+ */
+export interface BoundDevice {
+  readonly alg: 'ES256' | 'RS256'
+  /** The public key (RFC 7517). */
+  readonly jwk: Readonly<Record<string, string>>
+  /** In ms since the epoch. */
+  readonly bound_at: number
 }
 
 /** A record with its key and version. A write that names an older version is rejected (fencing). */

@@ -17,6 +17,7 @@ import {
   sessionKey,
   subTag,
   tagOf,
+  type BoundDevice,
   type SessionRecord,
   type StoredSession,
 } from './record.ts'
@@ -53,6 +54,8 @@ export interface SessionExpiry {
   readonly absolute_expires_at: number
   /** See `personMark`. */
   readonly person: string
+  /** The key that the session is bound to. */
+  readonly device: BoundDevice | undefined
 }
 
 /**
@@ -152,9 +155,9 @@ export class Sessions {
     const expiresIn = stored && (await this.#store.expiresIn(key))
     if (stored === undefined || expiresIn === undefined) return undefined
     const { audience, record } = stored
-    const { absolute_expires_at, sub } = record
+    const { absolute_expires_at, sub, device } = record
     const expires_at = Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at)
-    return { audience, expires_at, absolute_expires_at, person: personMark(audience, sub) }
+    return { audience, expires_at, absolute_expires_at, person: personMark(audience, sub), device }
   }
 
   /**

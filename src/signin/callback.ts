@@ -2,6 +2,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { StepUp } from '../core/step-up.ts'
+import { registrationHeader } from '../device/instructions.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
@@ -44,14 +45,18 @@ class SignInError extends GatewayError {
   }
 }
 
+/** `session`: the new session. Absent: the person was signed in already. */
+type AfterSignIn = Redirect & { readonly session?: SessionKey }
+
 /** `GET callback`: the browser returns from the provider. */
 export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   try {
     const next = await finishSignIn(request, parts)
     // The browser must not keep pages of another session.
-    if (!parts.cookie.isStrict) return redirect(next, clearCache)
+    const headers = { ...clearCache, ...(next.session && registrationHeader(next.session, parts)) }
+    if (!parts.cookie.isStrict) return redirect(next, headers)
     const page = parts.pages.redirectPage(next.location, request, { signedIn: true })
-    return withHeaders(page, { ...clearCache, ...cookies(next.setCookies) })
+    return withHeaders(page, { ...headers, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
     const { code, returnTo, kept, stepUp } = error
@@ -77,7 +82,7 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
  * UserInfo → a new session id.
  * @throws {SignInError} the reason, and the page for a new sign-in
  */
-async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<Redirect> {
+async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<AfterSignIn> {
   const callback = new URL(redirectUri(request.externalUrl, parts.prefix))
   callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
   const state = stateOf(callback.searchParams, parts.provider.config.response_mode)
@@ -153,7 +158,7 @@ async function createSession(
   return_to: string,
   request: EndpointRequest,
   parts: SignInParts,
-): Promise<Redirect> {
+): Promise<AfterSignIn> {
   const begun = transaction.begun_at_store ?? transaction.begun_at
   const whole = { ...record, origin: transaction.origin, browser_cookies: [] }
   const id = await parts.sessions.create(whole, begun, request.cause)
@@ -164,6 +169,7 @@ async function createSession(
   // What another person entered in this browser is deleted first. The page says so.
   const [other] = kept.ofOthers(personCookie.tagOf(record.sub), request.cookie)
   return {
+    session: sessionKey(id),
     location: afterSignIn({ return_to, kept: other?.reference ?? transaction.kept }, parts),
     setCookies: [
       ...previous,

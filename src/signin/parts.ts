@@ -2,12 +2,14 @@ import type { ProviderConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { StepUp } from '../core/step-up.ts'
+import type { Challenges } from '../device/challenge.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
 import type { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
@@ -23,6 +25,8 @@ export interface SignInParts {
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>
   readonly cookie: SessionCookie
+  readonly boundCookie: BoundCookie
+  readonly challenges: Challenges
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
   readonly providerCookie: ProviderCookie
   /** The cookies of the other providers whose people use the same upstreams. */

@@ -11,7 +11,7 @@ import type { SignInParts } from './parts.ts'
  * request does not count as activity.
  */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  const { cookie, sessions, expiredCookies } = parts
+  const { cookie, boundCookie, sessions, expiredCookies } = parts
   const id = cookie.read(request.cookie)
   const key = id && sessionKey(id)
   const found = key && (await sessions.peek(key))
@@ -22,7 +22,8 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
     const setCookies = isStale ? cookie.expireAll(request.cookie, request.applicationCookies) : []
     return signInRequired(request, parts, { setCookies, sessionEnded })
   }
-  if (found.isDoubtful === true) return signInRequired(request, parts)
+  const isOfDevice = boundCookie.faultOf(found.key, found.record.device, request.cookie) === undefined
+  if (found.isDoubtful === true || !isOfDevice) return signInRequired(request, parts)
   const { sub, claims, created_at, absolute_expires_at } = found.record
   const { iss: _iss, sid: _sid, ...visible } = claims
   const times = {
@@ -39,8 +40,10 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
  */
 export async function extendSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin made the request')
+  const shown = await session(request, parts)
   const id = parts.cookie.read(request.cookie)
-  if (id !== undefined) await parts.sessions.find(sessionKey(id))
+  if (shown.status !== 200 || id === undefined) return shown
+  await parts.sessions.find(sessionKey(id))
   return session(request, parts)
 }
 

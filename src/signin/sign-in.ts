@@ -153,12 +153,12 @@ export function afterSignIn(
  */
 export async function isSignedIn(
   request: EndpointRequest,
-  { cookie, sessions, provider, clock }: SignInParts,
+  { cookie, boundCookie, sessions, provider, clock }: SignInParts,
   stepUp: StepUp = {},
 ): Promise<boolean> {
   const id = cookie.read(request.cookie)
   const found = id && (await sessions.read(sessionKey(id)))
-  if (found === undefined) return false
+  if (!found || boundCookie.faultOf(found.key, found.record.device, request.cookie) !== undefined) return false
   const options = { now: clock.now(), tolerance: provider.config.clockToleranceMs }
   return insufficiency(stepUp, found.record.authentication ?? {}, options) === undefined
 }

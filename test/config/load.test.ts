@@ -116,6 +116,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         cache: 'private',
         sessionCookies: [],
         forwardAuth: false,
+        needsDeviceBinding: false,
         stripPath: false,
         alsoKnownAs: [],
         setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
@@ -170,6 +171,7 @@ test('The smallest configuration has defaults for all other settings', () => {
     pollUserinfoMs: undefined,
     storeOutageGraceMs: 0,
     cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
+    deviceBinding: { isOn: true, cookieLifetimeMs: 300_000, registrationGraceMs: 60_000, onMisuse: 'refuse' },
   })
 })
 
@@ -261,6 +263,7 @@ test('Every setting of a full configuration is read', () => {
     pollUserinfoMs: 60_000,
     storeOutageGraceMs: 30_000,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
+    deviceBinding: { isOn: true, cookieLifetimeMs: 120_000, registrationGraceMs: 30_000, onMisuse: 'end' },
   })
   const { logo, templates, ...pages } = full.pages
   assert.deepEqual(pages, {
@@ -389,7 +392,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 70, column: 9 },
+      place: { file: 'full.yaml', line: 71, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -401,7 +404,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 71, column: 9 },
+      place: { file: 'full.yaml', line: 72, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

@@ -46,6 +46,25 @@ test('external_url with http is a fault; on loopback it is a warning', async (t)
   assert.ok(trial.every(({ what }) => !what.includes('no other host below the same domain')))
 })
 
+test('doctor says what device binding protects from, and what not', async (t) => {
+  const externalUrl = 'https://orders.invalid'
+  const on = finding(await findingsAbout(t, { externalUrl }), 'gateway.device_binding')
+  const store = 'memory\n  device_binding: off'
+  const off = finding(await findingsAbout(t, { externalUrl, store }), 'gateway.device_binding')
+  const required = { externalUrl, upstream: 'url: http://127.0.0.1:3000\n    device_binding: required' }
+
+  assert.equal(on.level, 'ok')
+  assert.match(on.what, /worthless 5 minutes after they were copied; sessions of other browsers are not protected/)
+  assert.match(on.what, /neither malware that stays on the device/)
+  assert.equal(off.level, 'warning')
+  assert.match(
+    finding(await findingsAbout(t, required), 'gateway.device_binding').what,
+    /other sessions have no access/,
+  )
+  const http = await findingsAbout(t, { externalUrl: 'http://127.0.0.1:1' })
+  assert.ok(http.every(({ id }) => id !== 'gateway.device_binding'))
+})
+
 test('Each external host is checked, and the cookie stays within each', async (t) => {
   const findings = await findingsAbout(t, {
     externalUrl: 'https://orders.invalid',

@@ -11,7 +11,7 @@ import { createAdmit } from '../../src/gate/admit.ts'
 import type { Identity } from '../../src/gate/identify.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { rule, upstream } from '../rules/configs.ts'
+import { rule, upstream, unbound } from '../rules/configs.ts'
 
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
 // missing here has not been decided.
@@ -111,7 +111,7 @@ const table: readonly Row[] = [
 for (const [path, who, ...kinds] of table)
   test(`The decision on ${path} for a person ${who} depends on the kind of the request`, () => {
     const admit = createAdmit(
-      { upstreams: [orders], reservedPrefix: '/.gatehouse/', providers: [] },
+      { upstreams: [orders], reservedPrefix: '/.gatehouse/', session: unbound, providers: [] },
       {
         identify: () => identities[who],
         clock: systemClock,
@@ -135,7 +135,12 @@ for (const [path, who, ...kinds] of table)
 
 test('A host without an upstream has no route for anybody', () => {
   const admit = createAdmit(
-    { upstreams: [upstream({ hosts: ['orders.example.com'] })], reservedPrefix: '/.gatehouse/', providers: [] },
+    {
+      upstreams: [upstream({ hosts: ['orders.example.com'] })],
+      reservedPrefix: '/.gatehouse/',
+      session: unbound,
+      providers: [],
+    },
     {
       identify: () => assert.fail('the identity is not needed'),
       clock: systemClock,

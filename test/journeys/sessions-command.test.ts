@@ -58,9 +58,10 @@ test('An administrator lists the sessions and sees no secret', async (t) => {
     ),
   )
   const { session, signed_in_at, expires_at, ...samir } = JSON.parse(asJson.out) as Record<string, unknown>
-  assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url })
+  assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url, bound: false })
   assert.ok(keysIn(all.out).includes(String(session)))
   assert.equal(Date.parse(String(expires_at)) > Date.parse(String(signed_in_at)), true)
+  assert.match(shown.out, /^bound +no$/m)
   assert.match(shown.out, /^refresh token +(yes|no)$/m)
   assert.match(shown.out, /^claim names +.*\bemail\b.*\bsub\b/m)
   const details = JSON.parse(shownAsJson.out) as { session: string; refresh_token: boolean; claim_names: string[] }

@@ -49,6 +49,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     path: '/',
     url: new URL('http://127.0.0.1:1'),
     forwardAuth: false,
+    needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,
     alsoKnownAs: [],

@@ -5,7 +5,7 @@ import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { upstream } from '../rules/configs.ts'
+import { upstream, unbound } from '../rules/configs.ts'
 import { Browser } from '../support/browser.ts'
 import { isSignedIn, separate, twoProviders } from '../support/two-providers.ts'
 
@@ -37,7 +37,7 @@ test('The logout link of an application with several providers names the applica
   })
   const providers = ['guests', 'staff', 'partners'].map((name) => ({ name, prefix: `/.gatehouse/${name}/` }))
   const admit = createAdmit(
-    { upstreams: [wiki], reservedPrefix: '/.gatehouse/', providers },
+    { upstreams: [wiki], reservedPrefix: '/.gatehouse/', session: unbound, providers },
     {
       identify: () => assert.fail('nobody is identified'),
       identities: { isReady: () => true, of: () => assert.fail('nobody is identified') },

@@ -1,4 +1,4 @@
-import type { ClaimRequirement, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
+import type { DeviceBindingConfig, ClaimRequirement, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../src/core/path-pattern.ts'
 import type { Subject } from '../../src/rules/requirement.ts'
@@ -15,6 +15,7 @@ export function upstream({
     path: '/',
     url: new URL('http://127.0.0.1:3000'),
     forwardAuth: false,
+    needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,
     alsoKnownAs: [],
@@ -74,4 +75,9 @@ export function rule(
 ): RuleConfig {
   const require = Object.keys(requirements).length > 0 ? [requirement('groups', requirements)] : []
   return { path: parsePathPattern(path), methods, access, unauthenticated, require }
+}
+
+/** A configuration of sessions that are not bound to devices. */
+export const unbound: { readonly deviceBinding: DeviceBindingConfig } = {
+  deviceBinding: { isOn: false, cookieLifetimeMs: 300_000, registrationGraceMs: 60_000, onMisuse: 'refuse' },
 }

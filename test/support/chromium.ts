@@ -50,7 +50,7 @@ const disabledFeatures = [
 ]
 
 // Disables the requests that a browser sends on its own, so that every request comes from the page.
-const args = [
+export const chromiumArguments = [
   `--disable-features=${disabledFeatures.join()}`,
   '--no-sandbox',
   '--disable-gpu',
@@ -86,14 +86,21 @@ export async function startChromium({ keepsPagesForBack = false } = {}): Promise
   }
 }
 
+/**
+ * The path of the browser.
+ * @throws when there is no Chromium
+ */
+export function chromiumPath(): string {
+  if (existsSync(executablePath)) return executablePath
+  throw new Error(
+    `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
+  )
+}
+
 async function launch(keepsPagesForBack: boolean): Promise<Browser> {
-  if (!existsSync(executablePath))
-    throw new Error(
-      `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
-    )
   return chromium.launch({
-    executablePath,
-    args,
+    executablePath: chromiumPath(),
+    args: chromiumArguments,
     ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
   })
 }

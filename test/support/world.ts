@@ -65,6 +65,8 @@ export interface WorldOptions {
   readonly sessionKey?: string
   /** The value of `listen` for an address. */
   readonly listen?: (address: string) => string
+  /** The `external_url` for the port of the first replica. Default: an http URL. */
+  readonly externalUrl?: (port: number) => string
   readonly providerStartsDown?: boolean
   /** Replaces the demo application. */
   readonly upstream?: URL
@@ -105,7 +107,7 @@ export const secrets = {
  */
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
   const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
+  const url = options.externalUrl?.(port) ?? `http://127.0.0.1:${port}`
   const redis = options.store === 'redis' ? (options.redis ?? (await startRedis(t))) : undefined
   const provider = await startProvider(t, {
     client_id: options.client_id ?? 'orders',

@@ -23,7 +23,7 @@ import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProviders, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
-import { buildSession } from './session.ts'
+import { buildSession, deviceBindingMode } from './session.ts'
 import { buildTracing } from './tracing.ts'
 import { buildUpstream } from './upstream.ts'
 
@@ -43,7 +43,8 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     reservedPrefix,
     cookieName: session.cookie.name,
   })
-  const inherited = { ...context, externalUrl, claims: providers[0].claims, providers }
+  const deviceBinding = deviceBindingMode(settings.session)
+  const inherited = { ...context, externalUrl, claims: providers[0].claims, providers, deviceBinding }
   const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),
   )

@@ -12,6 +12,7 @@ import { present, readDuration } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
+import type { DeviceBindingMode } from './session.ts'
 
 /**
  * Reads a rule. Returns an empty list when its path is missing or invalid.
@@ -21,7 +22,7 @@ export function readRule(
   settings: RuleSettings,
   at: string,
   inherited: readonly HeaderConfig[],
-  context: HeaderContext & { readonly takesTokens: boolean },
+  context: HeaderContext & BindingContext & { readonly takesTokens: boolean },
 ): RuleConfig[] {
   const { report } = context
   const require = readRequirements(settings.require, below(at, 'require'), context)
@@ -37,6 +38,11 @@ export function readRule(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove step_up or access',
     )
+  if (settings.device_binding !== undefined) {
+    if (settings.access === 'public')
+      report.error(below(at, 'device_binding'), 'has no effect with access: public', 'remove it')
+    reportUselessBinding(settings, at, context)
+  }
   const asksNothing = require.length === 0 && settings.step_up === undefined
   if (asksNothing && settings.mode === 'observe' && report.isValid(below(at, 'require')))
     report.error(
@@ -60,11 +66,35 @@ export function readRule(
       require,
       mode: settings.mode,
       ...readStepUp(settings, below(at, 'step_up'), report),
+      ...(settings.device_binding && { needsDeviceBinding: settings.device_binding === 'required' }),
       ...readRuleTokens(settings, below(at, 'access_tokens'), context.takesTokens, report),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]
   return report.parse(below(at, 'path'), [], read, hintForPath(path))
+}
+
+/** Reports a setting that needs keys of devices, which browsers do not register. */
+export function reportUselessBinding(
+  { device_binding }: Pick<RuleSettings, 'device_binding'>,
+  at: string,
+  { report, deviceBinding, externalUrl }: BindingContext & { readonly report: Report },
+): void {
+  if (device_binding !== 'required') return
+  if (deviceBinding === 'off')
+    report.error(
+      below(at, 'device_binding'),
+      'cannot be met with session.device_binding: off',
+      'set session.device_binding to when_supported',
+    )
+  else if (externalUrl.protocol !== 'https:')
+    report.error(below(at, 'device_binding'), 'needs an https external_url: browsers bind sessions over https only')
+}
+
+export interface BindingContext {
+  /** `session.device_binding`. */
+  readonly deviceBinding: DeviceBindingMode
+  readonly externalUrl: URL
 }
 
 function readStepUp(

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { below } from '../document/report.ts'
-import type { SessionConfig, StoreConfig } from '../model.ts'
-import type { SessionSettings } from '../settings.ts'
+import type { DeviceBindingConfig, SessionConfig, StoreConfig } from '../model.ts'
+import type { SessionDeviceBindingSettings, SessionSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
@@ -40,6 +40,36 @@ export function buildSession(
       secure,
       sameSite: settings.cookie.same_site,
     },
+    deviceBinding: buildDeviceBinding(settings, below(at, 'device_binding'), context),
+  }
+}
+
+export type DeviceBindingMode = SessionDeviceBindingSettings['mode']
+
+/** `device_binding` of the session, written with or without an object. */
+export function deviceBindingMode({ device_binding }: SessionSettings): DeviceBindingMode {
+  return typeof device_binding === 'object' ? device_binding.mode : (device_binding as DeviceBindingMode)
+}
+
+/** What the schema fills in when the setting is an object. */
+const bindingDefaults = { cookie_lifetime: '5m', registration_grace: '1m', on_misuse: 'refuse' } as const
+
+function buildDeviceBinding(
+  settings: SessionSettings,
+  at: string,
+  { report, secure }: BuildContext & { readonly secure: boolean },
+): DeviceBindingConfig {
+  const mode = deviceBindingMode(settings)
+  const { device_binding } = settings
+  if (mode === 'required' && !secure)
+    report.error(at, 'needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
+  const { cookie_lifetime, registration_grace, on_misuse } =
+    typeof device_binding === 'object' ? device_binding : bindingDefaults
+  return {
+    isOn: mode !== 'off' && secure,
+    cookieLifetimeMs: readDuration(cookie_lifetime, below(at, 'cookie_lifetime'), '1m', '1h', report),
+    registrationGraceMs: readDuration(registration_grace, below(at, 'registration_grace'), '10s', '10m', report),
+    onMisuse: on_misuse,
   }
 }
 

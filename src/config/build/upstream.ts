@@ -12,12 +12,11 @@ import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
-import { readMethods, readRule } from './rules.ts'
+import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
 import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
-export interface UpstreamContext extends HeaderContext {
-  readonly externalUrl: URL
+export interface UpstreamContext extends HeaderContext, BindingContext {
   readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[]
 }
 
@@ -42,6 +41,7 @@ export function buildUpstream(
   )
   const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
   const providers = readProviders(settings.providers, own('providers'), context)
+  reportUselessBinding(settings, at, context)
   return {
     name,
     place: report.keyPlace(at),
@@ -50,6 +50,7 @@ export function buildUpstream(
     path,
     url: settings.forward_auth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
     forwardAuth: settings.forward_auth === true,
+    needsDeviceBinding: (settings.device_binding ?? context.deviceBinding) === 'required',
     stripPath: settings.strip_path,
     alsoKnownAs: present(settings.also_known_as).flatMap(([index, origin]) =>
       report.parse(below(own('also_known_as'), index), [], () => [

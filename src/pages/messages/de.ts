@@ -20,6 +20,9 @@ export const de: Messages = {
     ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
+    ERR_DEVICE_BINDING:
+      'Diese Seite verlangt einen Browser, der Ihre Sitzung an dieses Gerät bindet, zum Beispiel Chrome auf einem Computer mit Sicherheitschip. Melden Sie sich mit einem solchen Browser neu an.',
+    ERR_DEVICE_PROOF: 'Der Nachweis dieses Geräts wurde nicht angenommen.',
     ERR_CROSS_SITE: 'Diese Anfrage kam von einer anderen Website und wurde nicht ausgeführt.',
     ERR_NO_ROUTE: 'Diese Seite wurde nicht gefunden.',
     ERR_WRONG_HOST: 'Unter dieser Adresse können Sie sich nicht anmelden.',
@@ -63,6 +66,8 @@ export const de: Messages = {
     stay_signed_in: 'Nein, angemeldet bleiben',
     right_address: 'Zur richtigen Adresse',
   },
+  deviceBinding:
+    'Ihr Browser hat sie nicht gebunden. Melden Sie sich ab und mit einem Browser wieder an, der das kann, zum Beispiel einem aktuellen Chrome oder Edge auf einem Computer mit Sicherheitschip.',
   misconfigured:
     'Ein erneuter Versuch hilft nicht: Die Betreiber dieser Website müssen die Konfiguration ändern. Bitte informieren Sie die Betreiber.',
   signInFromFrame:

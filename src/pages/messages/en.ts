@@ -22,6 +22,8 @@ export const en: Messages = {
     stay_signed_in: 'No, stay signed in',
     right_address: 'Go to the right address',
   },
+  deviceBinding:
+    'Your browser has not bound it. Sign out, and sign in again with a browser that can do this, such as a current Chrome or Edge on a computer with a security chip.',
   misconfigured:
     'Trying again does not help: the operators of this site have to change its configuration. Please tell them.',
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',

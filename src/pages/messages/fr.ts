@@ -20,6 +20,9 @@ export const fr: Messages = {
     ERR_TOKEN_SCOPE: 'Le jeton d’accès n’autorise pas cette requête.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
+    ERR_DEVICE_BINDING:
+      'Cette page demande un navigateur qui lie votre session à cet appareil, par exemple Chrome sur un ordinateur doté d’une puce de sécurité. Reconnectez-vous avec un tel navigateur.',
+    ERR_DEVICE_PROOF: 'La preuve de cet appareil n’a pas été acceptée.',
     ERR_CROSS_SITE: 'Cette demande provenait d’un autre site et n’a pas été exécutée.',
     ERR_NO_ROUTE: 'Cette page est introuvable.',
     ERR_WRONG_HOST: 'Il n’est pas possible de se connecter à cette adresse.',
@@ -62,6 +65,8 @@ export const fr: Messages = {
     stay_signed_in: 'Non, rester connecté',
     right_address: 'Accéder à la bonne adresse',
   },
+  deviceBinding:
+    'Votre navigateur ne l’a pas liée. Déconnectez-vous, puis reconnectez-vous avec un navigateur qui en est capable, par exemple une version récente de Chrome ou d’Edge sur un ordinateur doté d’une puce de sécurité.',
   misconfigured:
     'Réessayer ne résoudra pas le problème : les exploitants de ce site doivent modifier sa configuration. Veuillez les en informer.',
   signInFromFrame:

@@ -14,6 +14,8 @@ export interface Messages {
   /** What the person can do. */
   readonly advice: Readonly<Record<RefusalPage, string>>
   readonly actions: Readonly<Record<PageAction, string>>
+  /** What a person can do where the session has to be bound to the device. */
+  readonly deviceBinding: string
   /** The text for a fault that lasts until the operator changes the configuration. */
   readonly misconfigured: string
   /** The text of the sign-in page in a frame. */

@@ -1,0 +1,76 @@
+import { LRUCache } from 'lru-cache'
+import type { DeviceBindingConfig } from '../config/model.ts'
+import { atMost } from '../core/at-most.ts'
+import { type Clock, isWithin } from '../core/clock.ts'
+import { reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { BoundCookieFault } from '../session/bound-cookie.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import type { StoredSession } from '../session/record.ts'
+import { type DeviceMetrics, skipReasons } from './device-metrics.ts'
+
+/** How often one session gets the audit event, in ms. */
+const auditEveryMs = 60_000
+/** How many sessions with an audit event are remembered. */
+const maxAudited = 10_000
+
+export interface MisuseParts {
+  readonly config: Pick<DeviceBindingConfig, 'onMisuse'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly deviceMetrics: Pick<DeviceMetrics, 'refused' | 'skipped'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+}
+
+/** A request with the cookie of a bound session that does not come from its device. */
+export interface Misuse {
+  readonly session: StoredSession
+  readonly fault: BoundCookieFault
+  /**
+   * `Set-Cookie` values that expire the bound cookie. Without it, the browser of the session proves
+   * its device again.
+   */
+  readonly setCookies: readonly string[]
+}
+
+/** Records requests that use the cookie of a bound session without its key. */
+export class MisuseLog {
+  readonly #parts: MisuseParts
+  readonly #audited = new LRUCache<SessionKey, number>(atMost(maxAudited))
+
+  constructor(parts: MisuseParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Records the misuse, and ends the session where the configuration says so.
+   * @param skipped `Secure-Session-Skipped`: why the browser of the session could not renew its
+   * cookie. Such a request does not end the session, because it may come from the device.
+   */
+  note({ session, fault }: Omit<Misuse, 'setCookies'>, skipped: string | undefined, cause: Cause): void {
+    const { config, deviceMetrics } = this.#parts
+    deviceMetrics.refused(fault)
+    const why = skipReasons.find((name) => skipped?.split(/[;,]/).some((part) => part.trim() === name))
+    if (why !== undefined) deviceMetrics.skipped(why)
+    this.#audit(session, fault, why, cause)
+    if (config.onMisuse === 'end' && !(fault === 'missing' && why !== undefined)) this.#end(session.key, cause)
+  }
+
+  #audit({ key, record }: StoredSession, fault: BoundCookieFault, skipped: string | undefined, cause: Cause): void {
+    const now = this.#parts.clock.now()
+    if (isWithin(auditEveryMs, this.#audited.get(key) ?? -Infinity, now)) return
+    this.#audited.set(key, now)
+    const { iss, sub, sid } = record
+    const fields = { session: key, iss, sub, sid, reason: fault, ...(skipped && { skipped }) }
+    this.#parts.audit.record('session.bound_cookie_refused', fields, cause)
+  }
+
+  #end(key: SessionKey, cause: Cause): void {
+    this.#parts.endings.endOne(key, 'misuse', cause).catch((error: unknown) => {
+      this.#parts.log.warn('session.misused_not_ended', { session: key, reason: reason(error) })
+    })
+  }
+}
