@@ -7,12 +7,13 @@ import {
   endpointsOf,
   maxFormBytes,
 } from '../config/endpoints.ts'
+import { externalUrlAt, upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { refuseOtherSpelling } from '../forward/endpoints.ts'
-import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
+import { startPageOf } from '../gate/start-page.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
@@ -37,7 +38,7 @@ import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
 import { signedIn } from '../signin/signed-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
-import type { Meant, Realm, Realms } from './realms.ts'
+import type { Meant, PageOfHost, Realm, Realms } from './realms.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
@@ -143,8 +144,9 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   function meant(provider: ProviderConfig | undefined, request: EndpointRequest): Promise<Meant> | Meant {
     if (provider !== undefined) return ofProvider(parts.realms.of(provider))
     const { host, cookie, query, embeddingPage: from } = request
-    const pages = [query.get('return_to') ?? [], from ?? []].flat()
-    return parts.realms.meant({ host: hostName(host), cookie, pages })
+    const own = hostName(host)
+    const pages = [query.get('return_to') ?? [], from ?? []].flat().map((page) => pageIn(page, own))
+    return parts.realms.meant({ host: own, cookie, pages })
   }
 
   /** The pages that have a session in common with a page of these realms. */
@@ -192,6 +194,13 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   }
 }
 
+/** The page that a `return_to` names, at a host that shares the session or at the requested one. */
+function pageIn(text: string, own: string): PageOfHost {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return { host: own, path: text }
+  const { hostname, pathname, search } = new URL(text)
+  return { host: hostname, path: pathname + search }
+}
+
 function ofProvider(realm: Realm): Meant {
   return { realm, choices: [], candidates: [realm] }
 }
@@ -207,8 +216,7 @@ function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'sc
 function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
   const { host, cookie, isPage, isFrame, forwarded } = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
-  const upstreams = upstreamsOfHost(host, config.upstreams)
-  const externalUrl = upstreams[0]?.externalUrl ?? config.externalUrl
+  const externalUrl = externalUrlAt(host, config)
   return {
     ...{ method, url, cookie, isPage, isFrame, externalUrl },
     query: new URL(url, externalUrl).searchParams,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
@@ -142,9 +143,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const site = siteOf(config)
   const app = await createApp(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
-    ...{ pages, signingKeys, live },
+    ...{ pages, signingKeys, live, site },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
@@ -152,6 +154,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     recordOf: (req) => records.get(req) as RequestRecord,
   })
   const admit = createAdmit(config, {
+    site,
+    expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
     identifyToken: (token, upstream, accepts) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
