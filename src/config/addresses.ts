@@ -137,7 +137,9 @@ export function parseHttpUrl(text: string, example: string): URL {
  */
 export function parseHost(text: string): string {
   if (text.includes('*'))
-    throw new SyntaxError('must be one whole host name; "*" is not supported (without hosts, every host is served)')
+    throw new SyntaxError(
+      'must be one whole host name: without hosts, every host is served; for each host below a domain, write external_url: https://*.DOMAIN',
+    )
   if (/^https?:/i.test(text)) throw new SyntaxError('must be a host name alone, without http:// or https://')
   if (!/^[^\s\\/?#@:]+$/.test(text) && !/^\[[^\]]+\]$/.test(text))
     throw new SyntaxError('must be a host name such as orders.example.com, without port and path')

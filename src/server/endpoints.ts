@@ -17,7 +17,7 @@ import { startPageOf } from '../gate/start-page.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
-import { type Response, writeResponse } from '../http/response.ts'
+import { cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
 import { declineKeptRequest, keptRequest } from '../kept/kept-request.ts'
 import type { KeptParts } from '../kept/send.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
@@ -30,6 +30,7 @@ import { signedOut } from '../logout/signed-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
+import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/several-cookies.ts'
 import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
@@ -122,8 +123,9 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   await app.ready()
   return app
 
-  async function serve({ key, endpoint, provider }: EndpointAtPath, received: EndpointRequest): Promise<Response> {
+  async function serve({ key, endpoint, provider }: EndpointAtPath, sent: EndpointRequest): Promise<Response> {
     const { handle, reject } = handlers[key]
+    const received = hasSeveral(sent.cookie, parts.realms.all) ? await withOneCookie(sent) : sent
     const { realm, choices, candidates } = await meant(provider, received)
     const request = { ...received, applicationCookies: applicationCookiesOf(realm, received) }
     const known = { ...(partsOf.get(realm) as Omit<EndpointParts, 'scope'>), scope: scopeOf(candidates) }
@@ -138,6 +140,12 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
       if (reject === undefined || !(error instanceof GatewayError) || error instanceof TooManyRequests) throw error
       return reject(error, request, ofRealm)
     }
+  }
+
+  async function withOneCookie(request: EndpointRequest): Promise<EndpointRequest> {
+    const { cookie, host, url } = request
+    const about = { cookie, host: hostName(host), path: pathOf(url) }
+    return { ...request, cookie: await withOneSession(about, parts.realms.all) }
   }
 
   /** The realm that a request means: that of its path, or the one that the gateway finds. */
@@ -185,7 +193,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const fields = { url: pathOf(request.url), code, reason: reason(error), request: request.id }
     if (code === 'ERR_INTERNAL') parts.log.error('request.failed', fields)
     else parts.log.warn('request.refused', fields)
-    return refused(request, code)
+    const response = refused(request, code)
+    return error instanceof SeveralSessionsError ? withHeaders(response, cookies(error.setCookies)) : response
   }
 
   function refused(request: FastifyRequest, code: ErrorCode, headers: Response['headers'] = {}): Response {

@@ -10,7 +10,7 @@ import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
 import { createCheck } from '../forward/ext-authz.ts'
 import { ForwardAuth } from '../forward/forward-auth.ts'
 import type { UnaryMethod } from '../forward/grpc.ts'
-import { createAdmit } from '../gate/admit.ts'
+import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
@@ -41,6 +41,7 @@ import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
+import { hasSeveral, withOneSession } from '../session/several-cookies.ts'
 import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
@@ -153,7 +154,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
-  const admit = createAdmit(config, {
+  const admitOne = createAdmit(config, {
     site,
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
@@ -163,6 +164,12 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isStrict: cookie.isStrict,
     ...{ clock, log },
   })
+  const admit: Admit = (facts) =>
+    hasSeveral(facts.cookie, realms.all)
+      ? withOneSession({ ...facts, path: facts.target.path }, realms.all).then((one) =>
+          admitOne({ ...facts, cookie: one }),
+        )
+      : admitOne(facts)
   const forwardAuth = new ForwardAuth(config, {
     ...{ admit, trusted, pages, log, audit },
     isGatewayCookie: cookie.isGatewayCookie,

@@ -58,6 +58,7 @@ import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
+import { SeveralSessionsError } from '../session/several-cookies.ts'
 import type { ListenerHandlers } from './listener.ts'
 
 export interface RequestHandlerParts {
@@ -181,7 +182,10 @@ export class RequestHandler implements ListenerHandlers {
     this.#decide(
       facts,
       (admission) => this.#carryOut(req, res, facts, record, admission, content),
-      (error) => this.#refuse(req, res, record, codeOf(error), reason(error), content),
+      (error) => {
+        const setCookies = error instanceof SeveralSessionsError ? error.setCookies : []
+        this.#refuse(req, res, record, codeOf(error), reason(error), { ...content, setCookies })
+      },
     )
   }
 
@@ -508,7 +512,7 @@ export class RequestHandler implements ListenerHandlers {
     record: RequestRecord,
     code: ErrorCode,
     why: string,
-    { kept }: ReadContent = {},
+    { kept, setCookies = [] }: Pick<ReadContent, 'kept'> & Pick<RefusalOptions, 'setCookies'> = {},
   ): void {
     this.#logRefusal(req, record, code, why)
     record.code = code
@@ -518,6 +522,7 @@ export class RequestHandler implements ListenerHandlers {
       asPage,
       inFrame: isFrame(req.headers),
       kept,
+      setCookies,
       ...pageRequest(req, record),
     })
     const isMalformed = code === 'ERR_REQUEST_MALFORMED'

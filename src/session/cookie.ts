@@ -1,8 +1,17 @@
 import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
+import { isDomainOf } from '../core/domain.ts'
 import { matchesName } from '../core/name-pattern.ts'
 import type { SessionId } from '../core/names.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
-import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
+import {
+  cookieNames,
+  cookieValues,
+  expireCookie,
+  readCookie,
+  setCookie,
+  withoutCookies,
+  type CookieAttributes,
+} from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
 /** The prefixes that browsers give a meaning (RFC 6265bis §4.1.3). */
@@ -65,6 +74,42 @@ export class SessionCookie {
   /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
   read(header: string | undefined): SessionId | undefined {
     return sessionIdFromCookie(readCookie(header, this.#attributes.name))
+  }
+
+  /**
+   * The values of several session cookies of a request; empty for one cookie or none. Only with
+   * `session.cookie.domain`, because any host below the domain can add a cookie of this name, with
+   * another path or domain (RFC 6265bis §8.6).
+   */
+  severalIn(header: string | undefined): readonly string[] {
+    const { name, domain } = this.#attributes
+    if (domain === undefined || header === undefined) return []
+    // This is part of each request, so it does not split the header.
+    const start = `${name}=`
+    if (header.indexOf(start) === header.lastIndexOf(start)) return []
+    const values = cookieValues(header, name)
+    return values.length > 1 ? values : []
+  }
+
+  /** A `Cookie` header with one session cookie, that has this value. */
+  withOnly(header: string, value: string): string {
+    const { name } = this.#attributes
+    const others = withoutCookies(header, (each) => each === name)
+    return others === undefined ? `${name}=${value}` : `${name}=${value}; ${others}`
+  }
+
+  /**
+   * `Set-Cookie` values that expire the cookies of this name which another host below the domain
+   * may have added, and that a request for `path` at `host` has.
+   */
+  expireAdded(host: string, path: string): readonly string[] {
+    const { name, domain } = this.#attributes
+    const domains = domainsOf(host).filter((each) => domain !== undefined && isDomainOf(domain, each))
+    return pathsThatMatch(path).flatMap((at) =>
+      [undefined, ...domains]
+        .filter((each) => at !== '/' || each !== domain)
+        .map((each) => this.#expireNamed(name, at, each)),
+    )
   }
 
   /** Whether the browser sent a session cookie, valid or not. */

@@ -196,6 +196,52 @@ test('Two replicas share the session of a domain', async (t) => {
   assert.equal(await isSignedIn(jane, site, 'wiki'), false)
 })
 
+test('A cookie that another host of the domain adds neither hides nor replaces a session', async (t) => {
+  const site = await startSite(t)
+  const [jane, mallory] = [site.browser(), site.browser('zoe')]
+  await jane.get(site.url('wiki', '/echo'))
+  await mallory.get(site.url('notes.apps', '/echo'))
+  const own = jane.kept
+  const added = (value: string, domain: string, path: string) => [
+    ...own,
+    { name: '__Secure-gatehouse', value, domain, path },
+  ]
+  const stolen = mallory.kept.find(({ name }) => name === '__Secure-gatehouse')?.value ?? ''
+
+  for (const [domain, path] of [
+    [siteDomain, '/echo'],
+    [`wiki.${siteDomain}`, '/'],
+  ] as const) {
+    await t.test(`junk for ${domain}${path}`, async () => {
+      jane.kept = added('junk', domain, path)
+      const page = await jane.send(site.url('wiki', '/echo'))
+
+      assert.equal(page.status, 200)
+      assert.equal(headersOf(page).get('X-Remote-User'), 'jane')
+      assert.equal((await jane.fetch(site.url('wiki', '/.gatehouse/session'))).status, 200)
+    })
+
+    await t.test(`the session of another person for ${domain}${path}`, async () => {
+      jane.kept = added(stolen, domain, path)
+      const refused = await jane.send(site.url('wiki', '/echo'))
+
+      assert.equal(refused.status, 400)
+      assert.match(refused.body, /cookies of two sessions/)
+      const page = await jane.send(site.url('wiki', '/echo'))
+      assert.equal(headersOf(page).get('X-Remote-User'), 'jane')
+      assert.equal(await isSignedIn(mallory, site, 'wiki'), true)
+    })
+  }
+
+  await t.test('a sign-out ends the session of the person', async () => {
+    jane.kept = added('junk', `wiki.${siteDomain}`, '/')
+    await jane.get(site.url('wiki', '/.gatehouse/sign-out'), fromThisSite)
+
+    jane.kept = own
+    assert.equal(await isSignedIn(jane, site, 'wiki'), false)
+  })
+})
+
 /** Each host is an application of its own, also the one where people sign in. */
 const threeHosts = (upstream: URL, port: number) =>
   ['sso', 'wiki', 'blog']

@@ -40,7 +40,7 @@ export interface SiteOptions {
 const cookieOfDomain = `cookie: { domain: ${siteDomain} }`
 
 /** A wiki with a host of its own, and an application for each other host. */
-export const wikiAndApps = (upstream: URL, port: number): string => `
+const wikiAndApps = (upstream: URL, port: number): string => `
   wiki:
     external_url: https://wiki.${siteDomain}:${port}
     url: ${upstream.origin}
