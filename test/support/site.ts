@@ -18,6 +18,10 @@ export interface SiteWorld {
   /** The URL of a path at a host of the domain: `url('wiki', '/echo')`. */
   url(host: string, path: string, replica?: number): string
   browser(person?: string): JarBrowser
+  /**
+   * The first provider sends a Logout Token about a person. Resolves to the status of the response.
+   */
+  logOut(sub: string): Promise<number>
   /** Connects an open page to its event stream. Resolves to the rest of the stream. */
   openPage(host: string, cookie: string): Promise<{ readonly rest: Promise<string> }>
   /** Starts the first gateway again with other YAML below `session:`, at the same port. */
@@ -91,11 +95,19 @@ upstreams:${upstreams(demo.url, own)}
   const start = (own: number, session: string) => runReplica(t, yaml(own, session), { now: () => Date.now() })
   const replicas: Replica[] = []
   for (const own of ports) replicas.push(await start(own, options.session ?? cookieOfDomain))
+  const browser = (person = 'jane') => new JarBrowser(person, readFileSync(ca, 'utf8'))
   return {
     providers,
     replicas,
     url: (host, path, replica = 0) => `https://${host}.${siteDomain}:${ports[replica] ?? 0}${path}`,
-    browser: (person = 'jane') => new JarBrowser(person, readFileSync(ca, 'utf8')),
+    browser,
+    logOut: async (sub) => {
+      const logout_token = String(await providers[0]?.logoutToken({ sub }))
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+      const body = new URLSearchParams({ logout_token }).toString()
+      const url = String(at(String(names[0]), 'backchannel-logout')[0])
+      return (await browser().send(url, { method: 'POST', headers, body })).status
+    },
     openPage: async (host, cookie) => {
       const { hostname } = new URL(`https://${host}.${siteDomain}`)
       const headers = { host: hostname, cookie, 'sec-fetch-site': 'same-origin' }
