@@ -15,6 +15,7 @@ import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
@@ -164,12 +165,14 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isStrict: cookie.isStrict,
     ...{ clock, log },
   })
-  const admit: Admit = (facts) =>
-    hasSeveral(facts.cookie, realms.all)
-      ? withOneSession({ ...facts, path: facts.target.path }, realms.all).then((one) =>
-          admitOne({ ...facts, cookie: one }),
-        )
-      : admitOne(facts)
+  const withOne = async (facts: RequestFacts): Promise<RequestFacts> => ({
+    ...facts,
+    cookie: await withOneSession({ ...facts, path: facts.target.path }, realms.all),
+  })
+  const admit: Admit =
+    site === undefined
+      ? admitOne
+      : (facts) => (hasSeveral(facts.cookie, realms.all) ? withOne(facts).then(admitOne) : admitOne(facts))
   const forwardAuth = new ForwardAuth(config, {
     ...{ admit, trusted, pages, log, audit },
     isGatewayCookie: cookie.isGatewayCookie,

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { siteDomain } from '../support/certificates.ts'
 import { startChromium } from '../support/chromium.ts'
 import { startSite } from '../support/site.ts'
 
 const chromium = await startChromium()
 
 test('In a browser, one sign-in is for all hosts of a domain, and so is the sign-out', async (t) => {
-  const site = await startSite(t)
+  const site = await startSite(t, { session: `cookie: { domain: ${siteDomain}, same_site: strict }` })
   const jane = await chromium.person(t, { ignoreHTTPSErrors: true })
   const [wiki, notes] = [await jane.tab(), await jane.tab()]
   await wiki.goto(site.url('wiki', '/echo'))

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openAdministration } from '../../src/admin/administration.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { siteDomain } from '../support/certificates.ts'
 import type { JarBrowser } from '../support/jar-browser.ts'
 import { startSite, type SiteWorld } from '../support/site.ts'
 import { headersOf, linksOf } from '../support/two-providers.ts'
+import { secrets } from '../support/world.ts'
 
 const fromThisSite = { headers: { 'sec-fetch-site': 'same-origin' } }
 
@@ -108,6 +112,18 @@ test('A sign-in begins and ends at external_url, so one callback is registered',
     assert.deepEqual(Object.fromEntries(searchParams), { return_to: site.url('wiki', '/page'), prompt: 'login' })
   })
 
+  await t.test('a portal starts a sign-in that ends at another host', async () => {
+    const iss = site.providers[0]?.issuer ?? ''
+    const start = (at: string, target: string) => {
+      const query = new URLSearchParams({ iss, target_link_uri: target })
+      return site.browser().get(site.url(at, `/.gatehouse/initiate-login?${String(query)}`))
+    }
+
+    assert.equal((await start('sso', site.url('notes.apps', '/echo'))).url, site.url('notes.apps', '/echo'))
+    assert.equal((await start('wiki', '/echo')).url, site.url('wiki', '/echo'))
+    assert.equal((await start('sso', 'https://elsewhere.example/echo')).url, site.url('sso', '/'))
+  })
+
   await t.test('a page that opens a sign-in in another window gets a new session', async () => {
     await jane.get(site.url('wiki', '/echo'))
     const before = cookieOf(jane)
@@ -185,6 +201,18 @@ test('Two replicas share the session of a domain', async (t) => {
   await jane.get(site.url('wiki', '/echo'))
 
   assert.equal((await jane.send(site.url('notes.apps', '/echo', 1))).status, 200)
+  await t.test('an operator finds the session by each upstream', async (t) => {
+    const loaded = loadConfig(String(site.replicas[0]?.file), secrets)
+    assert.ok(loaded.ok)
+    const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+    const administration = await openAdministration(loaded.config, { log, clock: systemClock })
+    t.after(() => administration.close())
+    for (const upstream of ['wiki', 'apps']) {
+      const listed: string[] = []
+      for await (const { sub } of administration.list({ upstream })) listed.push(sub)
+      assert.deepEqual(listed, ['jane'])
+    }
+  })
   await jane.get(site.url('notes.apps', '/.gatehouse/sign-out', 1), fromThisSite)
 
   assert.equal(await isSignedIn(jane, site, 'wiki'), false)
