@@ -1,10 +1,12 @@
 import { GatewayError } from '../core/errors.ts'
+import type { SessionId } from '../core/names.ts'
 import type { SessionCookie } from './cookie.ts'
 import { sessionIdFromCookie, sessionKey, type StoredSession } from './record.ts'
 import type { SessionsOfAudience } from './sessions-of-audience.ts'
 
-/** How many session cookies of a request are looked up. */
-const maxLookedUp = 4
+/** How many session cookies of a request are compared, and how many of them are looked up. */
+const maxCompared = 64
+const maxLookedUp = 8
 
 /** A request has the session cookies of two people. */
 export class SeveralSessionsError extends GatewayError {
@@ -20,7 +22,7 @@ export class SeveralSessionsError extends GatewayError {
 /** The cookie and the sessions of a provider. */
 interface CookieOfProvider {
   readonly cookie: SessionCookie
-  readonly sessions: Pick<SessionsOfAudience, 'peek'>
+  readonly sessions: Pick<SessionsOfAudience, 'peek' | 'findInMemory'>
 }
 
 /** A request with its `Cookie` header. `host` is without port, `path` without query. */
@@ -50,20 +52,34 @@ export async function withOneSession(
 ): Promise<string | undefined> {
   let one = header
   for (const { cookie, sessions } of realms) {
-    const [first, ...others] = cookie.severalIn(one)
-    if (one === undefined || first === undefined) continue
+    const values = cookie.severalIn(one)
+    if (one === undefined || values.length === 0) continue
     const found: (readonly [value: string, session: StoredSession])[] = []
-    for (const value of [...new Set([first, ...others])].slice(0, maxLookedUp)) {
-      const id = sessionIdFromCookie(value)
-      const session = id && (await sessions.peek(sessionKey(id)))
-      if (session !== undefined) found.push([value, session])
+    for (const id of candidates(values, sessions)) {
+      const session = await sessions.peek(sessionKey(id))
+      if (session !== undefined) found.push([id, session])
     }
     const [live, ...further] = found
     if (live !== undefined && further.some(([, other]) => !isOfSamePerson(live[1], other)))
       throw new SeveralSessionsError(cookie.expireAdded(host, path))
-    one = cookie.withOnly(one, live?.[0] ?? first)
+    one = cookie.withOnly(one, live?.[0] ?? values[0] ?? '')
   }
   return one
+}
+
+/**
+ * The values that are looked up. Sessions in memory come first, because another host can add many
+ * cookies. Then those at the end: browsers send cookies with longer paths first (RFC 6265bis
+ * §5.8.3).
+ */
+function candidates(
+  values: readonly string[],
+  sessions: Pick<SessionsOfAudience, 'findInMemory'>,
+): readonly SessionId[] {
+  const ids = [...new Set(values.slice(-maxCompared))].flatMap((value) => sessionIdFromCookie(value) ?? [])
+  const isInMemory = (id: SessionId) => sessions.findInMemory(sessionKey(id)) !== undefined
+  const inMemory = ids.filter(isInMemory)
+  return [...inMemory, ...ids.filter((id) => !inMemory.includes(id)).toReversed()].slice(0, maxLookedUp)
 }
 
 function isOfSamePerson({ record: one }: StoredSession, { record: other }: StoredSession): boolean {

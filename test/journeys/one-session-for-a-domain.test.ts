@@ -218,6 +218,11 @@ test('Two replicas share the session of a domain', async (t) => {
   assert.equal(await isSignedIn(jane, site, 'wiki'), false)
 })
 
+/** The value of the session cookie. */
+function cookieValue(kept: JarBrowser['kept']): string {
+  return kept.find(({ name }) => name === '__Secure-gatehouse')?.value ?? ''
+}
+
 test('A cookie that another host of the domain adds neither hides nor replaces a session', async (t) => {
   const site = await startSite(t)
   const [jane, mallory] = [site.browser(), site.browser('zoe')]
@@ -228,7 +233,7 @@ test('A cookie that another host of the domain adds neither hides nor replaces a
     ...own,
     { name: '__Secure-gatehouse', value, domain, path },
   ]
-  const stolen = mallory.kept.find(({ name }) => name === '__Secure-gatehouse')?.value ?? ''
+  const stolen = cookieValue(mallory.kept)
 
   for (const [domain, path] of [
     [siteDomain, '/echo'],
@@ -254,6 +259,16 @@ test('A cookie that another host of the domain adds neither hides nor replaces a
       assert.equal(await isSignedIn(mallory, site, 'wiki'), true)
     })
   }
+
+  await t.test('many cookies that look like sessions', async () => {
+    const values = [...'ABCDEFGHIJKLMNOPQRSTUVWX'].map(
+      (letter) => stolen.slice(0, -1) + (stolen.endsWith(letter) ? 'z' : letter),
+    )
+    const cookie = [...values, cookieValue(own)].map((value) => `__Secure-gatehouse=${value}`).join('; ')
+    const page = await jane.send(site.url('wiki', '/echo'), { headers: { cookie } })
+
+    assert.equal(headersOf(page).get('X-Remote-User'), 'jane')
+  })
 
   await t.test('a sign-out ends the session of the person', async () => {
     jane.kept = added('junk', `wiki.${siteDomain}`, '/')
