@@ -100,7 +100,7 @@ export interface Administration extends SessionsAdministration {
 }
 
 export interface AdministrationParts {
-  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'providers' | 'session' | 'admin'>
+  readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'providers' | 'session' | 'admin' | 'externalUrl'>
   readonly store: SessionStore
   readonly sessions: Pick<Sessions, 'read'>
   readonly endings: Pick<SessionEndings, 'endOne'>
@@ -216,7 +216,7 @@ async function waitForNotices(store: SessionStore, limitMs: number): Promise<voi
 async function* selected(
   selection: Selection,
   parts: {
-    readonly config: Pick<GatewayConfig, 'upstreams' | 'file'>
+    readonly config: OriginConfig
     readonly store: SessionStore
     readonly sessions: Pick<Sessions, 'read'>
     readonly audiences: readonly string[]
@@ -256,14 +256,17 @@ async function* keysOf(
   else yield* store.list()
 }
 
+type OriginConfig = Pick<GatewayConfig, 'upstreams' | 'file' | 'session' | 'externalUrl'>
+
+/** The origin at which the sessions of an upstream begin. */
 function originOf(
   name: string | undefined,
-  { upstreams, file }: Pick<GatewayConfig, 'upstreams' | 'file'>,
+  { upstreams, file, session, externalUrl }: OriginConfig,
 ): string | undefined {
   if (name === undefined) return undefined
   const upstream = upstreams.find((candidate) => candidate.name === name)
   if (upstream === undefined) throw new OperatorError(`${file} has no upstream "${name}"`)
-  return upstream.externalUrl.origin
+  return session.cookie.domain === undefined ? upstream.externalUrl.origin : externalUrl.origin
 }
 
 function isSessionKey(text: string): text is SessionKey {

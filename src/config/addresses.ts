@@ -1,4 +1,4 @@
-import { ipAddress, portOf } from '../core/addresses.ts'
+import { asciiDomain, ipAddress, portOf } from '../core/addresses.ts'
 import type { Address, Subnet } from './model.ts'
 
 /**
@@ -75,6 +75,38 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
   return url
 }
 
+/**
+ * The origin of an upstream. Its first label may be `*`, which means any one label, as in
+ * certificates (RFC 9525 §6.3).
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseUpstreamOrigin(text: string): URL {
+  const [, scheme = '', rest] = /^(https?:\/\/)\*\.(.*)$/is.exec(text) ?? []
+  if (rest === undefined) return parseOrigin(text)
+  const { protocol, hostname, port } = parseOrigin(`${scheme}${rest}`, 'https://*.apps.example.com')
+  if (asciiDomain(hostname) === undefined)
+    throw new SyntaxError('must have a domain of at least two labels after "*.", as in https://*.apps.example.com')
+  return new URL(`${protocol}//*.${hostname}${port === '' ? '' : `:${port}`}`)
+}
+
+/**
+ * The domain of a cookie, in lower case and in ASCII.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseCookieDomain(text: string): string {
+  if (/^https?:/i.test(text)) throw new SyntaxError('must be a domain alone, without http:// or https://')
+  const [, dots, rest] = /^(\*?\.)(.*)$/s.exec(text) ?? []
+  if (dots !== undefined)
+    throw new SyntaxError(`must not begin with "${dots}": write ${rest}, which includes the hosts below it`)
+  const name = text.replace(/\.$/, '')
+  if (ipAddress(name.replace(/^\[(.*)\]$/, '$1')) !== undefined)
+    throw new SyntaxError('must be a domain: the cookie of an IP address is for that address only')
+  const domain = asciiDomain(name)
+  if (domain !== undefined) return domain
+  if (/^[\w-]+$/.test(name)) throw new SyntaxError('has one label: browsers ignore a cookie for a domain such as com')
+  throw new SyntaxError('must be a domain such as example.com, without port and path')
+}
+
 const noPattern = '"*" is not supported here'
 
 /**
@@ -105,7 +137,9 @@ export function parseHttpUrl(text: string, example: string): URL {
  */
 export function parseHost(text: string): string {
   if (text.includes('*'))
-    throw new SyntaxError('must be one whole host name; "*" is not supported (without hosts, every host is served)')
+    throw new SyntaxError(
+      'must be one whole host name: without hosts, every host is served; for each host below a domain, write external_url: https://*.DOMAIN',
+    )
   if (/^https?:/i.test(text)) throw new SyntaxError('must be a host name alone, without http:// or https://')
   if (!/^[^\s\\/?#@:]+$/.test(text) && !/^\[[^\]]+\]$/.test(text))
     throw new SyntaxError('must be a host name such as orders.example.com, without port and path')

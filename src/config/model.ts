@@ -323,6 +323,8 @@ export interface DeviceBindingConfig {
 
 export interface SessionCookieConfig {
   readonly name: string
+  /** All hosts of this domain have the same session: its name in ASCII. Absent: one host. */
+  readonly domain?: string | undefined
   readonly secure: boolean
   readonly sameSite: 'lax' | 'strict'
 }
@@ -421,7 +423,10 @@ export interface UpstreamConfig {
   readonly name: string
   /** Its place in the configuration. */
   readonly place?: Place
-  /** Host names in lower case, without port; empty: any host. */
+  /**
+   * Host names in lower case, without port; empty: any host. `*.example.com`: each host that has
+   * one label more.
+   */
   readonly hosts: readonly string[]
   /** The names of the providers at which people sign in for this upstream. At least one. */
   readonly providers: readonly string[]
@@ -446,7 +451,7 @@ export interface UpstreamConfig {
   readonly responseHeaders: ResponseHeadersConfig
   /** Whether absolute addresses in HTML, CSS and JSON become the public ones. */
   readonly rewriteContent: boolean
-  /** Its own `external_url`, or that of the gateway. */
+  /** Its own `external_url`, or that of the gateway. The first label may be `*`. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */
   readonly hostHeader: 'client' | 'upstream'
@@ -751,6 +756,8 @@ export interface EmbeddedTest {
   readonly bearer: boolean
   readonly method: string
   readonly path: string
+  /** Its host, in lower case. Absent: the first one of the upstream. */
+  readonly host?: string | undefined
   /** The address of the client. Absent: unknown. */
   readonly from?: string | undefined
   /** When the request arrives, in ms since the epoch. Absent: now. */

@@ -25,13 +25,17 @@ export function originsOf({ externalUrl, upstreams }: Pick<GatewayConfig, 'exter
   return [...new Set([externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map(({ origin }) => origin))]
 }
 
-/** Browsers return from a provider to the hosts of the upstreams where people sign in there. */
+/**
+ * Browsers return from a provider to the hosts of the upstreams where people sign in there. With
+ * one session for a domain, they return to `external_url` of the gateway only.
+ */
 export function registrationOf(
   provider: ProviderConfig,
-  { externalUrl, upstreams }: Pick<GatewayConfig, 'externalUrl' | 'upstreams'>,
+  { externalUrl, upstreams, session }: Pick<GatewayConfig, 'externalUrl' | 'upstreams' | 'session'>,
 ): Registration {
   const own = upstreams.filter(({ providers }) => providers.includes(provider.name))
-  const origins = originsOf({ externalUrl, upstreams: own })
+  const origins =
+    session.cookie.domain === undefined ? originsOf({ externalUrl, upstreams: own }) : [externalUrl.origin]
   const at = (name: string) => origins.map((origin) => `${origin}${provider.prefix}${name}`)
   const first = (name: string) => `${externalUrl.origin}${provider.prefix}${name}`
   return {

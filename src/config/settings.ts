@@ -547,8 +547,17 @@ export interface SessionDeviceBindingSettings {
 
 /** The session cookie. It is always HttpOnly with Path=/, and Secure when external_url is https. */
 export interface SessionCookieSettings {
-  /** The name of the cookie. With an https external_url, the gateway puts __Host- before it. */
+  /**
+   * The name of the cookie. With an https external_url, the gateway puts __Host- before it; with
+   * domain, __Secure-.
+   */
   readonly name: string
+  /**
+   * One session for this domain and all hosts below it: people sign in once, at external_url. Every
+   * host below the domain receives the cookie, also hosts that are not behind the gateway. Absent:
+   * each host has a session of its own.
+   */
+  readonly domain?: string
   /** The cookie's SameSite attribute. */
   readonly same_site: 'lax' | 'strict'
 }
@@ -621,7 +630,7 @@ export interface UpstreamSettings {
   readonly providers?: List<string>
   /**
    * Where browsers reach this upstream, if not at the external_url of the gateway. Its sign-ins end
-   * here.
+   * here. With session.cookie.domain, the first label may be *, which means any one label.
    */
   readonly external_url?: Origin
   /**
@@ -1135,6 +1144,8 @@ export interface TestSettings {
   readonly head?: RequestPath
   /** An OPTIONS request for this path. */
   readonly options?: RequestPath
+  /** The host of the request, where the upstream serves several. Absent: the first one. */
+  readonly host?: string
   /** The IP address of the client, for networks. Absent: unknown. */
   readonly from?: string
   /** When the request arrives, for time. Absent: now. */

@@ -31,6 +31,14 @@ const table = {
       'the gateway and the application could read the path differently, so the gateway did not forward the request',
     todo: 'change the link; the reason names the ambiguous part',
   },
+  ERR_SESSION_AMBIGUOUS: {
+    status: 400,
+    text: 'Your browser sent the cookies of two sessions. Please load the page again.',
+    page: 'bad-request',
+    means:
+      'the browser has session cookies of two people, and another host below session.cookie.domain has set one of them',
+    todo: 'nothing for a single request: the response deletes the other cookie; if it repeats, find the host that sets a cookie of this name, because it may be attacked',
+  },
   ERR_FORWARD_AUTH: {
     status: 400,
     text: 'The proxy in front of this application is not configured correctly.',

@@ -1,3 +1,4 @@
+import { upstreamAt } from '../config/hosts.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
@@ -67,7 +68,7 @@ export function examine(
         [
           `upstream ${upstream.name}`,
           async () => [
-            ...(upstream.forwardAuth ? [] : await upstreamFindings(upstream)),
+            ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),
             ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
           ],
         ] as const,
@@ -81,6 +82,11 @@ export function examine(
       findings: await Promise.race([check().catch(failed), unfinishedAfter(limitMs)]),
     })),
   )
+}
+
+/** An upstream at one of the hosts that its wildcard matches. */
+function anyHostOf(upstream: UpstreamConfig): UpstreamConfig {
+  return upstreamAt(upstream, upstream.externalUrl.hostname.replace('*', 'gatehouse-doctor'))
 }
 
 function upstreamsOf({ name }: ProviderConfig, upstreams: readonly UpstreamConfig[]): readonly UpstreamConfig[] {

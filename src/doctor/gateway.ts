@@ -12,7 +12,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The findings about how browsers and the provider reach the gateway, and about its cookie. */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {
-  const origins = originsOf(config)
+  // One host that a wildcard matches shows whether its name and its certificate exist.
+  const origins = originsOf(config).map((origin) => origin.replace('//*.', '//gatehouse-doctor.'))
   const [reach, reached] = await Promise.all([
     Promise.all(config.providers.map((provider) => providerReachFindings(provider, config))),
     Promise.all(origins.map((origin) => originFindings(origin, config.reservedPrefix, now))),
@@ -90,9 +91,16 @@ function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Fi
 
 /** Without https, the finding `gateway.https` is about the cookie too. */
 function cookieFindings(config: GatewayConfig): Finding[] {
-  const { name, secure, sameSite } = config.session.cookie
+  const { name, secure, sameSite, domain } = config.session.cookie
   const hosts = originsOf(config).map((origin) => new URL(origin).hostname)
   if (!secure) return []
+  if (domain !== undefined)
+    return [
+      warning('gateway.cookie', `the cookie ${name} is sent to all hosts of ${domain} (session.cookie.domain)`, {
+        why: `a host of ${domain} that is not behind the gateway can read it, and act in the name of its visitors; doctor cannot see which hosts there are, and whether ${domain} is a public suffix, for which browsers ignore cookies`,
+        todo: `check that you operate or trust every host of ${domain}`,
+      }),
+    ]
   // A cookie without Domain is for one host, so public suffixes do not matter (RFC 6265bis §5.7).
   const what = `the cookie ${name} has no Domain attribute: it is sent to ${hosts.join(', ')} only, over https only (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
   return [ok('gateway.cookie', what)]

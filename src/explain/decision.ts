@@ -1,5 +1,6 @@
 import type { Place } from '../config/document/sources.ts'
 import { endpointRefusal, endpoints } from '../config/endpoints.ts'
+import { externalUrlAt, siteOf } from '../config/hosts.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { claimsOf } from '../config/requirement-claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
@@ -15,7 +16,6 @@ import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { resourceMetadata } from '../gate/resource-metadata.ts'
-import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
@@ -125,6 +125,7 @@ export function explain(
       identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
       identities: trialIdentities(config),
       isStrict: cookie.isStrict,
+      site: siteOf(config),
       ...{ clock, log: silent },
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
@@ -193,11 +194,10 @@ function atEndpoint(
 function wrongHost(
   { host, forwarded }: RequestFacts,
   { referer }: ArrivedRequest['headers'],
-  { externalUrl, upstreams }: GatewayConfig,
+  config: GatewayConfig,
 ): { readonly code: ErrorCode; readonly why: string; readonly note: string } | undefined {
-  const expected = upstreamsOfHost(host, upstreams)[0]?.externalUrl ?? externalUrl
   try {
-    requireExternalUrl({ host: forwarded.host, referer, externalUrl: expected }, '/')
+    requireExternalUrl({ host: forwarded.host, referer, externalUrl: externalUrlAt(host, config) }, '/')
     return undefined
   } catch (error) {
     if (!(error instanceof WrongHostError)) throw error

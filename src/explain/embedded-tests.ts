@@ -1,4 +1,5 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
+import { isWildcard, siteOf } from '../config/hosts.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
 import { asAsked } from '../forward/check-request.ts'
@@ -59,12 +60,16 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     identifyToken: (_token, requested) => tokenOf(who.at(requested)),
     identities: trialIdentities(config),
     isStrict: false,
+    site: siteOf(config),
     clock: { now: () => test.at ?? Date.now() },
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.
   const authorization = test.bearer ? { authorization: 'Bearer of-the-test' } : {}
-  const headers = { host: hostOf(upstream, config), accept: 'text/html', ...authorization }
+  const host = test.host ?? hostOf(upstream, config)
+  if (host === undefined)
+    return `the upstream serves each host of ${upstream.externalUrl.hostname}: write the host of the request, such as host: ${upstream.externalUrl.hostname.replace('*', 'wiki')}`
+  const headers = { host, accept: 'text/html', ...authorization }
   try {
     const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },
@@ -75,8 +80,14 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     // A request that this upstream does not serve would not test its rules.
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`
-    const { host, method, target, forwarded } = facts
-    const other = createRouteTable(config.upstreams).route(host, method, target, forwarded.clientAddress)?.upstream
+    const { method, target, forwarded } = facts
+    const other = createRouteTable(config.upstreams).route(
+      facts.host,
+      method,
+      target,
+      forwarded.clientAddress,
+    )?.upstream
+    if (test.host !== undefined && other === undefined) return `no upstream serves this path at ${test.host}`
     if (other !== undefined && other !== upstream)
       return `upstreams.${other.name} serves this path: move the test there`
     const admission = admit(facts)
@@ -88,11 +99,13 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
 
 /**
  * A host that the upstream serves. An upstream without hosts serves the hosts that no other
+ * upstream names. `undefined` for one with a wildcard: a rule may differ for a host that another
  * upstream names.
  */
-function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string {
-  const [first] = hosts
+function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string | undefined {
+  const first = hosts.find((host) => !isWildcard(host))
   if (first !== undefined) return first
+  if (hosts.length > 0) return undefined
   const isTaken = upstreams.some((other) => other.hosts.includes(externalUrl.hostname))
   return isTaken ? 'any-other-host.invalid' : externalUrl.host
 }

@@ -1,3 +1,4 @@
+import { upstreamAt } from '../config/hosts.ts'
 import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Pass } from '../gate/admission.ts'
@@ -56,7 +57,7 @@ export function upstreamRequest(
   const { upstreams, reservedPrefix, cookie, isTracing } = parts
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
-  const addresses = new Addresses(upstream, reservedPrefix)
+  const addresses = new Addresses(upstreamAt(upstream, facts.host), reservedPrefix)
   const sent = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),

@@ -1,3 +1,4 @@
+import { externalUrlAt } from '../config/hosts.ts'
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -7,7 +8,7 @@ import type { Admission, Denial } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { denialFields } from '../gate/denial-fields.ts'
 import { refusalOf } from '../gate/refusal.ts'
-import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
+import { startPageOf } from '../gate/start-page.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { isPage, returnPage, type RequestFacts } from '../http/request-facts.ts'
@@ -52,7 +53,7 @@ export interface Refusal {
 /** Fields that applications may read in place of the URL that the proxy sends. */
 const addressFields = ['x-original-url', 'x-original-uri', 'x-original-method', 'x-rewrite-url']
 
-type ForwardAuthConfig = Pick<GatewayConfig, 'upstreams' | 'externalUrl' | 'reservedPrefix'>
+type ForwardAuthConfig = Pick<GatewayConfig, 'upstreams' | 'externalUrl' | 'reservedPrefix' | 'session'>
 
 /**
  * Decides about requests that another proxy carries. The decision is the one about requests that
@@ -122,7 +123,7 @@ export class ForwardAuth {
   #permission(
     { upstream, identity, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
     { headers, removesListed }: CheckRequest,
-    { cookie, target }: RequestFacts,
+    { cookie, host, target }: RequestFacts,
   ): Permission {
     const reserved = this.#reserved.get(upstream) ?? new Set<string>()
     const received = Object.keys(headers).filter((name) => headers[name] !== undefined)
@@ -139,7 +140,7 @@ export class ForwardAuth {
     const listed = removesListed ? received.filter((name) => isDisguised(name, reserved)) : []
     return {
       kind: 'permission',
-      url: upstream.externalUrl.origin + target.path + target.query,
+      url: externalUrlAt(host, this.#config).origin + target.path + target.query,
       set,
       remove: [...new Set([...unwanted, ...listed])].filter((name) => !isSet.has(name)),
       setCookies: expire?.() ?? [],
@@ -160,7 +161,7 @@ export class ForwardAuth {
     if ('misuse' in admission && admission.misuse !== undefined)
       misuseLog.note(admission.misuse, facts.skippedSession, record.cause)
     const context = this.#context(checkRequest, record)
-    const externalUrl = upstreamsOfHost(facts.host, this.#config.upstreams)[0]?.externalUrl ?? this.#config.externalUrl
+    const externalUrl = externalUrlAt(facts.host, this.#config)
     // Some proxies complete a relative Location with the address at which they reach the gateway.
     const absolute = (location: string) => new URL(location, externalUrl).href
     if (facts.isUpgrade) return this.#rejected(admission, { ...context, asPage: false }, record)

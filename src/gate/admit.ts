@@ -2,6 +2,7 @@ import type { AccessTokensConfig, GatewayConfig, ProviderConfig, RuleConfig, Ups
 import { type Clock, isWithin } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
+import type { Site } from '../core/site.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
@@ -42,6 +43,10 @@ export interface AdmitParts {
     upstream: UpstreamConfig,
     accepts: AccessTokensConfig,
   ) => TokenIdentity | Promise<TokenIdentity>
+  /** The hosts that share a session. Absent: each host has a session of its own. */
+  readonly site?: Site | undefined
+  /** See `SessionCookie.expireFormer`. Absent: browsers have no former cookies. */
+  readonly expireFormer?: (facts: Pick<RequestFacts, 'cookie' | 'host'>) => readonly string[]
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -247,7 +252,9 @@ class Gate {
     const isStale = sessionEnded && ended?.isExpired() !== true
     // The cookies of a first response do not reach the browser.
     if (facts.isAsked !== 'first') ended?.noteExpired()
-    const setCookies = isStale ? this.#expireAll(realm, facts, upstream) : (misuse?.setCookies ?? nothing)
+    const former = this.#parts.expireFormer?.(facts) ?? nothing
+    const stale = isStale ? this.#expireAll(realm, facts, upstream) : (misuse?.setCookies ?? nothing)
+    const setCookies = former.length === 0 ? stale : [...former, ...stale]
     if (!mayRedirect) return { kind: 'unauthorized', location: signIn, setCookies, ...needed }
     const return_to = facts.target.path + facts.target.query
     // The sign-in would ignore a longer return_to, and such a long URL may exceed the limit for a
@@ -256,8 +263,21 @@ class Gate {
     if (insufficient === undefined && this.#parts.isStrict && isLinkOnOtherSite(facts))
       return { kind: 'reload', location: return_to }
     const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
-    const location = signInUrl(prefix, return_to, { again, stepUp })
+    const location = this.#signInAt(facts.host, return_to, (to) => signInUrl(prefix, to, { again, stepUp }))
     return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
+  }
+
+  /**
+   * The URL of a sign-in. If another host of the site is the one where people sign in, the browser
+   * goes there at once. The endpoint at this host would redirect it, too.
+   */
+  #signInAt(host: string, path: string, signIn: (returnTo: string) => string): string {
+    const { site } = this.#parts
+    const origin = site?.originOf(host)
+    const isElsewhere = origin !== undefined && origin !== site?.signInUrl.origin
+    return isElsewhere && origin.length + path.length <= maxReturnToLength
+      ? new URL(signIn(origin + path), site?.signInUrl).href
+      : signIn(path)
   }
 
   /**

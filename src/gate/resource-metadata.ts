@@ -1,6 +1,6 @@
 // OAuth 2.0 Protected Resource Metadata (RFC 9728).
+import { upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
-import { upstreamsOfHost } from './upstreams-of-host.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
 

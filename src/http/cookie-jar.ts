@@ -1,3 +1,5 @@
+import { isDomainOf } from '../core/domain.ts'
+
 /** A cookie that an application has set, as a browser would keep it (RFC 6265bis §5.7). */
 export interface KeptCookie {
   /** May be empty: a cookie without a name is a value alone. */
@@ -138,13 +140,6 @@ export function sizeOf(kept: readonly KeptCookie[]): number {
 export function belongsTo({ domain, hostOnly, path }: KeptCookie, scope: CookieScope): boolean {
   if (hostOnly ? domain !== scope.host : !isDomainOf(domain, scope.host)) return false
   return scope.path.startsWith(path) && (path.endsWith('/') || /^(?:\/|$)/.test(scope.path.slice(path.length)))
-}
-
-/**
- * Whether a host is a domain, or below it: RFC 6265bis §5.1.3. An IP address has no hosts below it.
- */
-export function isDomainOf(domain: string, host: string): boolean {
-  return domain === host || (host.endsWith(`.${domain}`) && !/\.\d+$/.test(host))
 }
 
 /** RFC 6265bis §5.1.4. */

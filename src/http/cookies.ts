@@ -36,6 +36,13 @@ export function readCookie(header: string | undefined, name: string): string | u
   return value
 }
 
+/** All values of the cookies of a name in a `Cookie` header. */
+export function cookieValues(header: string, name: string): readonly string[] {
+  return pairs(header).flatMap((pair) =>
+    pair.includes('=') && nameOf(pair) === name ? [pair.slice(pair.indexOf('=') + 1).trim()] : [],
+  )
+}
+
 /** The names of all cookies in a `Cookie` header that start with `prefix`. */
 export function cookieNames(header: string | undefined, prefix: string): string[] {
   return pairs(header)

@@ -1,3 +1,4 @@
+import type { Site } from '../core/site.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
@@ -24,4 +25,6 @@ export interface LogoutParts {
   /** The path of the endpoints of the provider. */
   readonly prefix: string
   readonly reservedPrefix: string
+  /** The hosts that share a session. `undefined`: each host has a session of its own. */
+  readonly site: Site | undefined
 }

@@ -26,29 +26,35 @@ export function signInAsOther(
 
 /** The cookie that holds the state of a sign-out while the browser is at the provider. */
 export function stateCookie(parts: LogoutParts) {
-  return parts.cookie.withSuffix('signout')
+  return parts.cookie.withSuffixForSite('signout')
 }
 
-/**
- * The value of the cookie: the `state` of the request to the end-session endpoint (RP-Initiated
- * Logout 1.0 §2), and whether another person signs in next.
- */
-export function stateToCookie(state: string, other: OtherAccount | undefined): string {
-  return other === undefined ? state : `${state}.${Buffer.from(other.returnTo ?? '').toString('base64url')}`
-}
-
-/**
- * Reads the value of the cookie. A client may send any value, so the sign-in endpoint checks
- * `returnTo` again.
- */
-export function stateFromCookie(value: string): {
+/** A sign-out while the browser is at the provider. */
+export interface SignOutState {
+  /** The `state` of the request to the end-session endpoint (RP-Initiated Logout 1.0 §2). */
   readonly state: string
+  /** Another person signs in next. */
   readonly other: OtherAccount | undefined
-} {
-  const [state = '', returnTo] = value.split('.')
+  /** The host (without port) where the sign-out began, if it is another one than this. */
+  readonly host: string | undefined
+}
+
+/** The value of the cookie. */
+export function stateToCookie({ state, other, host }: SignOutState): string {
+  const returnTo = other === undefined ? undefined : Buffer.from(other.returnTo ?? '/').toString('base64url')
+  return [state, returnTo ?? (host === undefined ? [] : ''), host ?? []].flat().join('.')
+}
+
+/**
+ * Reads the value of the cookie. A client may send any value, so `host` must be checked, and the
+ * sign-in endpoint checks `returnTo` again.
+ */
+export function stateFromCookie(value: string): SignOutState {
+  const [state = '', returnTo = '', ...labels] = value.split('.')
   return {
     state,
-    other: returnTo === undefined ? undefined : { returnTo: Buffer.from(returnTo, 'base64url').toString() },
+    other: returnTo === '' ? undefined : { returnTo: Buffer.from(returnTo, 'base64url').toString() },
+    host: labels.length === 0 ? undefined : labels.join('.'),
   }
 }
 

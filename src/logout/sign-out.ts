@@ -31,6 +31,8 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.prefix}signed-out`, request.externalUrl).href
+  // One URL is registered at the provider for all hosts that share the session.
+  const registered = new URL(`${parts.prefix}signed-out`, parts.site?.signInUrl ?? request.externalUrl).href
   const other = otherAccountOf(request)
   // The query shows that the browser comes from a sign-out. After the provider, `state` shows it.
   const landing = other === undefined ? `${signedOut}?provider=not_asked` : signInAsOther(other, parts)
@@ -41,13 +43,14 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
   void revokeTokens(record, parts, request.cause)
   const state = randomToken(16)
   const url = await parts.provider
-    .endSessionUrl({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: signedOut, state })
+    .endSessionUrl({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: registered, state })
     .catch((error: unknown) => {
       parts.log.warn('sign_out.provider_unavailable', { reason: reason(error) })
       return undefined
     })
   if (url === undefined) return redirect({ location: landing, setCookies }, clearCache)
-  const stateField = setCookie(stateCookie(parts), stateToCookie(state, other), returnSeconds)
+  const host = registered === signedOut ? undefined : request.externalUrl.hostname
+  const stateField = setCookie(stateCookie(parts), stateToCookie({ state, other, host }), returnSeconds)
   return redirect({ location: url.href, setCookies: [...setCookies, stateField] }, clearCache)
 }
 
@@ -104,12 +107,15 @@ function expireCookies(
   const cookies = browserCookiesAt(record, hostName(request.host))
   return [
     ...cookie.expireAll(request.cookie, request.applicationCookies, { cookies }),
+    ...cookie.expireFormer(request.cookie, hostName(request.host)),
     ...personCookie.expire(request.cookie),
     ...providerCookie.expire(request.cookie),
   ]
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {
+  const former = parts.cookie.readFormer(request.cookie)
+  if (former !== undefined) await parts.endings.endOne(sessionKey(former), 'person', request.cause)
   const id = parts.cookie.read(request.cookie)
   if (id === undefined) return undefined
   const [ended] = await parts.endings.endOne(sessionKey(id), 'person', request.cause)

@@ -11,8 +11,15 @@ import { askToSignOut, stateFromCookie, signInAsOther, stateCookie } from './sig
  * may still be signed in
  */
 export async function signedOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
-  const { isSignedIn, isStateKnown, signIn, setCookies } = await readReturn(request, parts)
+  const { isSignedIn, isStateKnown, signIn, setCookies, elsewhere } = await readReturn(request, parts)
   if (!isStateKnown) parts.log.debug('sign_out.unknown_state', {})
+  // The host where the person has signed out shows the page, and clears what the browser keeps of
+  // it.
+  if (elsewhere !== undefined && !isSignedIn)
+    return redirect(
+      { location: new URL(signIn ?? `${parts.prefix}signed-out?provider=asked`, elsewhere).href, setCookies },
+      clearCache,
+    )
   if (signIn !== undefined && !isSignedIn) return redirect({ location: signIn, setCookies })
   // Any page can link to this one. So the request changes nothing, and a person who is signed in
   // must not read "signed out".
@@ -32,7 +39,7 @@ function cleared({ url }: EndpointRequest, { prefix }: LogoutParts): Response['h
 async function readReturn(request: EndpointRequest, parts: LogoutParts) {
   const cookie = stateCookie(parts)
   const cookieValue = readCookie(request.cookie, cookie.name)
-  const { state: expected, other } = stateFromCookie(cookieValue ?? '')
+  const { state: expected, other, host } = stateFromCookie(cookieValue ?? '')
   const [state, ...more] = request.query.getAll('state')
   const isStateKnown = cookieValue !== undefined && state === expected && more.length === 0
   const id = parts.cookie.read(request.cookie)
@@ -44,6 +51,8 @@ async function readReturn(request: EndpointRequest, parts: LogoutParts) {
     isSignedIn: session !== undefined,
     /** The URL where another person signs in, if that comes next. */
     signIn: isStateKnown && other !== undefined ? signInAsOther(other, parts) : undefined,
+    /** The origin where the sign-out began, if it is another one. */
+    elsewhere: isStateKnown && host !== undefined ? parts.site?.originOf(host) : undefined,
     setCookies: cookieValue === undefined ? [] : [expireCookie(cookie)],
   }
 }

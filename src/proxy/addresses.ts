@@ -9,7 +9,10 @@ type AddressConfig = Pick<
   'hostHeader' | 'originHeader' | 'url' | 'path' | 'stripPath' | 'alsoKnownAs' | 'setCookie' | 'externalUrl' | 'hosts'
 >
 
-/** Translates the addresses of one upstream, in requests and in responses. */
+/**
+ * Translates the addresses of one upstream, in requests and in responses. One whose `external_url`
+ * has a wildcard has addresses for each of its hosts.
+ */
 export class Addresses {
   /** The path of `url`, without the slash at its end: `/app`, or empty. */
   readonly #base: string

@@ -30,7 +30,7 @@ import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
 export type OnSwitch = (socket: Duplex, fields: RawFields) => void
@@ -66,6 +66,7 @@ export interface ExchangeInput {
 export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   readonly #input: ExchangeInput
   readonly #upstream: Upstream
+  readonly #addresses: UpstreamAddresses
   readonly #body: RequestBody | StoredContent | undefined
   readonly #response: ClientResponse
   #slot: ConnectionSlot | undefined
@@ -84,6 +85,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const { req, res, pass, parts } = input
     this.#input = input
     this.#upstream = parts.upstreams.of(pass.upstream)
+    this.#addresses = this.#upstream.addressesAt(input.facts.host)
     this.#response = new ClientResponse(req, res)
     this.#body =
       input.content?.body ??
@@ -146,7 +148,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #responseHandler(): ResponseHandler {
     const { pass, parts, facts } = this.#input
     const { upstream, session } = pass
-    const { contentAddresses } = this.#upstream
+    const { content: contentAddresses } = this.#addresses
     const handler =
       contentAddresses === undefined
         ? this
@@ -158,7 +160,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     const keepsCookies = this.#upstream.keepsCookies || (session !== undefined && parts.notesCookies)
     if (!keepsCookies) return handler
     const { host, target } = this.#input.facts
-    const { addresses } = this.#upstream
+    const { fields: addresses } = this.#addresses
     return new CookieKeeper(handler, {
       isKept: (name) => this.#upstream.isKeptCookie(name),
       isNoted: parts.isNotedCookie,
@@ -174,14 +176,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   /** Cookies have paths of the upstream, which may differ from those that clients use. */
   #cookieScope(): CookieScope {
     const { host, target } = this.#input.facts
-    return { host, path: this.#upstream.addresses.path(target.path, '') }
+    return { host, path: this.#upstream.path(target.path, '') }
   }
 
   #upstreamRequest(): UpstreamRequest {
     const { req, pass, facts, record, parts, upgrade, content } = this.#input
     const upstream = this.#upstream
     if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
-    const fields = upstream.addresses.request(
+    const fields = this.#addresses.fields.request(
       upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
         fields: upstream.fields,
         isWithheldCookie:
@@ -200,8 +202,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     )
     return {
       method: facts.method,
-      path: upstream.addresses.path(facts.target.path, facts.target.query),
-      headers: upstream.contentAddresses === undefined ? fields : withKnownCodings(fields),
+      path: upstream.path(facts.target.path, facts.target.query),
+      headers: this.#addresses.content === undefined ? fields : withKnownCodings(fields),
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,
@@ -233,13 +235,13 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     if (this.#state === 'over') return
     if (status < 200) {
       if (status === 103 && this.#input.replace === undefined)
-        this.#response.sendEarlyHints(rawFields, this.#upstream.addresses)
+        this.#response.sendEarlyHints(rawFields, this.#addresses.fields)
       return
     }
     const fields = responseHeaders(rawFields, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
-      addresses: this.#upstream.addresses,
+      addresses: this.#addresses.fields,
       changes: this.#upstream.responseChanges,
       cors: pass.upstream.cors && corsFields(pass.upstream.cors, this.#input.facts.origin),
       status,

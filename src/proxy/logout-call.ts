@@ -1,10 +1,12 @@
 import type { Duplex } from 'node:stream'
+import { isWildcard } from '../config/hosts.ts'
 import type { LogoutCall, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
+import { isDomainOf } from '../core/domain.ts'
 import { GatewayError } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { headersForLogoutCall } from '../gate/headers-for-logout-call.ts'
-import { cookieField, isDomainOf, type KeptCookie } from '../http/cookie-jar.ts'
+import { cookieField, type KeptCookie } from '../http/cookie-jar.ts'
 import type { BearerTokens } from '../identity/claim-headers.ts'
 import type { ExchangeControl, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
@@ -42,7 +44,7 @@ export async function callLogout(
   { upstreams, now }: { readonly upstreams: Upstreams; readonly now: number },
 ): Promise<number | 'no_cookie'> {
   const upstream = upstreams.of(config)
-  const path = upstream.addresses.path(call.target.replace(/\?.*$/s, ''), '')
+  const path = upstream.path(call.target.replace(/\?.*$/s, ''), '')
   const sent = person.cookies.filter(
     (cookie) => cookieField([cookie], { host: cookie.domain, path }, now) !== undefined,
   )
@@ -63,7 +65,7 @@ export async function callLogout(
 
 /** The hosts for which the person may have cookies: the public ones first. */
 function hostsOf(cookies: readonly KeptCookie[], { externalUrl, hosts }: UpstreamConfig): ReadonlySet<string> {
-  const ofUpstream = [externalUrl.hostname, ...hosts]
+  const ofUpstream = [externalUrl.hostname, ...hosts].filter((host) => !isWildcard(host))
   const others = cookies
     .filter(({ domain, hostOnly }) => hostOnly === true || !ofUpstream.some((host) => isDomainOf(domain, host)))
     .map(({ domain }) => domain)
@@ -96,8 +98,8 @@ function requestOf(
   const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
   return {
     method,
-    path: upstream.addresses.path(path, query),
-    headers: upstream.addresses.request(fields, host),
+    path: upstream.path(path, query),
+    headers: upstream.addressesAt(hostname).fields.request(fields, host),
     identity,
     body: undefined,
     upgrade: undefined,

@@ -54,7 +54,7 @@ export function carryUpgrade(
   const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
     const head = switchingResponse(rawHeaders, protocols, {
       parts,
-      addresses: parts.upstreams.of(pass.upstream).addresses,
+      addresses: parts.upstreams.of(pass.upstream).addressesAt(facts.host).fields,
     })
     if (head instanceof GatewayError) {
       record.trace?.upstreamEnded(head.code)

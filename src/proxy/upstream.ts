@@ -1,3 +1,4 @@
+import { isWildcard, upstreamAt } from '../config/hosts.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
@@ -31,6 +32,21 @@ export interface UpstreamsOptions {
   readonly reservedPrefix: string
 }
 
+/** For how many hosts of a wildcard the addresses are remembered. */
+const maxHosts = 256
+
+/** The addresses of an upstream, and of one of its hosts. */
+export interface UpstreamAddresses {
+  readonly fields: Addresses
+  /** Those that are replaced in content. Absent: content stays as it is. */
+  readonly content: AddressText | undefined
+}
+
+function addressesOf(config: UpstreamConfig, reservedPrefix: string): UpstreamAddresses {
+  const fields = new Addresses(config, reservedPrefix)
+  return { fields, content: config.rewriteContent ? fields.inContent() : undefined }
+}
+
 /** An upstream at run time: its target, its connection slots, and what all its requests share. */
 export class Upstream {
   readonly target: Target
@@ -39,10 +55,12 @@ export class Upstream {
   readonly fields: RequestFields
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
-  readonly addresses: Addresses
+  readonly #addresses: UpstreamAddresses
+  readonly #addressesOfHosts = new Map<string, UpstreamAddresses>()
+  readonly #config: UpstreamConfig
+  readonly #reservedPrefix: string
+  readonly #hasWildcard: boolean
   readonly responseChanges: ResponseChanges | undefined
-  /** The addresses that are replaced in content. Absent: content stays as it is. */
-  readonly contentAddresses: AddressText | undefined
   readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
@@ -55,9 +73,28 @@ export class Upstream {
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
     this.#keptCookies = config.sessionCookies
-    this.addresses = new Addresses(config, reservedPrefix)
+    this.#config = config
+    this.#hasWildcard = isWildcard(config.externalUrl.hostname)
+    this.#reservedPrefix = reservedPrefix
+    this.#addresses = addressesOf(config, reservedPrefix)
     this.responseChanges = responseChanges(config.responseHeaders)
-    this.contentAddresses = config.rewriteContent ? this.addresses.inContent() : undefined
+  }
+
+  /** The addresses for a request of a host (in lower case, without port). */
+  addressesAt(host: string): UpstreamAddresses {
+    if (!this.#hasWildcard) return this.#addresses
+    const known = this.#addressesOfHosts.get(host)
+    if (known !== undefined) return known
+    // A client may request any number of hosts.
+    if (this.#addressesOfHosts.size >= maxHosts) this.#addressesOfHosts.clear()
+    const addresses = addressesOf(upstreamAt(this.#config, host), this.#reservedPrefix)
+    this.#addressesOfHosts.set(host, addresses)
+    return addresses
+  }
+
+  /** The path and query at the upstream, which are the same for all hosts. */
+  path(path: string, query: string): string {
+    return this.#addresses.fields.path(path, query)
   }
 
   get load(): UpstreamLoad {

@@ -1,4 +1,5 @@
 import { applicationAt } from '../config/addresses.ts'
+import { isWildcard, wildcardOf } from '../config/hosts.ts'
 import type { LogoutLink, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
@@ -58,12 +59,21 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
   const mounts = upstreams.map(mountOf).sort((one, other) => other.prefix.length - one.prefix.length)
   const ofAnyHost = mounts.filter(({ upstream }) => upstream.hosts.length === 0)
   const byHost = new Map<string, readonly Mount[]>()
-  for (const host of upstreams.flatMap(({ hosts }) => hosts))
-    byHost.set(host, [...mounts.filter(({ upstream }) => upstream.hosts.includes(host)), ...ofAnyHost])
+  const names = new Set(upstreams.flatMap(({ hosts }) => hosts))
+  for (const host of names) {
+    const wildcard = isWildcard(host) ? undefined : wildcardOf(host)
+    const levels = [host, ...(wildcard === undefined ? [] : [wildcard])]
+    const named = levels.flatMap((level) => mounts.filter(({ upstream }) => upstream.hosts.includes(level)))
+    byHost.set(host, [...named, ...ofAnyHost])
+  }
+  const hasWildcards = [...names].some(isWildcard)
+  // A host that is named needs one lookup only.
+  const mountsOf = (host: string) =>
+    byHost.get(host) ?? (hasWildcards ? byHost.get(wildcardOf(host) ?? '') : undefined) ?? ofAnyHost
 
   return {
     route(host, method, path, client = '') {
-      const candidates = byHost.get(host) ?? ofAnyHost
+      const candidates = mountsOf(host)
       const { query = '' } = path
       const from = { method, client }
       const route = match(candidates, from, path.segments, query)

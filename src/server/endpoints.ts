@@ -7,6 +7,7 @@ import {
   endpointsOf,
   maxFormBytes,
 } from '../config/endpoints.ts'
+import { externalUrlAt, upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
@@ -15,11 +16,11 @@ import type { DeviceParts } from '../device/parts.ts'
 import { deviceRefresh } from '../device/refresh.ts'
 import { deviceRegistration } from '../device/registration.ts'
 import { refuseOtherSpelling } from '../forward/endpoints.ts'
-import { startPageOf, upstreamsOfHost } from '../gate/upstreams-of-host.ts'
+import { startPageOf } from '../gate/start-page.ts'
 import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
-import { type Response, writeResponse } from '../http/response.ts'
+import { cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
 import { declineKeptRequest, keptRequest } from '../kept/kept-request.ts'
 import type { KeptParts } from '../kept/send.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
@@ -32,6 +33,7 @@ import { signedOut } from '../logout/signed-out.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
+import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/several-cookies.ts'
 import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
@@ -40,7 +42,7 @@ import { extendSession, session, signInRequired } from '../signin/session.ts'
 import { signIn } from '../signin/sign-in.ts'
 import { signedIn } from '../signin/signed-in.ts'
 import { jwks, type JwksParts } from '../signing/jwks.ts'
-import type { Meant, Realm, Realms } from './realms.ts'
+import type { Meant, PageOfHost, Realm, Realms } from './realms.ts'
 import { sessionEvents, type SessionEventsParts } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
@@ -137,8 +139,9 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   await app.ready()
   return app
 
-  async function serve({ key, endpoint, provider }: EndpointAtPath, received: EndpointRequest): Promise<Response> {
+  async function serve({ key, endpoint, provider }: EndpointAtPath, sent: EndpointRequest): Promise<Response> {
     const { handle, reject } = handlers[key]
+    const received = hasSeveral(sent.cookie, parts.realms.all) ? await withOneCookie(sent) : sent
     const { realm, choices, candidates } = await meant(provider, received)
     const request = { ...received, applicationCookies: applicationCookiesOf(realm, received) }
     const known = { ...(partsOf.get(realm) as Omit<EndpointParts, 'scope'>), scope: scopeOf(candidates) }
@@ -155,12 +158,19 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     }
   }
 
+  async function withOneCookie(request: EndpointRequest): Promise<EndpointRequest> {
+    const { cookie, host, url } = request
+    const about = { cookie, host: hostName(host), path: pathOf(url) }
+    return { ...request, cookie: await withOneSession(about, parts.realms.all) }
+  }
+
   /** The realm that a request means: that of its path, or the one that the gateway finds. */
   function meant(provider: ProviderConfig | undefined, request: EndpointRequest): Promise<Meant> | Meant {
     if (provider !== undefined) return ofProvider(parts.realms.of(provider))
     const { host, cookie, query, embeddingPage: from } = request
-    const pages = [query.get('return_to') ?? [], from ?? []].flat()
-    return parts.realms.meant({ host: hostName(host), cookie, pages })
+    const own = hostName(host)
+    const pages = [query.get('return_to') ?? [], from ?? []].flat().map((page) => pageIn(page, own))
+    return parts.realms.meant({ host: own, cookie, pages })
   }
 
   /** The pages that have a session in common with a page of these realms. */
@@ -199,13 +209,21 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const fields = { url: pathOf(request.url), code, reason: reason(error), request: request.id }
     if (code === 'ERR_INTERNAL') parts.log.error('request.failed', fields)
     else parts.log.warn('request.refused', fields)
-    return refused(request, code)
+    const response = refused(request, code)
+    return error instanceof SeveralSessionsError ? withHeaders(response, cookies(error.setCookies)) : response
   }
 
   function refused(request: FastifyRequest, code: ErrorCode, headers: Response['headers'] = {}): Response {
     const endpointRequest = requestOf(request)
     return parts.pages.refusal(code, { ...pageContext(endpointRequest), asPage: endpointRequest.isPage, headers })
   }
+}
+
+/** The page that a `return_to` names, at a host that shares the session or at the requested one. */
+function pageIn(text: string, own: string): PageOfHost {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return { host: own, path: text }
+  const { hostname, pathname, search } = new URL(text)
+  return { host: hostname, path: pathname + search }
 }
 
 function ofProvider(realm: Realm): Meant {
@@ -223,8 +241,7 @@ function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'sc
 function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
   const { host, cookie, isPage, isFrame, forwarded } = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
-  const upstreams = upstreamsOfHost(host, config.upstreams)
-  const externalUrl = upstreams[0]?.externalUrl ?? config.externalUrl
+  const externalUrl = externalUrlAt(host, config)
   return {
     ...{ method, url, cookie, isPage, isFrame, externalUrl },
     query: new URL(url, externalUrl).searchParams,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
@@ -12,11 +13,12 @@ import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
 import { createCheck } from '../forward/ext-authz.ts'
 import { ForwardAuth } from '../forward/forward-auth.ts'
 import type { UnaryMethod } from '../forward/grpc.ts'
-import { createAdmit } from '../gate/admit.ts'
+import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
@@ -43,6 +45,7 @@ import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
+import { hasSeveral, withOneSession } from '../session/several-cookies.ts'
 import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
@@ -147,16 +150,19 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
 
   const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const site = siteOf(config)
   const app = await createApp(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
-    ...{ pages, signingKeys, live, deviceMetrics, challenges: new Challenges({ keyring, clock }) },
+    ...{ pages, signingKeys, live, site, deviceMetrics, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
   })
-  const admit = createAdmit(config, {
+  const admitOne = createAdmit(config, {
+    site,
+    expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
     identifyToken: (token, upstream, accepts) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
@@ -164,6 +170,14 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isStrict: cookie.isStrict,
     ...{ clock, log },
   })
+  const withOne = async (facts: RequestFacts): Promise<RequestFacts> => ({
+    ...facts,
+    cookie: await withOneSession({ ...facts, path: facts.target.path }, realms.all),
+  })
+  const admit: Admit =
+    site === undefined
+      ? admitOne
+      : (facts) => (hasSeveral(facts.cookie, realms.all) ? withOne(facts).then(admitOne) : admitOne(facts))
   const forwardAuth = new ForwardAuth(config, {
     ...{ admit, trusted, pages, log, audit, misuseLog },
     isGatewayCookie: cookie.isGatewayCookie,

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Realm as GateRealm } from '../gate/identify.ts'
 import { createUpstreamOfPage } from '../gate/upstream-of-page.ts'
-import { upstreamsOfHost } from '../gate/upstreams-of-host.ts'
 import { KeptRequests } from '../kept/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -90,6 +90,12 @@ export interface Meant {
   readonly candidates: readonly Realm[]
 }
 
+/** A page of a host (without port): its path and query. */
+export interface PageOfHost {
+  readonly host: string
+  readonly path: string
+}
+
 /** The realms of a gateway: one, or several that share the gateway and the store. */
 export class Realms {
   readonly all: readonly [Realm, ...Realm[]]
@@ -170,8 +176,8 @@ export class Realms {
   async meant(request: {
     readonly host: string
     readonly cookie: string | undefined
-    /** The paths of the pages that the request is about, the one that counts most first. */
-    readonly pages: readonly string[]
+    /** The pages that the request is about, the one that counts most first. */
+    readonly pages: readonly PageOfHost[]
   }): Promise<Meant> {
     if (this.all.length === 1) return { realm: this.all[0], choices: [], candidates: this.all }
     const candidates = this.#candidates(request.host, request.pages)
@@ -212,22 +218,24 @@ export class Realms {
     await Promise.all(this.all.map((realm) => realm.callsEnd()))
   }
 
-  #candidates(host: string, pages: readonly string[]): readonly Realm[] {
+  #candidates(host: string, pages: readonly PageOfHost[]): readonly Realm[] {
     for (const page of pages) {
-      const realms = this.#ofPage(host, page)
+      const realms = this.#ofPage(page)
       if (realms !== undefined) return realms
     }
-    const ofHost = upstreamsOfHost(host, this.#upstreams).flatMap((each) => this.ofUpstream(each))
+    // An endpoint of another host means the applications of that host.
+    const [page] = pages
+    const ofHost = upstreamsOfHost(page?.host ?? host, this.#upstreams).flatMap((each) => this.ofUpstream(each))
     return [...new Set(ofHost)]
   }
 
   /** The realms of a page; `undefined` for one that belongs to no application and no provider. */
-  #ofPage(host: string, page: string): readonly Realm[] | undefined {
-    const ofPrefix = this.all.find(({ prefix }) => page.startsWith(prefix))
+  #ofPage({ host, path }: PageOfHost): readonly Realm[] | undefined {
+    const ofPrefix = this.all.find(({ prefix }) => path.startsWith(prefix))
     if (ofPrefix !== undefined) return [ofPrefix]
     // An upstream at "/" does not serve the pages of the gateway.
-    if (page.startsWith(this.#reservedPrefix)) return undefined
-    const upstream = this.#upstreamOfPage(host, page)
+    if (path.startsWith(this.#reservedPrefix)) return undefined
+    const upstream = this.#upstreamOfPage(host, path)
     return upstream && this.ofUpstream(upstream)
   }
 

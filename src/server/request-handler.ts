@@ -13,7 +13,7 @@ import type { CorsFields } from '../gate/cors.ts'
 import { denialFields } from '../gate/denial-fields.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/resource-metadata.ts'
-import { startPageOf } from '../gate/upstreams-of-host.ts'
+import { startPageOf } from '../gate/start-page.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { closeWhenUnread } from '../http/lingering-close.ts'
@@ -59,6 +59,7 @@ import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
 import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
+import { SeveralSessionsError } from '../session/several-cookies.ts'
 import type { ListenerHandlers } from './listener.ts'
 
 export interface RequestHandlerParts {
@@ -183,7 +184,10 @@ export class RequestHandler implements ListenerHandlers {
     this.#decide(
       facts,
       (admission) => this.#carryOut(req, res, facts, record, admission, content),
-      (error) => this.#refuse(req, res, record, codeOf(error), reason(error), content),
+      (error) => {
+        const setCookies = error instanceof SeveralSessionsError ? error.setCookies : []
+        this.#refuse(req, res, record, codeOf(error), reason(error), { ...content, setCookies })
+      },
     )
   }
 
@@ -512,7 +516,7 @@ export class RequestHandler implements ListenerHandlers {
     record: RequestRecord,
     code: ErrorCode,
     why: string,
-    { kept }: ReadContent = {},
+    { kept, setCookies = [] }: Pick<ReadContent, 'kept'> & Pick<RefusalOptions, 'setCookies'> = {},
   ): void {
     this.#logRefusal(req, record, code, why)
     record.code = code
@@ -522,6 +526,7 @@ export class RequestHandler implements ListenerHandlers {
       asPage,
       inFrame: isFrame(req.headers),
       kept,
+      setCookies,
       ...pageRequest(req, record),
     })
     const isMalformed = code === 'ERR_REQUEST_MALFORMED'

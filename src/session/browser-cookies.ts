@@ -1,5 +1,6 @@
+import { isDomainOf } from '../core/domain.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
-import { belongsTo, type CookieScope, isDomainOf, type KeptCookie, sizeOf } from '../http/cookie-jar.ts'
+import { belongsTo, type CookieScope, type KeptCookie, sizeOf } from '../http/cookie-jar.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { SessionRecord } from './record.ts'
 

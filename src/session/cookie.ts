@@ -1,12 +1,24 @@
 import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
+import { isDomainOf } from '../core/domain.ts'
 import { matchesName } from '../core/name-pattern.ts'
 import type { SessionId } from '../core/names.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
-import { cookieNames, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
+import {
+  cookieNames,
+  cookieValues,
+  expireCookie,
+  readCookie,
+  setCookie,
+  withoutCookies,
+  type CookieAttributes,
+} from '../http/cookies.ts'
 import { sessionIdFromCookie } from './record.ts'
 
 /** The suffix of the name of the cookie that proves the device of a session. See `BoundCookie`. */
 export const boundSuffix = 'bound'
+/** The prefixes that browsers give a meaning (RFC 6265bis §4.1.3). */
+const prefixes = /^__(?:Host|Secure)-/
+
 /** For how many cookies of a request a response expires the places that they may have. */
 const maxExpiredNames = 16
 /** How many folders above a path are considered. */
@@ -25,6 +37,12 @@ function pathsThatMatch(path: string): readonly string[] {
   return [...new Set(['/', ...above, path])]
 }
 
+/** The domains that a host may set cookies for: itself and those above it, down to two labels. */
+function domainsOf(host: string): readonly string[] {
+  const labels = host.split('.')
+  return labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
+}
+
 /** What is known about the cookies of applications in an ended session. */
 export interface EndedCookies {
   /** Where the applications have set them. */
@@ -36,14 +54,64 @@ export interface EndedCookies {
 /** The cookie that carries the session id, and the names of the gateway's other cookies. */
 export class SessionCookie {
   readonly #attributes: CookieAttributes
+  /** The name without its prefix. */
+  readonly #plainName: string
+  /**
+   * The name of the cookie before `session.cookie.domain` was set or removed. Browsers may still
+   * have it. Absent without https, where the names of both are the same.
+   */
+  readonly #formerName: string | undefined
+  readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]
 
   constructor(config: SessionCookieConfig) {
-    this.#attributes = config
+    const { domain, ...attributes } = config
+    this.#attributes = { ...attributes, ...(domain !== undefined && { domain }) }
+    this.#plainName = config.name.replace(prefixes, '')
+    const formerPrefix = config.domain === undefined ? '__Secure-' : '__Host-'
+    this.#formerName = config.secure ? `${formerPrefix}${this.#plainName}` : undefined
+    const names = [config.name, ...(this.#formerName === undefined ? [] : [this.#formerName])]
+    this.#ownNames = names.map((whole) => ({ whole, start: `${whole}-` }))
   }
 
   /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
   read(header: string | undefined): SessionId | undefined {
     return sessionIdFromCookie(readCookie(header, this.#attributes.name))
+  }
+
+  /**
+   * The values of several session cookies of a request; empty for one cookie or none. Only with
+   * `session.cookie.domain`, because any host below the domain can add a cookie of this name, with
+   * another path or domain (RFC 6265bis §8.6).
+   */
+  severalIn(header: string | undefined): readonly string[] {
+    const { name, domain } = this.#attributes
+    if (domain === undefined || header === undefined) return []
+    // This is part of each request, so it does not split the header.
+    const start = `${name}=`
+    if (header.indexOf(start) === header.lastIndexOf(start)) return []
+    const values = cookieValues(header, name)
+    return values.length > 1 ? values : []
+  }
+
+  /** A `Cookie` header with one session cookie, that has this value. */
+  withOnly(header: string, value: string): string {
+    const { name } = this.#attributes
+    const others = withoutCookies(header, (each) => each === name)
+    return others === undefined ? `${name}=${value}` : `${name}=${value}; ${others}`
+  }
+
+  /**
+   * `Set-Cookie` values that expire the cookies of this name which another host below the domain
+   * may have added, and that a request for `path` at `host` has.
+   */
+  expireAdded(host: string, path: string): readonly string[] {
+    const { name, domain } = this.#attributes
+    const domains = domainsOf(host).filter((each) => domain !== undefined && isDomainOf(domain, each))
+    return pathsThatMatch(path).flatMap((at) =>
+      [undefined, ...domains]
+        .filter((each) => at !== '/' || each !== domain)
+        .map((each) => this.#expireNamed(name, at, each)),
+    )
   }
 
   /** Whether the browser sent a session cookie, valid or not. */
@@ -58,6 +126,27 @@ export class SessionCookie {
 
   expire(): string {
     return expireCookie(this.#attributes)
+  }
+
+  /**
+   * The session id in the cookie of the other form: see {@link SessionCookie.expireFormer}. It
+   * gives no access.
+   */
+  readFormer(header: string | undefined): SessionId | undefined {
+    return this.#formerName === undefined ? undefined : sessionIdFromCookie(readCookie(header, this.#formerName))
+  }
+
+  /**
+   * `Set-Cookie` values that expire the cookie that a browser still has from before
+   * `session.cookie.domain` was set or removed, at this host (without port). Otherwise it would be
+   * valid again after the next change.
+   */
+  expireFormer(header: string | undefined, host: string): readonly string[] {
+    const name = this.#formerName
+    if (name === undefined || header === undefined || !cookieNames(header, name).includes(name)) return []
+    // The configuration does not name the former domain any more.
+    const domains = name.startsWith('__Host-') ? [undefined] : domainsOf(host)
+    return domains.map((domain) => this.#expireNamed(name, '/', domain))
   }
 
   /**
@@ -157,14 +246,25 @@ export class SessionCookie {
   /**
    * The attributes of another cookie of the gateway: its name is that of the session cookie with a
    * suffix. It is always `Lax`, because the browser must send it when the provider redirects back.
+   * It is for one host, so that no other host can set it.
    */
   withSuffix(suffix: string): CookieAttributes {
-    return { name: `${this.#attributes.name}-${suffix}`, secure: this.#attributes.secure, sameSite: 'lax' }
+    const { secure } = this.#attributes
+    return { name: `${secure ? '__Host-' : ''}${this.#plainName}-${suffix}`, secure, sameSite: 'lax' }
   }
 
-  /** Whether a cookie belongs to the gateway, so that no upstream receives it. */
+  /** The same for a cookie that all hosts need which share the session. */
+  withSuffixForSite(suffix: string): CookieAttributes {
+    const { name, secure, domain } = this.#attributes
+    return { name: `${name}-${suffix}`, secure, sameSite: 'lax', ...(domain !== undefined && { domain }) }
+  }
+
+  /**
+   * Whether a cookie belongs to the gateway, so that no upstream receives it. This includes cookies
+   * from before `session.cookie.domain` was set or removed.
+   */
   readonly isGatewayCookie = (name: string): boolean =>
-    name === this.#attributes.name || name.startsWith(`${this.#attributes.name}-`)
+    this.#ownNames.some(({ whole, start }) => name === whole || name.startsWith(start))
 
   get isStrict(): boolean {
     return this.#attributes.sameSite === 'strict'

@@ -12,7 +12,7 @@ import { subTag } from './record.ts'
 const afterSessionMs = 7 * 24 * 60 * 60 * 1000
 
 export interface PersonCookieParts {
-  readonly cookie: Pick<SessionCookie, 'withSuffix'>
+  readonly cookie: Pick<SessionCookie, 'withSuffixForSite'>
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
@@ -33,7 +33,7 @@ export class PersonCookie {
 
   constructor(parts: PersonCookieParts) {
     this.#parts = parts
-    this.#attributes = parts.cookie.withSuffix('person')
+    this.#attributes = parts.cookie.withSuffixForSite('person')
     this.#context = `gatehouse person for ${parts.audience}`
     this.#lifetimeMs = parts.absoluteTimeoutMs + afterSessionMs
   }

@@ -11,8 +11,8 @@ const rememberSeconds = 365 * 24 * 60 * 60
 export class ProviderCookie {
   readonly #attributes: CookieAttributes
 
-  constructor(cookie: Pick<SessionCookie, 'withSuffix'>) {
-    this.#attributes = cookie.withSuffix('provider')
+  constructor(cookie: Pick<SessionCookie, 'withSuffixForSite'>) {
+    this.#attributes = cookie.withSuffixForSite('provider')
   }
 
   set(provider: string): string {

@@ -1,13 +1,15 @@
 import { parseRedisUrl } from '../config/build/redis.ts'
 import { placeholder } from '../config/placeholder.ts'
+import { asciiDomain } from '../core/addresses.ts'
+import { isDomainOf } from '../core/domain.ts'
 import { durationText, goDurationMs } from './go-duration.ts'
 import type { Translation } from './translation.ts'
 
 const maxMs = 365 * 86_400_000
 
 /** Translates the settings of sessions, Redis and the cookie to `session:`. */
-export function translateSession(from: Translation): object {
-  return { ...store(from), ...times(from), cookie: cookie(from) }
+export function translateSession(from: Translation, externalUrl: string): object {
+  return { ...store(from), ...times(from), cookie: cookie(from, externalUrl) }
 }
 
 function store(from: Translation): object {
@@ -92,7 +94,7 @@ function times(from: Translation): object {
   return { absolute_timeout: absolute, idle_timeout: idle }
 }
 
-function cookie(from: Translation): object | undefined {
+function cookie(from: Translation, externalUrl: string): object | undefined {
   const name = from.text('cookie_name')?.replace(/^__(?:Host|Secure)-/i, '')
   const sameSite = from.text('cookie_samesite')
   if (sameSite === 'none')
@@ -103,6 +105,35 @@ function cookie(from: Translation): object | undefined {
     )
   const isValidName = name !== undefined && /^(?!__)[\w-]{1,64}$/.test(name)
   const isValidSameSite = sameSite === 'lax' || sameSite === 'strict'
-  if (!isValidName && !isValidSameSite) return undefined
-  return { ...(isValidName && { name }), ...(isValidSameSite && { same_site: sameSite }) }
+  const domain = cookieDomain(from, externalUrl)
+  if (!isValidName && !isValidSameSite && domain === undefined) return undefined
+  return {
+    ...(isValidName && { name }),
+    ...(domain !== undefined && { domain }),
+    ...(isValidSameSite && { same_site: sameSite }),
+  }
+}
+
+/** The first cookie domain that the host of `external_url` belongs to. */
+function cookieDomain(from: Translation, externalUrl: string): string | undefined {
+  const given = from.list('cookie_domains').map((text) => text.replace(/^\./, ''))
+  const [allowed] = from.list('whitelist_domains')
+  const { protocol, hostname } = new URL(externalUrl)
+  const domain = given.map(asciiDomain).find((each) => each !== undefined && isDomainOf(each, hostname))
+  const isUsable = domain !== undefined && protocol === 'https:'
+  if (given.length > 0)
+    from.note(
+      'cookie_domains',
+      isUsable ? 'changed' : 'lost',
+      isUsable
+        ? `the hosts of ${domain} share one session (session.cookie.domain), and each of them receives the cookie; give each application on another host an upstream with its own external_url, which may be https://*.${domain}`
+        : 'no domain in it has the host of external_url and https; for one session on several hosts, set session.cookie.domain',
+    )
+  if (allowed !== undefined)
+    from.note(
+      'whitelist_domains',
+      'changed',
+      'after the sign-in, the gateway redirects only to hosts that an external_url names; with session.cookie.domain, one may be https://*.DOMAIN',
+    )
+  return isUsable ? domain : undefined
 }

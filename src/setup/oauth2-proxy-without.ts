@@ -59,12 +59,10 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
         'groups come from a claim, not from another service',
       user_id_claim: 'X-Forwarded-User contains sub; upstreams.NAME.headers can use any claim',
       'http_store_base_url http_store_api_key': 'sessions are stored in memory or in Redis',
-      whitelist_domains: 'after the sign-in, the gateway redirects only to the origin where the sign-in began',
       'htpasswd_file htpasswd_user_groups': 'people sign in at the provider only',
       'skip_jwt_bearer_tokens extra_jwt_issuers': 'a request without a session gets 401, whatever bearer token it has',
       trusted_ips: 'an IP address gives no access; for paths that all people may open, write access: public',
-      cookie_domains: 'the cookie is for one host (__Host-); an upstream with its own external_url has its own cookie',
-      cookie_path: 'the cookie is for the whole host (__Host-)',
+      cookie_path: 'the cookie is for all paths',
       redis_insecure_skip_tls_verify: 'certificates are always verified; name the CA in ca_file',
       pass_access_token:
         'the gateway does not send X-Forwarded-Access-Token; if the application accepts a bearer token, write headers: { Authorization: { bearer: access_token } }',

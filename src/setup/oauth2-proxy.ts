@@ -23,14 +23,15 @@ export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'u
  */
 export function translate(options: Options, externalUrl: string | undefined): Translated {
   const from = new Translation(options)
+  const addresses = browsers(from, externalUrl)
   const config = {
     version: 1,
     listen: listen(from),
-    ...browsers(from, externalUrl),
+    ...addresses,
     trusted_proxies: trustedProxies(from),
     admin: admin(from),
     provider: translateProvider(from),
-    session: translateSession(from),
+    session: translateSession(from, addresses.external_url),
     log: from.isOn('request_logging', true) ? undefined : { access: false },
     // This comes last: an unknown option that nothing above has read makes the rules deny all
     // people.
@@ -78,7 +79,10 @@ function address(given: string, option: string, from: Translation): string | und
   }
 }
 
-function browsers(from: Translation, given: string | undefined): object {
+function browsers(
+  from: Translation,
+  given: string | undefined,
+): { readonly external_url: string; readonly reserved_prefix: string } {
   const redirect = httpUrl(from.text('redirect_url') ?? '')
   const prefix = `${(from.text('proxy_prefix') ?? '/oauth2').replace(/\/+$/, '')}/`
   const isUsable = /^(\/[\w.-]+)+\/$/.test(prefix)

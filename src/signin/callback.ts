@@ -168,11 +168,14 @@ async function createSession(
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
   const [other] = kept.ofOthers(personCookie.tagOf(record.sub), request.cookie)
+  // Its cookie is for the host of this callback.
+  const next = other === undefined ? { return_to, kept: transaction.kept } : { return_to: '/', kept: other.reference }
   return {
     session: sessionKey(id),
-    location: afterSignIn({ return_to, kept: other?.reference ?? transaction.kept }, parts),
+    location: afterSignIn(next, parts),
     setCookies: [
       ...previous,
+      ...(await endFormer(request, parts)),
       parts.cookie.set(id),
       ...(kept.isOn ? [personCookie.set(record.sub)] : []),
       ...(await endOthers(request, parts)),
@@ -203,6 +206,19 @@ async function endOthers(
     })
   }
   return setCookies
+}
+
+/**
+ * Ends the session that the browser still has from before `session.cookie.domain` was set or
+ * removed. Otherwise the session would be valid again after the next change.
+ */
+async function endFormer(request: EndpointRequest, { cookie, endings, log }: SignInParts): Promise<readonly string[]> {
+  const id = cookie.readFormer(request.cookie)
+  if (id !== undefined)
+    await endings.endOne(sessionKey(id), 'new_sign_in', request.cause).catch((error: unknown) => {
+      log.warn('session.previous_not_ended', { reason: reason(error) })
+    })
+  return cookie.expireFormer(request.cookie, hostName(request.host))
 }
 
 /**

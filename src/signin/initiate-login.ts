@@ -26,7 +26,8 @@ async function initiate(request: EndpointRequest, parts: SignInParts): Promise<R
   const login_hint = onlyValue(query, 'login_hint')
   const isHint = login_hint !== undefined && login_hint !== '' && login_hint.length <= longestLoginHint
   const options = {
-    return_to: pathOnOrigin(onlyValue(query, 'target_link_uri'), request.externalUrl),
+    return_to: targetOf(onlyValue(query, 'target_link_uri'), request.externalUrl, parts),
+    parameter: 'target_link_uri' as const,
     login_hint: isHint ? login_hint : undefined,
   }
   return goToProvider(options, request, parts)
@@ -47,14 +48,15 @@ export async function initiateLoginPost(
 }
 
 /**
- * The path of a URL on this origin. A path is returned as it is. A URL on another origin gives
- * `undefined`.
+ * The target page: a path, or the URL of a host that shares the session. Of a URL on this origin
+ * the path remains. A URL on another origin gives `undefined`.
  */
-function pathOnOrigin(target: string | undefined, externalUrl: URL): string | undefined {
+function targetOf(target: string | undefined, externalUrl: URL, { site }: SignInParts): string | undefined {
   if (target === undefined || !/^https?:\/\//i.test(target)) return target
   if (!URL.canParse(target)) return undefined
-  const { origin, username, password, pathname, search } = new URL(target)
+  const { origin, hostname, username, password, pathname, search } = new URL(target)
   // A user name before "@" may mislead a person who reads the link.
-  if (origin !== externalUrl.origin || username !== '' || password !== '') return undefined
-  return pathname + search
+  if (username !== '' || password !== '') return undefined
+  if (origin === externalUrl.origin) return pathname + search
+  return site?.originOf(hostname) === origin ? origin + pathname + search : undefined
 }

@@ -1,6 +1,7 @@
 import type { ProviderConfig } from '../config/model.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
+import type { Site } from '../core/site.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { Challenges } from '../device/challenge.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
@@ -45,6 +46,8 @@ export interface SignInParts {
   /** The path of the endpoints of the provider. */
   readonly prefix: string
   readonly reservedPrefix: string
+  /** The hosts that share a session. `undefined`: each host has a session of its own. */
+  readonly site: Site | undefined
   /** What the rules require of the authentication of people. */
   readonly stepUps: readonly StepUp[]
   /**

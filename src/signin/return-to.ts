@@ -4,24 +4,41 @@ import { canonicalTarget } from '../http/request-target.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import type { SignInParts } from './parts.ts'
 
-type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'>
+type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick<SignInParts, 'site'>>
 
 /**
- * The path to return to after a sign-in. Everything except a path on this origin becomes `/`, so
- * that a sign-in cannot lead to another site (RFC 9700 §4.11). So does a path that is not a page of
- * an application: an endpoint of the gateway, except the page for signed-in people, and a logout
- * link. With a `Strict` cookie, the browser continues from a page of this origin, so a link on
- * another site could otherwise sign a person out.
+ * The page to return to after a sign-in: a path on this origin, or the URL of a page on another
+ * host that shares the session. Everything else becomes `/`, so that a sign-in cannot lead to
+ * another site (RFC 9700 §4.11). So does a path that is not a page of an application: an endpoint
+ * of the gateway, except the page for signed-in people, and a logout link. With a `Strict` cookie,
+ * the browser continues from a page of this origin, so a link on another site could otherwise sign
+ * a person out.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, parts: Parts): string {
+  const origin = value === undefined ? undefined : originIn(value, parts)
+  if (value === undefined || value.length - (origin?.length ?? 0) > maxReturnToLength) return '/'
+  if (origin === undefined || origin === externalUrl.origin)
+    return pathOrHome(origin === undefined ? value : value.slice(origin.length), externalUrl, parts)
+  return origin + pathOrHome(value.slice(origin.length), new URL(origin), parts)
+}
+
+/**
+ * The origin of an absolute URL, if it is that of a host that shares the session. Only the exact
+ * spelling counts: with a user name, a backslash, a default port, a dot at the end or a letter in
+ * upper case it is none.
+ */
+function originIn(value: string, { site }: Parts): string | undefined {
+  if (site === undefined) return undefined
+  const origin = /^https?:\/\/[\da-z._:-]+(?=\/)/.exec(value)?.[0]
+  if (origin === undefined || !URL.canParse(origin)) return undefined
+  const { hostname } = new URL(origin)
+  return site.originOf(hostname) === origin ? origin : undefined
+}
+
+/** A path on an origin, or `/`. */
+function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
   if (value === signedInPath(parts.reservedPrefix)) return value
-  if (
-    value === undefined ||
-    !value.startsWith('/') ||
-    value.length > maxReturnToLength ||
-    !URL.canParse(value, externalUrl.origin)
-  )
-    return '/'
+  if (!value.startsWith('/') || !URL.canParse(value, externalUrl.origin)) return '/'
   // The URL parser works like that of browsers, so "/\evil" and "//evil" become another origin.
   const target = new URL(value, externalUrl)
   if (target.origin !== externalUrl.origin) return '/'

@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
 import { insufficiency, type StepUp } from '../core/step-up.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
+import { hostName } from '../http/request-facts.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
@@ -40,7 +41,7 @@ const wrongHostHint =
  * which one is meant.
  */
 export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  if (parts.choices.length > 0) return chooseProvider(request, parts)
+  if (parts.choices.length > 0 && !isElsewhere(request, parts)) return chooseProvider(request, parts)
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const kept = asReference(onlyValue(request.query, 'kept'))
   const options = {
@@ -58,12 +59,13 @@ export async function signIn(request: EndpointRequest, parts: SignInParts): Prom
  * @throws {GatewayError} the error of `start`, unless the request is a page load
  */
 export async function begin(
-  start: () => Promise<Redirect>,
+  start: () => Promise<Redirect & Pick<Partial<Response>, 'headers'>>,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Response> {
   try {
-    return redirect(await start(), request.query.has('again') ? clearCache : {})
+    const next = await start()
+    return redirect(next, { ...(request.query.has('again') && clearCache), ...next.headers })
   } catch (error) {
     if (error instanceof WrongHostError) return toRightAddress(error, request, parts)
     if (!(error instanceof GatewayError) || !request.isPage) throw error
@@ -100,21 +102,24 @@ function toRightAddress(
  * `ERR_STORE_UNAVAILABLE`
  */
 export async function goToProvider(
-  options: { readonly return_to: string | undefined; readonly kept?: string | undefined } & Pick<
-    AuthorizationRequest,
-    'login_hint' | 'prompt' | 'stepUp' | 'linkParams'
-  >,
+  options: {
+    readonly return_to: string | undefined
+    /** The parameter that had `return_to`. */
+    readonly parameter?: 'target_link_uri'
+    readonly kept?: string | undefined
+  } & Pick<AuthorizationRequest, 'login_hint' | 'prompt' | 'stepUp' | 'linkParams'>,
   request: EndpointRequest,
   parts: SignInParts,
-): Promise<Redirect> {
+): Promise<Redirect & Pick<Partial<Response>, 'headers'>> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
   const { kept, stepUp } = options
   // A page of another site must not make the browser change sessions.
-  const isForNewSession = return_to === signedInPath(parts.reservedPrefix) && isFromThisSite(request)
+  const isForNewSession = endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts)
   if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
+  if (isElsewhere(request, parts)) return toSignInHost(return_to, options.parameter, request, parts)
   requireExternalUrl(request, return_to)
 
   // Without the store, the sign-in would fail after the person has signed in at the provider.
@@ -137,14 +142,56 @@ export async function goToProvider(
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }
 
+/** Whether another host of the site is the one where people sign in. */
+function isElsewhere({ externalUrl }: EndpointRequest, { site }: SignInParts): boolean {
+  return site !== undefined && externalUrl.origin !== site.signInUrl.origin
+}
+
 /**
- * Where the browser goes when the person is signed in: first to the kept request, if there is one.
+ * The same sign-in at the host where people sign in for all hosts. So its cookie and the
+ * redirect URI are for one host.
+ */
+function toSignInHost(
+  return_to: string,
+  parameter: string | undefined,
+  { url, externalUrl, cookie, host }: EndpointRequest,
+  parts: SignInParts,
+): Redirect & Pick<Response, 'headers'> {
+  const location = new URL(url, parts.site?.signInUrl)
+  location.searchParams.set(parameter ?? 'return_to', new URL(return_to, externalUrl).href)
+  // The other host compares the origin of the page that asks for the sign-in: see `isFromPageOf`.
+  const headers = { 'Referrer-Policy': 'strict-origin' }
+  return { location: location.href, setCookies: parts.cookie.expireFormer(cookie, hostName(host)), headers }
+}
+
+/** Whether a sign-in ends at the page that tells open pages about it. */
+function endsAtOpenPage(return_to: string, { reservedPrefix }: SignInParts): boolean {
+  const path = signedInPath(reservedPrefix)
+  return return_to === path || (!return_to.startsWith('/') && new URL(return_to).pathname === path)
+}
+
+/**
+ * Whether a page of the origin to which the sign-in returns asks for it. A page of another host of
+ * the site is recognized by its origin in `Referer`.
+ */
+function isFromPageOf(return_to: string, request: EndpointRequest, { site }: SignInParts): boolean {
+  if (isFromThisSite(request)) return true
+  const { referer = '', externalUrl, secFetchSite } = request
+  if (site === undefined || (secFetchSite !== undefined && secFetchSite !== 'same-site')) return false
+  return URL.canParse(referer) && new URL(referer).origin === new URL(return_to, externalUrl).origin
+}
+
+/**
+ * Where the browser goes when the person is signed in: first to the kept request, if there is one,
+ * which is at the host of the page.
  */
 export function afterSignIn(
   { return_to, kept }: { readonly return_to: string; readonly kept?: string | undefined },
   { prefix }: Pick<SignInParts, 'prefix'>,
 ): string {
-  return kept === undefined ? return_to : keptUrl(prefix, kept)
+  if (kept === undefined) return return_to
+  const url = keptUrl(prefix, kept)
+  return return_to.startsWith('/') ? url : new URL(url, return_to).href
 }
 
 /**

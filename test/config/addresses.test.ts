@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isEveryAddress, isLoopback, parseAddress, parseHost, parseSubnet } from '../../src/config/addresses.ts'
+import {
+  isEveryAddress,
+  isLoopback,
+  parseAddress,
+  parseCookieDomain,
+  parseHost,
+  parseSubnet,
+  parseUpstreamOrigin,
+} from '../../src/config/addresses.ts'
 
 for (const [written, address] of [
   ['0.0.0.0:8080', { host: '0.0.0.0', port: 8080 }],
@@ -103,3 +111,43 @@ for (const [text, host] of [
 ] as const) {
   test(`the host ${text}`, () => assert.equal(parseHost(text), host))
 }
+
+for (const [written, domain] of [
+  ['example.com', 'example.com'],
+  ['Apps.Example.COM.', 'apps.example.com'],
+  ['bücher.example', 'xn--bcher-kva.example'],
+] as const)
+  test(`the cookie domain ${written}`, () => assert.equal(parseCookieDomain(written), domain))
+
+for (const [written, why] of [
+  ['.example.com', /must not begin with "\."/],
+  ['*.example.com', /must not begin with "\*\."/],
+  ['com', /one label/],
+  ['localhost', /one label/],
+  ['192.0.2.1', /IP address/],
+  ['[2001:db8::1]', /IP address/],
+  ['2001:db8::1', /IP address/],
+  ['0x7f.1', /such as example\.com/],
+  ['https://example.com', /without https?:/],
+  ['example.com:8443', /without port/],
+  ['example.com/a', /such as example\.com/],
+  ['a@example.com', /such as example\.com/],
+  ['example..com', /such as example\.com/],
+  ['', /such as example\.com/],
+] as const)
+  test(`${JSON.stringify(written)} is not a cookie domain`, () => {
+    assert.throws(() => parseCookieDomain(written), { name: 'SyntaxError', message: why })
+  })
+
+test('The first label in the origin of an upstream may be a wildcard', () => {
+  assert.equal(parseUpstreamOrigin('https://*.Apps.example.com:443').origin, 'https://*.apps.example.com')
+  assert.equal(parseUpstreamOrigin('HTTPS://*.apps.example.com:8443/').host, '*.apps.example.com:8443')
+  for (const written of [
+    'https://*',
+    'https://*.',
+    'https://**.example.com',
+    'https://*.*.example.com',
+    'https://*.1.2.3.4',
+  ])
+    assert.throws(() => parseUpstreamOrigin(written), { name: 'SyntaxError' }, written)
+})

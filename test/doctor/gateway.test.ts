@@ -81,6 +81,21 @@ test('Each external host is checked, and the cookie stays within each', async (t
   )
 })
 
+test('With one session for a domain, doctor names the domain, and tries a host of the wildcard', async (t) => {
+  const findings = await findingsAbout(t, {
+    externalUrl: 'https://sso.example.invalid',
+    store: 'memory\n  cookie: { domain: example.invalid }',
+    upstream: 'url: http://127.0.0.1:3000\n    external_url: https://*.apps.example.invalid',
+  })
+
+  assert.deepEqual(
+    findings.filter(({ id }) => id === 'gateway.external_url').map(({ what }) => what.split(' ')[0]),
+    ['https://sso.example.invalid', 'https://gatehouse-doctor.apps.example.invalid'],
+  )
+  assert.equal(finding(findings, 'gateway.cookie').level, 'warning')
+  assert.match(finding(findings, 'gateway.cookie').what, /__Secure-gatehouse is sent to all hosts of example\.invalid/)
+})
+
 test('With https, doctor says where TLS ends, and which hosts get the cookie', async (t) => {
   const nowhere = await findingsAbout(t, { externalUrl: 'https://orders.invalid' })
   const proxy = await findingsAbout(t, {

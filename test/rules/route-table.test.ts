@@ -33,6 +33,28 @@ test('An upstream with the host comes before one for any host, and a longer path
   assert.equal(routeOf(table, 'GET http://admin.example/hr/x'), 'hr: /*')
 })
 
+test('A wildcard means exactly one label, and comes after an upstream with the host', () => {
+  const table = createRouteTable([
+    upstream({ name: 'rest', path: '/rest/' }),
+    upstream({ name: 'apps', hosts: ['*.apps.example'] }),
+    upstream({ name: 'all', hosts: ['*.example.com'] }),
+    upstream({ name: 'wiki', hosts: ['wiki.apps.example'], path: '/wiki/' }),
+  ])
+  const at = (host: string, path = '/') => table.route(host, 'GET', canonicalTarget(path))?.upstream.name
+
+  assert.equal(at('notes.apps.example'), 'apps')
+  assert.equal(at('xn--bcher-kva.apps.example'), 'apps')
+  assert.equal(at('wiki.apps.example', '/wiki/a'), 'wiki')
+  assert.equal(at('wiki.apps.example'), 'apps')
+  assert.equal(at('notes.apps.example', '/rest/a'), 'apps')
+  assert.equal(at('other.example', '/rest/a'), 'rest')
+  for (const host of [
+    ...['apps.example', '.apps.example', 'a.b.apps.example', 'xapps.example', 'a.*.apps.example'],
+    ...['xn--0.apps.example', `${'a'.repeat(64)}.apps.example`, 'a..apps.example', '[::1]', '', 'a.apps.example.'],
+  ])
+    assert.equal(at(host), undefined, host)
+})
+
 test('Without an upstream for the host and path there is no route', () => {
   const table = createRouteTable([upstream({ hosts: ['a.example'] }), upstream({ hosts: ['b.example'], path: '/b/' })])
 

@@ -317,6 +317,18 @@ test('Timeouts and the cookie are translated', (t) => {
     )
 })
 
+test('The domain of the cookie is translated', (t) => {
+  const options = (domains: string) =>
+    `${usual}email_domains = ["*"]\ncookie_domains = [${domains}]\nwhitelist_domains = [".example.com"]`
+  const [own, other] = [options('"example.org", ".example.com"'), options('"example.org"')]
+
+  assert.equal(loadedFrom(t, own).session.cookie.domain, 'example.com')
+  assert.equal(translated(own).said('cookie_domains')?.level, 'changed')
+  assert.match(translated(own).said('whitelist_domains')?.text ?? '', /only to hosts that an external_url names/)
+  assert.equal(loadedFrom(t, other).session.cookie.domain, undefined)
+  assert.equal(translated(other).said('cookie_domains')?.level, 'lost')
+})
+
 test('An empty file becomes a valid file that denies all people', (t) => {
   loadedFrom(t, '', [{ as: { ...jane, hd: 'example.com' }, get: '/', expect: 'forbidden' }])
   const decide = translated('').notes.filter(({ level }) => level === 'decide')

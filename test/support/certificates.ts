@@ -6,8 +6,8 @@ import type { RedisTls } from './redis.ts'
 
 export interface Certificates {
   /**
-   * A server certificate for 127.0.0.1, localhost and `elsewhere`, and its files. All certificates
-   * have the same authority.
+   * A server certificate for 127.0.0.1, localhost, `elsewhere` and the hosts of `siteDomain`, and
+   * its files. All certificates have the same authority.
    */
   readonly server: RedisTls
   /** A client certificate of the same authority, and the authority's certificate, in PEM. */
@@ -16,6 +16,9 @@ export interface Certificates {
 
 /** A host that is not this machine by its name. Browsers of tests find it here. */
 export const elsewhere = 'id.example.test'
+
+/** A domain of hosts that share one session. */
+export const siteDomain = 'example.test'
 
 let issued: Certificates | undefined
 
@@ -42,7 +45,10 @@ function issue(): Certificates {
     openssl('x509', '-req', '-in', request, ...authority, '-extfile', at(`${name}.ext`), '-out', cert)
     return { ca: at('ca.crt'), cert, key }
   }
-  const server = sign('server', `DNS:localhost,DNS:${elsewhere},IP:127.0.0.1`)
+  const server = sign(
+    'server',
+    `DNS:localhost,DNS:${elsewhere},IP:127.0.0.1,DNS:*.${siteDomain},DNS:*.apps.${siteDomain}`,
+  )
   const client = sign('client', 'DNS:gatehouse')
   const textOf = (file: string) => readFileSync(file, 'utf8')
   return { server, client: { ca: textOf(client.ca), cert: textOf(client.cert), key: textOf(client.key) } }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
+import { siteDomain } from './certificates.ts'
 
 /** A test context, or any object with `after`. `{ after }` of node:test stands for all tests. */
 interface Scope {
@@ -59,6 +60,7 @@ export const chromiumArguments = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  `--host-resolver-rules=MAP *.${siteDomain} 127.0.0.1`,
 ]
 
 /** By `keepsPagesForBack`. */

@@ -43,8 +43,8 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     reservedPrefix,
     cookieName: session.cookie.name,
   })
-  const deviceBinding = deviceBindingMode(settings.session)
-  const inherited = { ...context, externalUrl, claims: providers[0].claims, providers, deviceBinding }
+  const binding = { deviceBinding: deviceBindingMode(settings.session), cookieDomain: settings.session.cookie.domain }
+  const inherited = { ...context, ...binding, externalUrl, claims: providers[0].claims, providers }
   const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),
   )

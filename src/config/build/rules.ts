@@ -78,7 +78,7 @@ export function readRule(
 export function reportUselessBinding(
   { device_binding }: Pick<RuleSettings, 'device_binding'>,
   at: string,
-  { report, deviceBinding, externalUrl }: BindingContext & { readonly report: Report },
+  { report, deviceBinding, externalUrl, cookieDomain }: BindingContext & { readonly report: Report },
 ): void {
   if (device_binding !== 'required') return
   if (deviceBinding === 'off')
@@ -87,6 +87,12 @@ export function reportUselessBinding(
       'cannot be met with session.device_binding: off',
       'set session.device_binding to when_supported',
     )
+  else if (cookieDomain !== undefined)
+    report.error(
+      below(at, 'device_binding'),
+      'cannot be met with session.cookie.domain: a browser binds a session to one host',
+      'remove one of them',
+    )
   else if (externalUrl.protocol !== 'https:')
     report.error(below(at, 'device_binding'), 'needs an https external_url: browsers bind sessions over https only')
 }
@@ -94,6 +100,8 @@ export function reportUselessBinding(
 export interface BindingContext {
   /** `session.device_binding`. */
   readonly deviceBinding: DeviceBindingMode
+  /** `session.cookie.domain`. */
+  readonly cookieDomain: string | undefined
   readonly externalUrl: URL
 }
 

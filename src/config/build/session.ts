@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { parseCookieDomain } from '../addresses.ts'
 import { below } from '../document/report.ts'
-import type { DeviceBindingConfig, SessionConfig, StoreConfig } from '../model.ts'
+import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model.ts'
 import type { SessionDeviceBindingSettings, SessionSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { buildRedis } from './redis.ts'
@@ -14,7 +15,7 @@ export function buildSession(
   at: string,
   context: BuildContext & { readonly secure: boolean },
 ): SessionConfig {
-  const { report, secure } = context
+  const { report } = context
   const store = buildStore(settings.store, below(at, 'store'), context)
   const duration = (
     name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before' | 'store_outage_grace',
@@ -33,13 +34,7 @@ export function buildSession(
         ? undefined
         : readDuration(settings.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
     storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
-    cookie: {
-      // Browsers accept a cookie with this prefix only with Secure and from this host, so that no
-      // sibling site can set one (RFC 6265bis §4.1.3.2).
-      name: secure ? `__Host-${settings.cookie.name}` : settings.cookie.name,
-      secure,
-      sameSite: settings.cookie.same_site,
-    },
+    cookie: buildCookie(settings.cookie, below(at, 'cookie'), context),
     deviceBinding: buildDeviceBinding(settings, below(at, 'device_binding'), context),
   }
 }
@@ -63,13 +58,39 @@ function buildDeviceBinding(
   const { device_binding } = settings
   if (mode === 'required' && !secure)
     report.error(at, 'needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
+  const isOfDomain = settings.cookie.domain !== undefined
+  if (mode === 'required' && isOfDomain)
+    report.error(
+      at,
+      'cannot be met with session.cookie.domain: a browser binds a session to one host',
+      'remove one of them',
+    )
   const { cookie_lifetime, registration_grace, on_misuse } =
     typeof device_binding === 'object' ? device_binding : bindingDefaults
   return {
-    isOn: mode !== 'off' && secure,
+    isOn: mode !== 'off' && secure && !isOfDomain,
     cookieLifetimeMs: readDuration(cookie_lifetime, below(at, 'cookie_lifetime'), '1m', '1h', report),
     registrationGraceMs: readDuration(registration_grace, below(at, 'registration_grace'), '10s', '10m', report),
     onMisuse: on_misuse,
+  }
+}
+
+function buildCookie(
+  settings: SessionSettings['cookie'],
+  at: string,
+  { report, secure }: BuildContext & { readonly secure: boolean },
+): SessionCookieConfig {
+  const { domain: text } = settings
+  const domain =
+    text === undefined ? undefined : report.parse(below(at, 'domain'), undefined, () => parseCookieDomain(text))
+  // Browsers accept a cookie with the prefix __Host- only with Secure and from this host, so that
+  // no sibling site can set one (RFC 6265bis §4.1.3.2). With a domain, only __Secure- is possible.
+  const prefix = domain === undefined ? '__Host-' : '__Secure-'
+  return {
+    name: secure ? `${prefix}${settings.name}` : settings.name,
+    ...(domain !== undefined && { domain }),
+    secure,
+    sameSite: settings.same_site,
   }
 }
 

@@ -1,13 +1,13 @@
 import { ipAddress } from '../../core/addresses.ts'
 import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
-import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
+import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, ProviderConfig, UpstreamConfig } from '../model.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { readAccessTokens } from './access-tokens.ts'
-import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
+import { present, readDuration, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
@@ -28,7 +28,7 @@ export function buildUpstream(
 ): UpstreamConfig {
   const { report, claims } = context
   const own = (setting: string) => below(at, setting)
-  const externalUrl = readOrigin(settings.external_url, own('external_url'), context.externalUrl, report)
+  const externalUrl = readUpstreamOrigin(settings.external_url, own('external_url'), context)
   const duration = (
     setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout' | 'keep_alive',
     from: string,
@@ -93,7 +93,7 @@ export function buildUpstream(
       cookies: present(settings.logout.cookies).map(([, cookie]) => ({
         names: parseNamePattern(cookie),
         paths: cookiePaths(path, logoutLinks),
-        domains: cookieDomains(externalUrl.hostname),
+        domains: cookieDomains(externalUrl.hostname.replace(/^\*\./, '')),
       })),
       call: readLogoutCall(settings.logout.call, below(own('logout'), 'call'), report),
     },
@@ -199,6 +199,10 @@ function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   return star < 0 ? folders : folders.slice(0, star)
 }
 
+function readUpstreamOrigin(text: string | undefined, at: string, { externalUrl, report }: UpstreamContext): URL {
+  return text === undefined ? externalUrl : report.parse(at, externalUrl, () => parseUpstreamOrigin(text))
+}
+
 function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
   if (settings.hosts !== undefined)
     return present(settings.hosts).flatMap(([index, host]) =>
@@ -281,7 +285,7 @@ function readTest(
   claims: Readonly<Record<string, string>>,
   report: Report,
 ): EmbeddedTest[] {
-  const { from, at: time } = settings
+  const { from, host, at: time } = settings
   const method = testMethods.find((name) => settings[name] !== undefined)
   if (method === undefined || settings.expect === undefined) return []
   if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
@@ -299,6 +303,7 @@ function readTest(
       bearer: settings.bearer,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
+      host: host === undefined ? undefined : report.parse(below(at, 'host'), undefined, () => parseHost(host)),
       from: from && report.parse(below(at, 'from'), undefined, () => parseClientAddress(from)),
       at: time === undefined ? undefined : report.parse(below(at, 'at'), undefined, () => parseTime(time)),
       expect: settings.expect,

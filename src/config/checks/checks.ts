@@ -5,6 +5,7 @@ import { placeholder } from '../placeholder.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { pageColors } from './pages.ts'
 import { checkProvider } from './provider.ts'
+import { siteChecks } from './site.ts'
 import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 
 /**
@@ -24,6 +25,7 @@ const checks: readonly Check[] = [
   addresses,
   adminPage,
   externalUrls,
+  ...siteChecks,
   trustedProxies,
   workers,
   providers,

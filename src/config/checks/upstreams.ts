@@ -1,10 +1,12 @@
 import { portOf } from '../../core/addresses.ts'
+import { isDomainOf } from '../../core/domain.ts'
 import { isCorsField, isHopByHop, isReservedField, kindOfField } from '../../core/header-fields.ts'
 import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
+import { namesHost } from '../hosts.ts'
 import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { checkBoundTokens } from './provider.ts'
@@ -189,12 +191,14 @@ function isAddressOf(url: URL, listen: Address): boolean {
   )
 }
 
-function hosts({ upstreams }: GatewayConfig, report: Report): void {
+function hosts({ upstreams, session }: GatewayConfig, report: Report): void {
+  const { domain } = session.cookie
   for (const { name, hosts, externalUrl } of upstreams) {
     const at = settingOf(name, 'hosts')
     if (!report.isValid(at, '/external_url', settingOf(name, 'external_url'))) continue
     for (const [index, host] of hosts.entries())
-      if (host !== externalUrl.hostname)
+      // With one session for a domain, a sign-in returns to the host where it began.
+      if (!namesHost({ hosts: [externalUrl.hostname] }, host) && (domain === undefined || !isDomainOf(domain, host)))
         report.warning(
           below(at, index),
           `is not the host of external_url: a sign-in that begins here returns to ${externalUrl.host}`,

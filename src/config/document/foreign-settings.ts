@@ -17,7 +17,7 @@ const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
   ],
   [
     /(\/session(\/cookie)?\/|cookie_?)domains?$/,
-    'remove it: the session cookie is for the host of external_url alone; give an application on another host an upstream with its own external_url',
+    'the session cookie is for one host; for one session on all hosts of a domain, write session.cookie.domain after you have read about its risks',
   ],
   [
     /(\/session(\/cookie)?\/|cookie_?)(secure|http_?only|path)$/,

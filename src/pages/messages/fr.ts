@@ -5,6 +5,7 @@ export const fr: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'La demande n’a pas pu être traitée.',
     ERR_REQUEST_TARGET: 'L’adresse de cette page n’est pas valide.',
+    ERR_SESSION_AMBIGUOUS: 'Votre navigateur a envoyé les cookies de deux sessions. Veuillez recharger la page.',
     ERR_FORWARD_AUTH: 'Le proxy devant cette application est mal configuré.',
     ERR_METHOD_NOT_ALLOWED: 'Cette action n’est pas possible ici.',
     ERR_METHOD_UNKNOWN: 'Cette action n’est pas possible ici.',

@@ -1,0 +1,83 @@
+import { isDomainOf } from '../core/domain.ts'
+import type { Site } from '../core/site.ts'
+import type { GatewayConfig, UpstreamConfig } from './model.ts'
+
+type HostConfig = Pick<GatewayConfig, 'externalUrl' | 'upstreams' | 'session'>
+
+/** Whether a host name in `hosts`, or in an `external_url`, means any one label. */
+export function isWildcard(host: string): boolean {
+  return host.startsWith('*.')
+}
+
+/** The longest label of a host name, in characters (RFC 1035 §2.3.4). */
+const longestLabel = 63
+
+/**
+ * The wildcard that a host matches: `a.example.com` → `*.example.com`. It means exactly one label
+ * (RFC 9525 §6.3), so each host matches one wildcard at most. `undefined` for a host whose first
+ * label is empty or invalid.
+ */
+export function wildcardOf(host: string): string | undefined {
+  const dot = host.indexOf('.')
+  if (dot <= 0 || dot > longestLabel) return undefined
+  if (host.startsWith('xn--') && !URL.canParse(`https://${host}`)) return undefined
+  return `*${host.slice(dot)}`
+}
+
+/** Whether an upstream names a host: as such, or by a wildcard. */
+export function namesHost({ hosts }: Pick<UpstreamConfig, 'hosts'>, host: string): boolean {
+  const wildcard = wildcardOf(host)
+  return hosts.includes(host) || (wildcard !== undefined && hosts.includes(wildcard))
+}
+
+/**
+ * The upstreams that serve a host: first those that name it, then those with a wildcard, then those
+ * of any host. `host` is in lower case, without port.
+ */
+export function upstreamsOfHost(host: string, upstreams: readonly UpstreamConfig[]): readonly UpstreamConfig[] {
+  const wildcard = wildcardOf(host)
+  return [
+    ...upstreams.filter(({ hosts }) => hosts.includes(host)),
+    ...(wildcard === undefined ? [] : upstreams.filter(({ hosts }) => hosts.includes(wildcard))),
+    ...upstreams.filter(({ hosts }) => hosts.length === 0),
+  ]
+}
+
+/**
+ * The external URL at a host (in lower case, without port). With one session for a domain, it has
+ * that host if an upstream names it. Otherwise a browser at an upstream that serves several hosts
+ * belongs at its `external_url`.
+ */
+export function externalUrlAt(host: string, config: HostConfig): URL {
+  const [first] = upstreamsOfHost(host, config.upstreams)
+  if (first === undefined) return config.externalUrl
+  const { externalUrl } = first
+  const { domain } = config.session.cookie
+  if (externalUrl.hostname === host || domain === undefined) return externalUrl
+  return namesHost(first, host) && isDomainOf(domain, host) ? withHost(externalUrl, host) : externalUrl
+}
+
+/** The hosts that share a session. `undefined`: each host has a session of its own. */
+export function siteOf(config: HostConfig): Site | undefined {
+  if (config.session.cookie.domain === undefined) return undefined
+  return {
+    signInUrl: config.externalUrl,
+    originOf: (host) => {
+      const url = externalUrlAt(host, config)
+      return url.hostname === host ? url.origin : undefined
+    },
+  }
+}
+
+/** An upstream at one of its hosts, if its `external_url` has a wildcard. */
+export function upstreamAt(upstream: UpstreamConfig, host: string): UpstreamConfig {
+  const { externalUrl } = upstream
+  return isWildcard(externalUrl.hostname)
+    ? { ...upstream, externalUrl: withHost(externalUrl, host), hosts: [host] }
+    : upstream
+}
+
+/** The same origin at another host. */
+function withHost({ protocol, port }: URL, host: string): URL {
+  return new URL(`${protocol}//${host}${port === '' ? '' : `:${port}`}`)
+}
