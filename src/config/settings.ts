@@ -610,6 +610,11 @@ export interface UpstreamSettings {
    */
   readonly access_tokens?: UpstreamAccessTokensSettings
   /**
+   * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
+   * They count only in rules with service_accounts.
+   */
+  readonly service_accounts?: UpstreamServiceAccountsSettings
+  /**
    * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
    * the gateway, and who is signed in. true: with the defaults.
    */
@@ -825,6 +830,23 @@ export interface UpstreamAccessTokensSettings {
 }
 
 /**
+ * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
+ * They count only in rules with service_accounts.
+ */
+export interface UpstreamServiceAccountsSettings {
+  /**
+   * The file with the hashed secrets, one account a line. "gatehouse service-account NAME" makes a
+   * line. The gateway reads the file again when it changes.
+   */
+  readonly file?: string
+  /**
+   * The claims of each account by its name, for headers, rules and signed identities. The gateway
+   * adds iss, sub and client_id.
+   */
+  readonly claims: Readonly<Record<string, Readonly<Record<string, JsonValue>>>>
+}
+
+/**
  * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
  * the gateway, and who is signed in. true: with the defaults.
  */
@@ -889,6 +911,12 @@ export interface RuleSettings {
    * ones: see access_tokens of the upstream. With scopes: the token needs these too.
    */
   readonly access_tokens: boolean | RuleAccessTokensSettings
+  /**
+   * true: a request may have the name and secret of a service account instead of a session
+   * (Authorization: Basic). Or a list of the accounts that may. Which ones there are: see
+   * service_accounts of the upstream.
+   */
+  readonly service_accounts: boolean | List<string>
   /**
    * enforce: a person who does not meet require is denied access. observe: the person has access,
    * and the audit log says that the rule would have denied it. Also for step_up.
@@ -1080,6 +1108,8 @@ export interface TestSettings {
   readonly as?: Readonly<Record<string, JsonValue>>
   /** true: as are the claims of an access token, which the request has instead of a session. */
   readonly bearer: boolean
+  /** The request has the credentials of this service account instead of a session. */
+  readonly service_account?: string
   /** A GET request for this path. */
   readonly get?: RequestPath
   /** A POST request for this path. */

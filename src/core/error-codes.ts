@@ -116,6 +116,13 @@ const table = {
     means: 'a request had an access token that the gateway does not accept, or a malformed one',
     todo: 'nothing if the token had expired; otherwise the reason names the failed check: compare the token with audience and types of access_tokens',
   },
+  ERR_ACCOUNT_INVALID: {
+    status: 401,
+    text: 'The name or secret of the service account is wrong.',
+    page: 'bad-request',
+    means: 'a request had the name and secret of a service account, and the gateway does not accept them',
+    todo: 'compare the name with the file of service_accounts; a new secret needs a new line: gatehouse service-account NAME',
+  },
   ERR_TOKEN_SCOPE: {
     status: 403,
     text: 'The access token does not allow this request.',

@@ -1,4 +1,12 @@
-import type { AccessTokensConfig, GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type {
+  AccessTokensConfig,
+  GatewayConfig,
+  ProviderConfig,
+  RuleConfig,
+  ServiceAccountsConfig,
+  UpstreamConfig,
+} from '../config/model.ts'
+import type { Caller } from '../core/caller.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
@@ -13,7 +21,8 @@ import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
-import type { Admission, Pass } from './admission.ts'
+import type { Admission, CallerChallenges, Pass } from './admission.ts'
+import { type AccountIdentity, basicCredentials, type Credentials, isNoBrowser } from './basic.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
 import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
@@ -41,6 +50,16 @@ export interface AdmitParts {
     upstream: UpstreamConfig,
     accepts: AccessTokensConfig,
   ) => TokenIdentity | Promise<TokenIdentity>
+  /**
+   * Who sends a request with Basic credentials, for an upstream. `client` is the address. Absent:
+   * there are no service accounts.
+   */
+  readonly identifyAccount?: (
+    credentials: Credentials,
+    upstream: UpstreamConfig,
+    accepts: ServiceAccountsConfig,
+    client: string,
+  ) => AccountIdentity | Promise<AccountIdentity>
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -126,9 +145,11 @@ class Gate {
         session: undefined,
         caching: 'anybody',
       }
-    if (rule.accessTokens !== undefined) {
-      const bearer = bearerToken(facts.authorization)
+    if (facts.authorization !== undefined) {
+      const bearer = rule.accessTokens && bearerToken(facts.authorization)
       if (bearer !== undefined) return this.#accessWithToken(facts, { upstream, rule }, bearer)
+      const basic = rule.serviceAccounts && basicCredentials(facts.authorization)
+      if (basic !== undefined) return this.#accessOfAccount(facts, { upstream, rule }, basic)
     }
     const identity = this.#parts.identify(facts.cookie, upstream)
     return identity instanceof Promise
@@ -155,29 +176,77 @@ class Gate {
       : this.#admitToken(facts, route, identity)
   }
 
-  #admitToken(
-    facts: RequestFacts,
-    { upstream, rule }: Pick<Route, 'upstream' | 'rule'>,
-    identity: TokenIdentity,
-  ): Admission {
+  #admitToken(facts: RequestFacts, route: Pick<Route, 'upstream' | 'rule'>, identity: TokenIdentity): Admission {
+    const { upstream, rule } = route
     if (identity.kind === 'unavailable') return identity
+    const refused = { kind: 'caller_refused', caller: 'access_token', upstream } as const
     if (identity.kind === 'refused') {
       const challenge = challengeOf(upstream, rule, 'invalid_token')
-      return { kind: 'token_refused', code: 'ERR_TOKEN_INVALID', why: identity.why, challenge, upstream }
+      return { ...refused, code: 'ERR_TOKEN_INVALID', why: identity.why, challenge }
     }
-    if (upstream.signedIdentity !== undefined && !this.#parts.identities.isReady(upstream.signedIdentity)) return noKey
     const { session } = identity
-    const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
     const missing = missingScopes(session.record.claims, upstream, rule)
     if (missing.length > 0) {
       const why = `the access token lacks the scope ${missing.join(', ')}`
       const challenge = challengeOf(upstream, rule, 'insufficient_scope')
+      const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
       return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
     }
+    return this.#admitCaller(facts, route, identity, 'access_token')
+  }
+
+  /** A request with Basic credentials. Its session cookie, if any, does not count. */
+  #accessOfAccount(
+    facts: RequestFacts,
+    route: Pick<Route, 'upstream' | 'rule'>,
+    basic: Exclude<ReturnType<typeof basicCredentials>, undefined>,
+  ): Admission | Promise<Admission> {
+    const { serviceAccounts } = route.upstream
+    const { identifyAccount } = this.#parts
+    const identity: AccountIdentity | Promise<AccountIdentity> =
+      basic === 'malformed'
+        ? { kind: 'refused', why: 'Authorization is not exactly one name and secret in UTF-8 (RFC 7617 §2)' }
+        : serviceAccounts === undefined || identifyAccount === undefined
+          ? { kind: 'refused', why: 'the upstream accepts no service accounts' }
+          : identifyAccount(basic, route.upstream, serviceAccounts, facts.forwarded.clientAddress)
+    return identity instanceof Promise
+      ? identity.then((found) => this.#admitAccount(facts, route, found))
+      : this.#admitAccount(facts, route, identity)
+  }
+
+  #admitAccount(facts: RequestFacts, route: Pick<Route, 'upstream' | 'rule'>, identity: AccountIdentity): Admission {
+    const { upstream, rule } = route
+    if (identity.kind === 'unavailable') return identity
+    if (identity.kind === 'refused' || identity.kind === 'limited') {
+      const { why } = identity
+      const refused = { kind: 'caller_refused', caller: 'service_account', why, upstream } as const
+      return identity.kind === 'limited'
+        ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
+        : { ...refused, code: 'ERR_ACCOUNT_INVALID', account: identity.account, ...challengesOf(facts, upstream, rule) }
+    }
+    const { session } = identity
+    const name = String(session.record.claims['client_id'])
+    if (rule.serviceAccounts !== 'all' && rule.serviceAccounts?.includes(name) !== true) {
+      const denial = { setCookies: nothing, upstream, rule, session, caller: 'service_account' } as const
+      return { kind: 'forbidden', code: 'ERR_FORBIDDEN', why: `service_accounts of the rule lacks ${name}`, ...denial }
+    }
+    return this.#admitCaller(facts, route, identity, 'service_account')
+  }
+
+  /** A caller whose credentials are accepted: the requirements of the rule decide. */
+  #admitCaller(
+    facts: RequestFacts,
+    { upstream, rule }: Pick<Route, 'upstream' | 'rule'>,
+    identity: { readonly session: StoredSession; readonly clockToleranceMs: number },
+    caller: Caller,
+  ): Admission {
+    if (upstream.signedIdentity !== undefined && !this.#parts.identities.isReady(upstream.signedIdentity)) return noKey
+    const { session } = identity
+    const denial = { setCookies: nothing, upstream, rule, session, caller } as const
     const unmet = this.#unmetOf(rule, facts, session, identity)
     if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
       const challenge = challengeOf(upstream, rule, 'insufficient_user_authentication')
-      return { kind: 'token_refused', code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
+      return { kind: 'caller_refused', caller, code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
     }
     if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }
     const sent = this.#headers.forPerson(facts, upstream, rule, session)
@@ -188,9 +257,9 @@ class Gate {
       identity: sent.fields,
       dropped: sent.dropped,
       session: undefined,
-      caller: 'access_token',
+      caller,
       caching: upstream.cache,
-      // The cookies in the client may belong to another person than the token.
+      // The cookies in the client may belong to another person than the credentials.
       withheldCookies: cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name)),
       observed: unmet && { ...unmet, ...denial },
     }
@@ -232,8 +301,7 @@ class Gate {
     const { realm, staleCookie: sessionEnded, ended } = identity
     const prefix = realm?.prefix ?? this.#config.reservedPrefix
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
-    const challenge = rule.accessTokens && challengeOf(upstream, rule)
-    const needed = { prefix, sessionEnded, stepUp, insufficient, challenge }
+    const needed = { prefix, sessionEnded, stepUp, insufficient, ...challengesOf(facts, upstream, rule) }
     const signIn = signInUrl(prefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
@@ -346,6 +414,14 @@ class Gate {
     if (withheldCookies.length === 0) return undefined
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
     return { withheldCookies, expire: () => realm.cookie.expireWherever(withheldCookies, target.path, options) }
+  }
+}
+
+/** How a request can get access without a session, if the rule allows that. */
+function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig): CallerChallenges {
+  return {
+    challenge: rule.accessTokens && challengeOf(upstream, rule),
+    offersBasic: rule.serviceAccounts !== undefined && isNoBrowser(facts),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
+import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -16,6 +17,7 @@ import { createLogoutLinks } from '../gate/logout-links.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
+import { createAccountLimits } from '../limits/account-limits.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
@@ -44,6 +46,7 @@ import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
+import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
@@ -129,6 +132,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     endings.onEnded((keys) => accessTokens.noteEnded(keys))
     endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
   }
+  const serviceAccounts = new ServiceAccounts({
+    clock,
+    limits: createAccountLimits({ clock, rejectedClients }),
+    issuer: config.externalUrl.origin,
+  })
   const pages = new Pages(config.pages, config.reservedPrefix)
   const upstreams = new Upstreams(config.upstreams, {
     isTracing: parts.tracer !== undefined,
@@ -155,6 +163,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
     identifyToken: (token, upstream, accepts) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
+    identifyAccount: (credentials, upstream, accepts, client) =>
+      serviceAccounts.identify(credentials, upstream, accepts, clientOf(client)),
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
     ...{ clock, log },

@@ -63,6 +63,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     ],
     signedIdentity: undefined,
     accessTokens: undefined,
+    serviceAccounts: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

@@ -26,6 +26,7 @@ export function upstream({
     headers: [],
     signedIdentity: undefined,
     accessTokens: undefined,
+    serviceAccounts: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

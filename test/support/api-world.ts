@@ -40,7 +40,12 @@ const rules = `[
 /** A gateway whose clock stands at `now`, with an API and a provider that the test controls. */
 export async function startApi(
   t: TestContext,
-  options: { readonly accessTokens?: string; readonly upstream?: string; readonly headers?: string } = {},
+  options: {
+    readonly accessTokens?: string
+    readonly upstream?: string
+    readonly headers?: string
+    readonly rules?: string
+  } = {},
 ): Promise<ApiWorld> {
   const seen: IncomingMessage['headers'][] = []
   const application = createServer((req, res) => {
@@ -63,7 +68,7 @@ upstreams:
     url: http://127.0.0.1:${(application.address() as AddressInfo).port}
     headers: ${options.headers ?? '{ X-Sub: sub, X-Client: client_id, X-Scope: scope }'}
     access_tokens: ${options.accessTokens ?? `{ audience: [${audience}] }`}
-    rules: ${rules}
+    rules: ${options.rules ?? rules}
     ${options.upstream ?? ''}
 `
   const gateway = await runReplica(t, yaml, { now: () => at })

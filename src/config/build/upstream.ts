@@ -13,6 +13,7 @@ import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { readMethods, readRule } from './rules.ts'
+import { readServiceAccounts } from './service-accounts.ts'
 import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
@@ -42,6 +43,9 @@ export function buildUpstream(
   )
   const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
   const providers = readProviders(settings.providers, own('providers'), context)
+  const serviceAccounts = readServiceAccounts(settings.service_accounts, own('service_accounts'), {
+    ...{ report, claims, externalUrl },
+  })
   return {
     name,
     place: report.keyPlace(at),
@@ -76,8 +80,10 @@ export function buildUpstream(
       readRule(rule, below(own('rules'), index), headers, {
         ...context,
         takesTokens: settings.access_tokens !== undefined,
+        serviceAccounts,
       }),
     ),
+    serviceAccounts,
     accessTokens: readAccessTokens(settings.access_tokens, own('access_tokens'), {
       report,
       providers: context.providers.filter((provider) => providers.includes(provider.name)),
@@ -290,12 +296,18 @@ function readTest(
     )
   if (settings.bearer && settings.as === undefined)
     report.error(below(at, 'bearer'), 'needs as beside it: the claims of the access token')
+  if (settings.service_account !== undefined && (settings.as !== undefined || settings.bearer))
+    report.error(
+      below(at, 'service_account'),
+      'must not have as or bearer beside it: the claims are those of service_accounts',
+    )
   return [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
       as: settings.as && withLongNames(settings.as, claims),
       bearer: settings.bearer,
+      serviceAccount: settings.service_account,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
       from: from && report.parse(below(at, 'from'), undefined, () => parseClientAddress(from)),

@@ -17,6 +17,7 @@ export const de: Messages = {
     ERR_UNAUTHENTICATED: 'Bitte melden Sie sich an.',
     ERR_STEP_UP: 'Bitte melden Sie sich für diese Seite erneut an.',
     ERR_TOKEN_INVALID: 'Das Zugriffstoken wird nicht akzeptiert.',
+    ERR_ACCOUNT_INVALID: 'Name oder Geheimnis des Dienstkontos ist falsch.',
     ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',

@@ -17,6 +17,7 @@ export const fr: Messages = {
     ERR_UNAUTHENTICATED: 'Veuillez vous connecter.',
     ERR_STEP_UP: 'Veuillez vous connecter à nouveau pour cette page.',
     ERR_TOKEN_INVALID: 'Le jeton d’accès n’est pas accepté.',
+    ERR_ACCOUNT_INVALID: 'Le nom ou le secret du compte de service est incorrect.',
     ERR_TOKEN_SCOPE: 'Le jeton d’accès n’autorise pas cette requête.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',

@@ -17,6 +17,7 @@ export const ja: Messages = {
     ERR_UNAUTHENTICATED: 'サインインしてください。',
     ERR_STEP_UP: 'このページを開くには、もう一度サインインしてください。',
     ERR_TOKEN_INVALID: 'アクセストークンは受け付けられません。',
+    ERR_ACCOUNT_INVALID: 'サービスアカウントの名前またはシークレットが正しくありません。',
     ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
