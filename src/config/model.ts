@@ -439,6 +439,8 @@ export interface UpstreamConfig {
   readonly rules: readonly RuleConfig[]
   /** Absent: the upstream accepts no access tokens. */
   readonly accessTokens: AccessTokensConfig | undefined
+  /** Absent: the upstream gets no exchanged token. */
+  readonly tokenExchange: TokenExchangeConfig | undefined
   /** Absent: the upstream accepts no service accounts. */
   readonly serviceAccounts: ServiceAccountsConfig | undefined
   /** The origins, besides its own, whose pages may send requests with the session cookie. */
@@ -502,6 +504,14 @@ export interface AccessTokensConfig {
   readonly introspectionCacheMs: number
   /** Whether the gateway publishes metadata about the resource (RFC 9728). */
   readonly metadata: boolean
+}
+
+/** Which token an upstream gets in exchange for the access token (RFC 8693 §2.1). */
+export interface TokenExchangeConfig {
+  readonly audience: string | undefined
+  readonly resource: string | undefined
+  readonly scopes: readonly string[]
+  readonly requestedTokenType: 'access_token' | 'jwt' | undefined
 }
 
 /** The service accounts that an upstream accepts. */
@@ -619,6 +629,8 @@ export type HeaderSource =
   | { readonly kind: 'basic'; readonly user: ClaimTemplate; readonly password: string }
   /** A token of the session (RFC 6750 §2.1). */
   | { readonly kind: 'bearer'; readonly bearer: 'access_token' | 'id_token' }
+  /** The token that the provider issues for the upstream in exchange (RFC 8693). */
+  | { readonly kind: 'exchanged' }
 
 /**
  * - `client_address`: the IP address of the client.

@@ -615,6 +615,11 @@ export interface UpstreamSettings {
    */
   readonly service_accounts?: UpstreamServiceAccountsSettings
   /**
+   * Exchanges the access token of the session, or of the caller, for one that is meant for this
+   * upstream (RFC 8693). A header with bearer: exchanged_token sends it.
+   */
+  readonly token_exchange?: UpstreamTokenExchangeSettings
+  /**
    * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
    * the gateway, and who is signed in. true: with the defaults.
    */
@@ -745,9 +750,10 @@ export interface HeaderSettings {
   readonly basic?: HeaderBasicSettings
   /**
    * A token of the session as a bearer token (RFC 6750), usually in Authorization. The gateway
-   * refreshes it ahead of use. No log and no command shows it.
+   * refreshes it ahead of use. exchanged_token: the token for this upstream (token_exchange). No
+   * log and no command shows it.
    */
-  readonly bearer?: 'access_token' | 'id_token'
+  readonly bearer?: 'access_token' | 'id_token' | 'exchanged_token'
   /**
    * Keeps what follows the last occurrence of this text in the claim. A value without the text is
    * left out.
@@ -844,6 +850,21 @@ export interface UpstreamServiceAccountsSettings {
    * adds iss, sub and client_id.
    */
   readonly claims: Readonly<Record<string, Readonly<Record<string, JsonValue>>>>
+}
+
+/**
+ * Exchanges the access token of the session, or of the caller, for one that is meant for this
+ * upstream (RFC 8693). A header with bearer: exchanged_token sends it.
+ */
+export interface UpstreamTokenExchangeSettings {
+  /** The name of the upstream at the provider. */
+  readonly audience?: string
+  /** The URI of the upstream at the provider (RFC 8707). */
+  readonly resource?: string
+  /** The scopes of the new token. */
+  readonly scopes?: List<string>
+  /** The kind of the new token: access_token or jwt. Absent: the provider decides. */
+  readonly requested_token_type?: 'access_token' | 'jwt'
 }
 
 /**

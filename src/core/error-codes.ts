@@ -249,6 +249,13 @@ const table = {
     means: 'a Logout Token was rejected and ended no session',
     todo: 'if it came from the provider, the reason names the failed check; compare issuer, client_id, algorithm and clocks',
   },
+  ERR_TOKEN_EXCHANGE: {
+    status: 502,
+    text: 'The identity service issues no token for this application.',
+    page: 'unavailable',
+    means: 'the provider refused to exchange the access token for one that is meant for the upstream',
+    todo: 'compare token_exchange of the upstream with the settings of this client at the provider: token_exchange.failed in the log has the error and a hint',
+  },
   ERR_OVERLOADED: {
     status: 503,
     text: 'The service is overloaded at the moment.',

@@ -30,7 +30,7 @@ import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionRecord } from '../session/record.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
-import { accountOf, tokenOf, type Who } from './person.ts'
+import { accountOf, standInToken, tokenOf, type Who } from './person.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
@@ -127,6 +127,7 @@ export function explain(
       identify: (_cookie, upstream) => who.at(upstream),
       identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
       identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
+      exchange: () => standInToken,
       identities: trialIdentities(config),
       isStrict: cookie.isStrict,
       ...{ clock, log: silent },

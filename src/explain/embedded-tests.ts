@@ -9,7 +9,7 @@ import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
-import { accountWith, personWith, tokenOf } from './person.ts'
+import { accountWith, personWith, standInToken, tokenOf } from './person.ts'
 import { trialIdentities } from './trial-identities.ts'
 
 /**
@@ -60,6 +60,7 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     identifyToken: (_token, requested) => tokenOf(who.at(requested)),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: (credentials, _requested, accepts) => accountWith(credentials.name, accepts, config),
+    exchange: () => standInToken,
     identities: trialIdentities(config),
     isStrict: false,
     clock: { now: () => test.at ?? Date.now() },

@@ -52,6 +52,9 @@ export function tokenOf(who: Identity): TokenIdentity {
   return { kind: 'accepted', session: who.session, clockToleranceMs: who.realm.clockToleranceMs }
 }
 
+/** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */
+export const standInToken = { kind: 'token', token: 'token' } as const
+
 /** The service account of this name. `explain` does not verify its secret. */
 export function accountOf(
   name: string,

@@ -4,6 +4,7 @@ import type {
   ProviderConfig,
   RuleConfig,
   ServiceAccountsConfig,
+  TokenExchangeConfig,
   UpstreamConfig,
 } from '../config/model.ts'
 import type { Caller } from '../core/caller.ts'
@@ -12,7 +13,7 @@ import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
+import { droppedTexts, exchangedHeaders, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from '../rules/requirement.ts'
 import { createRouteTable, type Route, type RouteTable } from '../rules/route-table.ts'
@@ -21,6 +22,7 @@ import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import type { Exchanged } from '../tokens/exchanged-tokens.ts'
 import type { Admission, CallerChallenges, Pass } from './admission.ts'
 import { type AccountIdentity, basicCredentials, type Credentials, isNoBrowser } from './basic.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
@@ -60,6 +62,12 @@ export interface AdmitParts {
     accepts: ServiceAccountsConfig,
     client: string,
   ) => AccountIdentity | Promise<AccountIdentity>
+  /** The token of a session for an upstream, in exchange for its access token. */
+  readonly exchange?: (
+    session: StoredSession,
+    upstream: UpstreamConfig,
+    wanted: TokenExchangeConfig,
+  ) => Exchanged | Promise<Exchanged>
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -73,6 +81,7 @@ const noKey = {
   code: 'ERR_STORE_UNAVAILABLE',
   why: 'no signing key was read from the store yet',
 } as const
+const noExchange = { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'there is no provider for it' } as const
 /** No sign-in that begins after a request is complete within this time, in ms. */
 const fastestSignInMs = 1_000
 
@@ -176,7 +185,11 @@ class Gate {
       : this.#admitToken(facts, route, identity)
   }
 
-  #admitToken(facts: RequestFacts, route: Pick<Route, 'upstream' | 'rule'>, identity: TokenIdentity): Admission {
+  #admitToken(
+    facts: RequestFacts,
+    route: Pick<Route, 'upstream' | 'rule'>,
+    identity: TokenIdentity,
+  ): Admission | Promise<Admission> {
     const { upstream, rule } = route
     if (identity.kind === 'unavailable') return identity
     const refused = { kind: 'caller_refused', caller: 'access_token', upstream } as const
@@ -192,7 +205,7 @@ class Gate {
       const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
       return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
     }
-    return this.#admitCaller(facts, route, identity, 'access_token')
+    return this.#withExchanged(this.#admitCaller(facts, route, identity, 'access_token'), rule, session)
   }
 
   /** A request with Basic credentials. Its session cookie, if any, does not count. */
@@ -265,6 +278,22 @@ class Gate {
     }
   }
 
+  /**
+   * Adds the exchanged token to a request that the upstream gets. Without one, the upstream does
+   * not get the request, because the access token must not take its place.
+   */
+  #withExchanged(admission: Admission, rule: RuleConfig, session: StoredSession): Admission | Promise<Admission> {
+    if (admission.kind !== 'pass') return admission
+    const { upstream } = admission
+    const headers = rule.headers ?? upstream.headers
+    if (upstream.tokenExchange === undefined || !headers.some(({ source }) => source.kind === 'exchanged'))
+      return admission
+    const exchanged = this.#parts.exchange?.(session, upstream, upstream.tokenExchange) ?? noExchange
+    return exchanged instanceof Promise
+      ? exchanged.then((found) => withToken(admission, headers, found))
+      : withToken(admission, headers, exchanged)
+  }
+
   /** Without a key, nobody can be named to an upstream that gets a signed identity. */
   #withKey(identity: Identity, { signedIdentity }: UpstreamConfig): Identity {
     if (signedIdentity === undefined || identity.kind !== 'signed_in' || this.#parts.identities.isReady(signedIdentity))
@@ -272,8 +301,16 @@ class Gate {
     return noKey
   }
 
-  #decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
-    if (identity.kind === 'signed_in') return this.#admitPerson(facts, upstream, rule, identity)
+  #decide(
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    identity: Identity,
+  ): Admission | Promise<Admission> {
+    if (identity.kind === 'signed_in') {
+      const admission = this.#admitPerson(facts, upstream, rule, identity)
+      return upstream.tokenExchange === undefined ? admission : this.#withExchanged(admission, rule, identity.session)
+    }
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
       const anybody = this.#headers.forAnybody(facts, upstream, rule)
@@ -415,6 +452,14 @@ class Gate {
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
     return { withheldCookies, expire: () => realm.cookie.expireWherever(withheldCookies, target.path, options) }
   }
+}
+
+function withToken(admission: Pass, headers: UpstreamConfig['headers'], exchanged: Exchanged): Admission {
+  if (exchanged.kind === 'unavailable') return exchanged
+  const added = exchangedHeaders(headers, exchanged.token)
+  if (added === undefined)
+    return { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'the token cannot be sent as a bearer token' }
+  return { ...admission, identity: [...admission.identity, ...added] }
 }
 
 /** How a request can get access without a session, if the rule allows that. */

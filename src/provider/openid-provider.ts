@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { AccessTokensConfig, ProviderConfig } from '../config/model.ts'
+import type { AccessTokensConfig, ProviderConfig, TokenExchangeConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -29,6 +29,13 @@ import {
   isUnauthorized,
 } from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
+import {
+  type ExchangedToken,
+  exchangeParameters,
+  readExchanged,
+  throwExchangeError,
+  tokenExchangeGrant,
+} from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
@@ -405,6 +412,20 @@ export class OpenidProvider {
     return readIntrospection(response as Record<string, unknown>, token, {
       ...{ config: this.config, accepts, now: this.#clock.now() },
     })
+  }
+
+  /**
+   * Exchanges an access token for one that is meant for an upstream (RFC 8693).
+   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_TOKEN_EXCHANGE` when the provider
+   * refuses, or issues a token that an upstream cannot use
+   */
+  async exchangeToken(subject_token: string, wanted: TokenExchangeConfig): Promise<ExchangedToken> {
+    const { configuration } = await this.#discovery.provider()
+    const began = this.#clock.now()
+    const response = await client
+      .genericGrantRequest(configuration, tokenExchangeGrant, exchangeParameters(subject_token, wanted))
+      .catch(throwExchangeError)
+    return readExchanged(response, began)
   }
 
   #expectations(found: DiscoveredProvider): TokenExpectations {

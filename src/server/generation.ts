@@ -46,6 +46,7 @@ import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
+import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
@@ -132,6 +133,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     endings.onEnded((keys) => accessTokens.noteEnded(keys))
     endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
   }
+  const exchangedTokens = new ExchangedTokens({ clock, log })
+  if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
+    endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   const serviceAccounts = new ServiceAccounts({
     clock,
     limits: createAccountLimits({ clock, rejectedClients }),
@@ -165,6 +169,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       serviceAccounts.identify(credentials, upstream, accepts, clientOf(client)),
+    exchange: (session, upstream, wanted) => {
+      const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === session.audience)
+      return realm === undefined ? unknownProvider : exchangedTokens.of(session, upstream, wanted, realm.provider)
+    },
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
     ...{ clock, log },
@@ -234,6 +242,12 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
   }
 }
+
+const unknownProvider = {
+  kind: 'unavailable',
+  code: 'ERR_TOKEN_EXCHANGE',
+  why: 'the session is at a provider of another upstream',
+} as const
 
 /** The logout jobs of each audience; none when no upstream has a logout call. */
 function createJobs({ providers, upstreams }: GatewayConfig, keyring: Keyring): ReadonlyMap<string, LogoutJobs> {

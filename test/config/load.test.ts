@@ -101,6 +101,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         providers: ['provider'],
         accessTokens: undefined,
         serviceAccounts: undefined,
+        tokenExchange: undefined,
         path: '/',
         url: new URL('http://127.0.0.1:3000'),
         externalUrl,

@@ -27,6 +27,7 @@ export function upstream({
     signedIdentity: undefined,
     accessTokens: undefined,
     serviceAccounts: undefined,
+    tokenExchange: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

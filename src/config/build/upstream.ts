@@ -4,7 +4,15 @@ import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
-import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, ProviderConfig, UpstreamConfig } from '../model.ts'
+import type {
+  CorsConfig,
+  EmbeddedTest,
+  LogoutCall,
+  LogoutLink,
+  ProviderConfig,
+  TokenExchangeConfig,
+  UpstreamConfig,
+} from '../model.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { readAccessTokens } from './access-tokens.ts'
 import { present, readDuration, readOrigin, standInUrl } from './build-context.ts'
@@ -84,6 +92,7 @@ export function buildUpstream(
       }),
     ),
     serviceAccounts,
+    tokenExchange: readTokenExchange(settings.token_exchange),
     accessTokens: readAccessTokens(settings.access_tokens, own('access_tokens'), {
       report,
       providers: context.providers.filter((provider) => providers.includes(provider.name)),
@@ -122,6 +131,12 @@ export function buildUpstream(
  * of these upstreams, so each one is treated as if it led to the same application.
  */
 const otherProxyUrl = new URL('http://forward-auth.invalid')
+
+function readTokenExchange(settings: UpstreamSettings['token_exchange']): TokenExchangeConfig | undefined {
+  if (settings === undefined) return undefined
+  const { audience, resource, requested_token_type: requestedTokenType } = settings
+  return { audience, resource, scopes: present(settings.scopes ?? []).map(([, scope]) => scope), requestedTokenType }
+}
 
 function readSessionCookies(cookies: UpstreamSettings['session_cookies']): readonly NamePattern[] {
   if (cookies === undefined) return []

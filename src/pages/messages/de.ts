@@ -36,6 +36,7 @@ export const de: Messages = {
     ERR_LOGOUT_REQUEST: 'Die Anfrage gibt nicht an, welche Sitzung beendet wurde.',
     ERR_LOGOUT_TOKEN_MISSING: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_LOGOUT_TOKEN_INVALID: 'Die Anfrage konnte nicht verarbeitet werden.',
+    ERR_TOKEN_EXCHANGE: 'Der Identitätsdienst stellt für diese Anwendung kein Token aus.',
     ERR_OVERLOADED: 'Der Dienst ist derzeit überlastet.',
     ERR_UPSTREAM_UNREACHABLE: 'Die Anwendung ist nicht erreichbar.',
     ERR_UPSTREAM_BUSY: 'Die Anwendung ist derzeit überlastet.',

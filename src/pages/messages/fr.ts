@@ -36,6 +36,7 @@ export const fr: Messages = {
     ERR_LOGOUT_REQUEST: 'La demande n’indique pas quelle session est terminée.',
     ERR_LOGOUT_TOKEN_MISSING: 'La demande n’a pas pu être traitée.',
     ERR_LOGOUT_TOKEN_INVALID: 'La demande n’a pas pu être traitée.',
+    ERR_TOKEN_EXCHANGE: 'Le service d’identité ne délivre pas de jeton pour cette application.',
     ERR_OVERLOADED: 'Le service est actuellement surchargé.',
     ERR_UPSTREAM_UNREACHABLE: 'L’application est injoignable.',
     ERR_UPSTREAM_BUSY: 'L’application est actuellement surchargée.',

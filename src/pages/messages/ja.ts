@@ -36,6 +36,7 @@ export const ja: Messages = {
     ERR_LOGOUT_REQUEST: '終了したセッションがリクエストに指定されていません。',
     ERR_LOGOUT_TOKEN_MISSING: 'リクエストを処理できませんでした。',
     ERR_LOGOUT_TOKEN_INVALID: 'リクエストを処理できませんでした。',
+    ERR_TOKEN_EXCHANGE: '認証サービスは、このアプリケーション用のトークンを発行しません。',
     ERR_OVERLOADED: '現在、アクセスが集中しています。',
     ERR_UPSTREAM_UNREACHABLE: 'アプリケーションに接続できません。',
     ERR_UPSTREAM_BUSY: '現在、アプリケーションが混み合っています。',
