@@ -15,12 +15,14 @@ import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { DpopProofs, newDpopKey } from './dpop.ts'
 import { endSessionOutcome } from './end-session-response.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
+import { readIntrospectionJwt, withVerifiedIntrospections } from './introspection-jwt.ts'
 import { isJwtMode, readJwtResponse } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import {
+  gatewayErrorIn,
   throwProviderError,
   hintForRejectedAlgorithm,
   InvalidTokensError,
@@ -105,7 +107,14 @@ export class OpenidProvider {
     const outbound = createOutbound(config)
     this.#outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
-    this.#discovery = new Discovery(config, { ...parts, outbound: this.#outbound })
+    const readJwt = (jwt: string, url: string) => {
+      const isExpected = this.#endpointOf(url) === 'introspection'
+      return readIntrospectionJwt(jwt, { isExpected, config, keys: this.#keys, now: this.#clock.now() })
+    }
+    this.#discovery = new Discovery(config, {
+      ...parts,
+      outbound: withVerifiedIntrospections(this.#outbound, readJwt),
+    })
     this.#keys = new KeySet({
       ...parts,
       outbound: this.#outbound,
@@ -406,7 +415,8 @@ export class OpenidProvider {
     const response = await client
       .tokenIntrospection(configuration, token, { token_type_hint: 'access_token' })
       .catch((cause: unknown) => {
-        if (cause instanceof GatewayError) throw cause
+        const known = gatewayErrorIn(cause)
+        if (known !== undefined) throw known
         throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the introspection failed: ${reason(cause)}`, { cause })
       })
     return readIntrospection(response as Record<string, unknown>, token, {

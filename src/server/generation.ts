@@ -40,6 +40,7 @@ import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
+import { isRenewed } from '../session/renewals.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -128,7 +129,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const realms = new Realms(config, {
     ...{ store, sessions, endings, keyring, providerCookie, clock, log, audit, metrics },
   })
-  const accessTokens = new AccessTokens({ clock })
+  const accessTokens = new AccessTokens({ clock, isRenewed: (key) => isRenewed(key, store) })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => accessTokens.noteEnded(keys))
     endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))

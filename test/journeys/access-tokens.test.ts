@@ -211,3 +211,22 @@ test('The cookies of a person do not count beside a token', async (t) => {
   assert.equal(response.headers['set-cookie'], undefined)
   assert.deepEqual([world.seen[0]?.['x-sub'], world.seen[0]?.cookie], ['jane', 'theme=dark'])
 })
+
+test('A flood of refused tokens is one audit event for each reason', async (t) => {
+  const world = await startApi(t)
+
+  for (let n = 0; n < 20; n += 1) await world.call('/api/x', world.token({ jti: String(n), exp: 1 }))
+  await world.call('/write/x', world.token({ scope: 'read' }))
+
+  assert.deepEqual(
+    auditsOf(world).map(({ fields }) => fields['code']),
+    ['ERR_TOKEN_INVALID', 'ERR_TOKEN_SCOPE'],
+  )
+  await world.gateway.stop()
+  assert.deepEqual(
+    auditsOf(world)
+      .map(({ fields }) => fields['repeated'])
+      .filter(Boolean),
+    [19],
+  )
+})
