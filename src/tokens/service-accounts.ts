@@ -120,16 +120,18 @@ export class ServiceAccounts {
   /** Counts as wrong until the result is known, so that many attempts at once count too. */
   async #verify({ name, secret }: Credentials, accepts: ServiceAccountsConfig, client: string): Promise<boolean> {
     const { perClient, perAccount, turns } = this.#limits
-    perClient.take(client)
-    perAccount.take(name)
+    const budgets = [
+      [perClient, client],
+      [perAccount, name],
+    ] as const
+    const counted = budgets.filter(([budget, key]) => budget.take(key) === 0)
     await new Promise<void>((begin) => {
       if (turns.enter(client, begin)) begin()
     })
     try {
       const isRight = await this.#isRight(name, secret, accepts)
       if (isRight) {
-        perClient.giveBack(client)
-        perAccount.giveBack(name)
+        for (const [budget, key] of counted) budget.giveBack(key)
         this.#proven.set(provenKey(name, client), true)
       }
       return isRight

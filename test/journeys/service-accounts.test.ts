@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { before, test, type TestContext } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
@@ -191,4 +193,51 @@ test('After its line is removed, the account has no access any more; a new secre
   await reload('')
 
   assert.equal((await world.as('/export/x')).status, 401)
+})
+
+/** Sends a request as these bytes, and resolves to the response. */
+async function raw({ url }: ApiWorld, ...lines: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let received = ''
+  socket.setEncoding('latin1').on('data', (text: string) => (received += text))
+  socket.on('error', () => {})
+  socket.end(`${lines.join('\r\n')}\r\n\r\n`)
+  await once(socket, 'close')
+  return received
+}
+
+test('Unusual requests with credentials are decided in the same way', async (t) => {
+  const world = await start(t)
+  const { host } = new URL(world.url)
+  const [good, wrong] = [world.basic('backup', secret), world.basic('backup', 'wrong')]
+  const get = 'GET /export/x HTTP/1.1'
+  const [to, close] = [`Host: ${host}`, 'Connection: close']
+
+  assert.match(await raw(world, get.replace('1.1', '1.0'), to, `Authorization: ${good}`), /^HTTP\/1\.1 200/)
+  assert.match(await raw(world, get.replace('1.1', '1.0'), to, `Authorization: ${wrong}`), /^HTTP\/1\.1 401/)
+  assert.match(await raw(world, get, to, close, `AUTHORIZATION:\t${good}`), /^HTTP\/1\.1 200/)
+  for (const refused of [
+    [`Authorization: ${good.replace(' ', '\t')}`],
+    [`Authorization: ${good}`, 'Authorization:'],
+    [`Authorization: ${good}`, `Authorization: ${wrong}`],
+    [`Authorization: Digest username="x, Basic y"`],
+    [`Authorization: Basic`, ` ${good.slice(6)}`],
+    [`Authorization: Basic ${'A'.repeat(1024 * 1024)}`],
+    [`Authorization: ${good}\0`],
+  ])
+    assert.match(await raw(world, get, to, close, ...refused), /^HTTP\/1\.1 4|^$/, refused.join().slice(0, 60))
+  assert.equal(world.seen.length, 2)
+  // Other spellings of the name of the field do not count, and do not reach the application as
+  // credentials.
+  assert.match(await raw(world, get, to, close, `Authorization : ${good}`), /^HTTP\/1\.1 400/)
+  const upgrade = [
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ]
+  const refused = await raw(world, get, to, ...upgrade, `Authorization: ${wrong}`)
+  assert.match(refused, /^HTTP\/1\.1 401[^]*WWW-Authenticate: Basic realm="service-account"/i)
+  assert.ok(!JSON.stringify([world.gateway.log, world.gateway.access]).includes(good.slice(6)))
 })

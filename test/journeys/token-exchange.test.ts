@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { type ApiWorld, startApi } from '../support/api-world.ts'
 import { withFeatures } from '../support/client-keys.ts'
 import { exchangeGrant, withTokenExchange } from '../support/exchanging-provider.ts'
+import { startRecordingApplication } from '../support/recording-application.ts'
 import { type Handler, type Json, sendJson } from '../support/signing-provider.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -14,15 +12,9 @@ const sends = 'headers: { Authorization: { bearer: exchanged_token }, X-Sub: sub
 
 /** A gateway with the real provider, and an application that records what it gets. */
 async function startReal(t: TestContext, audience = 'orders-api') {
-  const seen: IncomingMessage['headers'][] = []
-  const application = createServer((req, res) => {
-    seen.push(req.headers)
-    res.end('ok')
-  })
-  await once(application.listen(0, '127.0.0.1'), 'listening')
-  t.after(() => application.close())
+  const { url, seen } = await startRecordingApplication(t)
   const world = await startWorld(t, {
-    upstream: new URL(`http://127.0.0.1:${(application.address() as AddressInfo).port}`),
+    upstream: url,
     session: 'idle_timeout: 8h',
     headers: '{ Authorization: { bearer: exchanged_token }, X-Sub: sub }',
     upstreamSettings: `token_exchange: { audience: ${audience} }
