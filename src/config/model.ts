@@ -519,7 +519,7 @@ export interface ServiceAccountsConfig {
   /** A name with two entries has two secrets. */
   readonly accounts: readonly ServiceAccount[]
   /** The claims of an account by its name. Absent: it has none of its own. */
-  readonly claims: ReadonlyMap<string, Claims>
+  readonly claims: Readonly<Record<string, Claims>>
 }
 
 /** The name of a service account, with the hash of a secret. */

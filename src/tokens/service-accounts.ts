@@ -183,7 +183,9 @@ export function sessionOfAccount(
   iss: string,
 ): StoredSession {
   const sub = `service-account/${name}`
-  const claims: Claims = { ...ofAccounts.get(name), iss, sub, client_id: name }
+  // A name may be that of a member which every object has.
+  const own = Object.hasOwn(ofAccounts, name) ? ofAccounts[name] : {}
+  const claims: Claims = { ...own, iss, sub, client_id: name }
   const record = {
     ...{ iss, sub, claims },
     created_at: 0,

@@ -42,7 +42,7 @@ export function readServiceAccounts(
       report.warning(ownAt, `has no effect: ${settings.file} has no account ${name}`)
     return [name, long] as const
   })
-  return { accounts, claims: new Map(claims) }
+  return { accounts, claims: Object.fromEntries(claims) }
 }
 
 /** One account a line: `NAME:$scrypt$…`. A name with two lines has two secrets. */
