@@ -162,7 +162,7 @@ for (const [what, args, ...patterns] of [
   ],
   [
     'a requirement on the network, from it',
-    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '/orders/office'],
+    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '--at', '2026-01-05T09:30:00Z', '/orders/office'],
     /require +the client is in 10\.0\.0\.0\/8: met\n +require +the time is within 08:00 to 18:00 \(UTC\): .*/,
   ],
   [
