@@ -231,7 +231,7 @@ function quoted(place: Place, sources: Sources, paint: Paint): string[] {
 const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   pass: 'forwarded to the upstream',
   sign_in: 'redirected to the sign-in',
-  token_refused: 'refused: the access token is not accepted',
+  caller_refused: 'refused: the credentials are not accepted',
   unauthorized: 'refused: nobody is signed in',
   forbidden: 'refused: forbidden',
   cross_site: 'refused: sent by a page of another site',

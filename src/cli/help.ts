@@ -8,6 +8,7 @@ export const overview = `gatehouse: an authentication gateway for applications w
   gatehouse doctor   --config FILE   examine the provider, Redis, the applications and the external URL
   gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
   gatehouse sessions list|show|end   list, show and end sessions of running gateways (with Redis)
+  gatehouse service-account NAME     print the line of a service account for the file of service_accounts
   gatehouse health   --config FILE   exit with 0 when the gateway of this file is healthy on this machine
   gatehouse schema                   print the JSON Schema of the configuration, for editors
   gatehouse demo     --config FILE   run the gateway with a demo provider and a demo application
@@ -117,6 +118,17 @@ The result goes to standard output. "end" also writes an audit event for each se
   --format json     print the result for programs; a list is one object on each line
 
 Exit codes: 0 success; 1 the session does not exist, Redis does not respond, or the file is invalid; 2 the call is invalid.
+`,
+  'service-account': `gatehouse service-account [--stdin] NAME
+
+Prints a line for the file of service_accounts to standard output: the name of the account, and the hash of its secret (scrypt). The
+secret is generated and shown once, on standard error:
+
+  gatehouse service-account backup >> service-accounts.txt
+
+  --stdin   read the secret from standard input, at least 16 characters, and show none
+
+Exit codes: 0 printed; 1 the secret on standard input cannot be used; 2 the call is invalid.
 `,
   health: `gatehouse health [--config FILE]
 

@@ -19,6 +19,7 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   doctor: async () => (await import('./doctor.ts')).readDoctorCall,
   explain: async () => (await import('./explain.ts')).readExplainCall,
   sessions: async () => (await import('./sessions.ts')).readSessionsCall,
+  'service-account': async () => (await import('./service-account.ts')).readServiceAccountCall,
   health: async () => aboutFile((await import('./health.ts')).health),
   schema: async () => printing((await import('../config/document/schema-text.ts')).schemaText),
   demo: async () => aboutFile((await import('./demo.ts')).demo),

@@ -13,6 +13,7 @@ export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
     case 'basic':
       return source.user.filter((part) => typeof part !== 'string')
     case 'bearer':
+    case 'exchanged':
     case 'constant':
     case 'request':
       return []

@@ -84,6 +84,7 @@ function valueBytes(header: HeaderConfig, lengthOf: ClaimLength): number {
     case 'basic':
       return Math.ceil((templateBytes(source.user, header, lengthOf) + source.password.length) * 1.4)
     case 'bearer':
+    case 'exchanged':
       return tokenBytes
   }
 }

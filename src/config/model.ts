@@ -4,6 +4,7 @@ import type { LinearPattern } from '../core/linear-pattern.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import type { PageName, PageTemplate } from '../core/page-template.ts'
 import type { PathPattern } from '../core/path-pattern.ts'
+import type { ScryptHash } from '../core/scrypt-hash.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { TimeWindow } from '../core/time-window.ts'
 import type { Place } from './document/sources.ts'
@@ -463,6 +464,10 @@ export interface UpstreamConfig {
   readonly rules: readonly RuleConfig[]
   /** Absent: the upstream accepts no access tokens. */
   readonly accessTokens: AccessTokensConfig | undefined
+  /** Absent: the upstream gets no exchanged token. */
+  readonly tokenExchange: TokenExchangeConfig | undefined
+  /** Absent: the upstream accepts no service accounts. */
+  readonly serviceAccounts: ServiceAccountsConfig | undefined
   /** The origins, besides its own, whose pages may send requests with the session cookie. */
   readonly trustedOrigins: readonly string[] | 'any'
   /** Absent: the application decides which origins may read its responses. */
@@ -524,6 +529,28 @@ export interface AccessTokensConfig {
   readonly introspectionCacheMs: number
   /** Whether the gateway publishes metadata about the resource (RFC 9728). */
   readonly metadata: boolean
+}
+
+/** Which token an upstream gets in exchange for the access token (RFC 8693 §2.1). */
+export interface TokenExchangeConfig {
+  readonly audience: string | undefined
+  readonly resource: string | undefined
+  readonly scopes: readonly string[]
+  readonly requestedTokenType: 'access_token' | 'jwt' | undefined
+}
+
+/** The service accounts that an upstream accepts. */
+export interface ServiceAccountsConfig {
+  /** A name with two entries has two secrets. */
+  readonly accounts: readonly ServiceAccount[]
+  /** The claims of an account by its name. Absent: it has none of its own. */
+  readonly claims: Readonly<Record<string, Claims>>
+}
+
+/** The name of a service account, with the hash of a secret. */
+export interface ServiceAccount {
+  readonly name: string
+  readonly hash: ScryptHash
 }
 
 /** Which pages of other origins may read responses (CORS). */
@@ -627,6 +654,8 @@ export type HeaderSource =
   | { readonly kind: 'basic'; readonly user: ClaimTemplate; readonly password: string }
   /** A token of the session (RFC 6750 §2.1). */
   | { readonly kind: 'bearer'; readonly bearer: 'access_token' | 'id_token' }
+  /** The token that the provider issues for the upstream in exchange (RFC 8693). */
+  | { readonly kind: 'exchanged' }
 
 /**
  * - `client_address`: the IP address of the client.
@@ -704,6 +733,11 @@ export interface RuleConfig {
    * the upstream. Absent: the rule accepts no access tokens.
    */
   readonly accessTokens?: { readonly scopes: readonly string[] }
+  /**
+   * A request may have the credentials of one of these service accounts instead of a session.
+   * Absent: the rule accepts no service accounts.
+   */
+  readonly serviceAccounts?: readonly string[] | 'all'
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
 }
@@ -754,6 +788,8 @@ export interface EmbeddedTest {
   readonly as: Claims | undefined
   /** `as` are the claims of an access token, and not those of a session. */
   readonly bearer: boolean
+  /** The request has the credentials of this service account. Absent: it has none. */
+  readonly serviceAccount: string | undefined
   readonly method: string
   readonly path: string
   /** Its host, in lower case. Absent: the first one of the upstream. */

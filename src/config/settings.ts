@@ -655,6 +655,16 @@ export interface UpstreamSettings {
    */
   readonly access_tokens?: UpstreamAccessTokensSettings
   /**
+   * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
+   * They count only in rules with service_accounts.
+   */
+  readonly service_accounts?: UpstreamServiceAccountsSettings
+  /**
+   * Exchanges the access token of the session, or of the caller, for one that is meant for this
+   * upstream (RFC 8693). A header with bearer: exchanged_token sends it.
+   */
+  readonly token_exchange?: UpstreamTokenExchangeSettings
+  /**
    * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
    * the gateway, and who is signed in. true: with the defaults.
    */
@@ -785,9 +795,10 @@ export interface HeaderSettings {
   readonly basic?: HeaderBasicSettings
   /**
    * A token of the session as a bearer token (RFC 6750), usually in Authorization. The gateway
-   * refreshes it ahead of use. No log and no command shows it.
+   * refreshes it ahead of use. exchanged_token: the token for this upstream (token_exchange). No
+   * log and no command shows it.
    */
-  readonly bearer?: 'access_token' | 'id_token'
+  readonly bearer?: 'access_token' | 'id_token' | 'exchanged_token'
   /**
    * Keeps what follows the last occurrence of this text in the claim. A value without the text is
    * left out.
@@ -870,6 +881,38 @@ export interface UpstreamAccessTokensSettings {
 }
 
 /**
+ * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
+ * They count only in rules with service_accounts.
+ */
+export interface UpstreamServiceAccountsSettings {
+  /**
+   * The file with the hashed secrets, one account a line. "gatehouse service-account NAME" makes a
+   * line. The gateway reads the file again when it changes.
+   */
+  readonly file?: string
+  /**
+   * The claims of each account by its name, for headers, rules and signed identities. The gateway
+   * adds iss, sub and client_id.
+   */
+  readonly claims: Readonly<Record<string, Readonly<Record<string, JsonValue>>>>
+}
+
+/**
+ * Exchanges the access token of the session, or of the caller, for one that is meant for this
+ * upstream (RFC 8693). A header with bearer: exchanged_token sends it.
+ */
+export interface UpstreamTokenExchangeSettings {
+  /** The name of the upstream at the provider. */
+  readonly audience?: string
+  /** The URI of the upstream at the provider (RFC 8707). */
+  readonly resource?: string
+  /** The scopes of the new token. */
+  readonly scopes?: List<string>
+  /** The kind of the new token: access_token or jwt. Absent: the provider decides. */
+  readonly requested_token_type?: 'access_token' | 'jwt'
+}
+
+/**
  * Sends a JWT that the gateway signs, so that the upstream can verify that a request came through
  * the gateway, and who is signed in. true: with the defaults.
  */
@@ -939,6 +982,12 @@ export interface RuleSettings {
    * ones: see access_tokens of the upstream. With scopes: the token needs these too.
    */
   readonly access_tokens: boolean | RuleAccessTokensSettings
+  /**
+   * true: a request may have the name and secret of a service account instead of a session
+   * (Authorization: Basic). Or a list of the accounts that may. Which ones there are: see
+   * service_accounts of the upstream.
+   */
+  readonly service_accounts: boolean | List<string>
   /**
    * enforce: a person who does not meet require is denied access. observe: the person has access,
    * and the audit log says that the rule would have denied it. Also for step_up.
@@ -1130,6 +1179,8 @@ export interface TestSettings {
   readonly as?: Readonly<Record<string, JsonValue>>
   /** true: as are the claims of an access token, which the request has instead of a session. */
   readonly bearer: boolean
+  /** The request has the credentials of this service account instead of a session. */
+  readonly service_account?: string
   /** A GET request for this path. */
   readonly get?: RequestPath
   /** A POST request for this path. */

@@ -124,6 +124,13 @@ const table = {
     means: 'a request had an access token that the gateway does not accept, or a malformed one',
     todo: 'nothing if the token had expired; otherwise the reason names the failed check: compare the token with audience and types of access_tokens',
   },
+  ERR_ACCOUNT_INVALID: {
+    status: 401,
+    text: 'The name or secret of the service account is wrong.',
+    page: 'bad-request',
+    means: 'a request had the name and secret of a service account, and the gateway does not accept them',
+    todo: 'compare the name with the file of service_accounts; a new secret needs a new line: gatehouse service-account NAME',
+  },
   ERR_TOKEN_SCOPE: {
     status: 403,
     text: 'The access token does not allow this request.',
@@ -263,6 +270,13 @@ const table = {
     page: 'bad-request',
     means: 'a Logout Token was rejected and ended no session',
     todo: 'if it came from the provider, the reason names the failed check; compare issuer, client_id, algorithm and clocks',
+  },
+  ERR_TOKEN_EXCHANGE: {
+    status: 502,
+    text: 'The identity service issues no token for this application.',
+    page: 'unavailable',
+    means: 'the provider refused to exchange the access token for one that is meant for the upstream',
+    todo: 'compare token_exchange of the upstream with the settings of this client at the provider: token_exchange.failed in the log has the error and a hint',
   },
   ERR_OVERLOADED: {
     status: 503,

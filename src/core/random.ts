@@ -1,4 +1,4 @@
-import { hash, randomFillSync } from 'node:crypto'
+import { createHmac, hash, randomBytes as newBytes, randomFillSync } from 'node:crypto'
 
 /** Random bytes are generated in advance, because many small calls of the generator are slower. */
 const pool = Buffer.alloc(6 * 1024)
@@ -19,6 +19,15 @@ export function randomToken(bytes: number): string {
 export function sha256(...parts: readonly [string, ...string[]]): string {
   const input = parts.length === 1 ? parts[0] : JSON.stringify(parts)
   return hash('sha256', input, 'base64url')
+}
+
+/**
+ * A hash with a random key that only this process knows, as hexadecimal digits. Its results say
+ * nothing about the texts.
+ */
+export function createKeyedHash(): (...parts: readonly string[]) => string {
+  const key = newBytes(32)
+  return (...parts) => createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex')
 }
 
 /**

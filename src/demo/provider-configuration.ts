@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type JsonWebKey } from 'node:crypto'
-import type { Configuration, KoaContextWithOIDC } from 'oidc-provider'
+import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { randomToken } from '../core/random.ts'
 import type { Markup } from './html.ts'
 import { demoPeople, fieldsClaim, type DemoPerson } from './people.ts'
@@ -24,6 +24,8 @@ export interface DemoProviderOptions {
   readonly people?: readonly DemoPerson[] | undefined
   /** Changes the configuration of oidc-provider, for tests. */
   readonly adjust?: ((configuration: Configuration) => Configuration) | undefined
+  /** Adds to oidc-provider, such as a grant type, for tests. */
+  readonly extend?: ((provider: Provider) => void) | undefined
 }
 
 export function personIn({ people = demoPeople }: DemoProviderOptions, sub: string): DemoPerson | undefined {

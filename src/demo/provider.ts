@@ -107,6 +107,7 @@ class RunningProvider {
     policy.get('login')?.checks.add(new interactionPolicy.Check('acr', 'a stronger sign-in is requested', isStronger))
     const base = configuration(options, store, policy)
     const oidc = new OidcProvider(issuer, options.adjust?.(base) ?? base)
+    options.extend?.(oidc)
     // A proxy before the provider terminates TLS, and says so in X-Forwarded-Proto.
     oidc.proxy = issuer.startsWith('https:')
     return new RunningProvider(issuer, options, store, oidc)

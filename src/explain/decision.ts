@@ -3,6 +3,7 @@ import { endpointRefusal, endpoints } from '../config/endpoints.ts'
 import { externalUrlAt, siteOf } from '../config/hosts.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { claimsOf } from '../config/requirement-claims.ts'
+import type { Claims } from '../core/claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
@@ -10,6 +11,7 @@ import { insufficiency } from '../core/step-up.ts'
 import { asAsked } from '../forward/check-request.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
+import { basicCredentials } from '../gate/basic.ts'
 import { bearerToken, missingScopes } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
@@ -28,7 +30,7 @@ import { createRouteTable, type Route } from '../rules/route-table.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionRecord } from '../session/record.ts'
 import { requireExternalUrl, WrongHostError } from '../signin/sign-in.ts'
-import { tokenOf, type Who } from './person.ts'
+import { accountOf, standInToken, tokenOf, type Who } from './person.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
 import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
 import { trialIdentities } from './trial-identities.ts'
@@ -46,6 +48,7 @@ export interface Step {
     | 'logout call'
     | 'session'
     | 'access token'
+    | 'service account'
     | 'scopes'
     | 'cross-site'
     | 'claims'
@@ -123,6 +126,8 @@ export function explain(
     const admission = createAdmit(config, {
       identify: (_cookie, upstream) => who.at(upstream),
       identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
+      identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
+      exchange: () => standInToken,
       identities: trialIdentities(config),
       isStrict: cookie.isStrict,
       site: siteOf(config),
@@ -130,7 +135,7 @@ export function explain(
     })(facts)
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
     if (route !== undefined && !route.isLogout)
-      steps.push(...aboutPerson(route, who.at(route.upstream), facts, clock.now()))
+      steps.push(...aboutSender(route, who, facts, { config, now: clock.now() }))
     const decision = {
       ...decided(admission, req, switches),
       ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
@@ -267,6 +272,28 @@ function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Pla
   return place === undefined ? {} : { place }
 }
 
+/** The caller that the request names, or the person. */
+function aboutSender(
+  route: Route,
+  who: Who,
+  facts: RequestFacts,
+  { config, now }: { readonly config: GatewayConfig; readonly now: number },
+): Step[] {
+  const { rule, upstream } = route
+  const isPerson =
+    rule.access === 'public' ||
+    rule.serviceAccounts === undefined ||
+    (rule.accessTokens !== undefined && bearerToken(facts.authorization) !== undefined)
+  const basic = isPerson ? undefined : basicCredentials(facts.authorization)
+  if (basic === undefined) return aboutPerson(route, who.at(upstream), facts, now)
+  if (basic === 'malformed' || upstream.serviceAccounts === undefined)
+    return [{ name: 'service account', text: 'not exactly one name and secret' }]
+  const found = accountOf(basic.name, upstream.serviceAccounts, config)
+  if (found.kind !== 'accepted') return [{ name: 'service account', text: 'there is none with this name' }]
+  const text = `${basic.name}, used instead of a session; explain does not verify its secret`
+  return [{ name: 'service account', text }, ...aboutRequirements(rule, found.session.record.claims, facts, now)]
+}
+
 function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
   if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
   const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
@@ -287,16 +314,20 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
       ]
   return [
     ...about,
-    ...rule.require.map((requirement): Step => {
-      const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
-      const unmet = unmetRequirement({ require: [requirement] }, subject)
-      return {
-        name: claimsOf(requirement).length > 0 ? 'claims' : 'require',
-        text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
-      }
-    }),
+    ...aboutRequirements(rule, claims, facts, now),
     ...aboutStepUp(rule, who.session.record, who.realm, now),
   ]
+}
+
+function aboutRequirements({ require }: RuleConfig, claims: Claims, facts: RequestFacts, now: number): Step[] {
+  return require.map((requirement): Step => {
+    const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
+    const unmet = unmetRequirement({ require: [requirement] }, subject)
+    return {
+      name: claimsOf(requirement).length > 0 ? 'claims' : 'require',
+      text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
+    }
+  })
 }
 
 function scopesText(missing: readonly string[]): string {
@@ -359,7 +390,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       return { ...refused, location: admission.location }
     case 'forbidden':
     case 'cross_site':
-    case 'token_refused':
+    case 'caller_refused':
     case 'no_route':
     case 'unavailable':
       return refused

@@ -10,7 +10,7 @@ import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
-import { personWith, tokenOf } from './person.ts'
+import { accountWith, personWith, standInToken, tokenOf } from './person.ts'
 import { trialIdentities } from './trial-identities.ts'
 
 /**
@@ -31,7 +31,7 @@ export function failingTests(config: GatewayConfig): Diagnostic[] {
 function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): string | undefined {
   const admission = admissionOf(test, upstream, config)
   if (typeof admission === 'string') return admission
-  const outcome: string = admission.kind === 'token_refused' ? 'unauthorized' : admission.kind
+  const outcome: string = admission.kind === 'caller_refused' ? 'unauthorized' : admission.kind
   if (outcome !== test.expect) {
     const why = admission.kind === 'forbidden' ? ` (${admission.why})` : ''
     return `expected ${test.expect}, but the outcome is ${outcome}${why}`
@@ -55,9 +55,13 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
   const who = personWith(test.as, config)
   // A request with a token has no session.
   const person = test.bearer ? personWith(undefined, config) : who
+  const name = test.serviceAccount
   const admit = createAdmit(config, {
     identify: (_cookie, requested) => person.at(requested),
     identifyToken: (_token, requested) => tokenOf(who.at(requested)),
+    // Also without a line in the file, because a test must not keep its removal from taking effect.
+    identifyAccount: (credentials, _requested, accepts) => accountWith(credentials.name, accepts, config),
+    exchange: () => standInToken,
     identities: trialIdentities(config),
     isStrict: false,
     site: siteOf(config),
@@ -65,11 +69,12 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     log: silent,
   })
   // Each test request is a page load of a browser, because that is what authors of tests expect.
-  const authorization = test.bearer ? { authorization: 'Bearer of-the-test' } : {}
+  const basic = name === undefined ? undefined : `Basic ${Buffer.from(`${name}:of-the-test`).toString('base64')}`
+  const authorization = test.bearer ? 'Bearer of-the-test' : basic
   const host = test.host ?? hostOf(upstream, config)
   if (host === undefined)
     return `the upstream serves each host of ${upstream.externalUrl.hostname}: write the host of the request, such as host: ${upstream.externalUrl.hostname.replace('*', 'wiki')}`
-  const headers = { host, accept: 'text/html', ...authorization }
+  const headers = { host, accept: 'text/html', ...(authorization !== undefined && { authorization }) }
   try {
     const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },

@@ -35,5 +35,6 @@ export function shownHeaders(
 }
 
 function isSecret(source: HeaderSource): boolean {
-  return source.kind === 'basic' || source.kind === 'bearer' || (source.kind === 'constant' && source.isSecret)
+  const isToken = source.kind === 'bearer' || source.kind === 'exchanged'
+  return isToken || source.kind === 'basic' || (source.kind === 'constant' && source.isSecret)
 }

@@ -93,6 +93,10 @@ function sentence(line: LogLine): string {
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be denied ${byRule(line)}${of}: ${text('reason')}`
     case 'token.refused':
       return `${when}  the access token was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'service_account.refused':
+      return `${when}  the service account was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'service_account.would_be_refused':
+      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('account')}, but would be refused${of}: ${text('reason')}`
     case 'token.would_be_refused':
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be refused${of}: ${text('reason')}`
     case 'upstream.failed':

@@ -1,8 +1,9 @@
 import { withLongNames } from '../config/build/claim-names.ts'
-import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig, ProviderConfig, ServiceAccountsConfig, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
+import { type AccountIdentity, sessionOfAccount } from '../gate/basic.ts'
 import type { TokenIdentity } from '../gate/bearer.ts'
 import type { Identity } from '../gate/identify.ts'
 import { SessionCookie } from '../session/cookie.ts'
@@ -49,6 +50,29 @@ export function tokenOf(who: Identity): TokenIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
   return { kind: 'accepted', session: who.session, clockToleranceMs: who.realm.clockToleranceMs }
+}
+
+/** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */
+export const standInToken = { kind: 'token', token: 'token' } as const
+
+/** The service account of this name. `explain` does not verify its secret. */
+export function accountOf(
+  name: string,
+  accepts: ServiceAccountsConfig,
+  { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
+): AccountIdentity {
+  if (!accepts.accounts.some((account) => account.name === name))
+    return { kind: 'refused', why: 'there is no service account with this name' }
+  return accountWith(name, accepts, { externalUrl })
+}
+
+/** A service account of this name, whether or not the file has a line for it. */
+export function accountWith(
+  name: string,
+  accepts: Pick<ServiceAccountsConfig, 'claims'>,
+  { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
+): AccountIdentity & { readonly kind: 'accepted' } {
+  return { kind: 'accepted', session: sessionOfAccount(name, accepts, externalUrl.origin), clockToleranceMs: 0 }
 }
 
 function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {

@@ -62,7 +62,7 @@ export function upstreamRequest(
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
-    withholdsAuthorization: pass.caller === 'access_token',
+    withholdsAuthorization: pass.caller !== undefined,
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,
@@ -136,7 +136,7 @@ function removedCookies(
 
 function removalReason(name: string, reserved: ReadonlySet<string>): string {
   if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
-  if (name === 'authorization') return 'the access token is for the gateway'
+  if (name === 'authorization') return 'these credentials are for the gateway'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
   return withheldReason(name) ?? 'the Connection field names it, so it is about one connection only'
 }

@@ -17,20 +17,27 @@ export function ruleText(rule: RuleConfig): string {
   return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
 }
 
-function accessText({ access, unauthenticated, require, stepUp, mode, accessTokens }: RuleConfig): string {
+function accessText({ access, unauthenticated, require, stepUp, mode, ...callers }: RuleConfig): string {
   switch (access) {
     case 'public':
       return 'is public, and no identity is forwarded'
     case 'optional':
-      return `is public, and the identity of a signed-in person${accessTokens === undefined ? '' : ' or an access token'} is forwarded`
+      return `is public, and the identity of a signed-in person${callersText(callers)} is forwarded`
     case 'signed_in': {
       const others = { auto: '', redirect: '; otherwise always redirects', '401': '; otherwise responds with 401' }
       const needed = [...require.map(requirementText), ...(stepUp === undefined ? [] : [stepUpText(stepUp)])]
       const requirements = needed.map((text) => `, and ${text}`).join('')
       const observed = mode === 'observe' ? ' (only observed)' : ''
-      return `requires a sign-in${accessTokens === undefined ? '' : ' or an access token'}${requirements}${observed}${others[unauthenticated]}`
+      return `requires a sign-in${callersText(callers)}${requirements}${observed}${others[unauthenticated]}`
     }
   }
+}
+
+function callersText({ accessTokens, serviceAccounts }: Pick<RuleConfig, 'accessTokens' | 'serviceAccounts'>): string {
+  const token = accessTokens === undefined ? '' : ' or an access token'
+  if (serviceAccounts === undefined) return token
+  const which = serviceAccounts === 'all' ? 'a service account' : `the service account ${serviceAccounts.join(' or ')}`
+  return `${token} or ${which}`
 }
 
 /** `the authentication has acr mfa and was at most 900 s ago` */

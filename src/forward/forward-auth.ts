@@ -4,9 +4,9 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { kindOfField } from '../core/header-fields.ts'
 import type { MisuseLog } from '../device/misuse.ts'
-import type { Admission, Denial } from '../gate/admission.ts'
+import type { Admission } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
-import { denialFields } from '../gate/denial-fields.ts'
+import { auditCaller, auditDenial, auditObserved } from '../gate/audit-denial.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { startPageOf } from '../gate/start-page.ts'
 import { withoutCookies } from '../http/cookies.ts'
@@ -111,17 +111,13 @@ export class ForwardAuth {
     if (admission.kind !== 'pass') return refused(this.#refusal(admission, checkRequest, facts, record))
     record.upstream = admission.upstream.name
     record.session = admission.session
-    if (admission.observed !== undefined)
-      this.#parts.audit.record(
-        'access.would_be_denied',
-        denialFields(record, admission.observed.code, admission.observed),
-        record.cause,
-      )
+    record.caller = admission.caller
+    if (admission.observed !== undefined) auditObserved(this.#parts.audit, record, admission.observed)
     return this.#permission(admission, checkRequest, facts)
   }
 
   #permission(
-    { upstream, identity, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
+    { upstream, identity, caller, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
     { headers, removesListed }: CheckRequest,
     { cookie, host, target }: RequestFacts,
   ): Permission {
@@ -136,7 +132,11 @@ export class ForwardAuth {
     const kept = cookie && withoutCookies(cookie, (name) => this.#isWithheld(name, withheldCookies))
     const set = [...pairsOf(identity), ...(kept === undefined ? [] : [['Cookie', kept] as const])]
     const isSet = new Set(set.map(([name]) => name.toLowerCase()))
-    const unwanted = [...reserved, 'cookie', ...addressFields, ...received.filter(isUnwanted)]
+    const unwanted = [
+      ...[...reserved, 'cookie', ...addressFields, ...received.filter(isUnwanted)],
+      // The credentials are for the gateway.
+      ...(caller === undefined ? [] : ['authorization']),
+    ]
     const listed = removesListed ? received.filter((name) => isDisguised(name, reserved)) : []
     return {
       kind: 'permission',
@@ -194,7 +194,8 @@ export class ForwardAuth {
 
   #rejected(admission: Exclude<Admission, { kind: 'pass' }>, options: RefusalOptions, record: RequestRecord): Response {
     const [code, why, details] = refusalOf(admission)
-    if ('rule' in admission) this.#auditDenial(record, code, admission)
+    if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
+    else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
     else if (admission.kind !== 'unauthorized') this.#logRefusal(record, code, why)
     record.code = code
     return this.#parts.pages.refusal(code, {
@@ -221,12 +222,6 @@ export class ForwardAuth {
   #context(checkRequest: CheckRequest | undefined, { id: requestId }: RequestRecord) {
     const language = checkRequest?.headers['accept-language']
     return { requestId, acceptLanguage: typeof language === 'string' ? language : undefined }
-  }
-
-  #auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
-    record.upstream = denial.upstream.name
-    record.session = denial.session.key
-    this.#parts.audit.record('access.denied', denialFields(record, code, denial), record.cause)
   }
 
   #logRefusal({ id, method, upstream, session, askedBy }: RequestRecord, code: ErrorCode, why: string): void {

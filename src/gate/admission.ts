@@ -1,5 +1,6 @@
 import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
 import type { BearerChallenge } from '../core/bearer-challenge.ts'
+import type { Caller } from '../core/caller.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { StepUp } from '../core/step-up.ts'
@@ -60,16 +61,7 @@ export type Admission =
   | { readonly kind: 'reload'; readonly location: string }
   /** The gateway responds for the upstream, because the request is a preflight. */
   | { readonly kind: 'preflight'; readonly fields: CorsFields }
-  /**
-   * The access token of the request is not accepted, or does not suffice; `why` is for the log.
-   */
-  | {
-      readonly kind: 'token_refused'
-      readonly code: 'ERR_TOKEN_INVALID' | 'ERR_STEP_UP'
-      readonly why: string
-      readonly challenge: BearerChallenge
-      readonly upstream: UpstreamConfig
-    }
+  | CallerRefused
   /** No upstream serves the request; `why` is for the log. */
   | { readonly kind: 'no_route'; readonly why: string }
   /**
@@ -81,6 +73,29 @@ export type Admission =
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
+/**
+ * The credentials of the request are not accepted, or do not suffice; `why` is for the log.
+ */
+export interface CallerRefused extends CallerChallenges {
+  readonly kind: 'caller_refused'
+  readonly caller: Caller
+  readonly code: 'ERR_TOKEN_INVALID' | 'ERR_STEP_UP' | 'ERR_ACCOUNT_INVALID' | 'ERR_TOO_MANY_REQUESTS'
+  readonly why: string
+  readonly upstream: UpstreamConfig
+  /** The service account, if there is one with this name. */
+  readonly account?: string | undefined
+  /** When the client may try again, in ms. */
+  readonly waitMs?: number | undefined
+}
+
+/** How a request can get access with credentials of its own. */
+export interface CallerChallenges {
+  /** With an access token. Absent: the rule accepts none. */
+  readonly challenge?: BearerChallenge | undefined
+  /** With the secret of a service account, unless it is the request of a browser. */
+  readonly offersBasic?: boolean | undefined
+}
+
 /** The access token lacks a scope. */
 export interface LacksScope {
   readonly code: 'ERR_TOKEN_SCOPE'
@@ -89,7 +104,7 @@ export interface LacksScope {
 }
 
 /** A sign-in is needed before the request can be forwarded. */
-export interface SignInFirst {
+export interface SignInFirst extends CallerChallenges {
   readonly location: string
   /** The path of the endpoints where the person signs in. */
   readonly prefix: string
@@ -101,8 +116,6 @@ export interface SignInFirst {
    * The person is signed in, but the authentication does not meet `stepUp`. The reason for the log.
    */
   readonly insufficient?: string | undefined
-  /** The rule accepts access tokens too. */
-  readonly challenge?: BearerChallenge | undefined
   /** The request has the cookie of a bound session, but does not come from its device. */
   readonly misuse?: Misuse | undefined
 }
@@ -125,8 +138,10 @@ export interface Pass {
   readonly dropped?: readonly DroppedHeader[]
   /** `undefined` on public paths and without a session. */
   readonly session: SessionKey | undefined
-  /** The request has an access token, and not a session. The upstream does not get the token. */
-  readonly caller?: 'access_token' | undefined
+  /**
+   * The request has credentials of its own, and not a session. The upstream does not get them.
+   */
+  readonly caller?: Caller | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
@@ -149,6 +164,8 @@ export interface Denial {
   readonly upstream: UpstreamConfig
   readonly rule: RuleConfig
   readonly session: StoredSession
-  /** `session` is about the access token of the request: see `TokenIdentity`. */
-  readonly caller?: 'access_token' | undefined
+  /**
+   * `session` is about the credentials of the request: see `TokenIdentity`, `AccountIdentity`.
+   */
+  readonly caller?: Caller | undefined
 }

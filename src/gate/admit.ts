@@ -1,11 +1,20 @@
-import type { AccessTokensConfig, GatewayConfig, ProviderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type {
+  AccessTokensConfig,
+  GatewayConfig,
+  ProviderConfig,
+  RuleConfig,
+  ServiceAccountsConfig,
+  TokenExchangeConfig,
+  UpstreamConfig,
+} from '../config/model.ts'
+import type { Caller } from '../core/caller.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import type { Site } from '../core/site.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { droppedTexts, type MissingHeader } from '../identity/claim-headers.ts'
+import { droppedTexts, exchangedHeaders, type MissingHeader } from '../identity/claim-headers.ts'
 import type { Log } from '../observe/log.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from '../rules/requirement.ts'
 import { createRouteTable, type Route, type RouteTable } from '../rules/route-table.ts'
@@ -14,7 +23,9 @@ import type { StoredSession } from '../session/record.ts'
 import { cookiesOf } from '../session/session-cookies.ts'
 import type { SignedIdentities } from '../signing/signed-identity.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
-import type { Admission, Pass } from './admission.ts'
+import type { Exchanged } from '../tokens/exchanged-tokens.ts'
+import type { Admission, CallerChallenges, Pass } from './admission.ts'
+import { type AccountIdentity, basicCredentials, type Credentials, isNoBrowser } from './basic.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
 import { preflightFields } from './cors.ts'
 import { crossSiteReason } from './cross-site.ts'
@@ -47,6 +58,22 @@ export interface AdmitParts {
   readonly site?: Site | undefined
   /** See `SessionCookie.expireFormer`. Absent: browsers have no former cookies. */
   readonly expireFormer?: (facts: Pick<RequestFacts, 'cookie' | 'host'>) => readonly string[]
+  /**
+   * Who sends a request with Basic credentials, for an upstream. `client` is the address. Absent:
+   * there are no service accounts.
+   */
+  readonly identifyAccount?: (
+    credentials: Credentials,
+    upstream: UpstreamConfig,
+    accepts: ServiceAccountsConfig,
+    client: string,
+  ) => AccountIdentity | Promise<AccountIdentity>
+  /** The token of a session for an upstream, in exchange for its access token. */
+  readonly exchange?: (
+    session: StoredSession,
+    upstream: UpstreamConfig,
+    wanted: TokenExchangeConfig,
+  ) => Exchanged | Promise<Exchanged>
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -60,6 +87,7 @@ const noKey = {
   code: 'ERR_STORE_UNAVAILABLE',
   why: 'no signing key was read from the store yet',
 } as const
+const noExchange = { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'there is no provider for it' } as const
 /** No sign-in that begins after a request is complete within this time, in ms. */
 const fastestSignInMs = 1_000
 
@@ -132,9 +160,11 @@ class Gate {
         session: undefined,
         caching: 'anybody',
       }
-    if (rule.accessTokens !== undefined) {
-      const bearer = bearerToken(facts.authorization)
+    if (facts.authorization !== undefined) {
+      const bearer = rule.accessTokens && bearerToken(facts.authorization)
       if (bearer !== undefined) return this.#accessWithToken(facts, { upstream, rule }, bearer)
+      const basic = rule.serviceAccounts && basicCredentials(facts.authorization)
+      if (basic !== undefined) return this.#accessOfAccount(facts, { upstream, rule }, basic)
     }
     const identity = this.#parts.identify(facts.cookie, upstream)
     return identity instanceof Promise
@@ -163,27 +193,79 @@ class Gate {
 
   #admitToken(
     facts: RequestFacts,
-    { upstream, rule }: Pick<Route, 'upstream' | 'rule'>,
+    route: Pick<Route, 'upstream' | 'rule'>,
     identity: TokenIdentity,
-  ): Admission {
+  ): Admission | Promise<Admission> {
+    const { upstream, rule } = route
     if (identity.kind === 'unavailable') return identity
+    const refused = { kind: 'caller_refused', caller: 'access_token', upstream } as const
     if (identity.kind === 'refused') {
       const challenge = challengeOf(upstream, rule, 'invalid_token')
-      return { kind: 'token_refused', code: 'ERR_TOKEN_INVALID', why: identity.why, challenge, upstream }
+      return { ...refused, code: 'ERR_TOKEN_INVALID', why: identity.why, challenge }
     }
-    if (upstream.signedIdentity !== undefined && !this.#parts.identities.isReady(upstream.signedIdentity)) return noKey
     const { session } = identity
-    const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
     const missing = missingScopes(session.record.claims, upstream, rule)
     if (missing.length > 0) {
       const why = `the access token lacks the scope ${missing.join(', ')}`
       const challenge = challengeOf(upstream, rule, 'insufficient_scope')
+      const denial = { setCookies: nothing, upstream, rule, session, caller: 'access_token' } as const
       return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
     }
+    return this.#withExchanged(this.#admitCaller(facts, route, identity, 'access_token'), rule, session)
+  }
+
+  /** A request with Basic credentials. Its session cookie, if any, does not count. */
+  #accessOfAccount(
+    facts: RequestFacts,
+    route: Pick<Route, 'upstream' | 'rule'>,
+    basic: Exclude<ReturnType<typeof basicCredentials>, undefined>,
+  ): Admission | Promise<Admission> {
+    const { serviceAccounts } = route.upstream
+    const { identifyAccount } = this.#parts
+    const identity: AccountIdentity | Promise<AccountIdentity> =
+      basic === 'malformed'
+        ? { kind: 'refused', why: 'Authorization is not exactly one name and secret in UTF-8 (RFC 7617 §2)' }
+        : serviceAccounts === undefined || identifyAccount === undefined
+          ? { kind: 'refused', why: 'the upstream accepts no service accounts' }
+          : identifyAccount(basic, route.upstream, serviceAccounts, facts.forwarded.clientAddress)
+    return identity instanceof Promise
+      ? identity.then((found) => this.#admitAccount(facts, route, found))
+      : this.#admitAccount(facts, route, identity)
+  }
+
+  #admitAccount(facts: RequestFacts, route: Pick<Route, 'upstream' | 'rule'>, identity: AccountIdentity): Admission {
+    const { upstream, rule } = route
+    if (identity.kind === 'unavailable') return identity
+    if (identity.kind === 'refused' || identity.kind === 'limited') {
+      const { why } = identity
+      const refused = { kind: 'caller_refused', caller: 'service_account', why, upstream } as const
+      return identity.kind === 'limited'
+        ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
+        : { ...refused, code: 'ERR_ACCOUNT_INVALID', account: identity.account, ...challengesOf(facts, upstream, rule) }
+    }
+    const { session } = identity
+    const name = String(session.record.claims['client_id'])
+    if (rule.serviceAccounts !== 'all' && rule.serviceAccounts?.includes(name) !== true) {
+      const denial = { setCookies: nothing, upstream, rule, session, caller: 'service_account' } as const
+      return { kind: 'forbidden', code: 'ERR_FORBIDDEN', why: `service_accounts of the rule lacks ${name}`, ...denial }
+    }
+    return this.#admitCaller(facts, route, identity, 'service_account')
+  }
+
+  /** A caller whose credentials are accepted: the requirements of the rule decide. */
+  #admitCaller(
+    facts: RequestFacts,
+    { upstream, rule }: Pick<Route, 'upstream' | 'rule'>,
+    identity: { readonly session: StoredSession; readonly clockToleranceMs: number },
+    caller: Caller,
+  ): Admission {
+    if (upstream.signedIdentity !== undefined && !this.#parts.identities.isReady(upstream.signedIdentity)) return noKey
+    const { session } = identity
+    const denial = { setCookies: nothing, upstream, rule, session, caller } as const
     const unmet = this.#unmetOf(rule, facts, session, identity)
     if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
       const challenge = challengeOf(upstream, rule, 'insufficient_user_authentication')
-      return { kind: 'token_refused', code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
+      return { kind: 'caller_refused', caller, code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
     }
     if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }
     const sent = this.#headers.forPerson(facts, upstream, rule, session)
@@ -194,12 +276,28 @@ class Gate {
       identity: sent.fields,
       dropped: sent.dropped,
       session: undefined,
-      caller: 'access_token',
+      caller,
       caching: upstream.cache,
-      // The cookies in the client may belong to another person than the token.
+      // The cookies in the client may belong to another person than the credentials.
       withheldCookies: cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name)),
       observed: unmet && { ...unmet, ...denial },
     }
+  }
+
+  /**
+   * Adds the exchanged token to a request that the upstream gets. Without one, the upstream does
+   * not get the request, because the access token must not take its place.
+   */
+  #withExchanged(admission: Admission, rule: RuleConfig, session: StoredSession): Admission | Promise<Admission> {
+    if (admission.kind !== 'pass') return admission
+    const { upstream } = admission
+    const headers = rule.headers ?? upstream.headers
+    if (upstream.tokenExchange === undefined || !headers.some(({ source }) => source.kind === 'exchanged'))
+      return admission
+    const exchanged = this.#parts.exchange?.(session, upstream, upstream.tokenExchange) ?? noExchange
+    return exchanged instanceof Promise
+      ? exchanged.then((found) => withToken(admission, headers, found))
+      : withToken(admission, headers, exchanged)
   }
 
   /** Without a key, nobody can be named to an upstream that gets a signed identity. */
@@ -209,8 +307,16 @@ class Gate {
     return noKey
   }
 
-  #decide(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig, identity: Identity): Admission {
-    if (identity.kind === 'signed_in') return this.#admitPerson(facts, upstream, rule, identity)
+  #decide(
+    facts: RequestFacts,
+    upstream: UpstreamConfig,
+    rule: RuleConfig,
+    identity: Identity,
+  ): Admission | Promise<Admission> {
+    if (identity.kind === 'signed_in') {
+      const admission = this.#admitPerson(facts, upstream, rule, identity)
+      return upstream.tokenExchange === undefined ? admission : this.#withExchanged(admission, rule, identity.session)
+    }
     // Optional paths stay open when the store is unavailable. The request then has no identity.
     if (rule.access === 'optional') {
       const anybody = this.#headers.forAnybody(facts, upstream, rule)
@@ -238,8 +344,7 @@ class Gate {
     const { realm, staleCookie: sessionEnded, ended, misuse } = identity
     const prefix = realm?.prefix ?? this.#config.reservedPrefix
     const stepUp = rule.mode === 'observe' ? undefined : rule.stepUp
-    const challenge = rule.accessTokens && challengeOf(upstream, rule)
-    const needed = { prefix, sessionEnded, stepUp, insufficient, challenge, misuse }
+    const needed = { prefix, sessionEnded, stepUp, insufficient, misuse, ...challengesOf(facts, upstream, rule) }
     const signIn = signInUrl(prefix, undefined, { stepUp })
     const mayRedirect =
       !facts.isFrame && (rule.unauthenticated === 'redirect' || (rule.unauthenticated === 'auto' && facts.isPage))
@@ -376,6 +481,22 @@ class Gate {
     if (withheldCookies.length === 0) return undefined
     const options = { applicationCookies: logout.cookies, kept: record.browser_cookies ?? [] }
     return { withheldCookies, expire: () => realm.cookie.expireWherever(withheldCookies, target.path, options) }
+  }
+}
+
+function withToken(admission: Pass, headers: UpstreamConfig['headers'], exchanged: Exchanged): Admission {
+  if (exchanged.kind === 'unavailable') return exchanged
+  const added = exchangedHeaders(headers, exchanged.token)
+  if (added === undefined)
+    return { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'the token cannot be sent as a bearer token' }
+  return { ...admission, identity: [...admission.identity, ...added] }
+}
+
+/** How a request can get access without a session, if the rule allows that. */
+function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig): CallerChallenges {
+  return {
+    challenge: rule.accessTokens && challengeOf(upstream, rule),
+    offersBasic: rule.serviceAccounts !== undefined && isNoBrowser(facts),
   }
 }
 

@@ -37,7 +37,7 @@ function scopesIn(claim: JsonValue | undefined): readonly string[] {
   return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : []
 }
 
-/** The challenge of a rule that accepts access tokens. */
+/** The challenge of a rule. */
 export function challengeOf(
   upstream: UpstreamConfig,
   rule: RuleConfig,

@@ -57,7 +57,7 @@ export function identityHeaders(
   const fields: string[] = []
   const dropped: DroppedHeader[] = []
   for (const header of headers) {
-    if (header.source.kind === 'request') continue
+    if (isAddedLater(header)) continue
     const value = headerValue(header, claims, tokens, (why) => dropped.push({ name: header.name, why }))
     if (typeof value === 'string') fields.push(header.name, value)
     else if (header.required || value === refused) return { missing: header.name, dropped }
@@ -73,7 +73,12 @@ export function headersWithoutValue(
   { fields, dropped }: SentHeaders,
 ): readonly HeaderConfig[] {
   const present = new Set([...fields.filter((_, index) => index % 2 === 0), ...dropped.map(({ name }) => name)])
-  return headers.filter(({ name, source }) => source.kind !== 'request' && !present.has(name))
+  return headers.filter(({ name, source }) => !isAddedLater({ source }) && !present.has(name))
+}
+
+/** What depends on the request, or on a token of the provider, is no part of these headers. */
+function isAddedLater({ source }: Pick<HeaderConfig, 'source'>): boolean {
+  return source.kind === 'request' || source.kind === 'exchanged'
 }
 
 /** The tokens of a session that a header may contain. */
@@ -97,6 +102,7 @@ function headerValue(header: HeaderConfig, claims: Claims, tokens: BearerTokens,
     case 'constant':
       return encodings.utf8.whole(source.value)
     case 'request':
+    case 'exchanged':
       return undefined
     case 'basic':
       return basicValue(header, source.user, source.password, claims, drop)
@@ -128,6 +134,16 @@ function basicValue(
   if (why === undefined) return `Basic ${encodings.base64.whole(`${user}:${password}`)}`
   drop(why)
   return undefined
+}
+
+/**
+ * The headers with an exchanged token: names and values, alternating. Empty when no header has one.
+ * `undefined`: the token has characters that a bearer token cannot have (RFC 6750 §2.1).
+ */
+export function exchangedHeaders(headers: readonly HeaderConfig[], token: string): readonly string[] | undefined {
+  const names = headers.flatMap(({ name, source }) => (source.kind === 'exchanged' ? [name] : []))
+  const value = bearerValue(token, () => {})
+  return typeof value === 'string' ? names.flatMap((name) => [name, value]) : undefined
 }
 
 function bearerValue(token: string | undefined, drop: Drop): HeaderValue {

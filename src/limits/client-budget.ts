@@ -43,6 +43,12 @@ export class ClientBudget {
     return 0
   }
 
+  /** Makes one use undone. */
+  giveBack(client: string): void {
+    const fullAt = this.#fullAt.get(client)
+    if (fullAt !== undefined) this.#fullAt.set(client, fullAt - this.#stepMs)
+  }
+
   /** How long the client has to wait, in ms. Uses nothing. */
   waitMs(client: string): number {
     return this.#waitUntil(this.#fullAtOf(client))

@@ -63,6 +63,19 @@ interface AboutToken extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
   readonly upstream: string
   readonly method: string
   readonly path: string
+  readonly asked_by?: string | undefined
+  readonly repeated?: number
+}
+
+/** A request with the name and secret of a service account. */
+interface AboutAccount extends Fault {
+  /** Its name. Absent: there is no such account. */
+  readonly account?: string | undefined
+  readonly upstream: string
+  readonly method: string
+  readonly path: string
+  readonly asked_by?: string | undefined
+  readonly repeated?: number
 }
 
 /** The fields of each event, besides those of its {@link Cause}. */
@@ -93,6 +106,10 @@ export interface AuditEvents {
   'token.refused': AboutToken
   /** As `token.refused`, but the rule is only observed, so the request was forwarded. */
   'token.would_be_refused': AboutToken
+  /** A request of a service account was refused. `repeated` in both: as in `access.denied`. */
+  'service_account.refused': AboutAccount
+  /** As `service_account.refused`, but the rule is only observed. */
+  'service_account.would_be_refused': AboutAccount
   /**
    * A person has sent or declined a request that was kept during the sign-in, or has signed in
    * where another person had left one, which was deleted. `bytes`: the size of its content.

@@ -77,8 +77,14 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Requests with an access token that were refused, by reason.',
     labels: ['upstream', 'code'],
   })
+  const refusedAccounts = metrics.counter({
+    name: 'gatehouse_service_accounts_refused_total',
+    help: 'Requests with the credentials of a service account that were refused, by reason.',
+    labels: ['upstream', 'code'],
+  })
   const counting: Counting = {
     'token.refused': ({ upstream, code }) => refusedTokens.of(upstream, code).add(),
+    'service_account.refused': ({ upstream, code }) => refusedAccounts.of(upstream, code).add(),
     'session.created': () => created.of().add(),
     'session.ended': ({ by }) => ended.of(by).add(),
     'sign_in.failed': ({ code }) => failed.of(code).add(),

@@ -1,3 +1,4 @@
+import { clientOf } from '../core/addresses.ts'
 import type { Audit, AuditEvents, Cause } from './audit.ts'
 
 /** How long equal denials are combined, in ms. */
@@ -5,7 +6,11 @@ const windowMs = 10_000
 /** How many different denials are combined at a time. Further ones are recorded individually. */
 const maxWatched = 1000
 
-type Denial = 'access.denied' | 'access.would_be_denied'
+const denials = [
+  ...(['access.denied', 'access.would_be_denied', 'token.refused', 'token.would_be_refused'] as const),
+  ...(['service_account.refused', 'service_account.would_be_refused'] as const),
+]
+type Denial = (typeof denials)[number]
 
 interface Watched {
   repeated: number
@@ -18,7 +23,7 @@ interface Watched {
 /**
  * Wraps an audit and combines repeated denials. The first denial of a session by a rule is recorded
  * at once. Those of the next ten seconds become one event with their number and the fields of the
- * last one.
+ * last one. Refused credentials are combined in the same way, for each client.
  */
 export class RepeatedDenials implements Audit {
   readonly #audit: Audit
@@ -29,8 +34,7 @@ export class RepeatedDenials implements Audit {
   }
 
   record<E extends keyof AuditEvents>(event: E, fields: AuditEvents[E], cause?: Cause): void {
-    if (event === 'access.denied' || event === 'access.would_be_denied')
-      this.#denied(event, fields as AuditEvents[Denial], cause)
+    if (isDenial(event)) this.#denied(event, fields as AuditEvents[Denial], cause)
     else this.#audit.record(event, fields, cause)
   }
 
@@ -40,7 +44,8 @@ export class RepeatedDenials implements Audit {
   }
 
   #denied(event: Denial, fields: AuditEvents[Denial], cause: Cause | undefined): void {
-    const key = [event, fields.session, fields.upstream, fields.rule, fields.code].join('\n')
+    const isFull = this.#watched.size >= maxWatched
+    const key = keyOf(event, fields, isFull ? undefined : cause?.client)
     const watched = this.#watched.get(key)
     if (watched !== undefined) {
       watched.repeated += 1
@@ -49,7 +54,8 @@ export class RepeatedDenials implements Audit {
       return
     }
     this.#audit.record(event, fields, cause)
-    if (this.#watched.size >= maxWatched) return
+    // One more for each upstream, when a flood comes from many addresses.
+    if (isFull && 'session' in fields) return
     const timer = setTimeout(() => this.#close(key), windowMs).unref()
     this.#watched.set(key, { repeated: 0, event, fields, cause, timer })
   }
@@ -62,4 +68,18 @@ export class RepeatedDenials implements Audit {
     this.#watched.delete(key)
     if (repeated > 0) this.#audit.record(event, { ...fields, repeated }, cause)
   }
+}
+
+function isDenial(event: keyof AuditEvents): event is Denial {
+  return (denials as readonly string[]).includes(event)
+}
+
+/** The reason of refused credentials is no part of it, because a client can choose the text. */
+function keyOf(event: Denial, fields: AuditEvents[Denial], client: string | undefined): string {
+  const { upstream, code } = fields
+  if ('session' in fields) return [event, fields.session, upstream, fields.rule, code].join('\n')
+  const { iss, sub, account }: { readonly iss?: unknown; readonly sub?: unknown; readonly account?: unknown } = fields
+  // Without a client, the flood comes from many.
+  const who = client === undefined ? [] : [iss, sub, account, clientOf(client)]
+  return JSON.stringify([event, upstream, code, ...who])
 }

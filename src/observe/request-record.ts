@@ -1,3 +1,4 @@
+import type { Caller } from '../core/caller.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Cause } from './audit.ts'
 import type { RequestTrace } from './trace-context.ts'
@@ -45,8 +46,8 @@ export class RequestRecord {
   askedBy: string | undefined
   upstream: string | undefined
   session: SessionKey | undefined
-  /** The request has an access token instead of a session. */
-  caller: 'access_token' | undefined
+  /** What the request has instead of a session. */
+  caller: Caller | undefined
   /**
    * Why the gateway refused or aborted the request: an error code, or the reason why a stream was
    * closed.

@@ -12,8 +12,10 @@ export interface ProblemOptions {
   readonly stepUp?: StepUp | undefined
   /** How the request can get access with an access token. */
   readonly bearer?: BearerChallenge | undefined
-  /** The request has an access token, so a sign-in would not help. */
-  readonly isToken?: boolean | undefined
+  /** Whether it can get access with the secret of a service account. */
+  readonly offersBasic?: boolean | undefined
+  /** The request has credentials of its own, so a sign-in would not help. */
+  readonly isCaller?: boolean | undefined
   /** The request was not forwarded, so that a script may repeat it after the sign-in. */
   readonly mayRepeat?: boolean | undefined
   /** The name of the rule that denies access. */
@@ -32,7 +34,7 @@ export interface ProblemOptions {
 export function problem(code: ErrorCode, options: ProblemOptions): Response {
   const { status, text: detail } = errorRow(code)
   const { signIn, mayRepeat, rule, requestId } = options
-  const error = options.isToken === true ? options.bearer?.error : isStepUp(status, options) ? insufficient : undefined
+  const error = options.isCaller === true ? options.bearer?.error : isStepUp(status, options) ? insufficient : undefined
   // With "about:blank", the title is the reason phrase of the status (RFC 9457 §4.2.1).
   const title = reasonPhrase(status)
   const repeat = mayRepeat === true ? 'after_sign_in' : undefined
@@ -65,14 +67,13 @@ export function refusalHeaders(
   {
     setCookies = [],
     sessionEnded = false,
-    stepUp,
-    bearer,
-    isToken = false,
     headers,
-  }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'stepUp' | 'bearer' | 'isToken' | 'headers'>,
+    ...credentials
+  }: Pick<ProblemOptions, 'setCookies' | 'sessionEnded' | 'headers' | keyof Credentials>,
 ): Response['headers'] {
+  const isNeeded = status === 401 || (status === 403 && credentials.bearer !== undefined)
   return {
-    ...(status === 401 || isToken ? { 'WWW-Authenticate': challenges(stepUp, bearer, isToken) } : {}),
+    ...(isNeeded ? { 'WWW-Authenticate': challenges(credentials) } : {}),
     ...(status === 503 ? { 'Retry-After': '5' } : {}),
     ...cookies(setCookies),
     ...(sessionEnded ? clearCache : {}),
@@ -80,10 +81,21 @@ export function refusalHeaders(
   }
 }
 
-/** The challenge for people, the one for access tokens, or both in one field (RFC 9110 §11.6.1). */
-function challenges(stepUp: StepUp | undefined, bearer: BearerChallenge | undefined, isToken: boolean): string {
-  const all = [...(isToken ? [] : [challenge(stepUp)]), ...(bearer === undefined ? [] : [bearerChallenge(bearer)])]
-  return all.join(', ')
+type Credentials = Pick<ProblemOptions, 'stepUp' | 'bearer' | 'offersBasic' | 'isCaller'>
+
+/** RFC 7617 §2.1. */
+const basicChallenge = 'Basic realm="service-account", charset="UTF-8"'
+
+/**
+ * The challenges for people, for access tokens and for service accounts in one field (RFC 9110
+ * §11.6.1). RFC 9110 §15.5.2 requires one.
+ */
+function challenges({ stepUp, bearer, offersBasic = false, isCaller = false }: Credentials): string {
+  const ofCallers = [
+    ...(bearer === undefined ? [] : [bearerChallenge(bearer)]),
+    ...(offersBasic ? [basicChallenge] : []),
+  ]
+  return [...(isCaller && ofCallers.length > 0 ? [] : [challenge(stepUp)]), ...ofCallers].join(', ')
 }
 
 function isStepUp(status: number, { stepUp }: Pick<ProblemOptions, 'stepUp'>): boolean {

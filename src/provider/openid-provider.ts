@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { AccessTokensConfig, ProviderConfig } from '../config/model.ts'
+import type { AccessTokensConfig, ProviderConfig, TokenExchangeConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -15,12 +15,14 @@ import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { DpopProofs, newDpopKey } from './dpop.ts'
 import { endSessionOutcome } from './end-session-response.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
+import { readIntrospectionJwt, withVerifiedIntrospections } from './introspection-jwt.ts'
 import { isJwtMode, readJwtResponse } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import { measuredOutbound } from './measured-outbound.ts'
 import { createOutbound, type Outbound } from './outbound.ts'
 import {
+  gatewayErrorIn,
   throwProviderError,
   hintForRejectedAlgorithm,
   InvalidTokensError,
@@ -29,6 +31,13 @@ import {
   isUnauthorized,
 } from './provider-errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
+import {
+  type ExchangedToken,
+  exchangeParameters,
+  readExchanged,
+  throwExchangeError,
+  tokenExchangeGrant,
+} from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
@@ -98,7 +107,14 @@ export class OpenidProvider {
     const outbound = createOutbound(config)
     this.#outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
-    this.#discovery = new Discovery(config, { ...parts, outbound: this.#outbound })
+    const readJwt = (jwt: string, url: string) => {
+      const isExpected = this.#endpointOf(url) === 'introspection'
+      return readIntrospectionJwt(jwt, { isExpected, config, keys: this.#keys, now: this.#clock.now() })
+    }
+    this.#discovery = new Discovery(config, {
+      ...parts,
+      outbound: withVerifiedIntrospections(this.#outbound, readJwt),
+    })
     this.#keys = new KeySet({
       ...parts,
       outbound: this.#outbound,
@@ -399,12 +415,27 @@ export class OpenidProvider {
     const response = await client
       .tokenIntrospection(configuration, token, { token_type_hint: 'access_token' })
       .catch((cause: unknown) => {
-        if (cause instanceof GatewayError) throw cause
+        const known = gatewayErrorIn(cause)
+        if (known !== undefined) throw known
         throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the introspection failed: ${reason(cause)}`, { cause })
       })
     return readIntrospection(response as Record<string, unknown>, token, {
       ...{ config: this.config, accepts, now: this.#clock.now() },
     })
+  }
+
+  /**
+   * Exchanges an access token for one that is meant for an upstream (RFC 8693).
+   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_TOKEN_EXCHANGE` when the provider
+   * refuses, or issues a token that an upstream cannot use
+   */
+  async exchangeToken(subject_token: string, wanted: TokenExchangeConfig): Promise<ExchangedToken> {
+    const { configuration } = await this.#discovery.provider()
+    const began = this.#clock.now()
+    const response = await client
+      .genericGrantRequest(configuration, tokenExchangeGrant, exchangeParameters(subject_token, wanted))
+      .catch(throwExchangeError)
+    return readExchanged(response, began)
   }
 
   #expectations(found: DiscoveredProvider): TokenExpectations {

@@ -169,8 +169,8 @@ function asResponse(url: string, { status, headers, content }: WholeResponse): R
   if (valuesOf('content-encoding').some((coding) => coding !== 'identity'))
     rejectResponse('compressed content, although the request allowed only "identity"')
   // Claims in a JWT would have to be verified (OpenID Connect Core §5.3.2). The gateway never
-  // requests this form.
-  if (valuesOf('content-type').some((type) => /^application\/(?:jwt|token-introspection\+jwt)\b/i.test(type)))
+  // requests this form. For introspections see `withVerifiedIntrospections`.
+  if (valuesOf('content-type').some((type) => /^application\/jwt\b/i.test(type)))
     rejectResponse('a JWT instead of JSON')
   const fields = readFields.flatMap((name) => valuesOf(name).map((value): [string, string] => [name, value]))
   const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304

@@ -185,3 +185,8 @@ function statusOf(error: unknown): number | undefined {
   if (error instanceof Error && error.cause instanceof Response) return error.cause.status
   return undefined
 }
+
+/** The `error` with which the token endpoint refuses a request, and its status (RFC 6749 §5.2). */
+export function providerErrorIn(error: unknown): Pick<client.ResponseBodyError, 'error' | 'status'> | undefined {
+  return error instanceof client.ResponseBodyError ? error : undefined
+}

@@ -190,7 +190,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
           upstream.keepsCookies || pass.withheldCookies !== undefined
             ? this.#isWithheldCookie()
             : parts.isGatewayCookie,
-        withholdsAuthorization: pass.caller === 'access_token',
+        withholdsAuthorization: pass.caller !== undefined,
         keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
         host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
         forwarded: facts.forwarded,

@@ -219,8 +219,8 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
 }
 
 /**
- * Whether two routes have the same effect. Rules with requirements, a step-up or access tokens are
- * never equivalent.
+ * Whether two routes have the same effect. Rules with requirements, a step-up, access tokens or
+ * service accounts are never equivalent.
  */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
@@ -230,9 +230,10 @@ function isEquivalent(one: Route | undefined, other: Route | undefined): boolean
   return a.access === b.access && a.unauthenticated === b.unauthenticated && admitsEverybody(a) && admitsEverybody(b)
 }
 
-/** Whether a rule admits each signed-in person, and accepts no access tokens. */
-function admitsEverybody({ require, stepUp, accessTokens }: RuleConfig): boolean {
-  return require.length === 0 && stepUp === undefined && accessTokens === undefined
+/** Whether a rule admits each signed-in person, and accepts neither access tokens nor accounts. */
+function admitsEverybody({ require, stepUp, accessTokens, serviceAccounts }: RuleConfig): boolean {
+  const takesCallers = accessTokens !== undefined || serviceAccounts !== undefined
+  return require.length === 0 && stepUp === undefined && !takesCallers
 }
 
 function reject(one: Route | undefined, other: Route | undefined): never {

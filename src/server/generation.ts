@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model.ts'
+import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -21,6 +22,7 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
+import { createAccountLimits } from '../limits/account-limits.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
@@ -43,6 +45,7 @@ import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
+import { isRenewed } from '../session/renewals.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { hasSeveral, withOneSession } from '../session/several-cookies.ts'
@@ -50,6 +53,8 @@ import type { SessionStore } from '../session/store.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
+import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
+import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
@@ -132,11 +137,19 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const deviceMetrics = createDeviceMetrics(metrics)
   const misuseLog = new MisuseLog({ config: config.session.deviceBinding, endings, deviceMetrics, clock, log, audit })
-  const accessTokens = new AccessTokens({ clock })
+  const accessTokens = new AccessTokens({ clock, isRenewed: (key) => isRenewed(key, store) })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => accessTokens.noteEnded(keys))
     endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
   }
+  const exchangedTokens = new ExchangedTokens({ clock, log })
+  if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
+    endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
+  const serviceAccounts = new ServiceAccounts({
+    clock,
+    limits: createAccountLimits({ clock, rejectedClients }),
+    issuer: config.externalUrl.origin,
+  })
   const pages = new Pages(config.pages, config.reservedPrefix)
   const upstreams = new Upstreams(config.upstreams, {
     isTracing: parts.tracer !== undefined,
@@ -166,6 +179,12 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
     identifyToken: (token, upstream, accepts) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
+    identifyAccount: (credentials, upstream, accepts, client) =>
+      serviceAccounts.identify(credentials, upstream, accepts, clientOf(client)),
+    exchange: (session, upstream, wanted) => {
+      const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === session.audience)
+      return realm === undefined ? unknownProvider : exchangedTokens.of(session, upstream, wanted, realm.provider)
+    },
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
     ...{ clock, log },
@@ -244,6 +263,12 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
   }
 }
+
+const unknownProvider = {
+  kind: 'unavailable',
+  code: 'ERR_TOKEN_EXCHANGE',
+  why: 'the session is at a provider of another upstream',
+} as const
 
 /** The logout jobs of each audience; none when no upstream has a logout call. */
 function createJobs({ providers, upstreams }: GatewayConfig, keyring: Keyring): ReadonlyMap<string, LogoutJobs> {

@@ -7,10 +7,10 @@ import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
 import type { MisuseLog } from '../device/misuse.ts'
 import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
-import type { Admission, Denial, FormAdmission, ObservedDenial, SignInFirst } from '../gate/admission.ts'
+import type { Admission, FormAdmission, SignInFirst } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
+import { auditCaller, auditDenial, auditObserved } from '../gate/audit-denial.ts'
 import type { CorsFields } from '../gate/cors.ts'
-import { denialFields } from '../gate/denial-fields.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/resource-metadata.ts'
 import { startPageOf } from '../gate/start-page.ts'
@@ -47,8 +47,7 @@ import {
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
-import { withoutParameters } from '../observe/access-log.ts'
-import type { Audit, AuditEvents, Cause } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
@@ -268,12 +267,12 @@ export class RequestHandler implements ListenerHandlers {
           record.upstream = admission.upstream.name
           record.session = admission.session
           record.caller = admission.caller
-          if (admission.observed !== undefined) this.#auditObserved(record, admission.observed)
+          if (admission.observed !== undefined) auditObserved(this.#parts.audit, record, admission.observed)
           return carryUpgrade(req, socket, head, admission, facts, record, this.#parts.proxy)
         }
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) this.#auditDenial(record, code, admission)
-        else if (admission.kind === 'token_refused') this.#auditToken(record, admission)
+        if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
+        else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
         else this.#logRefusal(req, record, code, why)
         if ('misuse' in admission) this.#noteMisuse(admission, facts, record)
         return refuseUpgrade(socket, record, code, options)
@@ -366,7 +365,7 @@ export class RequestHandler implements ListenerHandlers {
         record.upstream = admission.upstream.name
         record.session = admission.session
         record.caller = admission.caller
-        if (admission.observed !== undefined) this.#auditObserved(record, admission.observed)
+        if (admission.observed !== undefined) auditObserved(this.#parts.audit, record, admission.observed)
         if (res.destroyed) return record.end(undefined, false)
         if (kept !== undefined) return this.#sendKept(req, res, facts, record, admission, kept)
         return carry(req, res, admission, facts, record, this.#parts.proxy, { content: same })
@@ -412,12 +411,12 @@ export class RequestHandler implements ListenerHandlers {
       case 'unauthorized':
       case 'forbidden':
       case 'cross_site':
-      case 'token_refused':
+      case 'caller_refused':
       case 'no_route':
       case 'unavailable': {
         const [code, why, options] = refusalOf(admission)
-        if ('rule' in admission) this.#auditDenial(record, code, admission)
-        else if (admission.kind === 'token_refused') this.#auditToken(record, admission)
+        if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
+        else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
         else if (admission.kind !== 'unauthorized') this.#logRefusal(req, record, code, why)
         const mayRepeat = admission.kind === 'unauthorized'
         const notKept = kept === undefined ? lostForm(admission, facts) : undefined
@@ -534,30 +533,6 @@ export class RequestHandler implements ListenerHandlers {
     respond(req, res, record, refusal, isMalformed)
   }
 
-  /**
-   * Records the denial to a signed-in person as an audit event, which replaces `request.refused`.
-   */
-  #auditDenial(record: RequestRecord, code: ErrorCode, denial: Denial & { readonly why: string }): void {
-    if (denial.caller !== undefined) return this.#auditToken(record, { ...denial, code })
-    record.upstream = denial.upstream.name
-    record.session = denial.session.key
-    this.#parts.audit.record('access.denied', denialFields(record, code, denial), record.cause)
-  }
-
-  /** Records that a request with an access token was refused. */
-  #auditToken(record: RequestRecord, refusal: RefusedToken): void {
-    record.upstream = refusal.upstream.name
-    record.caller = 'access_token'
-    this.#parts.audit.record('token.refused', tokenFields(record, refusal), record.cause)
-  }
-
-  /** Records that a rule would have denied the request, if it was not only observed. */
-  #auditObserved(record: RequestRecord, denial: ObservedDenial): void {
-    if (denial.caller !== undefined)
-      return this.#parts.audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
-    this.#parts.audit.record('access.would_be_denied', denialFields(record, denial.code, denial), record.cause)
-  }
-
   /** Records that a request uses the cookie of a bound session without its key. */
   #noteMisuse({ misuse }: SignInFirst, { skippedSession }: RequestFacts, record: RequestRecord): void {
     if (misuse !== undefined) this.#parts.misuseLog.note(misuse, skippedSession, record.cause)
@@ -569,21 +544,6 @@ export class RequestHandler implements ListenerHandlers {
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
     if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
     else this.#parts.log.warn('request.refused', fields)
-  }
-}
-
-type RefusedToken = Pick<Denial, 'upstream'> &
-  Partial<Pick<Denial, 'session'>> & { readonly code: ErrorCode; readonly why: string }
-
-function tokenFields(
-  { method, path }: RequestRecord,
-  { upstream, session, code, why }: RefusedToken,
-): AuditEvents['token.refused'] {
-  const { iss, sub, claims } = session?.record ?? {}
-  const client_id = claims?.['client_id']
-  return {
-    ...{ iss, sub, code, reason: why, upstream: upstream.name, method, path: withoutParameters(path) },
-    ...(typeof client_id === 'string' && { client_id }),
   }
 }
 

@@ -22,6 +22,8 @@ const maxUnderWay = 64
 /** How many endings are remembered, and for how long, in ms. */
 const maxEndings = 100_000
 const rememberEndingMs = 24 * 60 * 60 * 1000
+/** More sessions than these end at once when an administrator or a provider ends them. */
+const mostRenewals = 16
 
 /** A provider whose tokens are accepted. */
 export interface Issuer {
@@ -40,6 +42,13 @@ export type TokenIdentity =
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
 type Accepted = Extract<TokenIdentity, { kind: 'accepted' }>
+
+interface Ending {
+  /** In ms since the epoch. */
+  readonly at: number
+  /** Whether the person has only signed in again is not known yet. */
+  asking?: Promise<void> | undefined
+}
 
 interface Cached {
   readonly accepted: Accepted
@@ -63,21 +72,39 @@ export class AccessTokens {
     sizeCalculation: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()
-  /** The tag of a `sid` or `sub` → when its sessions ended, in ms since the epoch. */
-  readonly #endings = new LRUCache<string, number>(atMost(maxEndings))
+  readonly #isRenewed: (key: SessionKey) => Promise<boolean>
+  /** The tag of a `sid` or `sub` → when its sessions ended. */
+  readonly #endings = new LRUCache<string, Ending>(atMost(maxEndings))
 
-  constructor({ clock }: { readonly clock: Clock }) {
-    this.#clock = clock
+  /** @param isRenewed see `isRenewed` of the room `session` */
+  constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {
+    this.#clock = parts.clock
+    this.#isRenewed = parts.isRenewed
   }
 
-  /** Ends the tokens of the `sid` of these sessions. */
+  /**
+   * Ends the tokens of the `sid` of these sessions, except when the person has signed in again in
+   * the same browser: the session at the provider goes on then. Until that is known, requests with
+   * these tokens wait. If it cannot be known, the tokens end.
+   */
   noteEnded(keys: readonly SessionKey[]): void {
-    for (const key of keys) this.noteEndedTag(tagOf(key))
+    for (const key of keys) {
+      const tag = tagOf(key)
+      const before = this.#endings.get(tag)
+      const ending: Ending = { at: this.#clock.now() }
+      this.#endings.set(tag, ending)
+      if (keys.length > mostRenewals) continue
+      const undo = () => (before === undefined ? this.#endings.delete(tag) : this.#endings.set(tag, before))
+      ending.asking = this.#isRenewed(key)
+        .then((renewed) => void (renewed && this.#endings.get(tag) === ending && undo()))
+        .catch(() => {})
+        .finally(() => (ending.asking = undefined))
+    }
   }
 
   /** Ends the tokens of one `sid`, or of one `sub`. */
   noteEndedTag(tag: SidTag | SubTag): void {
-    this.#endings.set(tag, this.#clock.now())
+    this.#endings.set(tag, { at: this.#clock.now() })
   }
 
   /**
@@ -105,18 +132,22 @@ export class AccessTokens {
       .then((found) => this.#unlessEnded(found), refusalFrom)
   }
 
-  #unlessEnded(cached: Cached): TokenIdentity {
-    return this.#hasEnded(cached)
-      ? { kind: 'refused', why: 'access token refused: its session has ended' }
-      : cached.accepted
+  #unlessEnded(cached: Cached): TokenIdentity | Promise<TokenIdentity> {
+    const ending = this.#endingOf(cached)
+    if (ending === undefined) return cached.accepted
+    if (ending.asking !== undefined) return ending.asking.then(() => this.#unlessEnded(cached))
+    return { kind: 'refused', why: 'access token refused: its session has ended' }
   }
 
-  #hasEnded({ tags, since }: Cached): boolean {
+  #hasEnded(cached: Cached): boolean {
+    return this.#endingOf(cached) !== undefined
+  }
+
+  #endingOf({ tags, since }: Cached): Ending | undefined {
     const now = this.#clock.now()
-    return tags.some((tag) => {
-      const at = this.#endings.get(tag)
-      return at !== undefined && now - at < rememberEndingMs && since <= at
-    })
+    return tags
+      .map((tag) => this.#endings.get(tag))
+      .find((ending) => ending !== undefined && now - ending.at < rememberEndingMs && since <= ending.at)
   }
 
   async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {

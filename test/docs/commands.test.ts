@@ -5,7 +5,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { help, overview } from '../../src/cli/help.ts'
 import { blocksOf, codeSpansOf, pages, type Page } from './markdown.ts'
 
-const commands = new Set([...overview.matchAll(/^ {2}gatehouse (\w+)/gm)].map(([, name = '']) => name))
+const commands = new Set([...overview.matchAll(/^ {2}gatehouse ([\w-]+)/gm)].map(([, name = '']) => name))
 const scripts = new Set(Object.keys(manifest.scripts))
 
 /** The commands of a page: the lines of its shell blocks without comments, and the code spans. */

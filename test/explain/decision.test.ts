@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { hashSecret } from '../../src/core/scrypt-hash.ts'
+import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { RawClient } from '../proxy/support.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
 import { type Replica, secrets, startWorld } from '../support/world.ts'
@@ -159,7 +162,7 @@ for (const [what, args, ...patterns] of [
   ],
   [
     'a requirement on the network, from it',
-    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '--at', '2026-01-05T12:00:00Z', '/orders/office'],
+    ['--as', 'CLAIMS', '--peer', '10.0.0.7', '--at', '2026-01-05T09:30:00Z', '/orders/office'],
     /require +the client is in 10\.0\.0\.0\/8: met\n +require +the time is within 08:00 to 18:00 \(UTC\): .*/,
   ],
   [
@@ -429,10 +432,42 @@ upstreams:
   const accepted = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane', scope: 'read' }, config)
   assert.match(accepted.out, /requires a sign-in or an access token/)
   assert.match(accepted.out, /access token +used instead of a session; of jane/)
-  assert.match(accepted.out, /Authorization.* the access token is for the gateway/)
+  assert.match(accepted.out, /Authorization.* these credentials are for the gateway/)
   const lacking = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane' }, config)
   assert.match(lacking.out, /scopes +the token lacks read/)
   assert.match(lacking.out, /403 .*\n[^]*ERR_TOKEN_SCOPE/)
   const unknown = await explained(t, bearer, {}, config)
   assert.match(unknown.out, /ERR_TOKEN_INVALID/)
+})
+
+test('A service account is explained with its claims of the configuration, without its secret', async (t) => {
+  const folder = folderWith(t, { 'accounts.txt': `backup:${await hashSecret('a secret', { ln: 14, r: 8, p: 1 })}\n` })
+  const config = `version: 1
+external_url: https://orders.example.com
+provider: { issuer: https://id.example.com, client_id: orders, client_secret: { env: CLIENT_SECRET } }
+upstreams:
+  orders:
+    url: http://127.0.0.1:3000
+    headers: { X-Remote-User: sub }
+    service_accounts: { file: "${join(folder, 'accounts.txt')}", claims: { backup: { groups: [ops] } } }
+    rules: [{ path: /api/*, service_accounts: true, require: { claim: groups, any_of: [ops] } }]
+    tests:
+      - { service_account: backup, get: /api/x, expect: pass, headers: { X-Remote-User: service-account/backup } }
+      - { service_account: restore, get: /api/x, expect: forbidden }
+      - { service_account: backup, get: /, expect: sign_in }
+`
+  const basic = (name: string) => `Authorization: Basic ${Buffer.from(`${name}:x`).toString('base64')}`
+  const of = (name: string) => explained(t, ['-H', basic(name), 'https://orders.example.com/api/x'], {}, config)
+
+  const known = await of('backup')
+  assert.match(known.out, /requires a sign-in or a service account/)
+  assert.match(known.out, /service account +backup, used instead of a session; explain does not verify its secret/)
+  assert.match(known.out, /groups.*: met/)
+  assert.match(known.out, /X-Remote-User: service-account\/backup/)
+  assert.match((await of('nobody')).out, /ERR_ACCOUNT_INVALID/)
+  const read = loadConfig(join(folderWith(t, { 'gateway.yaml': config }), 'gateway.yaml'), {
+    CLIENT_SECRET: 'correct horse battery',
+  })
+  assert.ok(read.ok)
+  assert.deepEqual(failingTests(read.config), [])
 })

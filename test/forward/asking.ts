@@ -29,7 +29,11 @@ export interface AskOptions {
 
 export async function startAskedWorld(
   t: TestContext,
-  { wiki = '', ...options }: WorldOptions & { readonly wiki?: string } = {},
+  {
+    wiki = '',
+    wikiRules = '',
+    ...options
+  }: WorldOptions & { readonly wiki?: string; readonly wikiRules?: string } = {},
 ): Promise<AskedWorld> {
   const world = await startWorld(t, {
     settings: 'trusted_proxies: [127.0.0.1]',
@@ -47,6 +51,7 @@ export async function startAskedWorld(
     - { path: /wiki/public/*, access: public }
     - { path: /wiki/admin/*, require: { claim: fields.groups, any_of: [admins] } }
     - { path: /wiki/write/*, methods: [POST], require: { claim: fields.groups, any_of: [admins] } }
+    ${wikiRules}
     logout: { paths: [/wiki/logout], cookies: [WIKISESSION] }
     ${wiki}`,
   })

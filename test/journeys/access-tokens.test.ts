@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiWorld, audience, startApi } from '../support/api-world.ts'
-import { auditEventsIn } from '../support/audit-schema.ts'
-
-/** The audit events, each of which matches the schema. */
-const auditsOf = (world: ApiWorld) => auditEventsIn(world.gateway.log)
+import { audience, startApi } from '../support/api-world.ts'
+import { auditsOf } from '../support/audits.ts'
 
 test('A request with an access token reaches the application with the headers of the caller, without the token', async (t) => {
   const world = await startApi(t)
@@ -213,4 +210,23 @@ test('The cookies of a person do not count beside a token', async (t) => {
   assert.equal(response.status, 200)
   assert.equal(response.headers['set-cookie'], undefined)
   assert.deepEqual([world.seen[0]?.['x-sub'], world.seen[0]?.cookie], ['jane', 'theme=dark'])
+})
+
+test('A flood of refused tokens is one audit event for each reason', async (t) => {
+  const world = await startApi(t)
+
+  for (let n = 0; n < 20; n += 1) await world.call('/api/x', world.token({ jti: String(n), exp: 1 }))
+  await world.call('/write/x', world.token({ scope: 'read' }))
+
+  assert.deepEqual(
+    auditsOf(world).map(({ fields }) => fields['code']),
+    ['ERR_TOKEN_INVALID', 'ERR_TOKEN_SCOPE'],
+  )
+  await world.gateway.stop()
+  assert.deepEqual(
+    auditsOf(world)
+      .map(({ fields }) => fields['repeated'])
+      .filter(Boolean),
+    [19],
+  )
 })

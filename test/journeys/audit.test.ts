@@ -15,11 +15,12 @@ const schema = JSON.parse(readFileSync(new URL('../../schemas/audit-event.schema
 const ajv = new Ajv({ allErrors: true, strict: true })
 /**
  * `audit.dropped` is written when nobody reads the log. `journeys/access-tokens` has the events
- * about access tokens, and `device/stolen-cookies` those about bound sessions.
+ * about access tokens, `journeys/service-accounts` those about service accounts, and
+ * `device/stolen-cookies` those about bound sessions.
  */
 const names = schema.oneOf
   .map(({ $ref }) => $ref.replace('#/definitions/', ''))
-  .filter((name) => name !== 'audit.dropped' && !/^(?:token|session\.bound)/.test(name))
+  .filter((name) => name !== 'audit.dropped' && !/^(?:token\.|service_account\.|session\.bound)/.test(name))
 const validators = new Map(
   names.map((name) => [name, ajv.compile({ ...schema, oneOf: undefined, $id: name, $ref: `#/definitions/${name}` })]),
 )

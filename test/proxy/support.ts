@@ -64,6 +64,8 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     ],
     signedIdentity: undefined,
     accessTokens: undefined,
+    serviceAccounts: undefined,
+    tokenExchange: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

@@ -27,6 +27,8 @@ export function upstream({
     headers: [],
     signedIdentity: undefined,
     accessTokens: undefined,
+    serviceAccounts: undefined,
+    tokenExchange: undefined,
     rules: [],
     trustedOrigins: [],
     cors: undefined,

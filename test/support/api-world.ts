@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import type { TestContext } from 'node:test'
 import { request } from 'undici'
 import { freePort } from './free-port.ts'
+import { startRecordingApplication } from './recording-application.ts'
 import { jwt, now, startSigningProvider, type Json, type SigningProvider } from './signing-provider.ts'
 import { runReplica, type Replica } from './world.ts'
 
@@ -40,15 +39,14 @@ const rules = `[
 /** A gateway whose clock stands at `now`, with an API and a provider that the test controls. */
 export async function startApi(
   t: TestContext,
-  options: { readonly accessTokens?: string; readonly upstream?: string; readonly headers?: string } = {},
+  options: {
+    readonly accessTokens?: string
+    readonly upstream?: string
+    readonly headers?: string
+    readonly rules?: string
+  } = {},
 ): Promise<ApiWorld> {
-  const seen: IncomingMessage['headers'][] = []
-  const application = createServer((req, res) => {
-    seen.push(req.headers)
-    res.end('ok')
-  })
-  await once(application.listen(0, '127.0.0.1'), 'listening')
-  t.after(() => application.close())
+  const { url: application, seen } = await startRecordingApplication(t)
   const provider = await startSigningProvider(t)
   Object.assign(provider.metadata, { introspection_endpoint: `${provider.issuer}/introspect` })
   let at = now
@@ -60,10 +58,10 @@ provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { en
 session: { keys: [{ env: SESSION_KEY }], store: memory }
 upstreams:
   orders:
-    url: http://127.0.0.1:${(application.address() as AddressInfo).port}
+    url: ${application.origin}
     headers: ${options.headers ?? '{ X-Sub: sub, X-Client: client_id, X-Scope: scope }'}
     access_tokens: ${options.accessTokens ?? `{ audience: [${audience}] }`}
-    rules: ${rules}
+    rules: ${options.rules ?? rules}
     ${options.upstream ?? ''}
 `
   const gateway = await runReplica(t, yaml, { now: () => at })

@@ -132,6 +132,7 @@ function readSource(
         : { kind: 'basic', user: template, password: secret }
     }
     case 'bearer':
+      if (written.bearer === 'exchanged_token') return { kind: 'exchanged' }
       return written.bearer === undefined ? undefined : { kind: 'bearer', bearer: written.bearer }
   }
 }

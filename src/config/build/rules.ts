@@ -5,13 +5,14 @@ import { parsePathPattern } from '../../core/path-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { HeaderConfig, Networks, RequirementConfig, RuleConfig } from '../model.ts'
+import type { HeaderConfig, Networks, RequirementConfig, RuleConfig, ServiceAccountsConfig } from '../model.ts'
 import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
 import { readRuleTokens } from './access-tokens.ts'
 import { present, readDuration } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
+import { readRuleAccounts } from './service-accounts.ts'
 import type { DeviceBindingMode } from './session.ts'
 
 /**
@@ -22,7 +23,11 @@ export function readRule(
   settings: RuleSettings,
   at: string,
   inherited: readonly HeaderConfig[],
-  context: HeaderContext & BindingContext & { readonly takesTokens: boolean },
+  context: HeaderContext &
+    BindingContext & {
+      readonly takesTokens: boolean
+      readonly serviceAccounts: ServiceAccountsConfig | undefined
+    },
 ): RuleConfig[] {
   const { report } = context
   const require = readRequirements(settings.require, below(at, 'require'), context)
@@ -68,6 +73,7 @@ export function readRule(
       ...readStepUp(settings, below(at, 'step_up'), report),
       ...(settings.device_binding && { needsDeviceBinding: settings.device_binding === 'required' }),
       ...readRuleTokens(settings, below(at, 'access_tokens'), context.takesTokens, report),
+      ...readRuleAccounts(settings, below(at, 'service_accounts'), context.serviceAccounts, report),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]

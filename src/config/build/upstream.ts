@@ -4,7 +4,15 @@ import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
-import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, ProviderConfig, UpstreamConfig } from '../model.ts'
+import type {
+  CorsConfig,
+  EmbeddedTest,
+  LogoutCall,
+  LogoutLink,
+  ProviderConfig,
+  TokenExchangeConfig,
+  UpstreamConfig,
+} from '../model.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { readAccessTokens } from './access-tokens.ts'
 import { present, readDuration, standInUrl } from './build-context.ts'
@@ -13,6 +21,7 @@ import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
+import { readServiceAccounts } from './service-accounts.ts'
 import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
@@ -42,6 +51,9 @@ export function buildUpstream(
   const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
   const providers = readProviders(settings.providers, own('providers'), context)
   reportUselessBinding(settings, at, context)
+  const serviceAccounts = readServiceAccounts(settings.service_accounts, own('service_accounts'), {
+    ...{ report, claims, externalUrl },
+  })
   return {
     name,
     place: report.keyPlace(at),
@@ -77,8 +89,11 @@ export function buildUpstream(
       readRule(rule, below(own('rules'), index), headers, {
         ...context,
         takesTokens: settings.access_tokens !== undefined,
+        serviceAccounts,
       }),
     ),
+    serviceAccounts,
+    tokenExchange: readTokenExchange(settings.token_exchange),
     accessTokens: readAccessTokens(settings.access_tokens, own('access_tokens'), {
       report,
       providers: context.providers.filter((provider) => providers.includes(provider.name)),
@@ -117,6 +132,12 @@ export function buildUpstream(
  * of these upstreams, so each one is treated as if it led to the same application.
  */
 const otherProxyUrl = new URL('http://forward-auth.invalid')
+
+function readTokenExchange(settings: UpstreamSettings['token_exchange']): TokenExchangeConfig | undefined {
+  if (settings === undefined) return undefined
+  const { audience, resource, requested_token_type: requestedTokenType } = settings
+  return { audience, resource, scopes: present(settings.scopes ?? []).map(([, scope]) => scope), requestedTokenType }
+}
 
 function readSessionCookies(cookies: UpstreamSettings['session_cookies']): readonly NamePattern[] {
   if (cookies === undefined) return []
@@ -295,12 +316,18 @@ function readTest(
     )
   if (settings.bearer && settings.as === undefined)
     report.error(below(at, 'bearer'), 'needs as beside it: the claims of the access token')
+  if (settings.service_account !== undefined && (settings.as !== undefined || settings.bearer))
+    report.error(
+      below(at, 'service_account'),
+      'must not have as or bearer beside it: the claims are those of service_accounts',
+    )
   return [
     {
       place: report.keyPlace(at),
       setting: report.pathText(at),
       as: settings.as && withLongNames(settings.as, claims),
       bearer: settings.bearer,
+      serviceAccount: settings.service_account,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
       host: host === undefined ? undefined : report.parse(below(at, 'host'), undefined, () => parseHost(host)),

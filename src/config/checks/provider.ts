@@ -190,11 +190,18 @@ export function checkBoundTokens(
 ): void {
   if (!dpop && profile === undefined) return
   const [binding, to] = dpop ? (['dpop', 'a key'] as const) : (['profile', 'the certificate'] as const)
-  for (const { name, source } of headers)
+  for (const { name, source } of headers) {
+    if (source.kind === 'exchanged')
+      report.error(
+        below(below(at, name), 'bearer'),
+        `needs a token that the gateway does not exchange: ${setting}.${binding} binds it to ${to} of the gateway`,
+        `use signed_identity, or remove ${setting}.${binding}`,
+      )
     if (source.kind === 'bearer' && source.bearer === 'access_token')
       report.error(
         below(below(at, name), 'bearer'),
         `is a token that the upstream cannot use: ${setting}.${binding} binds it to ${to} of the gateway`,
         `write bearer: id_token or use signed_identity, or remove ${setting}.${binding}`,
       )
+  }
 }

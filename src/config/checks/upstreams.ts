@@ -22,6 +22,7 @@ export const upstreamChecks: readonly Check[] = [
   responseFields,
   hosts,
   headers,
+  tokenExchange,
   peopleOfSeveralProviders,
   signedIdentity,
   headerBudget,
@@ -217,6 +218,35 @@ function headerMaps({ name, headers, rules, providers }: UpstreamConfig) {
     headers: all.filter((header) => !headers.includes(header)),
   }))
   return [{ at: settingOf(name, 'headers'), headers }, ...ofRules].map((map) => ({ ...map, names: providers }))
+}
+
+/** A header sends the token, and `token_exchange` says which one. */
+function tokenExchange({ upstreams }: GatewayConfig, report: Report): void {
+  for (const upstream of upstreams) {
+    const at = settingOf(upstream.name, 'token_exchange')
+    const sent = headerMaps(upstream).flatMap(({ at, headers }) =>
+      headers.filter(({ source }) => source.kind === 'exchanged').map(({ name }) => below(below(at, name), 'bearer')),
+    )
+    const isSet = upstream.tokenExchange !== undefined
+    if (!isSet && !report.isSet(at))
+      for (const place of sent)
+        if (report.isSet(place))
+          report.error(
+            place,
+            'needs token_exchange of the upstream, which says which token it gets',
+            'add token_exchange: { audience: NAME } to the upstream',
+          )
+    if (
+      isSet &&
+      sent.length === 0 &&
+      report.isValid(settingOf(upstream.name, 'headers'), settingOf(upstream.name, 'rules'))
+    )
+      report.errorAtKey(
+        at,
+        'has no effect: no header sends the token',
+        'add headers: { Authorization: { bearer: exchanged_token } }',
+      )
+  }
 }
 
 function headers({ providers, upstreams }: GatewayConfig, report: Report): void {

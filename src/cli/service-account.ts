@@ -1,0 +1,40 @@
+import { isAccountName } from '../config/build/service-accounts.ts'
+import { OperatorError } from '../core/errors.ts'
+import { randomToken } from '../core/random.ts'
+import { hashSecret } from '../core/scrypt-hash.ts'
+import { type Call, readOptions, type Terminal, unexpected } from './command.ts'
+import { readText } from './given-file.ts'
+
+/** The shortest secret that is accepted, in characters. */
+const shortest = 16
+
+/** Reads the arguments of `gatehouse service-account`. */
+export function readServiceAccountCall(argv: readonly string[]): Call {
+  const read = readOptions(argv, { stdin: { type: 'boolean', default: false } })
+  if (!read.ok) return read
+  const [name, ...more] = read.positionals
+  if (name === undefined) return { fault: 'the name of the service account is missing' }
+  const fault = unexpected(more)
+  if (fault !== undefined) return { fault }
+  if (!isAccountName(name))
+    return { fault: `"${name}" is no name of a service account: at most 64 letters, digits, ".", "_" and "-"` }
+  const { stdin } = read.values
+  return { carryOut: (terminal) => printLine(name, stdin ? givenSecret() : undefined, terminal) }
+}
+
+/** @throws {OperatorError} when it is no usable secret */
+function givenSecret(): string {
+  const secret = readText('-').replace(/\r?\n$/, '')
+  if (/\p{Cc}|\ufffd/u.test(secret)) throw new OperatorError('the secret on standard input is not one line of text')
+  if (secret.length < shortest)
+    throw new OperatorError(`the secret on standard input is shorter than ${shortest} characters`)
+  return secret
+}
+
+async function printLine(name: string, given: string | undefined, { out, err }: Terminal): Promise<number> {
+  // 192 bits.
+  const secret = given ?? randomToken(24)
+  out(`${name}:${await hashSecret(secret)}\n`)
+  if (given === undefined) err(`The secret of ${name} is shown only now: ${secret}\n`)
+  return 0
+}

@@ -1,0 +1,114 @@
+import { parseScryptHash } from '../../core/scrypt-hash.ts'
+import { isLoopback } from '../addresses.ts'
+import { below, type Report } from '../document/report.ts'
+import type { RuleConfig, ServiceAccount, ServiceAccountsConfig } from '../model.ts'
+import type { List, RuleSettings, UpstreamSettings } from '../settings.ts'
+import { present } from './build-context.ts'
+import { type ShortNames, withLongNames } from './claim-names.ts'
+import { readNamedFile } from './secrets.ts'
+
+const maxFileBytes = 1024 * 1024
+const accountName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+/** The gateway sets these claims. */
+const ownClaims = ['iss', 'sub', 'sid', 'client_id']
+
+export function isAccountName(name: string): boolean {
+  return accountName.test(name)
+}
+
+/** The service accounts of an upstream; `undefined` when it accepts none. */
+export function readServiceAccounts(
+  settings: UpstreamSettings['service_accounts'],
+  at: string,
+  { report, claims: names, externalUrl }: { report: Report; claims: ShortNames; externalUrl: URL },
+): ServiceAccountsConfig | undefined {
+  if (settings === undefined) return undefined
+  const accounts = settings.file === undefined ? [] : readFile(settings.file, below(at, 'file'), report)
+  if (externalUrl.protocol === 'http:' && !isLoopback(externalUrl.hostname))
+    report.errorAtKey(
+      at,
+      'needs an https external_url: everybody on the network could read the secrets',
+      'serve the gateway with https, as the session cookie needs it too',
+    )
+  const claimsAt = below(at, 'claims')
+  const known = new Set(accounts.map(({ name }) => name))
+  const claims = Object.entries(settings.claims).map(([name, own]) => {
+    const ownAt = below(claimsAt, name)
+    const long = withLongNames(own, names)
+    for (const claim of ownClaims.filter((each) => each in long))
+      report.error(below(ownAt, claim), 'is a claim that the gateway sets itself', 'remove it')
+    // An error would keep the removal of an account from taking effect.
+    if (!known.has(name) && report.isValid(below(at, 'file')))
+      report.warning(ownAt, `has no effect: ${settings.file} has no account ${name}`)
+    return [name, long] as const
+  })
+  return { accounts, claims: Object.fromEntries(claims) }
+}
+
+/** One account a line: `NAME:$scrypt$…`. A name with two lines has two secrets. */
+function readFile(path: string, at: string, report: Report): readonly ServiceAccount[] {
+  const content = readNamedFile(path, at, report, maxFileBytes)
+  if (content === undefined) return []
+  const { file, bytes } = content
+  report.secretFiles.push({ setting: report.pathText(at), file })
+  const lines = bytes.toString('utf8').split(/\r?\n/)
+  const accounts = lines.flatMap((line, index) => {
+    if (line.trim() === '' || line.startsWith('#')) return []
+    try {
+      return [readLine(line)]
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      const hint = 'make a line with: gatehouse service-account NAME'
+      report.errorAtPlace({ file, line: index + 1, column: 1 }, at, `the line ${error.message}`, hint)
+      return []
+    }
+  })
+  for (const { name } of accounts)
+    if (accounts.filter((each) => each.name === name).length > 2) {
+      report.error(at, `${file} has more than two lines for ${name}`, 'keep the line of the current secret')
+      break
+    }
+  return accounts
+}
+
+/** @throws {SyntaxError} which never quotes the line: it may be a secret by mistake */
+function readLine(line: string): ServiceAccount {
+  const colon = line.indexOf(':')
+  const name = line.slice(0, Math.max(colon, 0))
+  if (!isAccountName(name))
+    throw new SyntaxError(
+      'must be NAME:HASH, with a name of at most 64 letters, digits, ".", "_" and "-" that begins with a letter or a digit',
+    )
+  return { name, hash: parseScryptHash(line.slice(colon + 1).trimEnd()) }
+}
+
+/** Whether a rule accepts service accounts. `accounts`: those of its upstream. */
+export function readRuleAccounts(
+  { service_accounts: settings, access, step_up }: Pick<RuleSettings, 'service_accounts' | 'access' | 'step_up'>,
+  at: string,
+  accounts: ServiceAccountsConfig | undefined,
+  report: Report,
+): Pick<RuleConfig, 'serviceAccounts'> {
+  if (settings === false) return {}
+  if (access === 'public')
+    report.error(at, 'has no effect with access: public, which lets everybody in', 'remove service_accounts or access')
+  else if (accounts === undefined)
+    report.error(
+      at,
+      'needs service_accounts of the upstream, with the file of their hashed secrets',
+      'add service_accounts: { file: service-accounts.txt } to the upstream',
+    )
+  else if (step_up !== undefined)
+    report.error(
+      at,
+      'has no effect with step_up, which no service account can meet',
+      'use another rule for one of them',
+    )
+  if (settings === true) return { serviceAccounts: 'all' }
+  const names = present(settings as List<string>).map(([, name]) => name)
+  const known = new Set(accounts?.accounts.map(({ name }) => name))
+  for (const [index, name] of names.entries())
+    if (known.size > 0 && !known.has(name))
+      report.warning(below(at, index), 'is no account in the file of service_accounts')
+  return { serviceAccounts: names }
+}

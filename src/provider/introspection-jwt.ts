@@ -1,0 +1,80 @@
+// JWT responses to introspection requests (RFC 9701).
+import { fapiAlgorithms } from '../config/fapi.ts'
+import { type ProviderConfig, signingAlgorithms } from '../config/model.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { KeySet } from './key-set.ts'
+import type { Outbound } from './outbound.ts'
+
+const mediaType = 'application/token-introspection+jwt'
+/** The longest response, in characters. */
+const longest = 256 * 1024
+/** The age of a response above the clock tolerance: an older one may be a copy. */
+const maxAge = '5m'
+
+export interface IntrospectionJwtExpectations {
+  /** Whether it is from the introspection endpoint. */
+  readonly isExpected: boolean
+  readonly config: Pick<ProviderConfig, 'issuer' | 'client_id' | 'clockToleranceMs' | 'profile'>
+  readonly keys: Pick<KeySet, 'verify'>
+  /** In ms since the epoch. */
+  readonly now: number
+}
+
+/**
+ * Verifies a JWT response: signature, `typ`, `iss`, `aud` and `iat` (RFC 9701 §5, §8.1). An
+ * encrypted one is not supported.
+ * @returns the claims about the token
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, because it says nothing about the token
+ */
+export async function readIntrospectionJwt(
+  jwt: string,
+  { isExpected, config, keys, now }: IntrospectionJwtExpectations,
+): Promise<Readonly<Record<string, unknown>>> {
+  if (!isExpected) reject('it is from another endpoint')
+  if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
+  if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
+  const { payload } = await keys
+    .verify(jwt.trim(), {
+      typ: 'token-introspection+jwt',
+      issuer: config.issuer,
+      audience: config.client_id,
+      algorithms: [...(config.profile === undefined ? signingAlgorithms : fapiAlgorithms)],
+      clockTolerance: config.clockToleranceMs / 1000,
+      currentDate: new Date(now),
+      maxTokenAge: maxAge,
+      requiredClaims: ['iss', 'aud', 'iat', 'token_introspection'],
+    })
+    .catch((cause: unknown) => {
+      if (cause instanceof GatewayError) throw cause
+      return reject(reason(cause), cause)
+    })
+  const about: unknown = payload['token_introspection']
+  if (typeof about !== 'object' || about === null || Array.isArray(about))
+    return reject('"token_introspection" is not an object')
+  return { ...about }
+}
+
+/**
+ * Replaces each JWT response to an introspection by its verified claims. openid-client checks the
+ * claims of such a JWT, but not its signature.
+ */
+export function withVerifiedIntrospections(
+  outbound: Outbound,
+  read: (jwt: string, url: string) => Promise<Readonly<Record<string, unknown>>>,
+): Outbound {
+  return {
+    ...outbound,
+    fetch: async (url, options) => {
+      const response = await outbound.fetch(url, options)
+      const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+      if (response.status !== 200 || type !== mediaType) return response
+      return Response.json(await read(await response.text(), url))
+    },
+  }
+}
+
+function reject(why: string, cause?: unknown): never {
+  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the JWT response to an introspection is refused: ${why}`, {
+    cause,
+  })
+}

@@ -1,0 +1,198 @@
+import { LRUCache } from 'lru-cache'
+import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model.ts'
+import { atMost } from '../core/at-most.ts'
+import type { Claims } from '../core/claims.ts'
+import type { Clock } from '../core/clock.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import type { SessionKey } from '../core/names.ts'
+import { createKeyedHash } from '../core/random.ts'
+import { hasHash, type ScryptHash, usualCosts } from '../core/scrypt-hash.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { StoredSession } from '../session/record.ts'
+
+/** How long a secret that was right is not computed again, in ms, and how many are remembered. */
+const rememberMs = 5 * 60 * 1000
+const maxRemembered = 10_000
+/** How many names with the addresses that used them are remembered. */
+const maxProven = 10_000
+
+/** Basic credentials (RFC 7617). */
+export interface Credentials {
+  readonly name: string
+  readonly secret: string
+}
+
+/** The sender of a request with Basic credentials. `session` is in no store. */
+export type AccountIdentity =
+  | { readonly kind: 'accepted'; readonly session: StoredSession; readonly clockToleranceMs: number }
+  /** `account`: its name, if there is such an account. */
+  | { readonly kind: 'refused'; readonly why: string; readonly account?: string | undefined }
+  | { readonly kind: 'limited'; readonly why: string; readonly waitMs: number }
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** How often something may happen: see `ClientBudget`. */
+interface Budget {
+  take(client: string): number
+  giveBack(client: string): void
+  waitMs(client: string): number
+}
+
+/** What protects the processor and the memory from a flood of wrong secrets. */
+export interface AccountLimits {
+  /** How many wrong secrets each client may send. */
+  readonly perClient: Budget
+  /** How many wrong secrets there may be for each name. */
+  readonly perAccount: Budget
+  /** The computations that run at once, and those that wait: see `FairQueue`. */
+  readonly turns: {
+    isFullFor(client: string): boolean
+    enter(client: string, begin: () => void): boolean
+    leave(client: string): readonly (() => void)[]
+  }
+  readonly rejected: (limit: string, client: string) => void
+}
+
+/**
+ * Verifies the secrets of service accounts. A hash takes time and memory by design, so a right
+ * secret is remembered for five minutes, as a keyed hash. One object for each configuration: after
+ * a reload, nothing is remembered of the accounts before.
+ */
+export class ServiceAccounts {
+  readonly #clock: Clock
+  readonly #limits: AccountLimits
+  readonly #issuer: string
+  readonly #hash = createKeyedHash()
+  /** The keyed hash of upstream, name and secret → until when it counts. */
+  readonly #remembered = new LRUCache<string, number>(atMost(maxRemembered))
+  readonly #underWay = new SingleFlight<string, boolean>()
+  readonly #sessions = new Map<string, StoredSession>()
+  /** Clients whose secret was right, with the name. */
+  readonly #proven = new LRUCache<string, true>(atMost(maxProven))
+
+  /** @param issuer the `iss` of the accounts */
+  constructor(parts: { readonly clock: Clock; readonly limits: AccountLimits; readonly issuer: string }) {
+    this.#clock = parts.clock
+    this.#limits = parts.limits
+    this.#issuer = parts.issuer
+  }
+
+  /**
+   * Who sends a request with these credentials, for an upstream. Returns no promise when the secret
+   * is remembered.
+   * @param client the name that `clientOf` gives to the address of the client
+   */
+  identify(
+    { name, secret }: Credentials,
+    upstream: Pick<UpstreamConfig, 'name'>,
+    accepts: ServiceAccountsConfig,
+    client: string,
+  ): AccountIdentity | Promise<AccountIdentity> {
+    const key = this.#hash(upstream.name, name, secret)
+    const until = this.#remembered.get(key)
+    if (until !== undefined && this.#clock.now() < until) return this.#accepted(name, upstream, accepts)
+    const limited = this.#limitFor(name, client)
+    if (limited !== undefined) return limited
+    if (this.#limits.turns.isFullFor(client))
+      return { kind: 'unavailable', code: 'ERR_OVERLOADED', why: 'too many secrets of service accounts are verified' }
+    return this.#underWay
+      .run(key, () => this.#verify({ name, secret }, accepts, client))
+      .then((isRight) => {
+        if (!isRight) return refusal(name, accepts)
+        this.#remembered.set(key, this.#clock.now() + rememberMs)
+        return this.#accepted(name, upstream, accepts)
+      })
+  }
+
+  /**
+   * A client that knew the secret before is not locked out by the wrong secrets of others.
+   */
+  #limitFor(name: string, client: string): AccountIdentity | undefined {
+    const { perClient, perAccount, rejected } = this.#limits
+    const ofClient = perClient.waitMs(client)
+    const ofAccount = this.#proven.has(provenKey(name, client)) ? 0 : perAccount.waitMs(name)
+    const waitMs = Math.max(ofClient, ofAccount)
+    if (waitMs === 0) return undefined
+    const what = ofClient > 0 ? 'client' : 'service account'
+    rejected(`wrong secrets of service accounts, for each ${what}`, client)
+    return { kind: 'limited', why: `too many wrong secrets for one ${what}`, waitMs }
+  }
+
+  /** Counts as wrong until the result is known, so that many attempts at once count too. */
+  async #verify({ name, secret }: Credentials, accepts: ServiceAccountsConfig, client: string): Promise<boolean> {
+    const { perClient, perAccount, turns } = this.#limits
+    const budgets = [
+      [perClient, client],
+      [perAccount, name],
+    ] as const
+    const counted = budgets.filter(([budget, key]) => budget.take(key) === 0)
+    await new Promise<void>((begin) => {
+      if (turns.enter(client, begin)) begin()
+    })
+    try {
+      const isRight = await this.#isRight(name, secret, accepts)
+      if (isRight) {
+        for (const [budget, key] of counted) budget.giveBack(key)
+        this.#proven.set(provenKey(name, client), true)
+      }
+      return isRight
+    } finally {
+      for (const begin of turns.leave(client)) begin()
+    }
+  }
+
+  /** An unknown name takes as long as some account, always the same one. */
+  async #isRight(name: string, secret: string, { accounts }: ServiceAccountsConfig): Promise<boolean> {
+    const own = accounts.filter((account) => account.name === name)
+    const standIn = accounts[Number.parseInt(this.#hash(name).slice(0, 8), 16) % accounts.length]?.name
+    const hashes = (own.length > 0 ? own : accounts.filter((account) => account.name === standIn)).map(
+      ({ hash }) => hash,
+    )
+    let isRight = false
+    for (const hash of hashes.length > 0 ? hashes : [nobody]) isRight = (await hasHash(secret, hash)) || isRight
+    return isRight && own.length > 0
+  }
+
+  #accepted(name: string, { name: upstream }: Pick<UpstreamConfig, 'name'>, accepts: ServiceAccountsConfig) {
+    const key = JSON.stringify([upstream, name])
+    const session = this.#sessions.get(key) ?? sessionOfAccount(name, accepts, this.#issuer)
+    this.#sessions.set(key, session)
+    return { kind: 'accepted', session, clockToleranceMs: 0 } as const
+  }
+}
+
+const nobody: ScryptHash = { ...usualCosts, salt: Buffer.alloc(16), hash: Buffer.alloc(32) }
+
+function provenKey(name: string, client: string): string {
+  return `${client} ${name}`
+}
+
+function refusal(name: string, { accounts }: ServiceAccountsConfig): AccountIdentity {
+  return accounts.some((account) => account.name === name)
+    ? { kind: 'refused', why: `the secret of the service account ${name} is wrong`, account: name }
+    : { kind: 'refused', why: 'there is no service account with this name' }
+}
+
+/**
+ * A service account in the form of a session, so that headers and rules read its claims. No
+ * provider has a `sub` that contains its `iss`, and `sub` begins with a text of its own for
+ * applications that look at `sub` alone.
+ */
+export function sessionOfAccount(
+  name: string,
+  { claims: ofAccounts }: Pick<ServiceAccountsConfig, 'claims'>,
+  iss: string,
+): StoredSession {
+  const sub = `service-account/${name}`
+  // A name may be that of a member which every object has.
+  const own = Object.hasOwn(ofAccounts, name) ? ofAccounts[name] : {}
+  const claims: Claims = { ...own, iss, sub, client_id: name }
+  const record = {
+    ...{ iss, sub, claims },
+    created_at: 0,
+    absolute_expires_at: Infinity,
+    tokens: { access_token: '', obtained_at: 0, id_token: '' },
+    userinfo_read_at: 0,
+    authentication: {},
+  }
+  return { key: `service-account:${name}` as SessionKey, audience: '', version: 1, record, bytes: 0 }
+}
