@@ -105,3 +105,14 @@ for (const [what, respond] of [
     await assert.rejects(() => call(cookieAt('a.example', atHost)), { name: 'GatewayError' })
     await upstream.close()
   })
+
+test('An upstream with a wildcard gets a call for each host that has set a cookie', async (t) => {
+  const { call, received } = await upstreamWith(t, (_, res) => res.end(), {
+    externalUrl: new URL('https://*.apps.example.com:8443'),
+    hosts: ['*.apps.example.com'],
+  })
+
+  assert.equal(await call(cookieAt('a.apps.example.com', atHost), cookieAt('b.apps.example.com', atHost)), 200)
+
+  assert.deepEqual(received.map(({ host }) => host).toSorted(), ['a.apps.example.com:8443', 'b.apps.example.com:8443'])
+})
