@@ -5,12 +5,12 @@ const maxResults = 1024
 
 /** A set of networks. */
 export class AddressSet {
-  readonly #subnets: readonly Subnet[]
+  readonly subnets: readonly Subnet[]
   readonly #networks = new BlockList()
   readonly #results = new Map<string, boolean>()
 
   constructor(subnets: readonly Subnet[]) {
-    this.#subnets = subnets
+    this.subnets = subnets
     for (const { address, prefix, family } of subnets) this.#networks.addSubnet(address, prefix, family)
   }
 
@@ -27,11 +27,11 @@ export class AddressSet {
 
   /** Whether each network of another set lies in one network of this set. */
   covers(other: AddressSet): boolean {
-    return other.#subnets.every((inner) => this.#subnets.some((outer) => isWithin(inner, outer)))
+    return other.subnets.every((inner) => this.subnets.some((outer) => isWithin(inner, outer)))
   }
 }
 
-interface Subnet {
+export interface Subnet {
   readonly address: string
   /** The length of the prefix, in bits. */
   readonly prefix: number

@@ -16,13 +16,16 @@ export interface TimeWindowOptions {
 /** The same hours on certain days of the week, in a time zone. */
 export class TimeWindow {
   readonly text: string
+  readonly options: TimeWindowOptions
   readonly #days: ReadonlySet<number>
   readonly #from: number
   readonly #to: number
   readonly #format: Intl.DateTimeFormat
 
   /** @throws {RangeError} the time zone is unknown */
-  constructor({ days, from, to, zone }: TimeWindowOptions) {
+  constructor(options: TimeWindowOptions) {
+    const { days, from, to, zone } = options
+    this.options = options
     this.text = `${days.length === weekdays.length ? '' : `${days.join(', ')} `}${from} to ${to} (${zone})`
     this.#days = new Set(days.map((day) => weekdays.indexOf(day)))
     this.#from = minutesOf(from)

@@ -1,6 +1,9 @@
 import type { Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
+import { AddressSet } from '../core/addresses.ts'
 import { reason } from '../core/errors.ts'
+import { LinearPattern } from '../core/linear-pattern.ts'
+import { TimeWindow } from '../core/time-window.ts'
 
 /** How long a worker may take to apply a configuration, in ms. */
 const applyTimeoutMs = 10_000
@@ -145,16 +148,80 @@ export function configsFromPrimary(): ConfigsFromPrimary {
 }
 
 /**
- * Replaces each URL by a map, because a URL cannot be sent to another process. A configuration has
- * no maps of its own.
+ * A copy of a configuration that can be sent to another process. Each object of a class is replaced
+ * by its kind and a plain value, because only plain objects and arrays arrive as they are.
+ * @throws {TypeError} for an object of another class
  */
 export function portable(value: unknown): unknown {
-  return replaced(value, (found) => (found instanceof URL ? new Map([['href', found.href]]) : undefined))
+  return replaced(value, (found) => {
+    const kind = kinds.find((one) => one.has(found))
+    if (kind !== undefined) return new Map([[kind.name, kind.plain(found)]])
+    if (isPlain(found)) return undefined
+    throw new TypeError(`a configuration with a ${found.constructor.name} cannot be sent to a worker`)
+  })
 }
 
 /** Reverses {@link portable}. */
 export function restored(value: unknown): unknown {
-  return replaced(value, (found) => (found instanceof Map ? new URL(String(found.get('href'))) : undefined))
+  return replaced(value, (found) => {
+    if (!(found instanceof Map)) return undefined
+    const [[name, plain] = []] = [...(found as Map<string, unknown>)]
+    return kinds.find((kind) => kind.name === name)?.restore(plain)
+  })
+}
+
+interface Kind {
+  readonly name: string
+  has(value: object): boolean
+  plain(value: object): unknown
+  restore(plain: unknown): object
+}
+
+/** The classes whose objects a configuration may have. */
+const kinds: readonly Kind[] = [
+  kindOf(
+    URL,
+    ({ href }) => href,
+    (href) => new URL(href),
+  ),
+  kindOf(
+    AddressSet,
+    ({ subnets }) => subnets,
+    (subnets) => new AddressSet(subnets),
+  ),
+  kindOf(
+    TimeWindow,
+    ({ options }) => options,
+    (options) => new TimeWindow(options),
+  ),
+  kindOf(
+    LinearPattern,
+    ({ text }) => text,
+    (text) => new LinearPattern(text),
+  ),
+  kindOf(
+    Map<unknown, unknown>,
+    (map) => [...map],
+    (entries) => new Map(entries),
+  ),
+]
+
+/** `plain` and `restore` convert between an object of a class and a value without classes. */
+function kindOf<T extends object, P>(
+  type: abstract new (...parts: never[]) => T,
+  plain: (value: T) => P,
+  restore: (plain: P) => T,
+): Kind {
+  return {
+    name: type.name,
+    has: (value) => value instanceof type,
+    plain: (value) => plain(value as T),
+    restore: (value) => restore(value as P),
+  }
+}
+
+function isPlain(value: object): boolean {
+  return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype
 }
 
 /** A copy with some objects replaced. An object that occurs twice is one object in the copy too. */
