@@ -94,7 +94,7 @@ function declareMap(part, path, description) {
   const members = Object.entries(part.properties).map(([setting, written]) => {
     const hasDefault = written.default !== undefined
     const type = typeOf(written, [...path, setting])
-    return `${comment(written.description, '  ')}  readonly ${setting}${hasDefault ? '' : '?'}: ${type}\n`
+    return `${comment(written.description, '  ')}  readonly ${/^\w+$/.test(setting) ? setting : `'${setting}'`}${hasDefault ? '' : '?'}: ${type}\n`
   })
   declarations.set(name, `${comment(description)}export interface ${name} {\n${members.join('')}}`)
   return name

@@ -66,6 +66,13 @@ export const endpoints = {
     methods: ['POST'],
     limit: 'refused_logout_tokens',
   },
+  securityEvents: {
+    name: 'security-events',
+    at: 'provider',
+    methods: ['POST'],
+    limit: 'refused_logout_tokens',
+    exists: ({ signals }: ProviderConfig) => signals !== undefined,
+  },
   frontchannelLogout: {
     name: 'frontchannel-logout',
     at: 'provider',

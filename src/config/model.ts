@@ -256,6 +256,8 @@ export interface ProviderConfig {
   readonly egressProxy: EgressProxyConfig | undefined
   /** Whether OpenID Connect Front-Channel Logout 1.0 also ends sessions. */
   readonly frontchannelLogout: boolean
+  /** Security events of the provider. Absent: none are accepted. */
+  readonly signals?: SignalsConfig | undefined
   /** Absent: the gateway chooses them by provider, see `requestedAccess`. */
   readonly scopes: readonly string[] | undefined
   /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
@@ -283,6 +285,25 @@ export interface ProviderConfig {
    * Certificate authorities (PEM) for the provider, in addition to those of Node.js.
    */
   readonly ca: string | undefined
+}
+
+/** What an event does to the sessions of its subject. */
+export type SignalAction = 'end' | 'reread_claims' | 'step_up' | 'ignore'
+
+/** The security events of a provider (OpenID Shared Signals Framework 1.0). */
+export interface SignalsConfig {
+  /** The issuer of the events. */
+  readonly transmitter: string
+  /** The accepted values of `aud`. */
+  readonly audience: readonly string[]
+  /** Absent: the algorithm of the ID Tokens. */
+  readonly signingAlg: SigningAlgorithm | undefined
+  /** The value of `Authorization` of the transmitter. Absent: not checked. */
+  readonly pushSecret: string | undefined
+  /** Which formats of subjects name people by an e-mail address. */
+  readonly trustedSubjects: readonly ('email' | 'account')[]
+  /** By the last segment of the type of the event. */
+  readonly events: Readonly<Record<string, SignalAction>>
 }
 
 export interface SessionConfig {

@@ -12,6 +12,8 @@ export interface Registration {
   readonly post_logout_redirect_uris: readonly string[]
   readonly backchannel_logout_uri: string
   readonly initiate_login_uri: string
+  /** With `provider.signals`: the endpoint of a stream with push delivery (RFC 8935). */
+  readonly security_events_uri?: string
   /** With `provider.frontchannel_logout`. */
   readonly frontchannel_logout_uri?: string
   readonly frontchannel_logout_session_required?: true
@@ -45,6 +47,7 @@ export function registrationOf(
     post_logout_redirect_uris: at(endpoints.signedOut.name),
     backchannel_logout_uri: first(endpoints.backchannelLogout.name),
     initiate_login_uri: first(endpoints.initiateLogin.name),
+    ...(provider.signals && { security_events_uri: first(endpoints.securityEvents.name) }),
     ...(provider.frontchannelLogout
       ? {
           frontchannel_logout_uri: first(endpoints.frontchannelLogout.name),
@@ -112,6 +115,9 @@ function registrationText(provider: ProviderConfig, config: GatewayConfig): stri
     ...redirect_uris.map((uri) => `  redirect URI               ${uri}`),
     ...post_logout_redirect_uris.map((uri) => `  post-logout redirect URI   ${uri}`),
     `  back-channel logout URI    ${registration.backchannel_logout_uri}`,
+    ...(registration.security_events_uri === undefined
+      ? []
+      : [`  security events URI        ${registration.security_events_uri}`]),
     ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
     `  login initiation URI       ${registration.initiate_login_uri}`,
   ]

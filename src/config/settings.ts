@@ -249,6 +249,11 @@ export interface ProviderSettings {
   /** The resource servers that access tokens are for (RFC 8707): one URI or several. */
   readonly resource?: string | List<string>
   /**
+   * Security events of the provider (OpenID Shared Signals Framework, CAEP, RISC), which end
+   * sessions or refresh their claims. The transmitter posts them to security-events.
+   */
+  readonly signals?: ProviderSignalsSettings
+  /**
    * Whether sessions also end when the provider loads frontchannel-logout in a frame. These
    * requests are not signed: anybody who knows the sid of a session can end it.
    */
@@ -373,6 +378,66 @@ export interface ProviderClientCertificateSettings {
   readonly cert_file?: Path
   /** The private key of the certificate (PEM, not encrypted). */
   readonly key_file?: Path
+}
+
+/**
+ * Security events of the provider (OpenID Shared Signals Framework, CAEP, RISC), which end sessions
+ * or refresh their claims. The transmitter posts them to security-events.
+ */
+export interface ProviderSignalsSettings {
+  /**
+   * The issuer of the security events: the URL before /.well-known/ssf-configuration. Absent: the
+   * issuer of the provider.
+   */
+  readonly transmitter?: string
+  /** The values of aud that are accepted. Absent: the client_id. */
+  readonly audience?: List<string>
+  /**
+   * The algorithm of the signatures of the events. Absent: as for the ID Tokens of the provider.
+   */
+  readonly signing_alg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
+  /**
+   * What the transmitter sends in Authorization. Without it, the signature of each event is the
+   * only proof.
+   */
+  readonly push_secret?: SecretSettings
+  /**
+   * Formats that name people by their e-mail address: email, account. Trust them only if the
+   * provider verifies the addresses, and no two people can have the same one.
+   */
+  readonly trusted_subjects: List<'email' | 'account'>
+  /**
+   * What each event does: end (the sessions end), reread_claims (UserInfo is read again), step_up
+   * (rules with step_up need a new sign-in), ignore.
+   */
+  readonly events: ProviderSignalsEventsSettings
+}
+
+/**
+ * What each event does: end (the sessions end), reread_claims (UserInfo is read again), step_up
+ * (rules with step_up need a new sign-in), ignore.
+ */
+export interface ProviderSignalsEventsSettings {
+  /** A session has ended (CAEP). */
+  readonly 'session-revoked': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** Claims of the person have changed, such as groups (CAEP). */
+  readonly 'token-claims-change': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** A password or another credential was changed (CAEP). */
+  readonly 'credential-change': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** The person is authenticated less strongly than before (CAEP). An increase does nothing. */
+  readonly 'assurance-level-change': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /**
+   * A device does not comply with the rules any more (CAEP). A device that complies again does
+   * nothing.
+   */
+  readonly 'device-compliance-change': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** The account was disabled (RISC). */
+  readonly 'account-disabled': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** The account was deleted (RISC). */
+  readonly 'account-purged': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+  /** The person has to change a credential (RISC). */
+  readonly 'account-credential-change-required': 'end' | 'reread_claims' | 'step_up' | 'ignore'
 }
 
 /** A duration such as 30m: a whole number and ms, s, m, h or d. */

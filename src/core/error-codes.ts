@@ -138,6 +138,13 @@ const table = {
     means: 'an access token is valid, but lacks a scope that access_tokens of the upstream or of the rule needs',
     todo: 'let the client request the scope, and allow it for this client at the provider',
   },
+  ERR_SECURITY_EVENT_INVALID: {
+    status: 400,
+    text: 'The security event is not valid.',
+    page: 'bad-request',
+    means: 'the gateway rejected a security event of the provider (signals), or a request that was none',
+    todo: 'the reason names the claim; compare issuer, audience and algorithm with provider.signals',
+  },
   ERR_FORBIDDEN: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',

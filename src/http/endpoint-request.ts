@@ -73,6 +73,9 @@ export interface EndpointRequest extends Initiator {
   readonly ifNoneMatch?: string | undefined
   /** `Last-Event-ID`: the last event that an `EventSource` has received. */
   readonly lastEventId?: string | undefined
+  /** The content, if it is a Security Event Token by its `Content-Type`. */
+  readonly securityEvent?: string | undefined
+  readonly authorization?: string | undefined
   /** `Secure-Session-Response`: a proof that the browser has the key of a session. */
   readonly deviceProof?: string | undefined
   /** `Sec-Secure-Session-Id`: which session the proof is for. */

@@ -78,6 +78,13 @@ interface AboutAccount extends Fault {
   readonly repeated?: number
 }
 
+/** A security event. `event` is the last segment of its type. */
+interface AboutSignal extends Partial<Pick<Person, 'sub' | 'sid'>> {
+  readonly iss: string
+  readonly jti: string
+  readonly event: string
+}
+
 /** The fields of each event, besides those of its {@link Cause}. */
 export interface AuditEvents {
   'session.created': AboutSession
@@ -121,6 +128,15 @@ export interface AuditEvents {
   'logout_token.obeyed': Person & { readonly jti: string; readonly ended: number }
   'logout_token.replayed': Person & { readonly jti: string }
   'logout_token.refused': Fault
+  /**
+   * A security event of the provider was carried out. `matched`: how many sessions it was about.
+   * See `signals`.
+   */
+  'signal.obeyed': AboutSignal & { readonly action: string; readonly matched: number }
+  /** The event has no effect here, for this reason. */
+  'signal.ignored': AboutSignal & { readonly reason: string }
+  'signal.replayed': AboutSignal
+  'signal.refused': Fault
   /** `ended`: how many sessions, at least one. */
   'frontchannel_logout.obeyed': Pick<Person, 'iss' | 'sid'> & { readonly ended: number }
   'frontchannel_logout.refused': Fault

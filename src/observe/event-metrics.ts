@@ -82,7 +82,16 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Requests with the credentials of a service account that were refused, by reason.',
     labels: ['upstream', 'code'],
   })
+  const signals = metrics.counter({
+    name: 'gatehouse_signals_total',
+    help: 'Security events of the provider, by outcome: obeyed, obeyed without a matching session, ignored, replayed, refused, or unavailable.',
+    labels: ['outcome'],
+  })
   const counting: Counting = {
+    'signal.obeyed': ({ matched }) => signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'signal.ignored': () => signals.of('ignored').add(),
+    'signal.replayed': () => signals.of('replayed').add(),
+    'signal.refused': ({ code }) => signals.of(/_UNAVAILABLE$/.test(code) ? 'unavailable' : 'refused').add(),
     'token.refused': ({ upstream, code }) => refusedTokens.of(upstream, code).add(),
     'service_account.refused': ({ upstream, code }) => refusedAccounts.of(upstream, code).add(),
     'session.created': () => created.of().add(),

@@ -30,6 +30,7 @@ import {
   isInvalidGrant,
   isUnauthorized,
 } from './provider-errors.ts'
+import { type SecurityEventToken, verifySecurityEvent } from './security-event.ts'
 import type { TokenExpectations } from './signed-token.ts'
 import {
   type ExchangedToken,
@@ -39,6 +40,7 @@ import {
   tokenExchangeGrant,
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
+import { Transmitter } from './transmitter.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
 const longestAccessTokenSeconds = 366 * 24 * 60 * 60
@@ -97,6 +99,7 @@ export class OpenidProvider {
   readonly #outbound: Outbound
   readonly #discovery: Discovery
   readonly #keys: KeySet
+  readonly #transmitter: Transmitter | undefined
   readonly #warnings: TokenResponseWarnings
   readonly #proofs = new DpopProofs()
 
@@ -120,6 +123,7 @@ export class OpenidProvider {
       outbound: this.#outbound,
       jwksUri: async () => (await this.#discovery.provider()).jwks_uri,
     })
+    this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.#outbound })
   }
 
   /** Fetches the metadata in the background. Until that succeeds, a sign-in gets 503. */
@@ -390,6 +394,26 @@ export class OpenidProvider {
 
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
     return verifyLogoutToken(logout_token, this.#expectations(await this.#discovery.provider()))
+  }
+
+  /**
+   * Verifies a Security Event Token of the transmitter in `signals`.
+   * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
+   */
+  async verifySecurityEvent(token: string): Promise<SecurityEventToken> {
+    const { signals } = this.config
+    if (signals === undefined || this.#transmitter === undefined)
+      throw new GatewayError('ERR_SECURITY_EVENT_INVALID', 'the provider has no signals')
+    const algorithm = signals.signingAlg ?? (await this.#discovery.provider()).algorithm
+    return verifySecurityEvent(token, {
+      issuer: signals.transmitter,
+      client_id: this.config.client_id,
+      audience: signals.audience,
+      algorithm,
+      keys: this.#transmitter.keys,
+      clockToleranceMs: this.config.clockToleranceMs,
+      now: this.#clock.now(),
+    })
   }
 
   /**

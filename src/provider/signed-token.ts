@@ -10,6 +10,8 @@ import { clockAdvice, hintForAlgorithm } from './provider-errors.ts'
 export interface TokenExpectations {
   readonly issuer: string
   readonly client_id: string
+  /** The accepted values of `aud`. Absent: `client_id`. */
+  readonly audience?: readonly string[]
   /** The only accepted algorithm (RFC 8725 §3.1). */
   readonly algorithm: SigningAlgorithm
   readonly keys: Pick<KeySet, 'verify'>
@@ -54,7 +56,7 @@ export async function verifySignedToken(
   const { payload, protectedHeader } = await expected.keys
     .verify(token, {
       issuer: expected.issuer,
-      audience: expected.client_id,
+      audience: [...(expected.audience ?? [expected.client_id])],
       algorithms: [expected.algorithm],
       clockTolerance: expected.clockToleranceMs / 1000,
       currentDate: new Date(expected.now),

@@ -34,6 +34,8 @@ import type { RequestRecord } from '../observe/request-record.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/several-cookies.ts'
+import type { SignalParts } from '../signals/parts.ts'
+import { rejectSecurityEvent, securityEvents } from '../signals/push.ts'
 import { callbackPost } from '../signin/authorization-response.ts'
 import { callback } from '../signin/callback.ts'
 import { initiateLogin, initiateLoginPost } from '../signin/initiate-login.ts'
@@ -51,6 +53,7 @@ export type EndpointParts = SignInParts &
   JwksParts &
   KeptParts &
   DeviceParts &
+  SignalParts &
   SessionEventsParts & { readonly scope: ScriptScope }
 
 interface Handler {
@@ -69,6 +72,7 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   signOut: { handle: signOut },
   signedOut: { handle: signedOut },
   backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
+  securityEvents: { handle: securityEvents, reject: rejectSecurityEvent },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
   signedIn: { handle: signedIn },
   keptRequest: { handle: keptRequest },
@@ -95,6 +99,7 @@ type OfRealm =
   | 'sessions'
   | 'cookie'
   | 'boundCookie'
+  | 'upkeep'
   | 'personCookie'
   | 'kept'
   | 'prefix'
@@ -104,7 +109,7 @@ type OfRealm =
 
 export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
-  readonly store: SignInParts['store'] & SessionEventsParts['store']
+  readonly store: SignInParts['store'] & SessionEventsParts['store'] & SignalParts['store']
   readonly trusted: TrustedProxies
   readonly recordOf: (req: IncomingMessage) => RequestRecord
   readonly rejectedClients: RejectedClients
@@ -232,9 +237,9 @@ function ofProvider(realm: Realm): Meant {
 
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
-  const { provider, sessions, cookie, boundCookie, personCookie, kept, prefix } = realm
+  const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
   const others = parts.realms.besides(realm)
-  return { ...parts, provider, sessions, cookie, boundCookie, personCookie, kept, prefix, others, choices: [] }
+  return { ...parts, provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, others, choices: [] }
 }
 
 /** The facts that endpoints need about a request. */
@@ -257,6 +262,8 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     acceptLanguage: headers['accept-language'],
     ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
+    securityEvent: request.body instanceof SecurityEventContent ? request.body.token : undefined,
+    authorization: headers.authorization,
     deviceProof: [headers['secure-session-response']].flat()[0],
     deviceSession: [headers['sec-secure-session-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
@@ -271,11 +278,26 @@ function isPersonal({ isPage, purpose, secFetchMode, mayBeScript }: EndpointRequ
   return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
 }
 
+/** RFC 8417 §2.3. */
+const securityEventType = 'application/secevent+jwt'
+
+/** The content of a request with a Security Event Token. */
+class SecurityEventContent {
+  readonly token: string
+
+  constructor(token: string) {
+    this.token = token
+  }
+}
+
 /** Reads a form as text. Other content is read within the limit, and treated as an empty form. */
 function readForms(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
     done(null, body),
+  )
+  app.addContentTypeParser(securityEventType, { parseAs: 'string' }, (_request, body, done) =>
+    done(null, new SecurityEventContent(String(body))),
   )
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, _body, done) => done(null, undefined))
 }

@@ -23,6 +23,7 @@ export type EndedBy =
   | 'invalid_tokens'
   | 'userinfo_401'
   | 'misuse'
+  | 'signal'
 
 /** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
 export const signInLifetimeMs = 15 * 60 * 1000

@@ -84,6 +84,16 @@ export class Upkeep {
   }
 
   /**
+   * Reads UserInfo again. A reading that another replica has begun is waited for.
+   * @returns `undefined` when the session has ended
+   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
+   * `ERR_STORE_UNAVAILABLE`; the session is unchanged
+   */
+  reread(session: StoredSession): Promise<StoredSession | undefined> {
+    return pollUserinfo({ ...session, isDoubtful: true }, this.#parts)
+  }
+
+  /**
    * Resolves when all running calls have ended, because a rotated refresh token must be stored.
    */
   settled(): Promise<void> {

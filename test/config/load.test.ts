@@ -71,6 +71,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         token_endpoint_auth_method: 'client_secret_basic',
         response_mode: 'query',
         frontchannelLogout: false,
+        signals: undefined,
         idTokenClaims: [],
         userinfoClaims: ['email'],
         scopes: undefined,
@@ -233,6 +234,23 @@ test('Every setting of a full configuration is read', () => {
     egressProxy: undefined,
     response_mode: 'form_post',
     frontchannelLogout: true,
+    signals: {
+      transmitter: 'https://events.example.com',
+      audience: ['orders'],
+      signingAlg: 'ES256',
+      pushSecret: undefined,
+      trustedSubjects: ['email'],
+      events: {
+        'session-revoked': 'ignore',
+        'token-claims-change': 'reread_claims',
+        'credential-change': 'end',
+        'assurance-level-change': 'step_up',
+        'device-compliance-change': 'end',
+        'account-disabled': 'end',
+        'account-purged': 'end',
+        'account-credential-change-required': 'end',
+      },
+    },
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     authorizationParams: { acr_values: 'mfa' },
     claims: { fields },
@@ -394,7 +412,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 71, column: 9 },
+      place: { file: 'full.yaml', line: 72, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -408,7 +426,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 72, column: 9 },
+      place: { file: 'full.yaml', line: 73, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

@@ -16,6 +16,7 @@ after(() => rmSync(folder, { recursive: true }))
 
 /** What snippets refer to. */
 const files = {
+  'run/secrets/signals_secret': `${cases}secrets/session_key`,
   'run/secrets/session_key': `${cases}secrets/session_key`,
   'run/tls/tls.crt': `${cases}tls/gateway.crt`,
   'run/tls/tls.key': `${cases}tls/gateway.key`,

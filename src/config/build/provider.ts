@@ -8,6 +8,7 @@ import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
 import { readMetadata } from './provider-metadata.ts'
+import { readSignals } from './signals.ts'
 
 interface ProviderContext extends BuildContext {
   readonly egressProxy: EgressProxyConfig | undefined
@@ -64,6 +65,7 @@ function buildProvider(settings: ProviderSettings, at: string, context: Provider
     profile: settings.profile,
     egressProxy,
     frontchannelLogout: settings.frontchannel_logout,
+    signals: readSignals(settings, below(at, 'signals'), context),
     scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
     claims: settings.claims,

@@ -20,6 +20,7 @@ export const ja: Messages = {
     ERR_TOKEN_INVALID: 'アクセストークンは受け付けられません。',
     ERR_ACCOUNT_INVALID: 'サービスアカウントの名前またはシークレットが正しくありません。',
     ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
+    ERR_SECURITY_EVENT_INVALID: 'セキュリティイベントが無効です。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
     ERR_DEVICE_BINDING:

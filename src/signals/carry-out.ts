@@ -1,0 +1,161 @@
+import type { SignalAction } from '../config/model.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { sha256 } from '../core/random.ts'
+import type { Cause } from '../observe/audit.ts'
+import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
+import { sidTag, subTag } from '../session/record.ts'
+import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
+import type { SignalParts } from './parts.ts'
+import { readSubject, type SignalSubject } from './subject.ts'
+
+/** How many sessions are changed at the same time. */
+const atOnce = 8
+/** How long the sessions of an e-mail address are searched, in ms. */
+const searchMs = 20_000
+
+/** An event that has an effect, and the sessions that it is about. */
+interface Signal {
+  readonly name: string
+  readonly action: Exclude<SignalAction, 'ignore'>
+  readonly subject: Exclude<SignalSubject, { kind: 'unknown' }>
+}
+
+/**
+ * Carries out the events of a token. When it resolves, their effect holds on every replica.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE`: repeat the call
+ */
+export async function carryOut(token: SecurityEventToken, parts: SignalParts, cause?: Cause): Promise<void> {
+  for (const [type, event] of token.events) {
+    const about = { iss: token.iss, jti: token.jti, event: (eventName(type) ?? lastSegment(type)).slice(0, 100) }
+    const signal = readSignal(type, event, token, parts)
+    if (typeof signal === 'string') {
+      parts.audit.record('signal.ignored', { ...about, reason: signal }, cause)
+      continue
+    }
+    const { action, subject } = signal
+    const named = {
+      ...about,
+      ...('sid' in subject && { sid: subject.sid }),
+      ...('sub' in subject && { sub: subject.sub }),
+    }
+    const matched = await run(signal, token, parts, cause)
+    if (matched === 'replayed') parts.audit.record('signal.replayed', named, cause)
+    else parts.audit.record('signal.obeyed', { ...named, action, matched }, cause)
+  }
+}
+
+/** What an event asks for, or why it has no effect. */
+function readSignal(type: string, event: JsonObject, token: SecurityEventToken, parts: SignalParts): Signal | string {
+  if (type === verificationEvent || type === streamUpdatedEvent) {
+    const { state, status } = event
+    const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
+    parts.log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
+    return 'it is about the stream'
+  }
+  const { issuer, signals } = parts.provider.config
+  const name = eventName(type)
+  const action = name === undefined ? undefined : signals?.events[name]
+  if (name === undefined || action === undefined) return 'events of this type have no effect'
+  if (action === 'ignore') return 'signals.events says so'
+  if (hasImproved(name, event)) return 'the state has improved'
+  // Earlier versions of the specification have the subject in the event.
+  const own = isObject(event['subject']) ? event['subject'] : undefined
+  const subject = readSubject(token.sub_id ?? own, { issuer, trusted: signals?.trustedSubjects ?? [] })
+  return subject.kind === 'unknown' ? subject.why : { name, action, subject }
+}
+
+/** Whether an event says that a person or a device is more trustworthy than before. */
+function hasImproved(name: string, event: JsonObject): boolean {
+  if (name === 'assurance-level-change') return event['change_direction'] === 'increase'
+  return name === 'device-compliance-change' && event['current_status'] === 'compliant'
+}
+
+/** @returns how many sessions the event was about */
+async function run(
+  { name, action, subject }: Signal,
+  token: SecurityEventToken,
+  parts: SignalParts,
+  cause: Cause | undefined,
+): Promise<number | 'replayed'> {
+  const { endings, sessions, store } = parts
+  const { audience } = sessions
+  // One token may have several events, each of which is carried out once.
+  const order = { audience, jti: `signal ${token.iss} ${token.jti} ${name}`, exp: token.iat + maxAgeSeconds }
+  if (action === 'end' && subject.kind === 'sid')
+    return count(await endings.endSid(subject.sid, order, 'signal', cause))
+  if (action === 'end' && subject.kind === 'sub')
+    return count(await endings.endSub(subject.sub, order, 'signal', cause))
+
+  const keys = await keysOf(subject, parts)
+  const change = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
+  await forEach(keys, (key) => change(key, parts, cause))
+  // Last, so that the transmitter can repeat an event that could not be carried out.
+  const isFirst = await store.takeOnce(sha256('signal', audience, order.jti), maxAgeSeconds * 1000)
+  return isFirst ? keys.length : 'replayed'
+}
+
+function count(ended: readonly unknown[] | 'replayed'): number | 'replayed' {
+  return ended === 'replayed' ? ended : ended.length
+}
+
+async function endOne(key: SessionKey, { endings }: SignalParts, cause: Cause | undefined): Promise<void> {
+  await endings.endOne(key, 'signal', cause)
+}
+
+async function rereadClaims(key: SessionKey, { sessions, upkeep }: SignalParts): Promise<void> {
+  const session = await sessions.read(key)
+  if (session !== undefined) await upkeep.reread(session)
+}
+
+/** A rule with `step_up` then needs a new sign-in. */
+async function forgetAuthentication(key: SessionKey, { sessions }: SignalParts): Promise<void> {
+  for (let session = await sessions.read(key); session !== undefined; session = await sessions.read(key)) {
+    const outcome = await sessions.replace(session, { ...session.record, authentication: {} })
+    if (outcome !== 'conflict') return
+  }
+}
+
+/** The sessions that a subject has now. */
+async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<readonly SessionKey[]> {
+  const { store, sessions } = parts
+  if (subject.kind === 'sid') return store.listSid(sidTag(sessions.audience, subject.sid))
+  if (subject.kind === 'sub') return store.listSub(subTag(sessions.audience, subject.sub))
+  return keysOfEmail(subject.email, parts)
+}
+
+/** Sessions have no index of e-mail addresses, so this reads all of them. */
+async function keysOfEmail(email: string, { store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
+  const deadline = performance.now() + searchMs
+  const found: SessionKey[] = []
+  for await (const keys of store.list()) {
+    if (performance.now() > deadline)
+      throw new GatewayError(
+        'ERR_STORE_UNAVAILABLE',
+        `the sessions of an e-mail address were not found within ${searchMs} ms`,
+      )
+    await forEach(keys, async (key) => {
+      const { email: own, email_verified } = (await sessions.read(key))?.record.claims ?? {}
+      if (email_verified === true && typeof own === 'string' && normalized(own) === email) found.push(key)
+    })
+  }
+  return found
+}
+
+/** The domain of an address has no letter case (RFC 5321 §2.4). */
+function normalized(email: string): string {
+  const at = email.lastIndexOf('@')
+  return email.slice(0, at) + email.slice(at).toLowerCase()
+}
+
+async function forEach<T>(values: readonly T[], work: (value: T) => Promise<void>): Promise<void> {
+  const left = [...values]
+  const workers = Array.from({ length: Math.min(atOnce, left.length) }, async () => {
+    for (let value = left.shift(); value !== undefined; value = left.shift()) await work(value)
+  })
+  await Promise.all(workers)
+}
+
+function lastSegment(type: string): string {
+  return type.slice(type.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,18 @@
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { SessionEndings } from '../session/endings.ts'
+import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
+import type { SessionStore } from '../session/store.ts'
+import type { Upkeep } from '../tokens/upkeep.ts'
+
+/** What the receiver of security events needs. */
+export interface SignalParts {
+  readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
+  readonly store: Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
+  readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
+  readonly upkeep: Pick<Upkeep, 'reread'>
+  readonly log: Log
+  readonly audit: Audit
+}

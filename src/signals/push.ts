@@ -1,0 +1,61 @@
+import { errors } from 'jose'
+import { GatewayError } from '../core/errors.ts'
+import { isSameSecret } from '../core/same-secret.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { empty, json, type Response } from '../http/response.ts'
+import { pageContext, type Pages } from '../pages/pages.ts'
+import { carryOut } from './carry-out.ts'
+import type { SignalParts } from './parts.ts'
+
+/** The transmitter did not send what `signals.push_secret` says. */
+class AuthenticationFailed extends GatewayError {
+  constructor() {
+    super('ERR_SECURITY_EVENT_INVALID', 'Authorization is not that of signals.push_secret')
+  }
+}
+
+/**
+ * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when the event
+ * was carried out on every replica. The response is also 202 when no session was concerned, or when
+ * the same token was received before.
+ * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID` (400), or `ERR_STORE_UNAVAILABLE` or
+ * `ERR_PROVIDER_UNAVAILABLE` (503), after which the transmitter may repeat the request
+ */
+export async function securityEvents(request: EndpointRequest, parts: SignalParts): Promise<Response> {
+  const { pushSecret } = parts.provider.config.signals ?? {}
+  if (pushSecret !== undefined && !isSameSecret(request.authorization ?? '', pushSecret))
+    throw new AuthenticationFailed()
+  if (request.securityEvent === undefined)
+    throw new GatewayError('ERR_SECURITY_EVENT_INVALID', 'Content-Type is not application/secevent+jwt')
+  const token = await parts.provider.verifySecurityEvent(request.securityEvent.trim())
+  await carryOut(token, parts, request.cause)
+  return empty(202)
+}
+
+/** The response to a rejected security event (RFC 8935 §2.3). */
+export function rejectSecurityEvent(
+  error: GatewayError,
+  request: EndpointRequest,
+  { audit, pages }: Pick<SignalParts, 'audit'> & { readonly pages: Pages },
+): Response {
+  const { code, status, message, publicText } = error
+  audit.record('signal.refused', { code, reason: message }, request.cause)
+  if (status >= 500) return pages.refusal(code, pageContext(request))
+  return {
+    ...json(status, { err: errorCode(error), description: publicText }, { 'Content-Language': 'en' }),
+    code,
+  }
+}
+
+/** The error code of RFC 8935 §2.4. */
+function errorCode(error: GatewayError): string {
+  if (error instanceof AuthenticationFailed) return 'authentication_failed'
+  const { cause } = error
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'iss') return 'invalid_issuer'
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'aud') return 'invalid_audience'
+  const isAboutKey =
+    cause instanceof errors.JWKSNoMatchingKey ||
+    cause instanceof errors.JWSSignatureVerificationFailed ||
+    cause instanceof errors.JOSEAlgNotAllowed
+  return isAboutKey ? 'invalid_key' : 'invalid_request'
+}

@@ -1,0 +1,78 @@
+import { isObject, type JsonObject } from '../provider/security-event.ts'
+
+/** The sessions that an event is about. */
+export type SignalSubject =
+  | { readonly kind: 'sid'; readonly sid: string }
+  | { readonly kind: 'sub'; readonly sub: string }
+  /** A verified e-mail address; its domain is in lower case. */
+  | { readonly kind: 'email'; readonly email: string }
+  /** The subject names people or things of another kind, or of another issuer. */
+  | { readonly kind: 'unknown'; readonly why: string }
+
+export interface SubjectOptions {
+  readonly issuer: string
+  /** Which formats name people although another party could have chosen them. */
+  readonly trusted: readonly ('email' | 'account')[]
+}
+
+/** The longest identifier, in characters. */
+const maxLength = 1_020
+
+/**
+ * Reads a subject identifier (RFC 9493 §3, Shared Signals Framework 1.0 §3). A complex subject with
+ * a session is about that session only. One with a user, and without a session, is about all of
+ * their sessions.
+ */
+export function readSubject(subject: JsonObject | undefined, options: SubjectOptions): SignalSubject {
+  if (subject === undefined) return unknown('the event has no subject')
+  const format = text(subject['format']) ?? (isObject(subject['user']) ? 'complex' : undefined)
+  switch (format) {
+    case 'complex':
+      return readComplex(subject, options)
+    case 'iss_sub': {
+      const [iss, sub] = [text(subject['iss']), text(subject['sub'])]
+      if (iss === undefined || sub === undefined) return unknown('an iss_sub subject without iss or sub')
+      return iss === options.issuer ? { kind: 'sub', sub } : unknown('the subject is a person of another issuer')
+    }
+    case 'opaque': {
+      const id = text(subject['id'])
+      return id === undefined ? unknown('an opaque subject without id') : { kind: 'sub', sub: id }
+    }
+    case 'email':
+      return readEmail(text(subject['email']), 'email', options)
+    case 'account':
+      return readEmail(/^acct:(.+)$/.exec(text(subject['uri']) ?? '')?.[1], 'account', options)
+    default:
+      return unknown(`subjects of the format ${String(format).slice(0, 40)} are not known`)
+  }
+}
+
+function readComplex(subject: JsonObject, options: SubjectOptions): SignalSubject {
+  const { session, user } = subject
+  if (isObject(session)) {
+    const sid = text(session['id'])
+    return sid === undefined ? unknown('the session of the subject has no id') : { kind: 'sid', sid }
+  }
+  if (isObject(user)) return readSubject(user, options)
+  return unknown('the subject has neither a session nor a user')
+}
+
+function readEmail(
+  address: string | undefined,
+  format: SubjectOptions['trusted'][number],
+  { trusted }: SubjectOptions,
+): SignalSubject {
+  if (!trusted.includes(format)) return unknown(`subjects of the format ${format} are not in trusted_subjects`)
+  const [, local, domain] = /^([^@\s]+)@([^@\s]+)$/.exec(address ?? '') ?? []
+  return local === undefined || domain === undefined
+    ? unknown(`the ${format} of the subject is not an address`)
+    : { kind: 'email', email: `${local}@${domain.toLowerCase()}` }
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' && value.length <= maxLength ? value : undefined
+}
+
+function unknown(why: string): SignalSubject {
+  return { kind: 'unknown', why }
+}

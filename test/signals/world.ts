@@ -1,0 +1,48 @@
+import type { TestContext } from 'node:test'
+import { auditEventsIn } from '../support/audit-schema.ts'
+import type { Browser } from '../support/browser.ts'
+import type { Json } from '../support/signing-provider.ts'
+import { audience, startTransmitter, type Transmitter } from '../support/transmitter.ts'
+import { startWorld, type World, type WorldOptions } from '../support/world.ts'
+
+export interface SignalWorld extends World {
+  readonly transmitter: Transmitter
+  /** Delivers one event. Resolves to the status. */
+  event(type: string, subject: Json | undefined, details?: Json): Promise<number>
+  /** The session of a person at the provider. */
+  sidOf(sub: string): string
+  /** The `iss_sub` subject of a person. */
+  person(sub: string): Json
+  hasSession(browser: Browser): Promise<boolean>
+  /** What the audit events say, by their name. */
+  audits(name: string): readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A gateway that receives security events. `signals`: YAML in one line, after a comma. */
+export async function startSignals(
+  t: TestContext,
+  { signals = '', ...options }: WorldOptions & { readonly signals?: string } = {},
+): Promise<SignalWorld> {
+  const transmitter = await startTransmitter(t)
+  const own = `transmitter: "${transmitter.issuer}", audience: [${audience}], signing_alg: ES256`
+  const world = await startWorld(t, {
+    providerSettings: `signals: { ${own} ${signals === '' ? '' : `, ${signals}`} }`,
+    ...options,
+  })
+  const { issuer } = world.provider
+  return {
+    ...world,
+    transmitter,
+    event: async (type, sub_id, details = {}) => {
+      const token = transmitter.token({ sub_id, events: { [type]: details } })
+      return (await transmitter.push(world.url, token)).status
+    },
+    sidOf: (sub) => world.provider.sessions().find((session) => session.sub === sub)?.sid ?? '',
+    person: (sub) => ({ format: 'iss_sub', iss: issuer, sub }),
+    hasSession: async (browser) => (await browser.fetch(`${world.url}/api/me`)).status === 200,
+    audits: (name) =>
+      world.replicas.flatMap(({ log }) =>
+        auditEventsIn(log).flatMap(({ message, fields }) => (message === name ? [fields] : [])),
+      ),
+  }
+}

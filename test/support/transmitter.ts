@@ -1,0 +1,57 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import { ecKey, type Json, jwt, type SigningKey } from './signing-provider.ts'
+
+export const caep = 'https://schemas.openid.net/secevent/caep/event-type/'
+export const risc = 'https://schemas.openid.net/secevent/risc/event-type/'
+/** The `aud` of the events of a transmitter. */
+export const audience = 'https://orders.example.com'
+
+/** A transmitter of security events (OpenID Shared Signals Framework 1.0). */
+export interface Transmitter {
+  readonly issuer: string
+  readonly key: SigningKey
+  /** The metadata. A test can change them. */
+  metadata: Json
+  /** Signs a token. Members of `payload` replace the usual ones; `undefined` removes one. */
+  token(payload: Json, options?: { readonly key?: SigningKey; readonly header?: Json }): string
+  /** Delivers a token to the gateway at `url`. */
+  push(url: string, token: string, headers?: Readonly<Record<string, string>>): Promise<Response>
+}
+
+let numbered = 0
+
+export async function startTransmitter(t: TestContext): Promise<Transmitter> {
+  const key = ecKey('signals')
+  const server = createServer((req, res) => {
+    const send = (value: unknown) =>
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+    if (req.url === '/.well-known/ssf-configuration/tenant') return void send(transmitter.metadata)
+    if (req.url === '/jwks') return void send({ keys: [key.jwk] })
+    res.writeHead(404).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer = `${origin}/tenant`
+  const transmitter: Transmitter = {
+    issuer,
+    key,
+    metadata: { issuer, jwks_uri: `${origin}/jwks` },
+    token: (payload, { key: signer = key, header = {} } = {}) => {
+      const usual = { iss: issuer, aud: audience, jti: `event-${(numbered += 1)}`, iat: Math.floor(Date.now() / 1000) }
+      return jwt({ ...usual, ...payload }, signer, { typ: 'secevent+jwt', ...header })
+    },
+    push: (url, token, headers = {}) =>
+      fetch(`${url}/.gatehouse/security-events`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/secevent+jwt', ...headers },
+        body: token,
+      }),
+  }
+  return transmitter
+}
