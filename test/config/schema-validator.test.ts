@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import type { ValidateFunction } from 'ajv'
 import { parse, parseDocument } from 'yaml'
 import { compileSchema } from '../../src/config/document/schema-validator.ts'
+import { bundledModules } from '../support/bundle.ts'
+import { root } from '../support/command.ts'
 
-const built = new URL('../../dist/config/document/schema-validator.js', import.meta.url)
+/** The module that the build puts into the program. */
+const built = execFileSync(process.execPath, [join(root, '.ci', 'schema-validator.mjs')], { encoding: 'utf8' })
 const cases = new URL('cases/', import.meta.url)
 
 /** The errors, and the document with the defaults that the validator fills in. */
@@ -15,8 +21,13 @@ function outcome(validate: ValidateFunction, text: string) {
   return JSON.parse(JSON.stringify({ isValid, errors: validate.errors, document })) as { readonly errors: unknown }
 }
 
-test('The validator that the build generates finds the same errors as the schema', async () => {
-  const generated = (await import(built.href)) as { readonly schemaValidator: () => ValidateFunction }
+test('The validator that the build generates finds the same errors as the schema', async (t) => {
+  // A module of its own in a folder that finds the packages.
+  const folder = mkdtempSync(join(root, 'node_modules', '.cache', 'validator-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'schema-validator.mjs')
+  writeFileSync(file, built)
+  const generated = (await import(pathToFileURL(file).href)) as { readonly schemaValidator: () => ValidateFunction }
   const [ours, theirs] = [compileSchema().validate, generated.schemaValidator()]
   let invalid = 0
 
@@ -32,9 +43,11 @@ test('The validator that the build generates finds the same errors as the schema
   assert.ok(invalid > 50, `${invalid} invalid files`)
 })
 
-test('The build loads no compiler of schemas', () => {
-  const text = readFileSync(built, 'utf8')
+test('The program contains no compiler of schemas for the configuration', () => {
+  const imported = [...built.matchAll(/^import .* from '(.+)'$/gm)].map(([, module]) => module)
 
-  const imported = [...text.matchAll(/^import .* from '(.+)'$/gm)].map(([, module]) => module)
   assert.deepEqual(imported, ['ajv/dist/runtime/ucs2length.js'])
+  const compiles = 'ajv.compile(JSON.parse(schemaText())'
+  assert.ok(readFileSync(join(root, 'src/config/document/schema-validator.ts'), 'utf8').includes(compiles))
+  assert.ok(bundledModules().every(({ text }) => !text.includes(compiles)))
 })
