@@ -2,12 +2,12 @@
 // only what a command needs (docs/decisions/0021-one-bundled-program.md). Beside them: LICENSES.txt
 // with the licenses of the packages, and gatehouse.cdx.json, the bill of materials.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { billOfMaterials, licenses, packagesIn } from './bundled-packages.mjs'
-import { schemaValidatorModule } from './schema-validator.mjs'
+import { schemaValidatorPlugin } from './schema-validator.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -25,20 +25,16 @@ const changes = new Map([
   ['src/config/document/schema-text.ts', [["'../../../schemas/", "'../schemas/"]]],
 ])
 
-/**
- * Gives the bundle the generated validator of the configuration, and sources with their changes.
- */
+const changed = new Set()
+
+/** Gives the bundle the sources with their changes. */
 const adapt = {
   name: 'adapt',
   setup({ onLoad }) {
-    onLoad({ filter: /\/schema-validator\.ts$/ }, async ({ path }) => ({
-      contents: await schemaValidatorModule(),
-      loader: 'js',
-      resolveDir: dirname(path),
-    }))
     onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
       const replacements = changes.get(relative(root, path))
       if (replacements === undefined) return undefined
+      changed.add(relative(root, path))
       let contents = readFileSync(path, 'utf8')
       for (const [text, replacement] of replacements) {
         if (!contents.includes(text)) throw new Error(`${path} has no ${JSON.stringify(text)}: see .ci/bundle.mjs`)
@@ -71,8 +67,10 @@ const { metafile } = await build({
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
-  plugins: [adapt],
+  plugins: [schemaValidatorPlugin, adapt],
 })
+for (const file of changes.keys())
+  if (!changed.has(file)) throw new Error(`${file} is not in the program: see .ci/bundle.mjs`)
 const packages = packagesIn(metafile)
 writeFileSync(join(outdir, 'LICENSES.txt'), licenses(packages))
 writeFileSync(join(outdir, 'gatehouse.cdx.json'), `${JSON.stringify(billOfMaterials(packages), null, 2)}\n`)

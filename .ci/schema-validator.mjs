@@ -1,7 +1,6 @@
-// The schema of the configuration, compiled. The build puts this module in the place of
-// src/config/document/schema-validator.ts, which would compile the schema in each process.
-// `node .ci/schema-validator.mjs` prints the module.
-import process from 'node:process'
+// The schema of the configuration, compiled. The build and the tests put this module in the place
+// of src/config/document/schema-validator.ts, which would compile the schema in each process.
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -9,7 +8,7 @@ import { build } from 'esbuild'
 async function loadCompiler() {
   const { outputFiles } = await build({
     stdin: {
-      contents: `export { compileSchema } from './src/config/document/schema-validator.ts'
+      contents: `export { compileSchema } from './src/config/document/schema-compiler.ts'
         export { default as standalone } from 'ajv/dist/standalone/index.js'`,
       resolveDir: fileURLToPath(new URL('..', import.meta.url)),
     },
@@ -25,7 +24,7 @@ async function loadCompiler() {
 }
 
 /** The source of the module. */
-export async function schemaValidatorModule() {
+async function schemaValidatorModule() {
   const { compileSchema, standalone } = await loadCompiler()
   const { ajv, validate } = compileSchema({ source: true, esm: true, optimize: true })
   // Ajv writes `require`, which an ES module does not have (ajv-validator/ajv#2209).
@@ -45,4 +44,14 @@ export async function schemaValidatorModule() {
   ].join('\n')
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(await schemaValidatorModule())
+/** A plugin of esbuild that puts the module in its place. */
+export const schemaValidatorPlugin = {
+  name: 'schema-validator',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/schema-validator\.ts$/ }, async ({ path }) => ({
+      contents: await schemaValidatorModule(),
+      loader: 'js',
+      resolveDir: dirname(path),
+    }))
+  },
+}
