@@ -60,21 +60,18 @@ function newestSource(folder) {
 }
 
 /**
- * dist/, unless it is newer than every source file. `npm run check` checks the types, which takes
- * four times as long.
+ * dist/, unless it is newer than every source file. `npm run check` checks the types.
  */
 export function ensureBuild() {
   const built = at('dist', '.built')
-  const files = ['schemas/gateway.schema.json', '.ci/schema-validator.mjs', 'tsconfig.json', 'package-lock.json']
+  const scripts = ['bundle.mjs', 'bundled-packages.mjs', 'schema-validator.mjs'].map((file) => join('.ci', file))
+  const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
   const sources = Math.max(newestSource(at('src')), ...files.map((file) => changedAt(at(file))))
   if (changedAt(built) > sources) return
   process.stderr.write('Building …\n')
   const startedAt = new Date()
   const fresh = at(`dist.${process.pid}`)
-  const compiler = at('node_modules', 'typescript', 'bin', 'tsc')
-  const isBuilt =
-    run(process.execPath, [compiler, '-p', 'src', '--outDir', fresh, '--noCheck']) &&
-    run(process.execPath, [at('.ci', 'schema-validator.mjs'), fresh])
+  const isBuilt = run(process.execPath, [at('.ci', 'bundle.mjs'), fresh])
   if (isBuilt) {
     writeFileSync(join(fresh, '.built'), '')
     // A source that was saved while it was built is newer.
@@ -96,19 +93,28 @@ function replaceFolder(folder, fresh) {
   }
 }
 
-/** The programs of Debian that the tests run for real: Redis and Chromium. */
+/**
+ * The programs that the tests run for real, which are packages of Debian with the same names.
+ * Without the headless shell, all tests use the whole Chromium, which takes more processor time.
+ */
 export function ensurePrograms() {
-  const missing = Object.entries({ 'redis-server': 'redis-server', chromium: 'chromium' })
-    .filter(([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0)
-    .map(([, debianPackage]) => debianPackage)
+  const lacks = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0
+  const needed = ['redis-server', 'chromium'].filter(lacks)
+  const missing = [...needed, ...['chromium-headless-shell'].filter(lacks)]
   if (missing.length === 0) return
   const byHand = `apt-get update && apt-get install -y ${missing.join(' ')}`
-  const mayInstall = process.getuid?.() === 0 && spawnSync('sh', ['-c', 'command -v apt-get']).status === 0
-  if (!mayInstall) stop(`The tests need ${missing.join(' and ')}. As root, run:\n  ${byHand}`)
-  process.stderr.write(`Installing ${missing.join(' and ')} …\n`)
+  const isInstalled = process.getuid?.() === 0 && !lacks('apt-get') && installPackages(missing)
+  if (!isInstalled && needed.length > 0)
+    stop(`The tests need ${needed.join(' and ')}, which could not be installed. As root, run:\n  ${byHand}`)
+}
+
+function installPackages(names) {
+  process.stderr.write(`Installing ${names.join(' and ')} …\n`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  if (!run('sh', ['-c', byHand.replace('install -y', 'install -y -qq --no-install-recommends')], { env }))
-    stop(`Installing ${missing.join(' and ')} failed. As root, run:\n  ${byHand}`)
+  const apt = 'apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=20'
+  const install = `${apt} install -y -qq --no-install-recommends ${names.join(' ')}`
+  // The lists of packages may be there, and up to date.
+  return run('sh', ['-c', `${install} 2>/dev/null || { ${apt} update && ${install}; }`], { env })
 }
 
 /**

@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { ensureBuild, ensurePackages, ensurePrograms, root, stop } from './prepare.mjs'
 
 /** How many files run in one process at most: starting a process takes longer than most files. */
-const filesPerProcess = 20
+const filesPerProcess = 40
 
 ensurePackages()
 ensurePrograms()
@@ -59,6 +59,7 @@ function parts(files) {
 async function bundle(groups) {
   // Only here, because a fresh clone has no packages before.
   const { build } = await import('esbuild')
+  const { schemaValidatorPlugin } = await import('./schema-validator.mjs')
   await build({
     absWorkingDir: root,
     entryPoints: groups.map(writeEntry),
@@ -74,7 +75,7 @@ async function bundle(groups) {
     sourcesContent: false,
     logLevel: 'warning',
     define: { 'import.meta': 'importMeta' },
-    plugins: [{ name: 'place', setup: keepPlace }],
+    plugins: [schemaValidatorPlugin, { name: 'place', setup: keepPlace }],
   }).catch(() => {
     rmSync(folder, { recursive: true, force: true })
     stop('The tests cannot be bundled: see above.')

@@ -1,5 +1,7 @@
 // The output of V8's sampling profiler, in the format of a .cpuprofile file.
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { SourceMap, type SourceMapPayload } from 'node:module'
 import WebSocket from 'ws'
 
 export interface CpuProfile {
@@ -11,7 +13,13 @@ export interface CpuProfile {
 
 interface ProfileNode {
   readonly id: number
-  readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number }
+  readonly callFrame: {
+    readonly functionName: string
+    readonly url: string
+    /** From 0, as the next one. */
+    readonly lineNumber: number
+    readonly columnNumber: number
+  }
 }
 
 /**
@@ -65,7 +73,8 @@ export class Profiler {
 export interface SelfTime {
   readonly functionName: string
   /**
-   * The file from its last folder, with the line: `proxy/http.js:12`. Empty for code of Node.js.
+   * The source below src/ or the file of a package, with the line: `proxy/http.ts:12`. Empty for
+   * code of Node.js.
    */
   readonly place: string
   /** The time in µs, without the functions that it called. */
@@ -79,8 +88,8 @@ export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly 
   samples.forEach((id, index) => {
     const frame = frames.get(id)
     if (frame === undefined || frame.functionName === '(idle)') return
-    const { functionName, url, lineNumber } = frame
-    const place = url === '' ? '' : `${placeOf(url)}:${lineNumber + 1}`
+    const { functionName } = frame
+    const place = placeOf(frame)
     const key = `${functionName} ${place}`
     const before = byFunction.get(key)?.micros ?? 0
     // A sample stands for the time until the next one.
@@ -93,7 +102,25 @@ export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly 
   return [...byFunction.values()].sort((a, b) => b.micros - a.micros)
 }
 
-function placeOf(url: string): string {
-  if (url.startsWith('node:')) return url
-  return url.replace(/^.*\/node_modules\//, '').replace(/^.*\/dist\//, 'dist/')
+function placeOf({ url, lineNumber, columnNumber }: ProfileNode['callFrame']): string {
+  if (url === '') return ''
+  const source = sourceMapOf(url)?.findEntry(lineNumber, columnNumber)
+  const [file, line] =
+    source !== undefined && 'originalSource' in source
+      ? [source.originalSource, source.originalLine]
+      : [url, lineNumber]
+  return `${file.replace(/^.*\/(?:node_modules|src)\//, '')}:${line + 1}`
+}
+
+const sourceMaps = new Map<string, SourceMap | undefined>()
+
+/** The source map beside a module of the built gateway. */
+function sourceMapOf(url: string): SourceMap | undefined {
+  if (!sourceMaps.has(url)) sourceMaps.set(url, readSourceMap(url))
+  return sourceMaps.get(url)
+}
+
+function readSourceMap(url: string): SourceMap | undefined {
+  if (!url.startsWith('file:') || !existsSync(new URL(`${url}.map`))) return undefined
+  return new SourceMap(JSON.parse(readFileSync(new URL(`${url}.map`), 'utf8')) as SourceMapPayload)
 }

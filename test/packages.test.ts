@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { bundledPackages } from './support/bundle.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (file: string) => readFileSync(new URL(file, root), 'utf8')
@@ -10,16 +11,20 @@ interface Locked {
   readonly version?: string
   readonly resolved?: string
   readonly integrity?: string
-  readonly dev?: boolean
   readonly hasInstallScript?: boolean
   readonly license?: string
 }
 
-const { dependencies } = JSON.parse(read('package.json')) as { readonly dependencies: Record<string, string> }
 const { packages } = JSON.parse(read('package-lock.json')) as { readonly packages: Record<string, Locked> }
 const locked = Object.entries(packages).filter(([path]) => path !== '')
-const inProduction = locked.filter(([, { dev }]) => dev !== true)
-const nameOf = (path: string) => path.split('node_modules/').at(-1) ?? ''
+/** The packages whose code runs in production: `name@version` → its entry in the lock file. */
+const bundled = new Map(
+  bundledPackages().map((path) => {
+    const entry = packages[path] as Locked
+    return [`${path.split('node_modules/').at(-1)}@${entry.version}`, entry]
+  }),
+)
+const bundledNames = [...bundled.keys()].sort()
 
 test('the lock file names no host, and each package by its hash', () => {
   const text = read('package-lock.json')
@@ -34,42 +39,59 @@ test('the lock file names no host, and each package by its hash', () => {
   )
 })
 
-test('no package of production runs a script when it is installed, and each says its license', () => {
+test('no package of the program runs a script when it is installed, and each says its license', () => {
   assert.deepEqual(
-    inProduction.filter(([, { hasInstallScript, license }]) => hasInstallScript === true || license === undefined),
+    [...bundled.values()].filter(({ hasInstallScript, license }) => hasInstallScript === true || license === undefined),
     [],
   )
 })
 
-test('each package of production has its reason in a decision, and no more of them do', () => {
-  const page = read('docs/decisions/0009-few-packages.md')
-  const explained = [...page.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name)
+test('the manifest names no package that an installation would have to fetch', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, unknown>
 
-  assert.deepEqual(explained.toSorted(), Object.keys(dependencies).toSorted())
-  const names = new Set(inProduction.map(([path, { version }]) => `${nameOf(path)}@${version}`))
-  assert.match(page, new RegExp(`\\(${names.size} with all that they need\\)`))
+  for (const kind of ['dependencies', 'optionalDependencies', 'peerDependencies', 'bundleDependencies'])
+    assert.ok(!(kind in manifest), kind)
 })
 
-test('the bill of materials has each package of production with hash and license, and no other', () => {
-  const bom = JSON.parse(execFileSync(process.execPath, ['.ci/sbom.mjs'], { cwd: root, encoding: 'utf8' })) as {
-    readonly bomFormat: string
-    readonly metadata: { readonly component: { readonly name: string } }
-    readonly components: readonly { name: string; version: string; hashes: unknown[]; licenses: unknown[] }[]
-    readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
-  }
+interface Component {
+  readonly name: string
+  readonly version: string
+  readonly hashes: readonly unknown[]
+  readonly licenses: readonly unknown[]
+}
 
+const bom = JSON.parse(execFileSync(process.execPath, ['.ci/sbom.mjs'], { cwd: root, encoding: 'utf8' })) as {
+  readonly bomFormat: string
+  readonly metadata: { readonly component: { readonly name: string } }
+  readonly components: readonly Component[]
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+}
+
+test('each package that the sources load has its reason in a decision, and no more of them do', () => {
+  const page = read('docs/decisions/0009-few-packages.md')
+  const explained = [...page.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name)
+  const loaded = bom.dependencies.find(({ ref }) => ref.startsWith('gatehouse@'))?.dependsOn ?? []
+
+  assert.deepEqual(
+    explained.toSorted(),
+    loaded.map((ref) => ref.replace(/@[^@]*$/, '')),
+  )
+  assert.match(page, new RegExp(`\\(${bundled.size} with all that they need\\)`))
+})
+
+test('the bill of materials has each package of the program with hash and license, and no other', () => {
   assert.equal(bom.bomFormat, 'CycloneDX')
   assert.equal(bom.metadata.component.name, 'gatehouse')
-  const named = bom.components.map(({ name, version }) => `${name}@${version}`)
-  const wanted = new Set(inProduction.map(([path, { version }]) => `${nameOf(path)}@${version}`))
-  assert.deepEqual(named.toSorted(), [...wanted].toSorted())
+  assert.deepEqual(bom.components.map(({ name, version }) => `${name}@${version}`).sort(), bundledNames)
   for (const { name, hashes, licenses } of bom.components) assert.ok(hashes.length > 0 && licenses.length > 0, name)
-  assert.deepEqual(
-    bom.dependencies
-      .find(({ ref }) => ref.startsWith('gatehouse@'))
-      ?.dependsOn.map((ref) => ref.replace(/@[^@]*$/, '')),
-    Object.keys(dependencies),
-  )
+})
+
+test('the program is delivered with the license of each of its packages', () => {
+  const [, ...parts] = read('dist/LICENSES.txt').split(/\n-{80}\n/)
+
+  assert.deepEqual(parts.map((text) => /^\s*(\S+) (\S+) \(/.exec(text)?.slice(1).join('@')).sort(), bundledNames)
+  for (const text of parts) assert.match(text, /copyright|permission|license/i)
+  for (const text of parts) assert.ok(text.length > 500, text)
 })
 
 test('the page about security names tests that there are, and each advisory that is tried', () => {

@@ -6,7 +6,7 @@ import { Missing } from './installed.ts'
 import type { Application } from './programs.ts'
 import { startSite, type PersonName, type Site } from './site.ts'
 
-const chromium = await startChromium()
+const chromium = await startChromium({ isWhole: true })
 const minutes = 60_000
 
 /** How one application does what every application does. */

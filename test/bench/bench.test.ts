@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { selfTimes } from '../../bench/cpu-profile.ts'
 import type { LoadMessage, LoadOrder } from '../../bench/load/order.ts'
 import { claimValues } from '../../bench/people.ts'
 import { start, startServer } from '../../bench/process.ts'
 import { targetsTable } from '../../bench/targets.ts'
+import { bundledModules } from '../support/bundle.ts'
+import { root } from '../support/command.ts'
 
 test("A request that lacks a claim of the person, or has another person's claim, does not count as served", async (t) => {
   const upstream = await startServer('upstream.ts')
@@ -64,17 +69,27 @@ test('The report says whether a target is reached or missed, and omits targets w
   assert.equal(targetsTable(new Map()), undefined)
 })
 
-test('A profile lists functions by their own time, summed over all callers', () => {
-  const frame = (functionName: string, url: string, lineNumber: number) => ({ functionName, url, lineNumber })
+test('A profile lists functions by their own time, summed over all callers, at their place in the sources', () => {
+  const [module] = bundledModules().filter(({ text }) => text.includes('\nfunction createLog('))
+  const url = pathToFileURL(join(root, 'dist', module?.name ?? '')).href
+  const lineOf = (text: string, code: string) => text.slice(0, text.indexOf(code)).split('\n').length
+  const inModule = lineOf(module?.text ?? '', 'function createLog(') - 1
+  const inSource = lineOf(readFileSync(join(root, 'src/observe/writing-log.ts'), 'utf8'), 'export function createLog(')
+  const frame = (functionName: string, url: string, lineNumber: number) => ({
+    functionName,
+    url,
+    lineNumber,
+    columnNumber: 9,
+  })
   const nodes = [
     { id: 1, callFrame: frame('(idle)', '', -1) },
-    { id: 2, callFrame: frame('carry', 'file:///x/dist/proxy/http.js', 9) },
-    { id: 3, callFrame: frame('carry', 'file:///x/dist/proxy/http.js', 9) },
+    { id: 2, callFrame: frame('carry', url, inModule) },
+    { id: 3, callFrame: frame('carry', url, inModule) },
     { id: 4, callFrame: frame('emit', 'node:events', 470) },
   ]
   const samples = [2, 1, 3, 4]
   assert.deepEqual(selfTimes({ nodes, samples, timeDeltas: [0, 100, 1000, 50, 30] }), [
-    { functionName: 'carry', place: 'dist/proxy/http.js:10', micros: 150 },
+    { functionName: 'carry', place: `observe/writing-log.ts:${inSource}`, micros: 150 },
     { functionName: 'emit', place: 'node:events:471', micros: 30 },
   ])
 })

@@ -83,7 +83,7 @@ test('An installation without the demo says so, and says where to get it, before
     recursive: true,
     filter: (path) => path !== join(root, 'dist', 'demo'),
   })
-  for (const name of ['package.json', 'node_modules', 'schemas']) symlinkSync(join(root, name), join(folder, name))
+  for (const name of ['package.json', 'schemas']) symlinkSync(join(root, name), join(folder, name))
 
   const demo = startCommand(t, ['demo', '--config', 'no-such-file.yaml'], {
     program: [process.execPath, join(folder, 'dist', 'main.js')],

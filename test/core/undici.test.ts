@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import * as undici from 'undici'
-import { addressOf, Agent, Client, testedWith } from '../../src/core/undici.ts'
-import { root } from '../support/command.ts'
+import { addressOf, Agent, Client, createProxyAgent, testedWith } from '../../src/core/undici.ts'
+import { bundledFiles } from '../support/bundle.ts'
 
 test('The imported parts of undici are those of its main module', () => {
   assert.equal(Agent, undici.Agent)
@@ -13,17 +12,21 @@ test('The imported parts of undici are those of its main module', () => {
   assert.match(version, testedWith, 'Run the tests with that version, then change testedWith.')
 })
 
-test('The unused parts of undici are not loaded', () => {
-  const program = `
-    await import('./dist/cli/run.js')
-    const { Module } = await import('node:module')
-    const loaded = Object.keys(Module._cache).filter((path) => path.includes('/undici/'))
-    console.log(loaded.length, loaded.filter((path) => /fetch|websocket|mock|interceptor/.test(path)).length)`
-  const args = ['--input-type=module', '--eval', program]
-  const output = execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
-  const [all = 0, needless] = output.trim().split(' ').map(Number)
-  assert.ok(all > 5)
-  assert.equal(needless, 0)
+test('A proxy is reached with the client of the main module of undici', async () => {
+  const agent = createProxyAgent({ uri: 'http://127.0.0.1:1' }, 1000)
+
+  assert.ok(agent instanceof undici.ProxyAgent)
+  await agent.close()
+})
+
+test('The program contains the clients of undici only', () => {
+  const held = bundledFiles().filter((path) => path.startsWith('node_modules/undici/'))
+
+  assert.ok(held.includes('node_modules/undici/lib/dispatcher/client.js'))
+  assert.deepEqual(
+    held.filter((path) => /undici\/index|fetch\/index|websocket|eventsource|mock|interceptor|cache/.test(path)),
+    [],
+  )
 })
 
 test('A URL is split into origin and path', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,29 +8,18 @@ import { after, test } from 'node:test'
 import { request } from 'undici'
 import { inDockerfile } from '../deploying/examples.ts'
 import { Browser } from '../support/browser.ts'
+import { bundledPackages } from '../support/bundle.ts'
 import { root, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
-
-/** The packages that `npm ci --omit=dev` installs, which takes ten times the processor time. */
-function copyPackages(folder: string): void {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: true }>
-  }
-  for (const [path, { dev }] of Object.entries(packages))
-    if (path !== '' && dev !== true && existsSync(join(root, path)))
-      cpSync(join(root, path), join(folder, path), { recursive: true })
-}
 
 /** The files of the image, without a container: the same files, read-only, and another user. */
 function layOutImage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
-  for (const file of ['package.json', 'package-lock.json', '.npmrc', 'schemas'])
+  for (const file of ['package.json', 'schemas', 'dist'])
     cpSync(join(root, file), join(folder, file), { recursive: true })
-  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
   rmSync(join(folder, 'dist', 'demo'), { recursive: true })
-  copyPackages(folder)
   execFileSync('chmod', ['-R', 'a+rX,a-w', folder])
   return folder
 }
@@ -88,12 +77,15 @@ test('The content of the image serves, is healthy, drains and writes nothing', a
   assert.deepEqual(await contents(folder), before)
 })
 
-test('No package of the image is for development only', () => {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: true }>
-  }
+test('The image contains no packages beside the program', () => {
+  const lines = readFileSync(join(root, 'Dockerfile'), 'utf8').split('\n')
 
-  const unwanted = Object.entries(packages).filter(([path, { dev }]) => dev === true && existsSync(join(folder, path)))
-
-  assert.deepEqual(unwanted, [])
+  assert.deepEqual(
+    lines.filter((line) => /^COPY --from=build .*node_modules/.test(line)),
+    [],
+  )
+  assert.deepEqual(
+    bundledPackages().filter((path) => /oidc-provider|esbuild/.test(path)),
+    [],
+  )
 })

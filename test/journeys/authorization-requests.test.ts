@@ -203,11 +203,16 @@ for (const [what, change, said] of [
     assert.match(journey.log(), said)
   })
 
+/** A key that the provider does not have. */
+const foreignKey = rsaKey('another')
+/** A key of the provider that the test knows too. */
+const sharedKey = rsaKey('shared')
+
 async function resigned(
   back: URL,
   change: (claims: Record<string, unknown>) => Record<string, unknown>,
   alg: 'RS256' | 'none' = 'RS256',
-  key = rsaKey('another'),
+  key = foreignKey,
 ): Promise<URL> {
   const claims = change({ ...decodeJwt(back.searchParams.get('response') ?? '') })
   const jwt =
@@ -226,12 +231,10 @@ for (const [what, change, said] of [
   ['no time', (claims: object) => ({ ...claims, exp: undefined }), /"exp"/],
 ] as const)
   test(`A signed response of ${what} is refused, although the signature is that of the provider`, async (t) => {
-    // A key of the provider that the test knows too.
-    const key = rsaKey('shared')
     const journey = await startClient(t, { provider: signedResponses, providerSettings: 'response_mode: jwt' })
-    journey.world.provider.bend('/oauth/jwks', (body) => void (body['keys'] as unknown[]).push(key.jwk))
+    journey.world.provider.bend('/oauth/jwks', (body) => void (body['keys'] as unknown[]).push(sharedKey.jwk))
 
-    const page = await bringBack(journey, (back) => resigned(back, change, 'RS256', key))
+    const page = await bringBack(journey, (back) => resigned(back, change, 'RS256', sharedKey))
 
     assert.equal(page.status, 502)
     assert.match(journey.log(), said)

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
+import { buildModule } from '../support/bundle.ts'
+
+const log = buildModule('src/observe/writing-log.ts')
 
 /**
  * A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`.
  */
 function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
-  const log = new URL('../../dist/observe/writing-log.js', import.meta.url).href
   const source = `
     import { createLog } from '${log}'
     import { setTimeout as wait } from 'node:timers/promises'

@@ -26,7 +26,9 @@ export interface Person {
   tab(): Promise<Page>
 }
 
-const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+const whole = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+/** Chromium without windows, menus and extensions: it needs a third of the processor time. */
+const shell = process.env['CHROMIUM'] ?? '/usr/bin/chromium-headless-shell'
 
 // Chromium reads only the last `--disable-features`, which is this one instead of Playwright's.
 const disabledFeatures = [
@@ -63,8 +65,15 @@ export const chromiumArguments = [
   `--host-resolver-rules=MAP *.${siteDomain} 127.0.0.1`,
 ]
 
-/** By `keepsPagesForBack`. */
-const browsers = new Map<boolean, Promise<Browser>>()
+export interface ChromiumOptions {
+  /** The whole browser, for what the shell does not have. */
+  readonly isWhole?: boolean
+  /** The whole browser, which keeps pages in memory for the Back button. */
+  readonly keepsPagesForBack?: boolean
+}
+
+/** By their options. */
+const browsers = new Map<string, Promise<Browser>>()
 after(async () => {
   for (const browser of browsers.values()) await (await browser).close()
 })
@@ -73,9 +82,10 @@ after(async () => {
  * Starts the browser, which all files in this process share until the last test is over.
  * @throws when there is no Chromium
  */
-export async function startChromium({ keepsPagesForBack = false } = {}): Promise<Chromium> {
-  const running = browsers.get(keepsPagesForBack) ?? launch(keepsPagesForBack)
-  browsers.set(keepsPagesForBack, running)
+export async function startChromium(options: ChromiumOptions = {}): Promise<Chromium> {
+  const key = JSON.stringify(options)
+  const running = browsers.get(key) ?? launch(options)
+  browsers.set(key, running)
   const browser = await running
   return {
     person: async (scope, options = {}) => {
@@ -89,19 +99,25 @@ export async function startChromium({ keepsPagesForBack = false } = {}): Promise
 }
 
 /**
- * The path of the browser.
+ * The path of the whole browser.
  * @throws when there is no Chromium
  */
 export function chromiumPath(): string {
-  if (existsSync(executablePath)) return executablePath
+  return required(whole)
+}
+
+function required(path: string): string {
+  if (existsSync(path)) return path
   throw new Error(
-    `There is no Chromium at ${executablePath}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
+    `There is no Chromium at ${path}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
   )
 }
 
-async function launch(keepsPagesForBack: boolean): Promise<Browser> {
+async function launch({ keepsPagesForBack = false, isWhole = keepsPagesForBack }: ChromiumOptions): Promise<Browser> {
+  // Pictures in the documentation show what the whole browser shows.
+  const needsWhole = isWhole || process.env['UPDATE_SCREENSHOTS'] === '1' || !existsSync(shell)
   return chromium.launch({
-    executablePath: chromiumPath(),
+    executablePath: required(needsWhole ? whole : shell),
     args: chromiumArguments,
     ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
   })

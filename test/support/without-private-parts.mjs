@@ -1,10 +1,10 @@
-// Node.js loads this module before a gateway. It takes away private parts of Node.js and undici
+// Node.js loads this module before a gateway. It takes away private parts of Node.js
 // that the gateway uses, as another version may do. WITHOUT names the parts. Each part that the
 // gateway misses is written once to standard error.
 import cluster from 'node:cluster'
 import { writeSync } from 'node:fs'
 import http from 'node:http'
-import { Module, syncBuiltinESMExports } from 'node:module'
+import { syncBuiltinESMExports } from 'node:module'
 import { Socket } from 'node:net'
 
 const reported = new Set()
@@ -55,15 +55,6 @@ const parts = {
       get assignSocket() {
         return void report('assignSocket')
       }
-    }
-  },
-
-  undici: () => {
-    const { _resolveFilename: resolve } = Module
-    Module._resolveFilename = (request, ...others) => {
-      if (!request.startsWith('undici/')) return resolve.call(Module, request, ...others)
-      report('undici')
-      throw Object.assign(new Error(`${request} is not exported`), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
     }
   },
 }

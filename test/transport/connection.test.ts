@@ -266,9 +266,10 @@ for (const scheme of ['http', 'https'])
         overwriteWhatIsFree()
         await read(slow, contentOf('slow', 12_000_000))
       }),
-      { numRuns: 20 },
+      // Overwriting the free memory shows the fault in each run, so a few runs suffice.
+      { numRuns: searchFor(20, 5) },
     )
-    assert.ok(whole > 30, `${whole} complete responses`)
+    assert.ok(whole > searchFor(30, 7), `${whole} complete responses`)
   })
 
 function contentOf(id: string, bytes: number): string {
