@@ -157,7 +157,7 @@ const table = {
     text: 'You are signed in, but you do not have access to this page.',
     page: 'forbidden',
     means: 'a person was signed in, but the provider did not send the required claim',
-    todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (provider.scopes), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in provider.id_token_claims; people then have to sign in again',
+    todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (scopes of the provider), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in id_token_claims of the provider; people then have to sign in again',
   },
   ERR_DEVICE_BINDING: {
     status: 403,

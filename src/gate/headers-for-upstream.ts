@@ -141,7 +141,7 @@ function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: Head
         log.info('headers.claim_absent', {
           upstream: upstream.name,
           header: header.name,
-          hint: 'If nobody has a value, compare the claim with what the provider sends (provider.scopes, provider.id_token_claims).',
+          hint: 'If nobody has a value, compare the claim with what the provider sends (scopes and id_token_claims of the provider).',
         })
       logged.add(header)
     }

@@ -1,3 +1,4 @@
+import { inSettingsOf } from '../config/provider-setting.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
@@ -102,7 +103,8 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
     return await createSession(record, transaction, return_to, request, parts)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    parts.audit.record('sign_in.failed', { code: error.code, reason: error.message }, request.cause)
+    const why = inSettingsOf(parts.provider.config, error.message)
+    parts.audit.record('sign_in.failed', { code: error.code, reason: why }, request.cause)
     throw new SignInError(error, return_to, transaction ?? {})
   }
 }

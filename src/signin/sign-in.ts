@@ -1,3 +1,4 @@
+import { inSettingsOf } from '../config/provider-setting.ts'
 import { GatewayError } from '../core/errors.ts'
 import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
 import { insufficiency, type StepUp } from '../core/step-up.ts'
@@ -70,7 +71,8 @@ export async function begin(
     if (error instanceof WrongHostError) return toRightAddress(error, request, parts)
     if (!(error instanceof GatewayError) || !request.isPage) throw error
     const { code, message } = error
-    parts.log.warn('sign_in.not_started', { code, reason: message, request: request.requestId })
+    const why = inSettingsOf(parts.provider.config, message)
+    parts.log.warn('sign_in.not_started', { code, reason: why, request: request.requestId })
     const returnTo = request.query.get('return_to') ?? undefined
     const kept = asReference(request.query.get('kept'))
     const stepUp = stepUpOf(request.query, parts)

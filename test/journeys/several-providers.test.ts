@@ -277,3 +277,15 @@ test('An administrator sees at which provider each person is signed in, and ends
   assert.equal(await isSignedIn(jane, `${url}/partners/echo`), false)
   assert.deepEqual([staff.sessions().length, partners.sessions().length], [0, 0])
 })
+
+test('The reason of a failed sign-in names the settings of its provider', async (t) => {
+  const { url, staff, replicas } = await twoProviders(t, { upstreams: separate })
+  staff.fault('/oauth/token', (_req, res) => {
+    res.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}')
+  })
+
+  await new Browser('jane').get(`${url}/staff/`)
+
+  const failed = replicas[0]?.log.find(({ message }) => message === 'sign_in.failed')
+  assert.match(String(failed?.fields['reason']), /check providers\.staff\.client_id/)
+})
