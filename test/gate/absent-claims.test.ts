@@ -46,7 +46,7 @@ test('A header whose claim is always absent is logged once', (t) => {
     [{ msg: 'headers.claim_absent', upstream: 'orders', header: 'X-Groups' }],
     'X-Phone has had a value, X-Name one of its claims',
   )
-  assert.match(String(logged[0]?.['hint']), /provider\.scopes, provider\.id_token_claims/)
+  assert.match(String(logged[0]?.['hint']), /scopes and id_token_claims of the provider/)
 })
 
 test('The reason of a rule says when the claim is absent', (t) => {
