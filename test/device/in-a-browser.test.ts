@@ -36,12 +36,18 @@ async function hasBoundCookie(context: BrowserContext, { url }: World): Promise<
   return (await context.cookies(url)).some(({ name }) => name === boundCookie)
 }
 
-test('Chromium binds the session by itself, and renews its cookie before a request without one', async (t) => {
+/** A person whose session Chromium has bound. */
+async function startBound(t: TestContext) {
   const world = await startSecureWorld(t)
   const context = await startDeviceChromium(t)
   const page = await context.newPage()
   await signIn(page, world)
   await until('the session is bound', () => hasBoundCookie(context, world))
+  return { world, context, page }
+}
+
+test('Chromium binds the session by itself, and renews its cookie before a request without one', async (t) => {
+  const { world, context, page } = await startBound(t)
   requestsOf(world)
   world.moveClock(31_000)
 
@@ -59,11 +65,7 @@ test('Chromium binds the session by itself, and renews its cookie before a reque
 })
 
 test('A WebSocket of a page opens while Chromium renews the cookie', async (t) => {
-  const world = await startSecureWorld(t)
-  const context = await startDeviceChromium(t)
-  const page = await context.newPage()
-  await signIn(page, world)
-  await until('the session is bound', () => hasBoundCookie(context, world))
+  const { world, context, page } = await startBound(t)
   world.moveClock(31_000)
 
   await context.clearCookies({ name: boundCookie })
@@ -80,11 +82,7 @@ test('A WebSocket of a page opens while Chromium renews the cookie', async (t) =
 })
 
 test('A link on another site opens a page of a bound session without a sign-in', async (t) => {
-  const world = await startSecureWorld(t)
-  const context = await startDeviceChromium(t)
-  const page = await context.newPage()
-  await signIn(page, world)
-  await until('the session is bound', () => hasBoundCookie(context, world))
+  const { world, context, page } = await startBound(t)
   const other = createServer((_req, res) => {
     res.writeHead(200, { 'content-type': 'text/html' }).end(`<a href="${world.url}/">orders</a>`)
   })
@@ -105,11 +103,7 @@ test('A link on another site opens a page of a bound session without a sign-in',
 })
 
 test('Cookies that were copied into a second profile are dead within the bound, and the first profile goes on', async (t) => {
-  const world = await startSecureWorld(t)
-  const context = await startDeviceChromium(t)
-  const page = await context.newPage()
-  await signIn(page, world)
-  await until('the session is bound', () => hasBoundCookie(context, world))
+  const { world, context, page } = await startBound(t)
   const stolen = await context.cookies(world.url)
   const second = await startDeviceChromium(t)
   await second.addCookies(stolen)
@@ -128,11 +122,7 @@ test('Cookies that were copied into a second profile are dead within the bound, 
 })
 
 test('After a sign-out Chromium has no key any more', async (t) => {
-  const world = await startSecureWorld(t)
-  const context = await startDeviceChromium(t)
-  const page = await context.newPage()
-  await signIn(page, world)
-  await until('the session is bound', () => hasBoundCookie(context, world))
+  const { world, page } = await startBound(t)
   requestsOf(world)
 
   await page.goto(`${world.url}/logout`)
