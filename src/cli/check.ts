@@ -92,9 +92,15 @@ function proxyNote({ issuer, egressProxy }: ProviderConfig): string {
 }
 
 function forwardAuthNote({ upstreams }: GatewayConfig): string {
-  const asked = upstreams.filter(({ forwardAuth }) => forwardAuth).map(({ name }) => name)
+  const asked = upstreams.filter(({ forwardAuth }) => forwardAuth)
   if (asked.length === 0) return ''
-  return `\nAnother proxy carries the requests of ${asked.join(', ')} (forward_auth). After a logout the gateway refuses further requests, but it cannot close WebSockets and event streams that are open in that proxy.\n`
+  const names = (of: typeof asked) => of.map(({ name }) => name).join(', ')
+  const withSecrets = asked.filter(({ serviceAccounts }) => serviceAccounts !== undefined)
+  const secrets =
+    withSecrets.length === 0
+      ? ''
+      : ` Let that proxy remove Authorization from the requests of ${names(withSecrets)}: it may contain the secret of a service account.`
+  return `\nAnother proxy carries the requests of ${names(asked)} (forward_auth). After a logout the gateway refuses further requests, but it cannot close WebSockets and event streams that are open in that proxy.${secrets}\n`
 }
 
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {

@@ -48,7 +48,7 @@ function demoOptions(config: GatewayConfig) {
   const [provider] = config.providers
   const issuer = new URL(provider.issuer)
   const upstream = config.upstreams.find(({ forwardAuth }) => !forwardAuth)
-  if (upstream === undefined) throw new OperatorError('the demo needs an upstream')
+  if (upstream === undefined) throw new OperatorError('the demo needs an upstream with a url')
   const at = (name: string) => new URL(`${provider.prefix}${name}`, config.externalUrl).href
   const { client_id, client_secret } = provider
   return {

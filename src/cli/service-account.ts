@@ -17,7 +17,9 @@ export function readServiceAccountCall(argv: readonly string[]): Call {
   const fault = unexpected(more)
   if (fault !== undefined) return { fault }
   if (!isAccountName(name))
-    return { fault: `"${name}" is no name of a service account: at most 64 letters, digits, ".", "_" and "-"` }
+    return {
+      fault: `"${name}" is not a name for a service account: it has at most 64 letters, digits, ".", "_" and "-"`,
+    }
   const { stdin } = read.values
   return { carryOut: (terminal) => printLine(name, stdin ? givenSecret() : undefined, terminal) }
 }

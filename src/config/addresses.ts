@@ -82,6 +82,8 @@ export function parseOrigin(text: string, example = 'https://orders.example.com'
  */
 export function parseUpstreamOrigin(text: string): URL {
   const [, scheme = '', rest] = /^(https?:\/\/)\*\.(.*)$/is.exec(text) ?? []
+  if ((rest ?? text).includes('*'))
+    throw new SyntaxError('may have "*" as the whole first label only, as in https://*.apps.example.com')
   if (rest === undefined) return parseOrigin(text)
   const { protocol, hostname, port } = parseOrigin(`${scheme}${rest}`, 'https://*.apps.example.com')
   if (asciiDomain(hostname) === undefined)

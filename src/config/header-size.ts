@@ -22,6 +22,9 @@ export const usualBytes: Readonly<Record<string, number>> = {
   email_verified: 5,
   phone_number: 32,
   updated_at: 16,
+  iss: 128,
+  sid: 128,
+  client_id: 128,
 }
 
 /** Claims with lists that may be long. Providers often do not list them in `claims_supported`. */

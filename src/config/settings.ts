@@ -720,8 +720,8 @@ export interface UpstreamSettings {
    */
   readonly access_tokens?: UpstreamAccessTokensSettings
   /**
-   * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
-   * They count only in rules with service_accounts.
+   * Names and secrets (HTTP Basic, RFC 7617) for programs that cannot get an access token. They
+   * count only in rules with service_accounts.
    */
   readonly service_accounts?: UpstreamServiceAccountsSettings
   /**
@@ -946,8 +946,8 @@ export interface UpstreamAccessTokensSettings {
 }
 
 /**
- * Programs with a name and a secret (HTTP Basic, RFC 7617), for those that can do nothing better.
- * They count only in rules with service_accounts.
+ * Names and secrets (HTTP Basic, RFC 7617) for programs that cannot get an access token. They count
+ * only in rules with service_accounts.
  */
 export interface UpstreamServiceAccountsSettings {
   /**

@@ -115,7 +115,10 @@ function deviceFindings({ session, upstreams }: GatewayConfig): Finding[] {
     return [
       warning(id, 'no session is bound to its device', {
         why: 'a copied session cookie works on every machine until the session ends',
-        todo: 'set session.device_binding to when_supported',
+        todo:
+          session.cookie.domain === undefined
+            ? 'set session.device_binding to when_supported'
+            : 'browsers bind a session to one host, so this is not possible with session.cookie.domain; a short idle_timeout and absolute_timeout limit the risk',
       }),
     ]
   const isRequired = upstreams.some(

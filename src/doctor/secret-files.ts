@@ -21,14 +21,19 @@ function secretFinding({ setting, file }: SecretFile): Finding {
   const id = 'files.secret'
   const mode = modeOf(file)
   const what = `${file} (${setting}) has the mode ${octal(mode)}`
+  const hasHashes = setting.endsWith('.service_accounts.file')
   if ((mode & 0o022) !== 0)
     return fault(id, `${what}: other users may change it`, {
-      why: 'an attacker who changes a key can create sessions, or lock everybody out',
+      why: hasHashes
+        ? 'an attacker who adds a line has a service account'
+        : 'an attacker who changes a key can create sessions, or lock everybody out',
       todo: `chmod 400 ${file}, for the user that the gateway runs as`,
     })
   if ((mode & 0o004) !== 0)
     return warning(id, `${what}: every user of this machine may read it`, {
-      why: 'a user who reads it can act as this client, or decrypt what is stored in Redis; in a container there are usually no other users',
+      why: hasHashes
+        ? 'a user who reads it can try to guess the secrets of the service accounts'
+        : 'a user who reads it can act as this client, or decrypt what is stored in Redis; in a container there are usually no other users',
       todo: `chmod 400 ${file}, for the user that the gateway runs as; in Kubernetes defaultMode: 0440 with fsGroup`,
     })
   return ok(id, what)

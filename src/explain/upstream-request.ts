@@ -94,6 +94,8 @@ function absentHeaders(
     .map(({ name, source }) => {
       const why = dropped.find((header) => header.name === name)?.why
       if (source.kind === 'request') return [name, 'the path of the upstream is /']
+      if (caller === 'service_account' && (source.kind === 'bearer' || source.kind === 'exchanged'))
+        return [name, 'a service account has no token']
       return [
         name,
         why ??

@@ -28,7 +28,7 @@ export function auditCaller(audit: Audit, record: RequestRecord, refusal: Caller
   else audit.record('service_account.refused', accountFields(record, refusal, refusal.account), record.cause)
 }
 
-/** Records that a rule would have denied the request, if it was not only observed. */
+/** Records that a rule with `mode: observe` would have denied the request. */
 export function auditObserved(audit: Audit, record: RequestRecord, denial: ObservedDenial): void {
   if (denial.caller === undefined)
     return audit.record('access.would_be_denied', denialFields(record, denial), record.cause)

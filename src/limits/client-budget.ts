@@ -43,7 +43,7 @@ export class ClientBudget {
     return 0
   }
 
-  /** Makes one use undone. */
+  /** Undoes one `take`. */
   giveBack(client: string): void {
     const fullAt = this.#fullAt.get(client)
     if (fullAt !== undefined) this.#fullAt.set(client, fullAt - this.#stepMs)

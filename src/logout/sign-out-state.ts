@@ -41,8 +41,9 @@ export interface SignOutState {
 
 /** The value of the cookie. */
 export function stateToCookie({ state, other, host }: SignOutState): string {
-  const returnTo = other === undefined ? undefined : Buffer.from(other.returnTo ?? '/').toString('base64url')
-  return [state, returnTo ?? (host === undefined ? [] : ''), host ?? []].flat().join('.')
+  const returnTo = other === undefined ? '' : Buffer.from(other.returnTo ?? '/').toString('base64url')
+  if (host !== undefined) return `${state}.${returnTo}.${host}`
+  return returnTo === '' ? state : `${state}.${returnTo}`
 }
 
 /**

@@ -22,7 +22,7 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       backend_logout_url: 'signing out goes to the provider’s end_session_endpoint',
       relative_redirect_url: 'the redirect URI follows from external_url',
       display_htpasswd_form: 'people sign in at the provider only',
-      bearer_token_login_fallback: 'the gateway ignores bearer tokens',
+      bearer_token_login_fallback: 'an access token that is not accepted gets 401, and no sign-in',
       'cookie_secret cookie_secret_file':
         'session.keys replaces it, with another key; sessions are not migrated, so people sign in once more',
       cookie_httponly: 'the cookie is always HttpOnly',
@@ -59,9 +59,14 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
         'groups come from a claim, not from another service',
       user_id_claim: 'X-Forwarded-User contains sub; upstreams.NAME.headers can use any claim',
       'http_store_base_url http_store_api_key': 'sessions are stored in memory or in Redis',
-      'htpasswd_file htpasswd_user_groups': 'people sign in at the provider only',
-      'skip_jwt_bearer_tokens extra_jwt_issuers': 'a request without a session gets 401, whatever bearer token it has',
-      trusted_ips: 'an IP address gives no access; for paths that all people may open, write access: public',
+      'htpasswd_file htpasswd_user_groups':
+        'people sign in at the provider only; programs can have service_accounts: see docs/apis.md',
+      skip_jwt_bearer_tokens:
+        'name the audience in access_tokens of the upstream, and write access_tokens: true in the rules of the API: see docs/apis.md; ID Tokens are not accepted',
+      extra_jwt_issuers:
+        'each issuer of access tokens is a provider of its own below providers: see docs/apis.md and docs/several-providers.md',
+      trusted_ips:
+        'write a rule with these networks, access: public and the paths that need no sign-in from there, as the first rule',
       cookie_path: 'the cookie is for all paths',
       redis_insecure_skip_tls_verify: 'certificates are always verified; name the CA in ca_file',
       pass_access_token:

@@ -22,7 +22,10 @@ const maxUnderWay = 64
 /** How many endings are remembered, and for how long, in ms. */
 const maxEndings = 100_000
 const rememberEndingMs = 24 * 60 * 60 * 1000
-/** More sessions than these end at once when an administrator or a provider ends them. */
+/**
+ * When more sessions than these end at once, an administrator or a provider has ended them: no new
+ * sign-in has replaced them.
+ */
 const mostRenewals = 16
 
 /** A provider whose tokens are accepted. */
@@ -46,7 +49,7 @@ type Accepted = Extract<TokenIdentity, { kind: 'accepted' }>
 interface Ending {
   /** In ms since the epoch. */
   readonly at: number
-  /** Whether the person has only signed in again is not known yet. */
+  /** Settles when it is known whether a new sign-in has replaced the session. */
   asking?: Promise<void> | undefined
 }
 

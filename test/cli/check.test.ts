@@ -76,6 +76,20 @@ test('check prints what to register at the provider', async (t) => {
     assert.ok(out.includes(`https://orders.example.com/.gatehouse/${name}`), name)
 })
 
+test('check says that another proxy must not pass on the secrets of service accounts', async (t) => {
+  const asked = settings
+    .replace('provider:', 'trusted_proxies: [10.1.2.3]\nprovider:')
+    .replace('url: http://127.0.0.1:3000', 'forward_auth: true')
+  const accounts = join(import.meta.dirname, '../config/cases/secrets/accounts')
+  const withSecrets = `${asked}      - { path: /x, service_accounts: true }\n    service_accounts: { file: "${accounts}" }\n`
+
+  assert.match(
+    (await checkedFile(t, withSecrets)).out,
+    /Let that proxy remove Authorization from the requests of orders/,
+  )
+  assert.doesNotMatch((await checkedFile(t, asked)).out, /Authorization/)
+})
+
 for (const [line, message] of [
   ['{ get: /orders, expect: pass }', 'expected pass, but the outcome is sign_in'],
   [

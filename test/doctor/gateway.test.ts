@@ -61,6 +61,11 @@ test('doctor says what device binding protects from, and what not', async (t) =>
     finding(await findingsAbout(t, required), 'gateway.device_binding').what,
     /other sessions have no access/,
   )
+  const ofDomain = { externalUrl, store: 'memory\n  cookie: { domain: orders.invalid }' }
+  assert.match(
+    finding(await findingsAbout(t, ofDomain), 'gateway.device_binding').todo ?? '',
+    /not possible with session\.cookie\.domain/,
+  )
   const http = await findingsAbout(t, { externalUrl: 'http://127.0.0.1:1' })
   assert.ok(http.every(({ id }) => id !== 'gateway.device_binding'))
 })

@@ -45,6 +45,18 @@ for (const [mode, level] of [
     assert.match(found.what, /client_secret \(provider\.client_secret\.file\) has the mode 0\d{3}/)
   })
 
+test('The file of service accounts has hashes, so its finding does not speak of the client', (t) => {
+  const accounts = yaml.replace('3000 }', '3000, service_accounts: { file: accounts } }')
+  const folder = folderWith(t, { 'gateway.yaml': accounts, client_secret: secrets.CLIENT_SECRET, accounts: '' })
+  const file = join(folder, 'gateway.yaml')
+  chmodSync(join(folder, 'accounts'), 0o644)
+  const { secretFiles } = loadConfig(file, secrets)
+
+  const found = fileFindings(file, secretFiles).find(({ what }) => what.includes('service_accounts'))
+
+  assert.match(found?.why ?? '', /guess the secrets of the service accounts/)
+})
+
 test('A configuration file that every user may change is a fault', (t) => {
   assert.equal(finding(filesAbout(t, 0o400, 0o666), 'files.configuration').level, 'fault')
 })
@@ -117,6 +129,13 @@ test('A header whose claim the provider does not list is named, and not counted'
   const headers =
     '      X-Remote-User: sub\n      X-Groups: { claim: gruops, max_bytes: 8kb }\n      X-Roles: roles.all\n'
 
+  const ofToken = budget(t, '      X-Issuer: iss\n      X-Client: client_id\n', undefined, ['sub', 'email'])
+  assert.deepEqual(
+    ofToken.map(({ id }) => id),
+    ['upstream.header_budget'],
+    'a provider lists neither of these, and both are short',
+  )
+  assert.match(finding(ofToken, 'upstream.header_budget').what, /of an estimated 2\d\d bytes/)
   const typo = budget(t, headers, undefined, ['sub', 'email', 'groups'])
   const listed = budget(t, headers, undefined, ['sub', 'gruops'])
   const unknown = budget(t, headers)

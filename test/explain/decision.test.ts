@@ -448,7 +448,7 @@ provider: { issuer: https://id.example.com, client_id: orders, client_secret: { 
 upstreams:
   orders:
     url: http://127.0.0.1:3000
-    headers: { X-Remote-User: sub }
+    headers: { X-Remote-User: sub, Authorization: { bearer: access_token } }
     service_accounts: { file: "${join(folder, 'accounts.txt')}", claims: { backup: { groups: [ops] } } }
     rules: [{ path: /api/*, service_accounts: true, require: { claim: groups, any_of: [ops] } }]
     tests:
@@ -464,6 +464,7 @@ upstreams:
   assert.match(known.out, /service account +backup, used instead of a session; explain does not verify its secret/)
   assert.match(known.out, /groups.*: met/)
   assert.match(known.out, /X-Remote-User: service-account\/backup/)
+  assert.match(known.out, /Authorization: a service account has no token/)
   assert.match((await of('nobody')).out, /ERR_ACCOUNT_INVALID/)
   const read = loadConfig(join(folderWith(t, { 'gateway.yaml': config }), 'gateway.yaml'), {
     CLIENT_SECRET: 'correct horse battery',

@@ -104,7 +104,7 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
     const { advice } = storyOf('one', [denied]) ?? {}
 
     assert.match(advice?.means ?? '', /did not send the required claim/)
-    assert.match(advice?.todo ?? '', /provider\.scopes.*mapper.*provider\.id_token_claims/)
+    assert.match(advice?.todo ?? '', /scopes of the provider.*mapper.*id_token_claims of the provider/)
   })
 
 test('The advice for a requirement that is not met is to change the claims of the person or the rule', () => {

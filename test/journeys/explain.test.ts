@@ -165,7 +165,10 @@ test('The page of a denied request has an id, and the log names the reason, the 
     told.out(),
     /GET 127\.0\.0\.1\/admin\/users, with the session .*, from 127\.0\.0\.1: status 403 by the gateway/,
   )
-  assert.match(told.out(), /to do {5}compare the name of the claim with .*provider\.scopes.*provider\.id_token_claims/)
+  assert.match(
+    told.out(),
+    /to do {5}compare the name of the claim with .*scopes of the provider.*id_token_claims of the provider/,
+  )
 
   const unknown = startCommand(t, ['explain', '--log', log, 'no-such-request'])
   assert.equal(await unknown.ended, 1)

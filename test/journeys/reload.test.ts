@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { request } from 'undici'
+import { hashSecret } from '../../src/core/scrypt-hash.ts'
 import { Browser } from '../support/browser.ts'
 import { startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
@@ -89,22 +90,34 @@ test('The metrics show a rejected configuration and one that needs a restart, fo
   )
 })
 
-test('A missing or half-written file changes nothing', async (t) => {
-  const around = await prepareGateway(t)
+test('A missing or half-written file changes nothing, and neither does one of service accounts', async (t) => {
+  const around = await prepareGateway(t, {
+    rules:
+      '[{ path: /static/*, access: public }, { path: /*, service_accounts: true }]\n    service_accounts: { file: accounts }',
+  })
+  const line = `backup:${await hashSecret('a secret', { ln: 14, r: 8, p: 1 })}\n`
+  const accounts = join(around.folder, 'accounts')
+  writeFileSync(accounts, line)
   const gateway = run(t, around)
   await gateway.said('gatehouse is ready')
   const text = readFileSync(around.file, 'utf8')
   const rejected = (times: number) =>
     until('it is rejected', () => gateway.log().filter(({ msg }) => msg === 'config.rejected').length === times)
 
-  rmSync(around.file)
+  writeFileSync(accounts, line.slice(0, 40))
   gateway.child.kill('SIGHUP')
   await rejected(1)
-  writeFileSync(around.file, text.slice(0, text.indexOf('access: public') + 5))
+  const authorization = `Basic ${btoa('backup:a secret')}`
+  assert.equal((await request(`${around.url}/x`, { headers: { authorization } })).statusCode, 200)
+  rmSync(around.file)
   gateway.child.kill('SIGHUP')
   await rejected(2)
+  writeFileSync(around.file, text.slice(0, text.indexOf('access: public') + 5))
+  gateway.child.kill('SIGHUP')
+  await rejected(3)
   assert.equal(await statusOf(`${around.url}/static/a`), 200)
 
+  writeFileSync(accounts, line)
   writeFileSync(around.file, text.replace('/static/*', '/open/*'))
   await gateway.said('config.reloaded')
   assert.equal(await statusOf(`${around.url}/open/a`), 200)

@@ -263,6 +263,18 @@ test('The Authorization that the application gets is translated, without the pas
   assert.ok(upstream?.headers.some(({ source }) => source.kind === 'bearer'))
 })
 
+test('Options for programs name the setting that replaces them', () => {
+  const { said } = translated(`${usual}skip_jwt_bearer_tokens = true
+extra_jwt_issuers = "https://other.example=api"
+htpasswd_file = "/etc/htpasswd"
+trusted_ips = ["10.0.0.0/8"]`)
+
+  assert.match(String(said('skip_jwt_bearer_tokens')?.text), /access_tokens/)
+  assert.match(String(said('extra_jwt_issuers')?.text), /providers/)
+  assert.match(String(said('htpasswd_file')?.text), /service_accounts/)
+  assert.match(String(said('trusted_ips')?.text), /networks/)
+})
+
 test('Listen address, TLS, trusted proxies and metrics are translated', (t) => {
   const { listen, trustedProxies, admin } = loadedFrom(
     t,

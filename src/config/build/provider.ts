@@ -40,8 +40,10 @@ export function buildProviders(
     }
   })
   if (first !== undefined) return [first, ...others]
-  if (provider === undefined && !report.isReported('/provider') && !report.isReported('/providers'))
-    report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
+  if (provider === undefined)
+    if (report.isReported('/providers')) report.markReported('/provider')
+    else if (!report.isReported('/provider'))
+      report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
   const only = provider === undefined ? fallback : buildProvider(provider, '/provider', context)
   return [{ ...only, prefix: reservedPrefix, cookieName, title: provider?.title ?? '' }]
 }

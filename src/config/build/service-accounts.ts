@@ -109,6 +109,6 @@ export function readRuleAccounts(
   const known = new Set(accounts?.accounts.map(({ name }) => name))
   for (const [index, name] of names.entries())
     if (known.size > 0 && !known.has(name))
-      report.warning(below(at, index), 'is no account in the file of service_accounts')
+      report.warning(below(at, index), 'has no effect: the file of service_accounts has no account of this name')
   return { serviceAccounts: names }
 }

@@ -3,6 +3,7 @@ import { below, type Report } from '../document/report.ts'
 import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '../model.ts'
 import { placeholder } from '../placeholder.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { callerChecks } from './callers.ts'
 import { pageColors } from './pages.ts'
 import { checkProvider } from './provider.ts'
 import { siteChecks } from './site.ts'
@@ -36,6 +37,7 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
+  ...callerChecks,
   pageColors,
 ]
 

@@ -194,7 +194,7 @@ export function checkBoundTokens(
     if (source.kind === 'exchanged')
       report.error(
         below(below(at, name), 'bearer'),
-        `needs a token that the gateway does not exchange: ${setting}.${binding} binds it to ${to} of the gateway`,
+        `needs an access token that can be exchanged: ${setting}.${binding} binds access tokens to ${to} of the gateway`,
         `use signed_identity, or remove ${setting}.${binding}`,
       )
     if (source.kind === 'bearer' && source.bearer === 'access_token')

@@ -26,7 +26,8 @@ function cookieDomain({ externalUrl, upstreams, session }: GatewayConfig, report
   })
   for (const { name, externalUrl: url } of own)
     if (!isDomainOf(domain, url.hostname)) report.error(settingOf(name, 'external_url'), why)
-  if (own.every(({ externalUrl: url }) => url.hostname === externalUrl.hostname))
+  const isAlone = own.every(({ externalUrl: url }) => url.hostname === externalUrl.hostname)
+  if (isAlone && upstreams.every(({ name }) => report.isValid(settingOf(name, 'external_url'))))
     report.warning(
       domainAt,
       `has no use: ${externalUrl.hostname} is the only host of this file, and the cookie goes to all hosts of ${domain}`,

@@ -65,16 +65,7 @@ function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
 /** Settings of an upstream that change what the gateway itself carries. */
 const settingsOfTraffic = [
   ...['strip_path', 'also_known_as', 'rewrite_content', 'set_cookie', 'response_headers', 'host_header'],
-  ...[
-    'origin_header',
-    'cors',
-    'cache',
-    'session_cookies',
-    'access_tokens',
-    'upgrade',
-    'connect_timeout',
-    'response_timeout',
-  ],
+  ...['origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout', 'response_timeout'],
   ...['idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client', 'ca_file'],
 ]
 
@@ -98,6 +89,12 @@ function forwardAuth({ upstreams, trustedProxies, extAuthz }: GatewayConfig, rep
       report.errorAtKey(own('url'), `has no effect: ${carried}`, 'remove it, or remove forward_auth')
     if (report.isSet(own('preset')))
       report.errorAtKey(own('preset'), `cannot be used: ${carried}`, 'write its headers and logout.paths here')
+    if (report.isSet(own('access_tokens')))
+      report.errorAtKey(
+        own('access_tokens'),
+        'cannot be used with forward_auth',
+        'let the other proxy or the application check the tokens, or use url instead',
+      )
     const logout = below(own('logout'), 'call')
     const passFirst = below(own('logout'), 'pass_first')
     for (const at of [...settingsOfTraffic.map(own), logout, passFirst])

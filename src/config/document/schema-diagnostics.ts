@@ -135,8 +135,12 @@ function hintForValue(
   { keyword, schema, parentSchema, data, instancePath }: ErrorObject,
   typed: string | undefined,
 ): string | undefined {
-  // Quotes would not make a value match a pattern.
-  const isAnyText = keyword === 'type' && schema === 'string' && parentSchema?.['errorMessage'] === undefined
+  // Quotes would not make a value match a pattern, or one of a list.
+  const isAnyText =
+    keyword === 'type' &&
+    schema === 'string' &&
+    parentSchema?.['errorMessage'] === undefined &&
+    parentSchema?.['enum'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
   if (typeof data !== 'string') return undefined
   if (keyword === 'type' && [schema].flat().includes('boolean') && /^(yes|no|on|off)$/i.test(data))
@@ -179,8 +183,10 @@ const typeNames: Readonly<Record<string, string>> = {
 function messageOf(error: ErrorObject): string {
   const own: unknown = error.parentSchema?.['errorMessage']
   if (typeof own === 'string') return own
+  const choices: unknown = error.parentSchema?.['enum']
   switch (error.keyword) {
     case 'type':
+      if (Array.isArray(choices)) return `must be one of ${choices.join(', ')}`
       return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}`
     case 'enum':
       return `must be one of ${(error.schema as unknown[]).join(', ')}`
