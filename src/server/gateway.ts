@@ -14,7 +14,9 @@ import { createMemoryStore } from '../session/memory-store.ts'
 import { NearCaches } from '../session/near-caches.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
 import { createRedisStore } from '../session/redis/store.ts'
+import { isRenewed } from '../session/renewals.ts'
 import type { SessionStore } from '../session/store.ts'
+import { TokenEndings } from '../tokens/token-endings.ts'
 import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import type { Generation } from './generation.ts'
@@ -72,6 +74,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     live: new LiveStreams(),
     caches: new NearCaches(),
     streamSessions: new Map(),
+    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => isRenewed(key, store) }),
   })
   addGatewayMetrics(metrics, () => generations.current)
 

@@ -45,7 +45,6 @@ import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
-import { isRenewed } from '../session/renewals.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { hasSeveral, withOneSession } from '../session/several-cookies.ts'
@@ -55,6 +54,7 @@ import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { ServiceAccounts } from '../tokens/service-accounts.ts'
+import type { TokenEndings } from '../tokens/token-endings.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
@@ -69,6 +69,7 @@ export interface SharedParts {
   readonly streamSessions: StreamSessions
   readonly caches: NearCaches
   readonly live: LiveStreams
+  readonly tokenEndings: TokenEndings
   readonly rejectedClients: RejectedClients
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
@@ -107,7 +108,7 @@ export interface Generation {
 
 /** Builds a generation, and starts the discovery of its providers. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-  const { store, pending, caches, live, rejectedClients, log, clock, audit, metrics } = parts
+  const { store, pending, caches, live, tokenEndings, rejectedClients, log, clock, audit, metrics } = parts
   const keyring = new Keyring(config.session.keys)
   const audiences = config.providers.map(audienceOf)
   const cookie = new SessionCookie(config.session.cookie)
@@ -137,10 +138,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const deviceMetrics = createDeviceMetrics(metrics)
   const misuseLog = new MisuseLog({ config: config.session.deviceBinding, endings, deviceMetrics, clock, log, audit })
-  const accessTokens = new AccessTokens({ clock, isRenewed: (key) => isRenewed(key, store) })
+  const accessTokens = new AccessTokens({ clock, endings: tokenEndings })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
-    endings.onEnded((keys) => accessTokens.noteEnded(keys))
-    endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
+    endings.onEnded((keys) => tokenEndings.noteEnded(keys))
+    endings.onLogoutOrder((tag) => tokenEndings.noteEndedTag(tag))
   }
   const exchangedTokens = new ExchangedTokens({ clock, log })
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
