@@ -24,6 +24,7 @@ import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
+import { Shares } from '../limits/fair-queue.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
@@ -33,6 +34,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
+import { connectionsFor } from '../provider/outbound.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { callLogout } from '../proxy/logout-call.ts'
 import { Upstreams } from '../proxy/upstream.ts'
@@ -138,7 +140,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const deviceMetrics = createDeviceMetrics(metrics)
   const misuseLog = new MisuseLog({ config: config.session.deviceBinding, endings, deviceMetrics, clock, log, audit })
-  const accessTokens = new AccessTokens({ clock, endings: tokenEndings })
+  const accessTokens = new AccessTokens({
+    ...{ clock, endings: tokenEndings },
+    introspections: new Shares(connectionsFor.introspections),
+  })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => tokenEndings.noteEnded(keys))
     endings.onLogoutOrder((tag) => tokenEndings.noteEndedTag(tag))
@@ -178,8 +183,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     site,
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
-    identifyToken: (token, upstream, accepts) =>
-      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
+    identifyToken: (token, upstream, accepts, client) =>
+      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       serviceAccounts.identify(credentials, upstream, accepts, clientOf(client)),
     exchange: (session, upstream, wanted) => {

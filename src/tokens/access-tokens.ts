@@ -17,8 +17,6 @@ import type { IssuedToken, TokenEndings } from './token-endings.ts'
 const longestAccessToken = 16 * 1024
 /** The largest size of all tokens whose result is kept, in characters. */
 const maxCached = 32 * 1024 * 1024
-/** How many introspections run at once. Each one occupies a connection to the provider. */
-const maxUnderWay = 64
 
 /** A provider whose tokens are accepted. */
 export interface Issuer {
@@ -46,6 +44,17 @@ interface Cached extends IssuedToken {
   readonly characters: number
 }
 
+export interface AccessTokensParts {
+  readonly clock: Clock
+  readonly endings: Pick<TokenEndings, 'find'>
+  /** The introspections that may run at once, by client: see `Shares`. */
+  readonly introspections: {
+    hasFor(client: string): boolean
+    take(client: string): void
+    leave(client: string): void
+  }
+}
+
 /**
  * Verifies access tokens, once for each token and upstream. A result is used until the token
  * expires, or for the time of `introspection_cache`. An ended session ends the tokens of its `sid`
@@ -59,22 +68,26 @@ export class AccessTokens {
   })
   readonly #underWay = new SingleFlight<string, Cached>()
   readonly #endings: Pick<TokenEndings, 'find'>
+  readonly #introspections: AccessTokensParts['introspections']
 
-  constructor(parts: { readonly clock: Clock; readonly endings: Pick<TokenEndings, 'find'> }) {
-    this.#clock = parts.clock
-    this.#endings = parts.endings
+  constructor({ clock, endings, introspections }: AccessTokensParts) {
+    this.#clock = clock
+    this.#endings = endings
+    this.#introspections = introspections
   }
 
   /**
    * Who sends a request with this token, for an upstream. Returns no promise when the token was
    * verified before.
    * @param issuers the providers of the upstream
+   * @param client the name that `clientOf` gives to the address of the client
    */
   identify(
     token: string,
     upstream: Pick<UpstreamConfig, 'name'>,
     accepts: AccessTokensConfig,
     issuers: readonly Issuer[],
+    client: string,
   ): TokenIdentity | Promise<TokenIdentity> {
     if (token.length > longestAccessToken)
       return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessToken} characters` }
@@ -84,11 +97,22 @@ export class AccessTokens {
     // After an ending, the provider is asked again.
     if (isCurrent && (accepts.check === 'jwt' || this.#endings.find(cached) === undefined))
       return this.#unlessEnded(cached)
-    if (accepts.check === 'introspection' && this.#underWay.size >= maxUnderWay)
+    const isAsked = accepts.check === 'introspection'
+    if (isAsked && !this.#underWay.has(key) && !this.#introspections.hasFor(client))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many introspections are under way' }
+    const check = () => this.#check(token, key, accepts, issuers)
     return this.#underWay
-      .run(key, () => this.#check(token, key, accepts, issuers))
+      .run(key, isAsked ? () => this.#within(client, check) : check)
       .then((found) => this.#unlessEnded(found), refusalFrom)
+  }
+
+  async #within<T>(client: string, ask: () => Promise<T>): Promise<T> {
+    this.#introspections.take(client)
+    try {
+      return await ask()
+    } finally {
+      this.#introspections.leave(client)
+    }
   }
 
   #unlessEnded(cached: Cached): TokenIdentity | Promise<TokenIdentity> {
