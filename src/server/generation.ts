@@ -146,7 +146,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => tokenEndings.noteEnded(keys))
-    endings.onLogoutOrder((tag) => tokenEndings.noteEndedTag(tag))
+    endings.onLogoutOrder((order) => tokenEndings.noteOrder(order))
   }
   const exchangedTokens = new ExchangedTokens({ clock, log })
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))

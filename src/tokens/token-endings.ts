@@ -76,9 +76,17 @@ export class TokenEndings {
       })
   }
 
-  /** Ends the tokens of one `sid`, or of one `sub`. */
-  noteEndedTag(tag: SidTag | SubTag): void {
-    this.#byTag.set(tag, { at: this.#clock.now() })
+  /**
+   * Ends the tokens of one `sid`, or of one `sub`, that were issued before a Logout Token.
+   * Processes repeat an order after an outage of the store, and the clock of the store may be
+   * ahead.
+   */
+  noteOrder({ tag, at }: { readonly tag: SidTag | SubTag; readonly at: number }): void {
+    const before = this.#effective(tag)
+    const known = Math.min(at, this.#clock.now())
+    // An ending that may still turn out to be a renewal does not count any more.
+    if (before === undefined || before.asking !== undefined || known > before.at)
+      this.#byTag.set(tag, { at: Math.max(known, before?.at ?? -Infinity) })
   }
 
   /** The ending that a token is affected by. */
