@@ -227,7 +227,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       const outcome = await receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond })
       return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
     },
-    takeKept: (reference, { upstream, session }, req, facts, cause) => {
+    takeKept: async (reference, { upstream, session }, req, received, cause) => {
+      const facts = hasSeveral(received.cookie, realms.all) ? await withOne(received) : received
       const realm = realms.ofSession(upstream, session, facts.cookie)
       const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
       const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }
