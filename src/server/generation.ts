@@ -22,7 +22,6 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
-import { createAccountLimits } from '../limits/account-limits.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import { Shares } from '../limits/fair-queue.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
@@ -55,7 +54,7 @@ import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
-import { ServiceAccounts } from '../tokens/service-accounts.ts'
+import { type AccountLimits, ServiceAccounts } from '../tokens/service-accounts.ts'
 import type { TokenEndings } from '../tokens/token-endings.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
@@ -72,6 +71,7 @@ export interface SharedParts {
   readonly caches: NearCaches
   readonly live: LiveStreams
   readonly tokenEndings: TokenEndings
+  readonly accountLimits: AccountLimits
   readonly rejectedClients: RejectedClients
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
@@ -110,7 +110,8 @@ export interface Generation {
 
 /** Builds a generation, and starts the discovery of its providers. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-  const { store, pending, caches, live, tokenEndings, rejectedClients, log, clock, audit, metrics } = parts
+  const { store, pending, caches, live, tokenEndings, accountLimits, rejectedClients, log, clock, audit, metrics } =
+    parts
   const keyring = new Keyring(config.session.keys)
   const audiences = config.providers.map(audienceOf)
   const cookie = new SessionCookie(config.session.cookie)
@@ -153,7 +154,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   const serviceAccounts = new ServiceAccounts({
     clock,
-    limits: createAccountLimits({ clock, rejectedClients }),
+    limits: accountLimits,
     issuer: config.externalUrl.origin,
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
