@@ -47,12 +47,14 @@ export interface AdmitParts {
   /** Identifies the sender of a `Cookie` header, for an upstream. */
   readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
   /**
-   * Who sends a request with an access token, for an upstream. Absent: no token is accepted.
+   * Who sends a request with an access token, for an upstream. `client` is the address. Absent: no
+   * token is accepted.
    */
   readonly identifyToken?: (
     token: string,
     upstream: UpstreamConfig,
     accepts: AccessTokensConfig,
+    client: string,
   ) => TokenIdentity | Promise<TokenIdentity>
   /** The hosts that share a session. Absent: each host has a session of its own. */
   readonly site?: Site | undefined
@@ -185,7 +187,7 @@ class Gate {
         ? { kind: 'refused', why: 'Authorization is not exactly one bearer token (RFC 6750 §2.1)' }
         : accessTokens === undefined || identifyToken === undefined
           ? { kind: 'refused', why: 'the upstream accepts no access tokens' }
-          : identifyToken(bearer.token, route.upstream, accessTokens)
+          : identifyToken(bearer.token, route.upstream, accessTokens, facts.forwarded.clientAddress)
     return identity instanceof Promise
       ? identity.then((found) => this.#admitToken(facts, route, found))
       : this.#admitToken(facts, route, identity)

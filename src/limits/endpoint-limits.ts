@@ -8,7 +8,7 @@ import type { RejectedClients } from './rejected-clients.ts'
 
 /**
  * At most this many callbacks are processed at the same time: half of the connections to the
- * provider (`createOutbound`), so that refreshes always have the other half.
+ * provider (`connectionsFor.others`), so that refreshes always have the other half.
  */
 const exchangesAtOnce = 16
 /** How many further callbacks may wait. */

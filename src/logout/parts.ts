@@ -3,6 +3,7 @@ import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
@@ -17,6 +18,7 @@ export interface LogoutParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
+  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly personCookie: Pick<PersonCookie, 'expire'>
   readonly providerCookie: Pick<ProviderCookie, 'expire'>
   readonly log: Log

@@ -41,6 +41,11 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
 
   // The browser does not wait for the revocation.
   void revokeTokens(record, parts, request.cause)
+  // A copy of the session cookie must not show its thief the ID Token in a URL.
+  if (!isOfDevice(record, request, parts)) {
+    void endAtProvider(record, parts, request.cause)
+    return redirect({ location: landing, setCookies }, clearCache)
+  }
   const state = randomToken(16)
   const url = await parts.provider
     .endSessionUrl({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: registered, state })
@@ -111,6 +116,16 @@ function expireCookies(
     ...personCookie.expire(request.cookie),
     ...providerCookie.expire(request.cookie),
   ]
+}
+
+/** Whether the request comes from the device of the session, or the session is not bound. */
+function isOfDevice(
+  { device }: SessionRecord,
+  { cookie }: EndpointRequest,
+  parts: Pick<LogoutParts, 'cookie' | 'boundCookie'>,
+): boolean {
+  const id = parts.cookie.read(cookie)
+  return id !== undefined && parts.boundCookie.faultOf(sessionKey(id), device, cookie) === undefined
 }
 
 async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {

@@ -14,6 +14,12 @@ const maxResponseBytes = 1024 * 1024
 const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location']
 const utf8 = new TextDecoder()
 
+/**
+ * How many connections to the provider there are for each kind of request. What clients cause
+ * without a session must not delay sign-ins and refreshes.
+ */
+export const connectionsFor = { introspections: 32, exchangedTokens: 32, others: 32 } as const
+
 export interface OutboundRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -37,7 +43,7 @@ export type OutboundSettings = Pick<ProviderConfig, 'timeoutMs' | 'ca'> &
 export function createOutbound(settings: OutboundSettings): Outbound {
   const { timeoutMs, ca, clientCertificate, egressProxy, profile } = settings
   const common = {
-    connections: 32,
+    connections: connectionsFor.introspections + connectionsFor.exchangedTokens + connectionsFor.others,
     // `wholeResponse` limits the time. The timers of undici fire up to half a second early, and
     // restart with each part of the content.
     headersTimeout: 0,

@@ -4,6 +4,7 @@ import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { checkMethod } from '../forward/ext-authz.ts'
 import { listenForGrpc } from '../forward/grpc.ts'
+import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
@@ -14,7 +15,10 @@ import { createMemoryStore } from '../session/memory-store.ts'
 import { NearCaches } from '../session/near-caches.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
 import { createRedisStore } from '../session/redis/store.ts'
+import { isRenewed } from '../session/renewals.ts'
 import type { SessionStore } from '../session/store.ts'
+import { createProvenClients } from '../tokens/service-accounts.ts'
+import { TokenEndings } from '../tokens/token-endings.ts'
 import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import type { Generation } from './generation.ts'
@@ -72,6 +76,8 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     live: new LiveStreams(),
     caches: new NearCaches(),
     streamSessions: new Map(),
+    accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
+    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => isRenewed(key, store) }),
   })
   addGatewayMetrics(metrics, () => generations.current)
 

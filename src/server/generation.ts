@@ -22,8 +22,8 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
-import { createAccountLimits } from '../limits/account-limits.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
+import { Shares } from '../limits/fair-queue.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
@@ -33,6 +33,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
+import { connectionsFor } from '../provider/outbound.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { callLogout } from '../proxy/logout-call.ts'
 import { Upstreams } from '../proxy/upstream.ts'
@@ -45,7 +46,6 @@ import type { NearCaches } from '../session/near-caches.ts'
 import type { PendingEndings } from '../session/pending-endings.ts'
 import { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf } from '../session/record.ts'
-import { isRenewed } from '../session/renewals.ts'
 import { cookiesOf, SessionCookies } from '../session/session-cookies.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { hasSeveral, withOneSession } from '../session/several-cookies.ts'
@@ -54,7 +54,8 @@ import { SignedIdentities } from '../signing/signed-identity.ts'
 import { algorithmsOf, SigningKeys } from '../signing/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
-import { ServiceAccounts } from '../tokens/service-accounts.ts'
+import { type AccountLimits, ServiceAccounts } from '../tokens/service-accounts.ts'
+import type { TokenEndings } from '../tokens/token-endings.ts'
 import { createApp } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
@@ -69,6 +70,8 @@ export interface SharedParts {
   readonly streamSessions: StreamSessions
   readonly caches: NearCaches
   readonly live: LiveStreams
+  readonly tokenEndings: TokenEndings
+  readonly accountLimits: AccountLimits
   readonly rejectedClients: RejectedClients
   readonly memory: Pick<MemoryBudget, 'isExceeded'>
   readonly log: Log
@@ -107,7 +110,8 @@ export interface Generation {
 
 /** Builds a generation, and starts the discovery of its providers. */
 export async function createGeneration(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-  const { store, pending, caches, live, rejectedClients, log, clock, audit, metrics } = parts
+  const { store, pending, caches, live, tokenEndings, accountLimits, rejectedClients, log, clock, audit, metrics } =
+    parts
   const keyring = new Keyring(config.session.keys)
   const audiences = config.providers.map(audienceOf)
   const cookie = new SessionCookie(config.session.cookie)
@@ -137,17 +141,20 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   })
   const deviceMetrics = createDeviceMetrics(metrics)
   const misuseLog = new MisuseLog({ config: config.session.deviceBinding, endings, deviceMetrics, clock, log, audit })
-  const accessTokens = new AccessTokens({ clock, isRenewed: (key) => isRenewed(key, store) })
+  const accessTokens = new AccessTokens({
+    ...{ clock, endings: tokenEndings },
+    introspections: new Shares(connectionsFor.introspections),
+  })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
-    endings.onEnded((keys) => accessTokens.noteEnded(keys))
-    endings.onLogoutOrder((tag) => accessTokens.noteEndedTag(tag))
+    endings.onEnded((keys) => tokenEndings.noteEnded(keys))
+    endings.onLogoutOrder((order) => tokenEndings.noteOrder(order))
   }
   const exchangedTokens = new ExchangedTokens({ clock, log })
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
     endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   const serviceAccounts = new ServiceAccounts({
     clock,
-    limits: createAccountLimits({ clock, rejectedClients }),
+    limits: accountLimits,
     issuer: config.externalUrl.origin,
   })
   const pages = new Pages(config.pages, config.reservedPrefix)
@@ -177,8 +184,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     site,
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
-    identifyToken: (token, upstream, accepts) =>
-      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream)),
+    identifyToken: (token, upstream, accepts, client) =>
+      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       serviceAccounts.identify(credentials, upstream, accepts, clientOf(client)),
     exchange: (session, upstream, wanted) => {
@@ -221,7 +228,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       const outcome = await receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond })
       return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
     },
-    takeKept: (reference, { upstream, session }, req, facts, cause) => {
+    takeKept: async (reference, { upstream, session }, req, received, cause) => {
+      const facts = hasSeveral(received.cookie, realms.all) ? await withOne(received) : received
       const realm = realms.ofSession(upstream, session, facts.cookie)
       const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
       const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }

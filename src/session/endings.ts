@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
-import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
@@ -10,7 +10,7 @@ import type { NearCaches } from './near-caches.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
 import { sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
 import { openRecord, type OpenedRecord } from './sealed-record.ts'
-import type { EndedSession, LogoutOrder, SessionStore } from './store.ts'
+import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from './store.ts'
 
 /** Who or what ended a session, as the audit event names it. */
 export type EndedBy =
@@ -61,6 +61,12 @@ export interface EndOrder {
 /** `where`: whether this process or another one has ended the sessions. */
 export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'elsewhere') => void
 
+/**
+ * `tag` is that of the `sid` of a Logout Token, or of its `sub`, and `at` the time of the ending in
+ * ms since the epoch.
+ */
+export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at'>) => void
+
 interface Order<T> {
   /** `name`, `scope` and `isProven`: see `PendingEnding`. */
   readonly name: string
@@ -82,7 +88,7 @@ interface Order<T> {
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
   readonly #listeners: EndingListener[] = []
-  readonly #orderListeners: ((tag: SidTag | SubTag) => void)[] = []
+  readonly #orderListeners: OrderListener[] = []
   /** The results of pending endings, for a caller that repeats its order. */
   readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
 
@@ -96,10 +102,10 @@ export class SessionEndings {
   }
 
   /**
-   * Calls `listener` for each Logout Token that this process receives, also for one that ends no
-   * session here: with the tag of its `sid`, or of its `sub`.
+   * Calls `listener` for each Logout Token that this process or another one receives, also for one
+   * that ends no session.
    */
-  onLogoutOrder(listener: (tag: SidTag | SubTag) => void): void {
+  onLogoutOrder(listener: OrderListener): void {
     this.#orderListeners.push(listener)
   }
 
@@ -107,6 +113,11 @@ export class SessionEndings {
   announce(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
     this.#parts.caches.end(keys)
     for (const listener of this.#listeners) listener(keys, where)
+  }
+
+  /** Tells the listeners about a Logout Token. */
+  announceOrder(order: Pick<Tombstone, 'tag' | 'at'>): void {
+    for (const listener of this.#orderListeners) listener(order)
   }
 
   /**
@@ -137,7 +148,7 @@ export class SessionEndings {
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
     const tag = sidTag(order.audience, sid)
-    for (const listener of this.#orderListeners) listener(tag)
+    this.announceOrder({ tag, at: this.#parts.clock.now() })
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,
@@ -158,7 +169,7 @@ export class SessionEndings {
     const { audience } = order
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
-    for (const listener of this.#orderListeners) listener(tag)
+    this.announceOrder({ tag, at: this.#parts.clock.now() })
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,

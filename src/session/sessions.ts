@@ -40,7 +40,7 @@ export interface SessionsParts {
   readonly near: NearCache
   /** All near-caches of this process. */
   readonly caches: NearCaches
-  readonly endings: Pick<SessionEndings, 'announce'>
+  readonly endings: Pick<SessionEndings, 'announce' | 'announceOrder'>
   /** By audience. Absent: nothing is left to do when a session has ended. */
   readonly jobs?: ReadonlyMap<string, LogoutJobs> | undefined
 }
@@ -81,6 +81,7 @@ export class Sessions {
     this.#stopListening = store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#reset()
       else if (notice.kind === 'changed') near.drop(notice.key)
+      else if (notice.kind === 'logout_order') endings.announceOrder(notice.tombstone)
       else endings.announce(notice.keys, 'elsewhere')
     })
   }

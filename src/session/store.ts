@@ -219,6 +219,8 @@ export interface Tombstone {
 export type StoreNotice =
   | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
   | { readonly kind: 'changed'; readonly key: SessionKey }
+  /** A Logout Token has ended all sessions of a `sid` or `sub`; there may be none. */
+  | { readonly kind: 'logout_order'; readonly tombstone: Tombstone }
   | { readonly kind: 'resumed' }
 
 /**

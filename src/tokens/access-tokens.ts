@@ -1,32 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import type { AccessTokensConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
-import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { unverifiedPayload, type VerifiedAccessToken } from '../provider/access-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import { sidTag, type StoredSession, subTag, tagOf } from '../session/record.ts'
+import { sidTag, type StoredSession, subTag } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
+import type { IssuedToken, TokenEndings } from './token-endings.ts'
 
 /** The longest access token, in characters. */
 const longestAccessToken = 16 * 1024
 /** The largest size of all tokens whose result is kept, in characters. */
 const maxCached = 32 * 1024 * 1024
-/** How many introspections run at once. Each one occupies a connection to the provider. */
-const maxUnderWay = 64
-/** How many endings are remembered, and for how long, in ms. */
-const maxEndings = 100_000
-const rememberEndingMs = 24 * 60 * 60 * 1000
-/**
- * When more sessions than these end at once, an administrator or a provider has ended them: no new
- * sign-in has replaced them.
- */
-const mostRenewals = 16
 
 /** A provider whose tokens are accepted. */
 export interface Issuer {
@@ -46,21 +36,23 @@ export type TokenIdentity =
 
 type Accepted = Extract<TokenIdentity, { kind: 'accepted' }>
 
-interface Ending {
-  /** In ms since the epoch. */
-  readonly at: number
-  /** Settles when it is known whether a new sign-in has replaced the session. */
-  asking?: Promise<void> | undefined
-}
-
-interface Cached {
+/** Its `since` is when the JWT was issued, or the provider was asked. */
+interface Cached extends IssuedToken {
   readonly accepted: Accepted
-  readonly tags: readonly string[]
-  /** Endings before this time do not count: when the JWT was issued, or the provider was asked. */
-  readonly since: number
   /** Until when the result is used, in ms since the epoch. */
   readonly until: number
   readonly characters: number
+}
+
+export interface AccessTokensParts {
+  readonly clock: Clock
+  readonly endings: Pick<TokenEndings, 'find'>
+  /** The introspections that may run at once, by client: see `Shares`. */
+  readonly introspections: {
+    hasFor(client: string): boolean
+    take(client: string): void
+    leave(client: string): void
+  }
 }
 
 /**
@@ -75,51 +67,27 @@ export class AccessTokens {
     sizeCalculation: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()
-  readonly #isRenewed: (key: SessionKey) => Promise<boolean>
-  /** The tag of a `sid` or `sub` → when its sessions ended. */
-  readonly #endings = new LRUCache<string, Ending>(atMost(maxEndings))
+  readonly #endings: Pick<TokenEndings, 'find'>
+  readonly #introspections: AccessTokensParts['introspections']
 
-  /** @param isRenewed see `isRenewed` of the room `session` */
-  constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {
-    this.#clock = parts.clock
-    this.#isRenewed = parts.isRenewed
-  }
-
-  /**
-   * Ends the tokens of the `sid` of these sessions, except when the person has signed in again in
-   * the same browser: the session at the provider goes on then. Until that is known, requests with
-   * these tokens wait. If it cannot be known, the tokens end.
-   */
-  noteEnded(keys: readonly SessionKey[]): void {
-    for (const key of keys) {
-      const tag = tagOf(key)
-      const before = this.#endings.get(tag)
-      const ending: Ending = { at: this.#clock.now() }
-      this.#endings.set(tag, ending)
-      if (keys.length > mostRenewals) continue
-      const undo = () => (before === undefined ? this.#endings.delete(tag) : this.#endings.set(tag, before))
-      ending.asking = this.#isRenewed(key)
-        .then((renewed) => void (renewed && this.#endings.get(tag) === ending && undo()))
-        .catch(() => {})
-        .finally(() => (ending.asking = undefined))
-    }
-  }
-
-  /** Ends the tokens of one `sid`, or of one `sub`. */
-  noteEndedTag(tag: SidTag | SubTag): void {
-    this.#endings.set(tag, { at: this.#clock.now() })
+  constructor({ clock, endings, introspections }: AccessTokensParts) {
+    this.#clock = clock
+    this.#endings = endings
+    this.#introspections = introspections
   }
 
   /**
    * Who sends a request with this token, for an upstream. Returns no promise when the token was
    * verified before.
    * @param issuers the providers of the upstream
+   * @param client the name that `clientOf` gives to the address of the client
    */
   identify(
     token: string,
     upstream: Pick<UpstreamConfig, 'name'>,
     accepts: AccessTokensConfig,
     issuers: readonly Issuer[],
+    client: string,
   ): TokenIdentity | Promise<TokenIdentity> {
     if (token.length > longestAccessToken)
       return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessToken} characters` }
@@ -127,30 +95,31 @@ export class AccessTokens {
     const cached = this.#cache.get(key)
     const isCurrent = cached !== undefined && this.#clock.now() < cached.until
     // After an ending, the provider is asked again.
-    if (isCurrent && (accepts.check === 'jwt' || !this.#hasEnded(cached))) return this.#unlessEnded(cached)
-    if (accepts.check === 'introspection' && this.#underWay.size >= maxUnderWay)
+    if (isCurrent && (accepts.check === 'jwt' || this.#endings.find(cached) === undefined))
+      return this.#unlessEnded(cached)
+    const isAsked = accepts.check === 'introspection'
+    if (isAsked && !this.#underWay.has(key) && !this.#introspections.hasFor(client))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many introspections are under way' }
+    const check = () => this.#check(token, key, accepts, issuers)
     return this.#underWay
-      .run(key, () => this.#check(token, key, accepts, issuers))
+      .run(key, isAsked ? () => this.#within(client, check) : check)
       .then((found) => this.#unlessEnded(found), refusalFrom)
   }
 
+  async #within<T>(client: string, ask: () => Promise<T>): Promise<T> {
+    this.#introspections.take(client)
+    try {
+      return await ask()
+    } finally {
+      this.#introspections.leave(client)
+    }
+  }
+
   #unlessEnded(cached: Cached): TokenIdentity | Promise<TokenIdentity> {
-    const ending = this.#endingOf(cached)
+    const ending = this.#endings.find(cached)
     if (ending === undefined) return cached.accepted
     if (ending.asking !== undefined) return ending.asking.then(() => this.#unlessEnded(cached))
     return { kind: 'refused', why: 'access token refused: its session has ended' }
-  }
-
-  #hasEnded(cached: Cached): boolean {
-    return this.#endingOf(cached) !== undefined
-  }
-
-  #endingOf({ tags, since }: Cached): Ending | undefined {
-    const now = this.#clock.now()
-    return tags
-      .map((tag) => this.#endings.get(tag))
-      .find((ending) => ending !== undefined && now - ending.at < rememberEndingMs && since <= ending.at)
   }
 
   async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {

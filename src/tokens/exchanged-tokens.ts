@@ -6,13 +6,12 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
+import { connectionsFor } from '../provider/outbound.ts'
 import type { ExchangedToken } from '../provider/token-exchange.ts'
 import type { StoredSession } from '../session/record.ts'
 
 /** The largest size of all tokens that are kept, in characters. */
 const maxKept = 32 * 1024 * 1024
-/** How many exchanges run at once. Each one occupies a connection to the provider. */
-const maxUnderWay = 64
 /** A token is renewed this long before it expires, or when a fifth of its life is left, in ms. */
 const renewBeforeMs = 30_000
 /** How long a token without `expires_in` is used, in ms. */
@@ -71,9 +70,10 @@ export class ExchangedTokens {
   ): Exchanged | Promise<Exchanged> {
     const kept = this.#bySession.get(key)?.get(name)
     if (kept !== undefined && this.#clock.now() < kept.until) return kept.exchanged
-    if (this.#underWay.size >= maxUnderWay)
+    const flight = `${key} ${name}`
+    if (this.#underWay.size >= connectionsFor.exchangedTokens && !this.#underWay.has(flight))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many token exchanges are under way' }
-    return this.#underWay.run(`${key} ${name}`, async () => {
+    return this.#underWay.run(flight, async () => {
       const found = await this.#exchange(name, () => provider.exchangeToken(record.tokens.access_token, wanted))
       if (found.until > this.#clock.now()) this.#keep(key, name, found)
       return found.exchanged

@@ -37,12 +37,16 @@ interface Budget {
   waitMs(client: string): number
 }
 
-/** What protects the processor and the memory from a flood of wrong secrets. */
+/**
+ * What protects the processor and the memory from a flood of wrong secrets. It outlives a reload.
+ */
 export interface AccountLimits {
   /** How many wrong secrets each client may send. */
   readonly perClient: Budget
   /** How many wrong secrets there may be for each name. */
   readonly perAccount: Budget
+  /** Clients whose secret was right, with the name. */
+  readonly proven: ReturnType<typeof createProvenClients>
   /** The computations that run at once, and those that wait: see `FairQueue`. */
   readonly turns: {
     isFullFor(client: string): boolean
@@ -50,6 +54,11 @@ export interface AccountLimits {
     leave(client: string): readonly (() => void)[]
   }
   readonly rejected: (limit: string, client: string) => void
+}
+
+/** The clients whose secret was right, with the name; none at first. */
+export function createProvenClients() {
+  return new LRUCache<string, true>(atMost(maxProven))
 }
 
 /**
@@ -66,8 +75,6 @@ export class ServiceAccounts {
   readonly #remembered = new LRUCache<string, number>(atMost(maxRemembered))
   readonly #underWay = new SingleFlight<string, boolean>()
   readonly #sessions = new Map<string, StoredSession>()
-  /** Clients whose secret was right, with the name. */
-  readonly #proven = new LRUCache<string, true>(atMost(maxProven))
 
   /** @param issuer the `iss` of the accounts */
   constructor(parts: { readonly clock: Clock; readonly limits: AccountLimits; readonly issuer: string }) {
@@ -107,9 +114,9 @@ export class ServiceAccounts {
    * A client that knew the secret before is not locked out by the wrong secrets of others.
    */
   #limitFor(name: string, client: string): AccountIdentity | undefined {
-    const { perClient, perAccount, rejected } = this.#limits
+    const { perClient, perAccount, proven, rejected } = this.#limits
     const ofClient = perClient.waitMs(client)
-    const ofAccount = this.#proven.has(provenKey(name, client)) ? 0 : perAccount.waitMs(name)
+    const ofAccount = proven.has(provenKey(name, client)) ? 0 : perAccount.waitMs(name)
     const waitMs = Math.max(ofClient, ofAccount)
     if (waitMs === 0) return undefined
     const what = ofClient > 0 ? 'client' : 'service account'
@@ -132,7 +139,7 @@ export class ServiceAccounts {
       const isRight = await this.#isRight(name, secret, accepts)
       if (isRight) {
         for (const [budget, key] of counted) budget.giveBack(key)
-        this.#proven.set(provenKey(name, client), true)
+        this.#limits.proven.set(provenKey(name, client), true)
       }
       return isRight
     } finally {

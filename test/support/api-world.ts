@@ -44,6 +44,8 @@ export async function startApi(
     readonly upstream?: string
     readonly headers?: string
     readonly rules?: string
+    /** `session.store`, in YAML. Default: in memory. */
+    readonly store?: string
   } = {},
 ): Promise<ApiWorld> {
   const { url: application, seen } = await startRecordingApplication(t)
@@ -55,7 +57,7 @@ export async function startApi(
 listen: ${url.slice('http://'.length)}
 external_url: ${url}
 provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { env: CLIENT_SECRET } }
-session: { keys: [{ env: SESSION_KEY }], store: memory }
+session: { keys: [{ env: SESSION_KEY }], store: ${options.store ?? 'memory'} }
 upstreams:
   orders:
     url: ${application.origin}

@@ -3,12 +3,13 @@ import { scryptSync } from 'node:crypto'
 import { test } from 'node:test'
 import { createAccountLimits } from '../../src/limits/account-limits.ts'
 import { RejectedClients } from '../../src/limits/rejected-clients.ts'
-import { type AccountIdentity, ServiceAccounts } from '../../src/tokens/service-accounts.ts'
+import { type AccountIdentity, createProvenClients, ServiceAccounts } from '../../src/tokens/service-accounts.ts'
 import { recorder } from '../session/redis-stores.ts'
 
 test('Secrets beyond those that may wait are refused, and later ones are verified again', async () => {
   const clock = { now: () => 0 }
-  const limits = createAccountLimits({ clock, rejectedClients: new RejectedClients(recorder(), clock) })
+  const rejectedClients = new RejectedClients(recorder(), clock)
+  const limits = { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() }
   const accounts = new ServiceAccounts({ clock, limits, issuer: 'https://orders.example.com' })
   const salt = Buffer.alloc(16)
   const hash = { ln: 6, r: 8, p: 1, salt, hash: scryptSync('right', salt, 32, { N: 64, r: 8, p: 1 }) }

@@ -276,6 +276,7 @@ export class RedisNotices {
     }
     if (message?.tombstone !== undefined) {
       this.#onTombstone(message.tombstone)
+      this.#notify({ kind: 'logout_order', tombstone: message.tombstone })
       return
     }
     // An unknown message of a newer version may mean that any session has ended.

@@ -1,0 +1,106 @@
+import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
+import type { Clock } from '../core/clock.ts'
+import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { tagOf } from '../session/record.ts'
+
+/** How many endings are remembered, and for how long, in ms. */
+const maxEndings = 100_000
+const rememberMs = 24 * 60 * 60 * 1000
+/** More sessions than these end at once when an administrator or a provider ends them. */
+const mostRenewals = 16
+
+/** What is known about an access token. */
+export interface IssuedToken {
+  /** The tags of its `sid` and `sub`. */
+  readonly tags: readonly (SidTag | SubTag)[]
+  /** Endings before this time do not count, in ms since the epoch. */
+  readonly since: number
+}
+
+/** An ending of the sessions of one `sid` or `sub`. */
+export interface TokenEnding {
+  /** In ms since the epoch. */
+  readonly at: number
+  /** The session that has ended. Absent: all of the tag. */
+  readonly key?: SessionKey
+  /** The ending of the same tag before this one, which counts if this one is a renewal. */
+  before?: TokenEnding | undefined
+  /** Whether the person has only signed in again is not known yet. */
+  asking?: Promise<void> | undefined
+  /** The person has signed in again, so the ending does not count. */
+  isRenewal?: boolean
+}
+
+/**
+ * Remembers for a day which access tokens a sign-out or a Logout Token has ended. It outlives a
+ * reload, because the tokens do.
+ */
+export class TokenEndings {
+  readonly #clock: Clock
+  readonly #isRenewed: (key: SessionKey) => Promise<boolean>
+  readonly #byTag = new LRUCache<SidTag | SubTag, TokenEnding>(atMost(maxEndings))
+
+  /** @param isRenewed see `isRenewed` of the room `session` */
+  constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {
+    this.#clock = parts.clock
+    this.#isRenewed = parts.isRenewed
+  }
+
+  /**
+   * Ends the tokens of the `sid` of these sessions, except when the person has signed in again in
+   * the same browser: the session at the provider goes on then. Until that is known, requests with
+   * these tokens wait. If it cannot be known, the tokens end.
+   */
+  noteEnded(keys: readonly SessionKey[]): void {
+    for (const key of keys) {
+      const tag = tagOf(key)
+      const before = this.#effective(tag)
+      // Two generations learn about it, for a while after a reload.
+      if (before?.key === key) continue
+      const ending: TokenEnding = { at: this.#clock.now(), key }
+      this.#byTag.set(tag, ending)
+      if (keys.length <= mostRenewals) this.#ask(key, ending, before)
+    }
+  }
+
+  #ask(key: SessionKey, ending: TokenEnding, before: TokenEnding | undefined): void {
+    ending.before = before
+    ending.asking = this.#isRenewed(key)
+      .catch(() => false)
+      .then((isRenewal) => {
+        ending.isRenewal = isRenewal
+        ending.asking = undefined
+        // Otherwise the endings of a busy person would be a list without an end.
+        if (!isRenewal) ending.before = undefined
+      })
+  }
+
+  /**
+   * Ends the tokens of one `sid`, or of one `sub`, that were issued before a Logout Token.
+   * Processes repeat an order after an outage of the store, and the clock of the store may be
+   * ahead.
+   */
+  noteOrder({ tag, at }: { readonly tag: SidTag | SubTag; readonly at: number }): void {
+    const before = this.#effective(tag)
+    const known = Math.min(at, this.#clock.now())
+    // An ending that may still turn out to be a renewal does not count any more.
+    if (before === undefined || before.asking !== undefined || known > before.at)
+      this.#byTag.set(tag, { at: Math.max(known, before?.at ?? -Infinity) })
+  }
+
+  /** The ending that a token is affected by. */
+  find({ tags, since }: IssuedToken): TokenEnding | undefined {
+    const now = this.#clock.now()
+    return tags
+      .map((tag) => this.#effective(tag))
+      .find((ending) => ending !== undefined && now - ending.at < rememberMs && since <= ending.at)
+  }
+
+  /** The last ending of a tag that is not a renewal. */
+  #effective(tag: SidTag | SubTag): TokenEnding | undefined {
+    let ending = this.#byTag.get(tag)
+    while (ending?.isRenewal === true) ending = ending.before
+    return ending
+  }
+}
