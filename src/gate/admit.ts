@@ -251,6 +251,10 @@ class Gate {
       const denial = { setCookies: nothing, upstream, rule, session, caller: 'service_account' } as const
       return { kind: 'forbidden', code: 'ERR_FORBIDDEN', why: `service_accounts of the rule lacks ${name}`, ...denial }
     }
+    // A browser repeats Basic credentials by itself once a person has entered them for this host.
+    const crossSite = crossSiteReason(facts, upstream)
+    if (crossSite !== undefined)
+      return { kind: 'cross_site', why: crossSite, upstream, rule, session, caller: 'service_account' }
     return this.#admitCaller(facts, route, identity, 'service_account')
   }
 

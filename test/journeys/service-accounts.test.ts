@@ -134,6 +134,22 @@ test('A wrong secret, an unknown name and malformed credentials get 401, also wh
   assert.equal(unknown[0]?.fields['account'], undefined)
 })
 
+test('A page of another site cannot use a secret that a browser remembers', async (t) => {
+  const world = await start(t)
+  const posted = (headers: Record<string, string>) =>
+    fetch(`${world.url}/export/x`, {
+      method: 'POST',
+      headers: { authorization: world.basic('backup', secret), ...headers },
+      body: 'x',
+    })
+
+  assert.equal((await posted({ origin: 'https://evil.example' })).status, 403)
+  assert.equal((await posted({ origin: world.url })).status, 200)
+  assert.equal((await posted({})).status, 200)
+  assert.equal(world.seen.length, 2)
+  assert.equal(auditsOf(world).at(-1)?.fields['code'], 'ERR_CROSS_SITE')
+})
+
 test('Unusual but valid spellings are accepted', async (t) => {
   const world = await start(t)
   const good = world.basic('backup', secret)
