@@ -50,7 +50,7 @@ function demoOptions(config: GatewayConfig) {
   const upstream = config.upstreams.find(({ forwardAuth }) => !forwardAuth)
   if (upstream === undefined) throw new OperatorError('the demo needs an upstream with a url')
   const at = (name: string) => new URL(`${provider.prefix}${name}`, config.externalUrl).href
-  const { client_id, client_secret } = provider
+  const { client_id, client_secret, signals } = provider
   return {
     provider: {
       issuer,
@@ -59,6 +59,11 @@ function demoOptions(config: GatewayConfig) {
       redirect_uris: [at('callback')],
       post_logout_redirect_uris: [at('signed-out')],
       backchannel_logout_uri: at('backchannel-logout'),
+      eventReceiver: signals && {
+        url: at('security-events'),
+        aud: signals.audience[0] ?? client_id,
+        authorization: signals.pushSecret,
+      },
       host: issuer.hostname,
       port: Number(issuer.port || 80),
     },
@@ -79,7 +84,7 @@ function welcome(
   Gatehouse is running with ${file}.
 
     open   ${externalUrl.origin}        ${isOwnApplication ? `your application at ${upstreams[0]?.url.origin}, which was running before,` : 'the application,'} behind the sign-in
-    then   ${provider.issuer}        the provider: end a session there and watch the application${page}
+    then   ${provider.issuer}        the provider: end a session or disable an account there, and watch the application${page}
 
   The gateway applies changes of the file within seconds. Stop it with Ctrl+C.${alone}
 `

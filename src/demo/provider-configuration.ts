@@ -5,6 +5,7 @@ import type { Markup } from './html.ts'
 import { demoPeople, fieldsClaim, type DemoPerson } from './people.ts'
 import { messagePage, pageHeaders } from './provider-pages.ts'
 import type { ProviderStore } from './provider-store.ts'
+import type { EventReceiver } from './security-events.ts'
 
 export interface DemoProviderOptions {
   /** An http origin. Default: the address on which the provider listens. */
@@ -15,6 +16,8 @@ export interface DemoProviderOptions {
   readonly redirect_uris: readonly string[]
   readonly post_logout_redirect_uris: readonly string[]
   readonly backchannel_logout_uri: string
+  /** Who receives the security events. Absent: no events are sent. */
+  readonly eventReceiver?: EventReceiver | undefined
   /** Loopback only. */
   readonly host: string
   readonly port: number

@@ -91,6 +91,7 @@ function initials(name: string): Markup {
 
 export interface SessionRow {
   readonly sid: string
+  readonly sub: string
   readonly name: string
   readonly since: Date
 }
@@ -102,8 +103,14 @@ export interface EndingRow {
   readonly how: string
 }
 
-/** The page with all sessions, a button to end each, and the sessions that ended recently. */
-export function sessionsPage(sessions: readonly SessionRow[], endings: readonly EndingRow[]): Markup {
+/**
+ * The page with all sessions, what can be done about them, and the sessions that ended recently.
+ */
+export function sessionsPage(
+  sessions: readonly SessionRow[],
+  disabled: readonly DemoPerson[],
+  endings: readonly EndingRow[],
+): Markup {
   const list =
     sessions.length > 0
       ? html`<ul>
@@ -115,9 +122,11 @@ export function sessionsPage(sessions: readonly SessionRow[], endings: readonly 
     html`<h1>Sessions</h1>
       <p class="soft">
         Who is signed in at this provider. Ending a session here works as if an administrator ended it: the provider
-        sends a Logout Token to the application (back-channel logout).
+        sends a Logout Token to the application (back-channel logout). Disabling an account ends all sessions of the
+        person: the provider sends a security event (Shared Signals Framework).
       </p>
-      ${list} ${endings.length > 0 ? endingsTable(endings) : undefined}`,
+      ${list} ${disabled.length > 0 ? disabledAccounts(disabled) : undefined}
+      ${endings.length > 0 ? endingsTable(endings) : undefined}`,
     html`<meta http-equiv="refresh" content="5" />`,
   )
 }
@@ -134,7 +143,26 @@ function sessionItem(session: SessionRow): Markup {
     <form method="post" action="/sessions/end">
       <button class="end" name="sid" value="${session.sid}">End this session</button>
     </form>
+    <form method="post" action="/accounts/disable">
+      <button class="end" name="person" value="${session.sub}">Disable this account</button>
+    </form>
   </li> `
+}
+
+function disabledAccounts(people: readonly DemoPerson[]): Markup {
+  return html`<h2>Disabled accounts</h2>
+    <ul>
+      ${people.map(
+        (person) =>
+          html`<li class="row">
+            ${initials(fullName(person))}
+            <div><strong>${fullName(person)}</strong></div>
+            <form method="post" action="/accounts/enable">
+              <button name="person" value="${person.sub}">Enable again</button>
+            </form>
+          </li> `,
+      )}
+    </ul>`
 }
 
 function endingsTable(endings: readonly EndingRow[]): Markup {

@@ -1,16 +1,19 @@
 // An OpenID Provider for the demo and for tests: the real protocol, people without passwords, all
 // data in memory.
+import type { JsonWebKey } from 'node:crypto'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
 import type { AdapterPayload, KoaContextWithOIDC } from 'oidc-provider'
 import { OperatorError, reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
+import { deliver, deliveryText, type Delivery } from './delivery.ts'
 import type { Markup } from './html.ts'
 import { close, listen, readForm, redirect, sendHtml, sendJson } from './http.ts'
-import { demoPeople, fullName } from './people.ts'
+import { demoPeople, fullName, type DemoPerson } from './people.ts'
 import { configuration, grantedAcr, personIn, withConsent, type DemoProviderOptions } from './provider-configuration.ts'
 import { messagePage, pageHeaders, peoplePage, sessionsPage, type EndingRow } from './provider-pages.ts'
 import { ProviderStore } from './provider-store.ts'
+import { pushAccountDisabled, ssfMetadata } from './security-events.ts'
 
 export type { DemoProviderOptions }
 
@@ -22,10 +25,7 @@ export interface DemoSession {
 }
 
 /** The result of delivering a Logout Token. */
-export type LogoutDelivery =
-  | { readonly kind: 'delivered'; readonly status: number }
-  | { readonly kind: 'unreachable'; readonly why: string }
-  | { readonly kind: 'no_session' }
+export type LogoutDelivery = Delivery | { readonly kind: 'no_session' }
 
 export interface DemoProvider {
   /** The issuer identifier in tokens, without a slash at the end. */
@@ -85,13 +85,24 @@ function originOf(issuer: URL): string {
   )
 }
 
+interface RunningParts {
+  readonly issuer: string
+  readonly options: DemoProviderOptions
+  readonly store: ProviderStore
+  readonly oidc: Provider
+  /** Signs security events. */
+  readonly key: JsonWebKey | undefined
+}
+
 class RunningProvider {
   readonly issuer: string
   readonly #options: DemoProviderOptions
   readonly #store: ProviderStore
   readonly #oidc: Provider
   readonly #protocol: ReturnType<Provider['callback']>
+  readonly #key: JsonWebKey | undefined
   readonly #endings: EndingRow[] = []
+  readonly #disabled = new Set<DemoPerson>()
 
   static async create(issuer: string, options: DemoProviderOptions): Promise<RunningProvider> {
     const { default: OidcProvider, interactionPolicy } = await loadOidcProvider()
@@ -106,18 +117,20 @@ class RunningProvider {
     }
     policy.get('login')?.checks.add(new interactionPolicy.Check('acr', 'a stronger sign-in is requested', isStronger))
     const base = configuration(options, store, policy)
-    const oidc = new OidcProvider(issuer, options.adjust?.(base) ?? base)
+    const adjusted = options.adjust?.(base) ?? base
+    const oidc = new OidcProvider(issuer, adjusted)
     options.extend?.(oidc)
     // A proxy before the provider terminates TLS, and says so in X-Forwarded-Proto.
     oidc.proxy = issuer.startsWith('https:')
-    return new RunningProvider(issuer, options, store, oidc)
+    return new RunningProvider({ issuer, options, store, oidc, key: adjusted.jwks?.keys[0] as JsonWebKey | undefined })
   }
 
-  constructor(issuer: string, options: DemoProviderOptions, store: ProviderStore, oidc: Provider) {
+  constructor({ issuer, options, store, oidc, key }: RunningParts) {
     this.issuer = issuer
     this.#options = options
     this.#store = store
     this.#oidc = oidc
+    this.#key = key
     this.#protocol = oidc.callback()
   }
 
@@ -134,9 +147,15 @@ class RunningProvider {
     const action = `${request.method} ${url.pathname.replace(/^\/sign-in\/[\w-]+$/, '/sign-in/UID')}`
     switch (action) {
       case 'GET /':
-        return sendPage(response, 200, sessionsPage(this.sessions(), this.#endings))
+        return sendPage(response, 200, sessionsPage(this.sessions(), [...this.#disabled], this.#endings))
+      case 'GET /.well-known/ssf-configuration':
+        return sendJson(response, 200, ssfMetadata(this.issuer))
       case 'POST /sessions/end':
         return this.#endByButton(request, response)
+      case 'POST /accounts/disable':
+        return this.#disableByButton(request, response)
+      case 'POST /accounts/enable':
+        return this.#enableByButton(request, response)
       case 'GET /sign-in/UID':
         return this.#showPeople(request, response)
       case 'POST /sign-in/UID':
@@ -163,7 +182,7 @@ class RunningProvider {
     const ended = this.#remove(sid)
     if (!ended) return { kind: 'no_session' }
     const delivery = await this.#deliverLogoutToken(ended)
-    this.#note(ended, `ended here; ${deliveryText(delivery)}`)
+    this.#note(ended, `ended here; ${deliveryText(delivery, 'the Logout Token')}`)
     return delivery
   }
 
@@ -190,27 +209,19 @@ class RunningProvider {
     return { sid, sub, name: person ? fullName(person) : sub, since: new Date((loginTs ?? 0) * 1000) }
   }
 
-  #note({ name }: DemoSession, how: string): void {
+  #note({ name }: Pick<DemoSession, 'name'>, how: string): void {
     this.#endings.unshift({ name, at: new Date(), how })
     this.#endings.length = Math.min(this.#endings.length, 5)
   }
 
   /** OIDC Back-Channel Logout 1.0 §2.5 */
-  async #deliverLogoutToken({ sub, sid }: DemoSession): Promise<LogoutDelivery> {
+  async #deliverLogoutToken({ sub, sid }: DemoSession): Promise<Delivery> {
     const logout_token = await this.logoutToken(sub, sid)
-    try {
-      const response = await fetch(this.#options.backchannel_logout_uri, {
-        method: 'POST',
-        headers: { 'content-type': 'application/x-www-form-urlencoded' },
-        body: new URLSearchParams({ logout_token }).toString(),
-        redirect: 'manual',
-        signal: AbortSignal.timeout(5_000),
-      })
-      await response.body?.cancel()
-      return { kind: 'delivered', status: response.status }
-    } catch (error) {
-      return { kind: 'unreachable', why: reason(error) }
-    }
+    return deliver(
+      this.#options.backchannel_logout_uri,
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      new URLSearchParams({ logout_token }).toString(),
+    )
   }
 
   /**
@@ -239,6 +250,37 @@ class RunningProvider {
     redirect(response, '/')
   }
 
+  // Accounts
+
+  /** Ends all sessions of the person, then tells the application. */
+  async #disableByButton(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const person = await this.#personOfForm(request)
+    if (person && !this.#disabled.has(person)) {
+      this.#disabled.add(person)
+      for (const { sid } of this.sessions().filter(({ sub }) => sub === person.sub)) this.#remove(sid)
+      this.#note({ name: fullName(person) }, `account disabled; ${await this.#pushAccountDisabled(person)}`)
+    }
+    redirect(response, '/')
+  }
+
+  async #pushAccountDisabled({ sub }: DemoPerson): Promise<string> {
+    const { eventReceiver } = this.#options
+    if (eventReceiver === undefined || this.#key === undefined) return 'the application receives no security events'
+    const delivery = await pushAccountDisabled(eventReceiver, { iss: this.issuer, sub, key: this.#key })
+    return deliveryText(delivery, 'the security event')
+  }
+
+  async #enableByButton(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const person = await this.#personOfForm(request)
+    if (person) this.#disabled.delete(person)
+    redirect(response, '/')
+  }
+
+  async #personOfForm(request: IncomingMessage): Promise<DemoPerson | undefined> {
+    const form = await readForm(request)
+    return personIn(this.#options, form?.get('person') ?? '')
+  }
+
   // Signing in
 
   async #showPeople(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -255,6 +297,8 @@ class RunningProvider {
     if (!person && !form?.has('cancel'))
       return sendPage(response, 400, messagePage('No person was chosen', 'Please go back and choose a person.'))
 
+    if (person && this.#disabled.has(person))
+      return sendPage(response, 403, messagePage('This account is disabled', disabledText(person, this.issuer)))
     const result = person
       ? { login: { accountId: person.sub, ...(acr !== undefined && { acr }) } }
       : { error: 'access_denied', error_description: 'the person cancelled the sign-in' }
@@ -317,15 +361,12 @@ const endedSignInPage = messagePage(
   'It was completed, or it took too long. Please go back to the application and start again.',
 )
 
-function sendPage(response: ServerResponse, status: number, markup: Markup): void {
-  sendHtml(response, status, markup, pageHeaders)
+function disabledText(person: DemoPerson, issuer: string): string {
+  return `${fullName(person)} cannot sign in. The account can be enabled again at ${issuer}/.`
 }
 
-function deliveryText(delivery: LogoutDelivery): string {
-  if (delivery.kind === 'delivered') return `the application responded to the Logout Token with ${delivery.status}`
-  return delivery.kind === 'unreachable'
-    ? `the application could not be reached: ${delivery.why}`
-    : 'there was no session'
+function sendPage(response: ServerResponse, status: number, markup: Markup): void {
+  sendHtml(response, status, markup, pageHeaders)
 }
 
 function withState(uri: string, state: string | null): string {

@@ -22,6 +22,8 @@ const code = 'ERR_SECURITY_EVENT_INVALID'
  * gateway is away (RFC 8935 §4). Replays in this time are noticed by `jti`.
  */
 export const maxAgeSeconds = 7 * 24 * 60 * 60
+/** The events of a token are about one change (RFC 8417 §2), so they are few. Each is audited. */
+const maxEvents = 16
 
 /**
  * Verifies a Security Event Token (RFC 8417 §2, Shared Signals Framework 1.0 §4).
@@ -51,6 +53,7 @@ function eventsOf({ events }: JWTPayload): ReadonlyMap<string, JsonObject> {
   if (!isObject(events)) return reject('"events" is not an object')
   const entries = Object.entries(events)
   if (entries.length === 0) reject('"events" has no event')
+  if (entries.length > maxEvents) reject(`"events" has more than ${maxEvents} events`)
   return new Map(
     entries.map(([type, event]) => [
       type,

@@ -71,6 +71,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     endSid: timed('end_sid', store.endSid),
     endSub: timed('end_sub', store.endSub),
     takeOnce: timed('take_once', store.takeOnce),
+    isTaken: timed('is_taken', store.isTaken),
     acquireLease: timed('acquire_lease', store.acquireLease),
     renewLease: timed('renew_lease', store.renewLease),
     releaseLease: timed('release_lease', store.releaseLease),

@@ -152,6 +152,10 @@ class InMemoryStore implements MemoryStore {
     return this.#once.setNew(name, true, ttl, this.#now())
   }
 
+  async isTaken(name: string): Promise<boolean> {
+    return this.#once.use(name, this.#now()) !== undefined
+  }
+
   async acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
     return this.#leases.setNew(key, owner, ttl, this.#now())
   }

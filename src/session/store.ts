@@ -84,6 +84,9 @@ export interface SessionStore {
    */
   takeOnce(name: string, ttl: number): Promise<boolean>
 
+  /** Whether {@link takeOnce} was called with this name, and its `ttl` has not passed. */
+  isTaken(name: string): Promise<boolean>
+
   /**
    * Takes the refresh lease of a session for `ttl` ms. `owner` is a unique value.
    * @returns `false` when another owner holds the lease

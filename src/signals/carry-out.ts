@@ -4,6 +4,7 @@ import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Cause } from '../observe/audit.ts'
 import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
+import type { EndOrder } from '../session/endings.ts'
 import { sidTag, subTag } from '../session/record.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
 import type { SignalParts } from './parts.ts'
@@ -13,6 +14,11 @@ import { readSubject, type SignalSubject } from './subject.ts'
 const atOnce = 8
 /** How long the sessions of an e-mail address are searched, in ms. */
 const searchMs = 20_000
+/**
+ * As long as a token is accepted; its `iat` may be ahead by the clock tolerance, at most five
+ * minutes.
+ */
+const rememberedMs = (maxAgeSeconds + 10 * 60) * 1000
 
 /** An event that has an effect, and the sessions that it is about. */
 interface Signal {
@@ -73,30 +79,50 @@ function hasImproved(name: string, event: JsonObject): boolean {
 
 /** @returns how many sessions the event was about */
 async function run(
-  { name, action, subject }: Signal,
+  signal: Signal,
   token: SecurityEventToken,
   parts: SignalParts,
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {
-  const { endings, sessions, store } = parts
+  const { store, sessions } = parts
   const { audience } = sessions
   // One token may have several events, each of which is carried out once.
-  const order = { audience, jti: `signal ${token.iss} ${token.jti} ${name}`, exp: token.iat + maxAgeSeconds }
-  if (action === 'end' && subject.kind === 'sid')
-    return count(await endings.endSid(subject.sid, order, 'signal', cause))
-  if (action === 'end' && subject.kind === 'sub')
-    return count(await endings.endSub(subject.sub, order, 'signal', cause))
-
-  const keys = await keysOf(subject, parts)
-  const change = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
-  await forEach(keys, (key) => change(key, parts, cause))
+  const order = { audience, jti: `signal ${token.iss} ${token.jti} ${signal.name}`, exp: token.iat + maxAgeSeconds }
+  const once = sha256('signal', audience, order.jti)
+  const matched = (await end(signal, order, parts, cause)) ?? (await change(signal, once, parts, cause))
+  if (matched === 'replayed') return matched
   // Last, so that the transmitter can repeat an event that could not be carried out.
-  const isFirst = await store.takeOnce(sha256('signal', audience, order.jti), maxAgeSeconds * 1000)
-  return isFirst ? keys.length : 'replayed'
+  const isFirst = await store.takeOnce(once, rememberedMs)
+  return isFirst ? matched : 'replayed'
 }
 
-function count(ended: readonly unknown[] | 'replayed'): number | 'replayed' {
+/** @returns `undefined` when the event does not end the sessions of a `sid` or a `sub` */
+async function end(
+  { action, subject }: Signal,
+  order: EndOrder,
+  { endings }: SignalParts,
+  cause: Cause | undefined,
+): Promise<number | 'replayed' | undefined> {
+  if (action !== 'end' || subject.kind === 'email') return undefined
+  const ended =
+    subject.kind === 'sid'
+      ? await endings.endSid(subject.sid, order, 'signal', cause)
+      : await endings.endSub(subject.sub, order, 'signal', cause)
   return ended === 'replayed' ? ended : ended.length
+}
+
+async function change(
+  { action, subject }: Signal,
+  once: string,
+  parts: SignalParts,
+  cause: Cause | undefined,
+): Promise<number | 'replayed'> {
+  // A replay must not change the session of a later sign-in.
+  if (await parts.store.isTaken(once)) return 'replayed'
+  const keys = await keysOf(subject, parts)
+  const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
+  await forEach(keys, (key) => changeOne(key, parts, cause))
+  return keys.length
 }
 
 async function endOne(key: SessionKey, { endings }: SignalParts, cause: Cause | undefined): Promise<void> {
@@ -125,7 +151,9 @@ async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<r
 }
 
 /** Sessions have no index of e-mail addresses, so this reads all of them. */
-async function keysOfEmail(email: string, { store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
+async function keysOfEmail(email: string, { provider, store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
+  const { renamedClaims } = provider.config
+  const nameOf = (claim: string) => renamedClaims[claim] ?? claim
   const deadline = performance.now() + searchMs
   const found: SessionKey[] = []
   for await (const keys of store.list()) {
@@ -135,8 +163,11 @@ async function keysOfEmail(email: string, { store, sessions }: SignalParts): Pro
         `the sessions of an e-mail address were not found within ${searchMs} ms`,
       )
     await forEach(keys, async (key) => {
-      const { email: own, email_verified } = (await sessions.read(key))?.record.claims ?? {}
-      if (email_verified === true && typeof own === 'string' && normalized(own) === email) found.push(key)
+      const claims = (await sessions.read(key))?.record.claims
+      const own = claims?.[nameOf('email')]
+      // Some providers send `email_verified` as text.
+      const isVerified = ['true', true].includes(claims?.[nameOf('email_verified')] as string | boolean)
+      if (isVerified && typeof own === 'string' && normalized(own) === email) found.push(key)
     })
   }
   return found

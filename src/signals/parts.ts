@@ -9,7 +9,7 @@ import type { Upkeep } from '../tokens/upkeep.ts'
 /** What the receiver of security events needs. */
 export interface SignalParts {
   readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
-  readonly store: Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce'>
+  readonly store: Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
   readonly upkeep: Pick<Upkeep, 'reread'>

@@ -49,8 +49,9 @@ export function readSubject(subject: JsonObject | undefined, options: SubjectOpt
 
 function readComplex(subject: JsonObject, options: SubjectOptions): SignalSubject {
   const { session, user } = subject
-  if (isObject(session)) {
-    const sid = text(session['id'])
+  // A session of an unknown shape must not become all sessions of the user.
+  if (session !== undefined) {
+    const sid = isObject(session) ? text(session['id']) : undefined
     return sid === undefined ? unknown('the session of the subject has no id') : { kind: 'sid', sid }
   }
   if (isObject(user)) return readSubject(user, options)

@@ -7,12 +7,18 @@ import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
  * Reads UserInfo again, once across all replicas, and only for sessions that are in use. This
  * detects a revocation without a Logout Token. After a 401 the tokens are refreshed once. If
  * UserInfo rejects the new access token too, the session ends.
+ * @param onReading called before UserInfo is read. With it, a reading that has begun does not
+ * count.
  * @returns `undefined` when the session has ended
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
  * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
-export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const first = await readOnce(seen, parts)
+export async function pollUserinfo(
+  seen: StoredSession,
+  parts: UpkeepParts,
+  onReading?: () => void,
+): Promise<StoredSession | undefined> {
+  const first = await readOnce(seen, parts, onReading)
   if (first.result !== 'unauthorized') return first.result
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
@@ -31,9 +37,10 @@ export async function pollUserinfo(seen: StoredSession, parts: UpkeepParts): Pro
 async function readOnce(
   seen: StoredSession,
   parts: UpkeepParts,
+  onReading: (() => void) | undefined,
 ): Promise<{ readonly result: StoredSession | undefined | 'unauthorized' }> {
   const outcome = await retryUntil(async () => {
-    const done = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts))
+    const done = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts, onReading))
     return done === undefined && seen.isDoubtful !== true ? { result: seen } : done
   }, parts.provider.config.timeoutMs * 2)
   if (outcome === undefined)
@@ -47,9 +54,13 @@ async function readOnce(
 async function readUnderLease(
   seen: StoredSession,
   parts: UpkeepParts,
+  onReading?: () => void,
 ): Promise<StoredSession | undefined | 'unauthorized'> {
   const current = await parts.sessions.read(seen.key)
-  if (current === undefined || current.record.userinfo_read_at > seen.record.userinfo_read_at) return current
+  if (current === undefined) return undefined
+  const isRead = current.record.userinfo_read_at > seen.record.userinfo_read_at
+  if (isRead && onReading === undefined) return current
+  onReading?.()
   const userinfo = await parts.provider.userinfo(current.record.tokens, current.record.sub)
   return userinfo.kind === 'unauthorized' ? 'unauthorized' : storeClaims(current, userinfo.claims, parts)
 }

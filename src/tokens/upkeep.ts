@@ -42,6 +42,8 @@ interface Failure {
 export class Upkeep {
   readonly #config: FreshnessConfig
   readonly #parts: UpkeepParts
+  /** The readings of `reread` that have not begun. */
+  readonly #rereads = new Map<SessionKey, Promise<StoredSession | undefined>>()
   readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
   readonly #failures = new LRUCache<SessionKey, Failure>(atMost(10_000))
 
@@ -84,13 +86,22 @@ export class Upkeep {
   }
 
   /**
-   * Reads UserInfo again. A reading that another replica has begun is waited for.
+   * Reads UserInfo again. A reading that began before this call does not count, because its claims
+   * may be older. Calls that wait for the same reading to begin share it.
    * @returns `undefined` when the session has ended
    * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
    * `ERR_STORE_UNAVAILABLE`; the session is unchanged
    */
   reread(session: StoredSession): Promise<StoredSession | undefined> {
-    return pollUserinfo({ ...session, isDoubtful: true }, this.#parts)
+    const { key } = session
+    const waiting = this.#rereads.get(key)
+    if (waiting !== undefined) return waiting
+    const forget = () => {
+      if (this.#rereads.get(key) === reading) this.#rereads.delete(key)
+    }
+    const reading = pollUserinfo({ ...session, isDoubtful: true }, this.#parts, forget).finally(forget)
+    this.#rereads.set(key, reading)
+    return reading
   }
 
   /**

@@ -7,6 +7,7 @@ import { folderWith } from '../support/command-line.ts'
 import { root, startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { startRedis } from '../support/redis.ts'
+import { openEventStream } from '../support/streams.ts'
 
 /** A file for a demo on free ports; `more` is added to the settings of the upstream. */
 async function demoFile(t: TestContext) {
@@ -14,7 +15,7 @@ async function demoFile(t: TestContext) {
   const textWith = (more: string, issuerPort = provider) => `version: 1
 listen: 127.0.0.1:${port}
 external_url: http://127.0.0.1:${port}
-provider: { issuer: 'http://127.0.0.1:${issuerPort}', client_id: demo, client_secret: { env: DEMO_CLIENT_SECRET } }
+provider: { issuer: 'http://127.0.0.1:${issuerPort}', client_id: demo, client_secret: { env: DEMO_CLIENT_SECRET }, signals: {} }
 upstreams:
   demo:
     url: http://127.0.0.1:${upstream}
@@ -24,6 +25,7 @@ upstreams:
   const file = join(folderWith(t, { 'gateway.yaml': textWith('') }), 'gateway.yaml')
   return {
     url: `http://127.0.0.1:${port}`,
+    provider: `http://127.0.0.1:${provider}`,
     file,
     write: (more: string, issuerPort?: number) => writeFileSync(file, textWith(more, issuerPort)),
   }
@@ -64,6 +66,29 @@ test('The demo applies changes of its file, logs settings that need a restart, a
   const explained = startCommand(t, ['explain', '--log', log, id])
   assert.equal(await explained.ended, 0, explained.err())
   assert.match(explained.out(), /GET 127\.0\.0\.1\/admin\/users, with the session .*status 403 by the gateway/)
+})
+
+test('An account that is disabled at the demo provider ends the open page, until it is enabled again', async (t) => {
+  const { url, provider, file } = await demoFile(t)
+  const demo = startCommand(t, ['demo', '--config', file])
+  await demo.prints('The gateway applies changes of the file within seconds')
+  const press = async (button: string) => {
+    const body = new URLSearchParams({ person: 'jane' })
+    return (await fetch(`${provider}/accounts/${button}`, { method: 'POST', body })).text()
+  }
+  const jane = new Browser('jane')
+  await jane.get(`${url}/`)
+  const stream = await openEventStream(t, `${url}/events`, jane.cookieHeader)
+
+  const page = await press('disable')
+
+  assert.match(page, /account disabled; the application responded to the security event with 202/)
+  await stream.ended
+  const refused = await jane.get(`${url}/`)
+  assert.equal(refused.status, 403)
+  assert.match(refused.body, /Jane Doe cannot sign in/)
+  assert.doesNotMatch(await press('enable'), /Disabled accounts/)
+  assert.match((await jane.get(`${url}/`)).body, /Stock Ledger/)
 })
 
 test('The demo says that it starts no workers', async (t) => {

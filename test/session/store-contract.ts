@@ -414,6 +414,8 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     const responses = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
 
     assert.equal(responses.filter(Boolean).length, 1)
+    assert.equal(await store.isTaken('https://id.example.com {state} *'), true)
+    assert.equal(await store.isTaken('https://id.example.com {state} **'), false)
     assert.equal(await store.takeOnce('https://id.example.com {state} **', 60_000), true)
   })
 

@@ -16,15 +16,19 @@ export interface Transmitter {
   metadata: Json
   /** Signs a token. Members of `payload` replace the usual ones; `undefined` removes one. */
   token(payload: Json, options?: { readonly key?: SigningKey; readonly header?: Json }): string
-  /** Delivers a token to the gateway at `url`. */
-  push(url: string, token: string, headers?: Readonly<Record<string, string>>): Promise<Response>
+  /** The number of requests to it. */
+  hits(): number
+  /** Delivers a token to the gateway at `url`; `provider`: the name of one of several. */
+  push(url: string, token: string, headers?: Readonly<Record<string, string>>, provider?: string): Promise<Response>
 }
 
 let numbered = 0
 
 export async function startTransmitter(t: TestContext): Promise<Transmitter> {
   const key = ecKey('signals')
+  let hits = 0
   const server = createServer((req, res) => {
+    hits += 1
     const send = (value: unknown) =>
       res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
     if (req.url === '/.well-known/ssf-configuration/tenant') return void send(transmitter.metadata)
@@ -41,13 +45,14 @@ export async function startTransmitter(t: TestContext): Promise<Transmitter> {
   const transmitter: Transmitter = {
     issuer,
     key,
+    hits: () => hits,
     metadata: { issuer, jwks_uri: `${origin}/jwks` },
     token: (payload, { key: signer = key, header = {} } = {}) => {
       const usual = { iss: issuer, aud: audience, jti: `event-${(numbered += 1)}`, iat: Math.floor(Date.now() / 1000) }
       return jwt({ ...usual, ...payload }, signer, { typ: 'secevent+jwt', ...header })
     },
-    push: (url, token, headers = {}) =>
-      fetch(`${url}/.gatehouse/security-events`, {
+    push: (url, token, headers = {}, provider = '') =>
+      fetch(`${url}/.gatehouse/${provider}security-events`, {
         method: 'POST',
         headers: { 'content-type': 'application/secevent+jwt', ...headers },
         body: token,

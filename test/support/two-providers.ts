@@ -25,12 +25,15 @@ export async function twoProviders(
     replicas = 1,
     partnersStartDown = false,
     application,
+    providerSettings = '',
   }: {
     upstreams: (upstream: URL) => string
     session?: string
     replicas?: number
     partnersStartDown?: boolean
     application?: URL
+    /** YAML of both providers, on one line. */
+    providerSettings?: string
   },
 ): Promise<TwoProviders> {
   const port = await freePort()
@@ -60,12 +63,14 @@ providers:
     issuer: ${staff.issuer}
     client_id: orders
     client_secret: { env: CLIENT_SECRET }
+    ${providerSettings}
   partners:
     title: Partners & guests
     issuer: ${partners.issuer}
     client_id: orders
     client_secret: { env: CLIENT_SECRET }
     claims: { mail: email }
+    ${providerSettings}
 session:
   keys: [{ env: SESSION_KEY }]
   store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}" } }`}

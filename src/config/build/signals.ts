@@ -20,11 +20,19 @@ export function readSignals(
     if (url?.protocol === 'http:' && !isLoopback(url.hostname))
       report.error(below(at, 'transmitter'), 'must be https; plain http is possible on this machine only')
   }
+  const pushSecret = push_secret && readSecret(push_secret, below(at, 'push_secret'), env, report)
+  // Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match.
+  if (pushSecret !== undefined && !/^[\x20-\x7e]+$/.test(pushSecret))
+    report.error(
+      below(at, 'push_secret'),
+      'has characters that are not ASCII',
+      'choose another secret at the transmitter',
+    )
   return {
     transmitter: transmitter ?? issuer ?? '',
     audience: audience === undefined ? [client_id ?? ''] : present(audience).map(([, value]) => value),
     signingAlg: signing_alg,
-    pushSecret: push_secret && readSecret(push_secret, below(at, 'push_secret'), env, report),
+    pushSecret,
     trustedSubjects: present(trusted_subjects).map(([, format]) => format),
     events: { ...events },
   }

@@ -181,6 +181,10 @@ class RedisStore implements SessionStore {
     return (await this.#commands.reply(taking)) === 'OK'
   }
 
+  async isTaken(name: string): Promise<boolean> {
+    return (await this.#commands.reply(this.#commands.redis.exists(this.#keys.once(name)))) === 1
+  }
+
   async acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean> {
     const taking = this.#commands.redis.set(this.#keys.session(key).lease, owner, 'PX', atLeast1(ttl), 'NX')
     return (await this.#commands.reply(taking)) === 'OK'
