@@ -43,6 +43,12 @@ async function startBound(t: TestContext) {
   const page = await context.newPage()
   await signIn(page, world)
   await until('the session is bound', () => hasBoundCookie(context, world))
+  // Chromium knows the session a little later than it has the cookie.
+  await until('the cookie is renewed', async () => {
+    await context.clearCookies({ name: boundCookie })
+    await page.goto(`${world.url}/`)
+    return hasBoundCookie(context, world)
+  })
   return { world, context, page }
 }
 
