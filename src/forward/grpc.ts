@@ -57,7 +57,9 @@ export async function listenForGrpc(
   server.on('sessionError', () => {})
   server.on('stream', (stream, headers) => {
     stream.on('error', () => {})
-    const method = methods[headers[':path'] ?? '']
+    const path = headers[':path'] ?? ''
+    // A path such as "constructor" names a member of every object.
+    const method = Object.hasOwn(methods, path) ? methods[path] : undefined
     if (!isCall(headers)) return stream.respond({ ':status': 415 }, { endStream: true })
     if (method === undefined) return refuse(stream, statuses.unimplemented, 'the method is unknown')
     const peer = stream.session?.socket.remoteAddress
