@@ -94,11 +94,11 @@ async function serve(
   method: (message: Uint8Array) => Promise<Uint8Array>,
   maxBytes: number,
 ): Promise<void> {
-  stream.setTimeout(messageTimeoutMs, () => stream.close())
-  const received = await readCall(stream, maxBytes)
-  if (received === undefined) return
+  // The timeout of a stream would begin again with each byte.
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), messageTimeoutMs)
   // The response may take longer, for example while tokens are refreshed.
-  stream.setTimeout(0)
+  const received = await readCall(stream, maxBytes).finally(() => clearTimeout(timer))
+  if (received === undefined) return
   if (!('message' in received)) return refuse(stream, received.status, received.why)
   const message = await method(received.message)
   if (stream.destroyed) return
