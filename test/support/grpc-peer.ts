@@ -4,7 +4,7 @@ import { type GrpcParts, listenForGrpc } from '../../src/forward/grpc.ts'
 import { silent } from './signing-provider.ts'
 
 /** The path of the one method of {@link startGrpc}. */
-export const method = '/test.Service/Method'
+const method = '/test.Service/Method'
 /** A message without content, in its frame. */
 export const emptyMessage = Buffer.alloc(5)
 
