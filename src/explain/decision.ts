@@ -136,10 +136,10 @@ export function explain(
     if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
     if (route !== undefined && !route.isLogout)
       steps.push(...aboutSender(route, who, facts, { config, now: clock.now() }))
-    const decision = {
-      ...decided(admission, req, switches),
-      ...(admission.kind === 'sign_in' && wrongHost(facts, req.headers, config)),
-    }
+    const outcome = decided(admission, req, switches)
+    // A form, and a request that is upgraded, are not redirected to the sign-in.
+    const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
+    const decision = { ...outcome, ...(isRedirected && wrongHost(facts, req.headers, config)) }
     if (admission.kind !== 'pass') return { steps, decision }
     if (switches && hasBody(req))
       throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')

@@ -179,7 +179,7 @@ export class Sessions {
       if (opened === undefined) {
         this.#parts.log.warn('session.unreadable', {
           session: key,
-          hint: 'The record is sealed with a key that is not in session.keys, or was changed in the store. Check session.keys.',
+          hint: 'The issuer or client_id of its provider has changed, its provider was removed, or its key is not in session.keys. People sign in again. Without such a change, check session.keys, and who else writes to the store.',
         })
         return undefined
       }

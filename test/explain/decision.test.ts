@@ -266,6 +266,17 @@ for (const [what, args, ...patterns] of [
     assert.doesNotMatch(right.out, /ERR_WRONG_HOST/)
   })
 
+test('explain does not take a form for a redirect to the sign-in, also at another host than external_url', async (t) => {
+  const anyHost = yaml.replace('    hosts: [orders.example.com]\n', '')
+  const form = ['-H', 'Accept: text/html', 'POST', 'https://www.example.com/orders']
+
+  const { out } = await explained(t, form, jane, anyHost)
+
+  assert.match(out, /\n401 /)
+  assert.match(out, /code +ERR_UNAUTHENTICATED/)
+  assert.doesNotMatch(out, /ERR_WRONG_HOST/)
+})
+
 test('explain reports 431 for exactly the header size at which the gateway sends it', async (t) => {
   const world = await startWorld(t, {
     settings: 'limits: { header_size: 4kb }',

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
 import type { Browser, Visit } from './browser.ts'
 import { freePort } from './free-port.ts'
-import { startProvider, type TestProvider } from './provider.ts'
+import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'
 import { startRedis } from './redis.ts'
 import { runReplica, type Replica, secrets } from './world.ts'
 
@@ -26,6 +26,7 @@ export async function twoProviders(
     partnersStartDown = false,
     application,
     providerSettings = '',
+    provider,
   }: {
     upstreams: (upstream: URL) => string
     session?: string
@@ -34,12 +35,15 @@ export async function twoProviders(
     application?: URL
     /** YAML of both providers, on one line. */
     providerSettings?: string
+    /** Options of both providers. */
+    provider?: Pick<TestProviderOptions, 'adjust'>
   },
 ): Promise<TwoProviders> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const start = (name: string, startDown = false) =>
     startProvider(t, {
+      ...provider,
       startDown,
       client_id: 'orders',
       client_secret: secrets.CLIENT_SECRET,
