@@ -27,7 +27,7 @@ export interface Person {
 }
 
 const whole = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
-/** Chromium without windows, menus and extensions: it needs a third of the processor time. */
+/** Chromium without windows, menus and extensions: it needs less than half of the CPU time. */
 const shell = process.env['CHROMIUM'] ?? '/usr/bin/chromium-headless-shell'
 
 // Chromium reads only the last `--disable-features`, which is this one instead of Playwright's.
