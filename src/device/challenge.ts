@@ -14,7 +14,7 @@ const maxLength = 400
 
 /**
  * The challenges that browsers sign, and the names of sessions for browsers. Both are sealed, not
- * stored: any replica can open them, and nobody can guess or make one.
+ * stored: any replica can open them, and only a replica can make one.
  */
 export class Challenges {
   readonly #keyring: Keyring

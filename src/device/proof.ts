@@ -57,8 +57,8 @@ export async function verifyProof({ jwt }: Proof, { alg, jwk }: Pick<BoundDevice
 const options = { typ: 'dbsc+jwt', algorithms: [...proofAlgorithms], clockTolerance: 60 }
 
 /**
- * The string of a field, without its parameters; `undefined` when it is none. It is a quoted string
- * (RFC 9651 §3.3.3). Chromium sends it without quotes.
+ * The string of a field, without its parameters; `undefined` for another value. It is a quoted
+ * string (RFC 9651 §3.3.3). Chromium sends it without quotes.
  */
 export function stringOf(field: string): string | undefined {
   return /^ *(?:"([\w.-]*)"|([\w.-]*)) *(?:;.*)?$/
