@@ -7,6 +7,7 @@ import type { SessionKey } from '../core/names.ts'
 import { printable } from '../core/printable.ts'
 import { Keyring } from '../core/seal.ts'
 import type { Authentication } from '../core/step-up.ts'
+import { browserText } from '../http/user-agent.ts'
 import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -47,9 +48,15 @@ export interface SessionSummary {
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
+  /** The browser of the sign-in, such as `Firefox 140 on Windows`. Absent: it is not known. */
+  readonly browser: string | undefined
+  /** The IP address of the client at the sign-in. Absent in sessions of earlier versions. */
+  readonly address: string | undefined
   /** When it was bound to a key of the device. Absent: it is not bound. */
   readonly bound_at: number | undefined
   readonly created_at: number
+  /** Its last request. See `LastUse.at`. */
+  readonly last_used_at: number | undefined
   readonly absolute_expires_at: number
   readonly userinfo_read_at: number
   readonly authentication: Authentication | undefined
@@ -102,7 +109,7 @@ export interface Administration extends SessionsAdministration {
 export interface AdministrationParts {
   readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'providers' | 'session' | 'admin' | 'externalUrl'>
   readonly store: SessionStore
-  readonly sessions: Pick<Sessions, 'read'>
+  readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly providerOf: ProviderOf
   readonly audit: Audit
@@ -161,8 +168,8 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
   return {
     async *list(selection, deadline = Infinity) {
       try {
-        for await (const { key, audience, record } of select(selection, deadline))
-          yield { ...summary(key, record, config.admin?.page?.showClaim), provider: nameOf(audience) }
+        for await (const session of select(selection, deadline))
+          yield { ...summary(session, config.admin?.page?.showClaim), provider: nameOf(session.audience) }
       } catch (error) {
         throw forOperator(error)
       }
@@ -209,6 +216,10 @@ async function waitForNotices(store: SessionStore, limitMs: number): Promise<voi
   while (!store.receivesNotices() && performance.now() < end) await wait(10)
 }
 
+interface FoundSession extends StoredSession {
+  readonly last_used_at: number | undefined
+}
+
 /**
  * The sessions of a selection. Records that cannot be opened are skipped: they belong to another
  * client, or are sealed with a removed key, and admit nobody.
@@ -218,11 +229,11 @@ async function* selected(
   parts: {
     readonly config: OriginConfig
     readonly store: SessionStore
-    readonly sessions: Pick<Sessions, 'read'>
+    readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
     readonly audiences: readonly string[]
     readonly deadline: number
   },
-): AsyncIterable<StoredSession> {
+): AsyncIterable<FoundSession> {
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
   const seen = new Set<SessionKey>()
@@ -233,13 +244,18 @@ async function* selected(
     for (const some of chunksOf(unseen)) {
       if (performance.now() > parts.deadline) return
       const stored = await Promise.all(some.map((key) => parts.sessions.read(key)))
-      for (const session of stored) {
-        if (session === undefined) continue
-        const { record } = session
-        if (sub !== undefined && record.sub !== sub) continue
-        if (sid !== undefined && record.sid !== sid) continue
-        if (origin !== undefined && record.origin !== origin) continue
-        yield session
+      const matching = stored
+        .filter((session) => session !== undefined)
+        .filter(
+          ({ record }) =>
+            (sub === undefined || record.sub === sub) &&
+            (sid === undefined || record.sid === sid) &&
+            (origin === undefined || record.origin === origin),
+        )
+      const used = await Promise.all(matching.map((session) => parts.sessions.lastUse(session)))
+      for (const [index, session] of matching.entries()) {
+        const lastUse = used[index]
+        if (lastUse !== undefined) yield { ...session, last_used_at: lastUse.at }
       }
     }
   }
@@ -325,8 +341,7 @@ async function endThere(
 }
 
 function summary(
-  key: SessionKey,
-  record: SessionRecord,
+  { key, record, last_used_at }: FoundSession,
   showClaim: ClaimPath | undefined,
 ): Omit<SessionSummary, 'provider'> {
   const {
@@ -340,6 +355,7 @@ function summary(
     tokens,
     claims,
     device,
+    signed_in_with,
   } = record
   return {
     key,
@@ -347,8 +363,11 @@ function summary(
     person: showClaim && personText(readClaim(claims, showClaim)),
     sid,
     origin,
+    browser: browserText(signed_in_with?.user_agent),
+    address: signed_in_with?.address,
     bound_at: device?.bound_at,
     created_at,
+    last_used_at,
     absolute_expires_at,
     userinfo_read_at,
     authentication,

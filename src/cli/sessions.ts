@@ -129,9 +129,14 @@ function asDocument(result: object): string {
 }
 
 function summaryOf(session: SessionSummary) {
-  const { key, provider, sub, person, sid, origin, bound_at, created_at, absolute_expires_at } = session
-  const times = { signed_in_at: iso(created_at), expires_at: iso(absolute_expires_at) }
-  return { session: key, provider, sub, person, sid, origin, ...times, bound: bound_at !== undefined }
+  const { key, provider, sub, person, sid, origin, browser, address, bound_at } = session
+  return {
+    ...{ session: key, provider, sub, person, sid, origin },
+    signed_in_at: iso(session.created_at),
+    last_used_at: session.last_used_at === undefined ? undefined : iso(session.last_used_at),
+    expires_at: iso(session.absolute_expires_at),
+    ...{ browser, address, bound: bound_at !== undefined },
+  }
 }
 
 function details(session: SessionSummary) {
@@ -149,6 +154,7 @@ function details(session: SessionSummary) {
 
 function sessionText(session: SessionSummary): string {
   const { key, provider, sub, person, sid, origin, bound_at, access_token_expires_at, authentication } = session
+  const { browser, address } = session
   const { acr, auth_time } = authentication ?? {}
   const lines = [
     ['session', key],
@@ -157,6 +163,9 @@ function sessionText(session: SessionSummary): string {
     ...(person === undefined ? [] : [['person', quoted(person)] as const]),
     ['sid', sid === undefined ? '-' : quoted(sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
+    ['browser', browser ?? '-'],
+    ['address', address ?? '-'],
+    ['last used at', lastUse(session)],
     ['authenticated', auth_time === undefined ? '-' : iso(auth_time)],
     ['acr', acr === undefined ? '-' : quoted(acr)],
     ['bound', bound_at === undefined ? 'no' : `to a device, since ${iso(bound_at)}`],
@@ -193,6 +202,10 @@ function endingText({ ended, atProvider }: EndingResult, [{ issuer }, ...others]
 
 function sessionCount(count: number): string {
   return count === 1 ? '1 session' : `${count} sessions`
+}
+
+function lastUse({ last_used_at }: SessionSummary): string {
+  return last_used_at === undefined ? 'within the last idle timeout' : `${iso(last_used_at)}, approximately`
 }
 
 function iso(time: number): string {

@@ -70,6 +70,7 @@ export interface EndpointRequest extends Initiator {
   /** Identifies the request in the log. */
   readonly requestId: string
   readonly acceptLanguage: string | undefined
+  readonly userAgent?: string | undefined
   readonly ifNoneMatch?: string | undefined
   /** `Last-Event-ID`: the last event that an `EventSource` has received. */
   readonly lastEventId?: string | undefined

@@ -260,6 +260,7 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     home: startPageOf(host, config.upstreams),
     requestId: request.id,
     acceptLanguage: headers['accept-language'],
+    userAgent: headers['user-agent'],
     ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
     securityEvent: request.body instanceof SecurityEventContent ? request.body.token : undefined,

@@ -33,8 +33,18 @@ export interface SessionRecord {
    * those in `logout.cookies` of any upstream. Absent in records of earlier versions.
    */
   readonly browser_cookies?: readonly KeptCookie[]
+  /** The client that signed in. Absent in records of earlier versions. */
+  readonly signed_in_with?: SignInClient
   /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
   readonly device?: BoundDevice
+}
+
+/** What a person may recognize the client of a sign-in by. */
+export interface SignInClient {
+  /** The IP address of the client, as far as the trusted proxies say it. */
+  readonly address: string
+  /** `User-Agent` on one line, truncated. Absent: the client sent none. */
+  readonly user_agent?: string
 }
 
 /**

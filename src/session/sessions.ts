@@ -26,6 +26,8 @@ import { jobOutlivesSessionMs, type SessionStore } from './store.ts'
 
 /** How often activity is written to the store, in times per idle timeout. */
 const touchesPerIdleTimeout = 10
+/** How much the clocks of the store and of the gateway may differ in {@link LastUse}, in ms. */
+const clockToleranceMs = 1_000
 
 export interface SessionsParts {
   readonly store: SessionStore
@@ -56,6 +58,14 @@ export interface SessionExpiry {
   readonly person: string
   /** The key that the session is bound to. */
   readonly device: BoundDevice | undefined
+}
+
+export interface LastUse {
+  /**
+   * In ms since the epoch, to within a tenth of the idle timeout. `undefined`: it was within the
+   * last idle timeout. The store does not know more when the absolute expiry comes first.
+   */
+  readonly at: number | undefined
 }
 
 /**
@@ -159,6 +169,22 @@ export class Sessions {
     const { absolute_expires_at, sub, device } = record
     const expires_at = Math.min(this.#parts.clock.now() + expiresIn, absolute_expires_at)
     return { audience, expires_at, absolute_expires_at, person: personMark(audience, sub), device }
+  }
+
+  /**
+   * When the last request of a session was, by its expiry in the store. Does not count as activity.
+   * @returns `undefined` when it has ended
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async lastUse({ key, record }: StoredSession): Promise<LastUse | undefined> {
+    const expiresIn = await this.#store.expiresIn(key)
+    if (expiresIn === undefined) return undefined
+    const { idleTimeoutMs } = this.#parts.config
+    const now = this.#parts.clock.now()
+    if (expiresIn < idleTimeoutMs && now + expiresIn > record.absolute_expires_at - clockToleranceMs)
+      return { at: undefined }
+    // After a change of the idle timeout, the store has the previous one until the next request.
+    return { at: Math.min(Math.max(now + expiresIn - idleTimeoutMs, record.created_at), now) }
   }
 
   /**

@@ -1,6 +1,7 @@
 import { inSettingsOf } from '../config/provider-setting.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { printable } from '../core/printable.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { registrationHeader } from '../device/instructions.ts'
@@ -14,7 +15,7 @@ import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { carryOver } from '../session/carry-over.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
-import { sessionKey, type SessionRecord } from '../session/record.ts'
+import { sessionKey, type SessionRecord, type SignInClient } from '../session/record.ts'
 import { rememberRenewal } from '../session/renewals.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
 import { authorizationResponse } from './authorization-response.ts'
@@ -162,7 +163,8 @@ async function createSession(
   parts: SignInParts,
 ): Promise<AfterSignIn> {
   const begun = transaction.begun_at_store ?? transaction.begun_at
-  const whole = { ...record, origin: transaction.origin, browser_cookies: [] }
+  const signed_in_with = clientOf(request)
+  const whole = { ...record, origin: transaction.origin, browser_cookies: [], signed_in_with }
   const id = await parts.sessions.create(whole, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
@@ -185,6 +187,14 @@ async function createSession(
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }
+}
+
+/** The longest `User-Agent` that a session keeps, in characters. Those of browsers are shorter. */
+const maxUserAgentLength = 256
+
+function clientOf({ cause, userAgent }: EndpointRequest): SignInClient {
+  const user_agent = userAgent === undefined ? undefined : printable(userAgent.slice(0, maxUserAgentLength))
+  return { address: cause.client, ...(user_agent !== undefined && { user_agent }) }
 }
 
 /**

@@ -12,6 +12,8 @@ async function gatehouseSessions(t: TestContext, world: World, ...args: readonly
   return { exitCode, out: command.out(), err: command.err() }
 }
 
+const userAgent = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0'
+
 /** The session keys of a listing. */
 function keysIn(listing: string): string[] {
   return [...listing.matchAll(/^(\S{24}:\S{32})  /gm)].map(([, key = '']) => key)
@@ -21,6 +23,7 @@ async function janeAndSamir(t: TestContext) {
   const world = await startWorld(t, { store: 'redis', replicas: 2 })
   const [first, second] = world.replicas as [Replica, Replica]
   const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  jane.userAgent = userAgent
   for (const browser of [jane, samir]) {
     await browser.get(`${first.url}/echo`)
     assert.equal((await browser.fetch(`${second.url}/echo`)).status, 200)
@@ -57,10 +60,18 @@ test('An administrator lists the sessions and sees no secret', async (t) => {
       `^session +signed in at +expires at +sub  sid\\n${key}  \\d{4}-\\S+Z  \\d{4}-\\S+Z  jane  ${sidOf('jane')}\\n$`,
     ),
   )
-  const { session, signed_in_at, expires_at, ...samir } = JSON.parse(asJson.out) as Record<string, unknown>
-  assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url, bound: false })
+  const { session, signed_in_at, last_used_at, expires_at, ...samir } = JSON.parse(asJson.out) as Record<
+    string,
+    unknown
+  >
+  assert.deepEqual(samir, { sub: 'samir', sid: sidOf('samir'), origin: world.url, address: '127.0.0.1', bound: false })
   assert.ok(keysIn(all.out).includes(String(session)))
   assert.equal(Date.parse(String(expires_at)) > Date.parse(String(signed_in_at)), true)
+  const sinceSignIn = Date.parse(String(last_used_at)) - Date.parse(String(signed_in_at))
+  assert.ok(sinceSignIn >= 0 && sinceSignIn < 60_000, String(last_used_at))
+  assert.match(shown.out, /^browser +Firefox 140 on Windows$/m)
+  assert.match(shown.out, /^address +127\.0\.0\.1$/m)
+  assert.match(shown.out, /^last used at +\d{4}-\S+Z, approximately$/m)
   assert.match(shown.out, /^bound +no$/m)
   assert.match(shown.out, /^refresh token +(yes|no)$/m)
   assert.match(shown.out, /^claim names +.*\bemail\b.*\bsub\b/m)

@@ -5,7 +5,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'
 import { PendingEndings } from '../../src/session/pending-endings.ts'
-import { sessionKey } from '../../src/session/record.ts'
+import { sessionKey, type StoredSession } from '../../src/session/record.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */
@@ -35,7 +35,7 @@ function open(t: TestContext, maxSessions: number) {
     assert.ok(id)
     return sessionKey(id)
   }
-  return { store, sessions, endings, signIn, pass: (ms: number) => void (now += ms) }
+  return { store, sessions, endings, signIn, now: () => now, pass: (ms: number) => void (now += ms) }
 }
 
 test('a session that the store has lost without a notice is not served from memory for ever', async (t) => {
@@ -67,4 +67,29 @@ test('activity that the store could not record is recorded at the next request, 
 
   pass(idleTimeoutMs - 1)
   assert.ok(await sessions.read(jane))
+})
+
+test('the last use of a session is known until the absolute expiry hides it, and asking is no use', async (t) => {
+  const { sessions, signIn, now, pass } = open(t, 10)
+  const begun = now()
+  const jane = await signIn('jane')
+  const stored = (await sessions.read(jane)) as StoredSession
+  const use = async (at: number) => {
+    pass(begun + at - now())
+    assert.ok(await sessions.find(jane))
+    await turn()
+  }
+  const lastUse = async () => ((await sessions.lastUse(stored)) ?? assert.fail('ended')).at
+
+  for (let at = 0; at <= 58 * idleTimeoutMs; at += idleTimeoutMs / 2) await use(at)
+  pass(10_000)
+  assert.equal(await lastUse(), begun + 58 * idleTimeoutMs)
+  pass(20_000)
+  assert.equal(await lastUse(), begun + 58 * idleTimeoutMs, 'asking changes nothing')
+  await use(59 * idleTimeoutMs - 1_000)
+  assert.equal(await lastUse(), begun + 59 * idleTimeoutMs - 1_000)
+  await use(59 * idleTimeoutMs + 10_000)
+  assert.equal(await lastUse(), undefined)
+  pass(idleTimeoutMs)
+  assert.equal(await sessions.lastUse(stored), undefined)
 })

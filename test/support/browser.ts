@@ -38,6 +38,8 @@ const toThisMachine: LookupFunction = (_host, { all }, done) =>
  */
 export class Browser {
   readonly cookies = new Map<string, Cookie>()
+  /** Absent: the requests have no `User-Agent`. */
+  userAgent: string | undefined
   readonly #person: string
   readonly #agent: Agent | undefined
 
@@ -56,7 +58,12 @@ export class Browser {
       .map(([name, { value }]) => `${name}=${value}`)
     const response = await request(url, {
       method: method as 'GET',
-      headers: { ...navigation, ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}), ...headers },
+      headers: {
+        ...navigation,
+        ...(this.userAgent === undefined ? {} : { 'user-agent': this.userAgent }),
+        ...(cookie.length > 0 ? { cookie: cookie.join('; ') } : {}),
+        ...headers,
+      },
       body: body ?? null,
       ...(this.#agent === undefined ? {} : { dispatcher: this.#agent }),
     })
