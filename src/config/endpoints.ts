@@ -2,7 +2,7 @@ import type { GatewayConfig, ProviderConfig } from './model.ts'
 
 /** The part of the configuration that endpoints depend on. */
 export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'> & {
-  readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
+  readonly session: Pick<GatewayConfig['session'], 'deviceBinding' | 'page' | 'maxPerPerson'>
 }
 
 /** Whether another proxy carries the requests of some upstream. */
@@ -12,6 +12,15 @@ function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfi
 
 function bindsDevices(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
   return session.deviceBinding.isOn
+}
+
+function showsSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
+  return session.page
+}
+
+/** Whether people end sessions: on their page, or before a sign-in that was refused. */
+function letsEndSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
+  return session.page || session.maxPerPerson?.whenExceeded === 'refuse'
 }
 
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
@@ -92,6 +101,8 @@ export const endpoints = {
   deviceRefresh: { name: 'device-refresh', at: 'provider', methods: ['POST'], exists: bindsDevices },
   session: { name: 'session', at: 'both', methods: ['GET', 'HEAD'] },
   extendSession: { name: 'session', at: 'both', methods: ['POST'] },
+  ownSessions: { name: 'sessions', at: 'both', methods: ['GET', 'HEAD'], isForPageLoads: true, exists: showsSessions },
+  endOwnSessions: { name: 'sessions', at: 'both', methods: ['POST'], isForPageLoads: true, exists: letsEndSessions },
   sessionScript: { name: 'session.js', at: 'gateway', methods: ['GET', 'HEAD'] },
   events: { name: 'events', at: 'both', methods: ['GET'] },
   jwks: {

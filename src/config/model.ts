@@ -322,8 +322,19 @@ export interface SessionConfig {
   readonly pollUserinfoMs: number | undefined
   /** How long sessions in memory are served while Redis does not respond; 0: not at all. */
   readonly storeOutageGraceMs: number
+  /** Absent: a person may have any number of sessions. */
+  readonly maxPerPerson: MaxPerPersonConfig | undefined
+  /** Whether people have a page with their sessions. */
+  readonly page: boolean
   readonly cookie: SessionCookieConfig
   readonly deviceBinding: DeviceBindingConfig
+}
+
+/** How many sessions a person may have at one client of a provider. */
+export interface MaxPerPersonConfig {
+  readonly count: number
+  /** What a sign-in does that would exceed the number. */
+  readonly whenExceeded: 'end_oldest' | 'refuse'
 }
 
 /**

@@ -500,6 +500,13 @@ export interface SessionSettings {
    */
   readonly store_outage_grace: Duration
   /**
+   * How many sessions a person has at the same time, over all browsers, applications and replicas.
+   * Absent: any number.
+   */
+  readonly max_per_person?: number | SessionMaxPerPersonSettings
+  /** Whether people see their sessions at sessions below reserved_prefix, and end them there. */
+  readonly page: boolean
+  /**
    * Binds sessions to keys that cannot leave the device (Device Bound Session Credentials).
    * when_supported: browsers that can do it. required: other browsers have no access. Browsers bind
    * sessions over https only.
@@ -583,6 +590,20 @@ export interface RedisSettings {
    * each node.
    */
   readonly replicas_acknowledge: number
+}
+
+/**
+ * How many sessions a person has at the same time, over all browsers, applications and replicas.
+ * Absent: any number.
+ */
+export interface SessionMaxPerPersonSettings {
+  /** The number of sessions, as without the object. */
+  readonly count?: number
+  /**
+   * What happens at the next sign-in: end_oldest: the oldest session ends. refuse: the person gets
+   * a page with the other sessions, and ends one of them first.
+   */
+  readonly when_exceeded: 'end_oldest' | 'refuse'
 }
 
 /**

@@ -229,6 +229,13 @@ const table = {
     means: 'a Logout Token for this person or session arrived during the sign-in',
     todo: 'nothing: the person can start again',
   },
+  ERR_TOO_MANY_SESSIONS: {
+    status: 403,
+    text: 'You are signed in in too many browsers.',
+    page: 'sign-in-failed',
+    means: 'the person has as many sessions as session.max_per_person allows, and it says when_exceeded: refuse',
+    todo: 'nothing: the page lists the other sessions, and the person ends one of them',
+  },
   ERR_SIGN_IN_RESPONSE: {
     status: 502,
     text: 'The sign-in service sent an invalid response.',

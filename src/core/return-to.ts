@@ -31,10 +31,14 @@ export function signInUrl(
   return withQuery(`${reservedPrefix}sign-in`, parameters)
 }
 
+/** The page where people see their sessions. A sign-in may return to it. */
+export function sessionsPath(reservedPrefix: string): string {
+  return `${reservedPrefix}sessions`
+}
+
 /**
- * The page at the end of a sign-in that an open page has started in another window. It is the only
- * `return_to` below the reserved prefix. A sign-in that leads to it is for a new session, also
- * while the person is signed in.
+ * The page at the end of a sign-in that an open page has started in another window. A sign-in that
+ * leads to it is for a new session, also while the person is signed in.
  */
 export function signedInPath(reservedPrefix: string): string {
   return `${reservedPrefix}signed-in`

@@ -1,5 +1,5 @@
 /** What a person may recognize a browser by. */
-interface Browser {
+export interface Browser {
   /** With its major version, such as `Firefox 140`. */
   readonly name: string
   /** The operating system, such as `Windows`. Absent: it is not known. */
@@ -34,7 +34,7 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
  * first product, such as `curl 8`. The client chooses what it sends, so this is no evidence.
  * @returns `undefined` when the value names no product
  */
-function browserOf(userAgent: string | undefined): Browser | undefined {
+export function browserOf(userAgent: string | undefined): Browser | undefined {
   if (userAgent === undefined) return undefined
   const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1]
   for (const [pattern, name] of products) {

@@ -7,7 +7,9 @@ import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
+import type { PersonSessions } from '../session/person-sessions.ts'
 import type { ProviderCookie } from '../session/provider-cookie.ts'
+import type { RefusedSignIns } from '../session/refused-sign-in.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 
 export interface LogoutParts {
@@ -20,6 +22,8 @@ export interface LogoutParts {
   readonly cookie: SessionCookie
   readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly personCookie: Pick<PersonCookie, 'expire'>
+  readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
+  readonly refusedSignIns: Pick<RefusedSignIns, 'read' | 'take' | 'expire'>
   readonly providerCookie: Pick<ProviderCookie, 'expire'>
   readonly log: Log
   readonly audit: Audit

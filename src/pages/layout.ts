@@ -11,6 +11,10 @@ export interface PageContent {
   readonly logo: string | undefined
   readonly title: string
   readonly text: string
+  /** What has just happened. It gets the focus, so that screen readers say it first. */
+  readonly outcome?: string | undefined
+  /** HTML after the text. Its texts are escaped. */
+  readonly html?: string | undefined
   /** Links to continue. The first one is what most people want. */
   readonly links: readonly PageLink[]
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
@@ -39,7 +43,7 @@ export interface PagePost {
 
 /** The layout of all built-in pages. */
 export function layout(content: PageContent): string {
-  const { language, dir, style, name, title, text, links, note, script } = content
+  const { language, dir, style, name, title, text, outcome, html, links, note, script } = content
   return [
     '<!doctype html>',
     `<html lang="${language}" dir="${dir}">`,
@@ -54,7 +58,11 @@ export function layout(content: PageContent): string {
     '<main>',
     ...brand(content),
     `<h1>${escape(title)}</h1>`,
+    ...(outcome === undefined
+      ? []
+      : [`<p class="outcome" role="status" tabindex="-1" autofocus>${escape(outcome)}</p>`]),
     `<p>${escape(text)}</p>`,
+    ...(html === undefined ? [] : [html]),
     ...links.map((link, index) =>
       link.post === undefined
         ? `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`

@@ -7,7 +7,7 @@ import {
   type Placeholder,
 } from '../core/page-template.ts'
 import type { Response } from '../http/response.ts'
-import { layout, type PageLink } from './layout.ts'
+import { layout, type PageContent, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'
 import { escape, htmlResponse, sourceHash } from './page.ts'
 import { styleOf } from './style.ts'
@@ -68,7 +68,8 @@ export class PageRenderer {
   /**
    * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
    * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
-   * `script`: a script that runs when the page is complete.
+   * `script`: a script that runs when the page is complete. `outcome` and `html`: see
+   * `PageContent`.
    */
   builtIn(
     content: PageText,
@@ -77,7 +78,9 @@ export class PageRenderer {
       formTargets,
       framedBy = [],
       script,
-    }: {
+      outcome,
+      html: more,
+    }: Pick<PageContent, 'outcome' | 'html'> & {
       readonly formTargets?: readonly string[] | undefined
       readonly framedBy?: readonly string[]
       readonly script?: string
@@ -86,7 +89,19 @@ export class PageRenderer {
     const { language, messages, status, title, text } = content
     const { name, logo } = this.#config
     const html = layout({
-      ...{ language, dir: messages.dir, style: this.#style, name, logo, title, text, links, script },
+      ...{
+        language,
+        dir: messages.dir,
+        style: this.#style,
+        name,
+        logo,
+        title,
+        text,
+        outcome,
+        html: more,
+        links,
+        script,
+      },
       support: this.#support(content),
       note: noteOf(content),
     })

@@ -8,6 +8,7 @@ import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
+import { type ListForms, sessionListHtml, type ShownSessions } from './session-list.ts'
 import { type ScriptScope, sessionScriptResponse, signedInScript } from './session-script.ts'
 
 /** What a page needs to know about the request. */
@@ -180,6 +181,62 @@ export class Pages {
     return this.#renderer.builtIn(text, [{ href: returnTo, text: text.messages.redirecting.link }])
   }
 
+  /**
+   * The sessions of the signed-in person. The button that signs out may redirect to the origins
+   * `formTargets`. `prefix` is the path of the endpoints of the provider.
+   */
+  sessions(
+    list: ShownSessions,
+    {
+      prefix,
+      formTargets,
+      outcome,
+    }: {
+      readonly prefix: string
+      readonly formTargets: readonly string[]
+      /** What a form has done. Absent: there was none. */
+      readonly outcome?: 'ended' | 'othersEnded' | 'gone' | undefined
+    },
+    context: PageContext,
+  ): Response {
+    const text = this.#textOf(context, ({ sessionList }) => sessionList)
+    return this.#renderer.builtIn(text, [{ href: context.home ?? '/', text: text.messages.actions.home }], {
+      formTargets,
+      outcome: outcome && text.messages.sessionList[outcome],
+      html: listHtml(text, list, { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: {} }),
+    })
+  }
+
+  /**
+   * The page for a person who has too many sessions to sign in. Each button ends one of them, and
+   * then begins the sign-in at `signIn` again.
+   */
+  tooManySessions(
+    list: ShownSessions,
+    { code, prefix, signIn }: { readonly code: ErrorCode; readonly prefix: string; readonly signIn: string },
+    context: PageContext,
+  ): Response {
+    const { status } = errorRow(code)
+    const say = ({ errors, tooManySessions }: Messages) => ({ title: errors[code], text: tooManySessions })
+    const text = this.#textOf(context, say, status)
+    const { retry, other_account } = text.messages.actions
+    const links = [
+      { href: signIn, text: retry },
+      { href: otherAccountUrl(prefix, undefined), text: other_account },
+    ]
+    const forms = { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: { sign_in: signIn } }
+    return { ...this.#renderer.builtIn(text, links, { formTargets: [], html: listHtml(text, list, forms) }), code }
+  }
+
+  /**
+   * The page in a browser whose session has ended because its person has signed in elsewhere.
+   * `signIn` begins a new sign-in.
+   */
+  signedInElsewhere(signIn: string, context: PageContext): Response {
+    const text = this.#textOf(context, ({ signedInElsewhere }) => signedInElsewhere)
+    return this.#renderer.builtIn(text, [{ href: signIn, text: text.messages.actions.sign_in }])
+  }
+
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
     const { page } = errorRow(code)
     const { inFrame, rightAddress = '', notKept } = options
@@ -247,6 +304,10 @@ export class Pages {
       right_address: rightAddress ?? '/',
     }
   }
+}
+
+function listHtml({ language, messages }: PageText, list: ShownSessions, forms: ListForms): string {
+  return sessionListHtml(list, forms, { language, texts: messages.sessionList, signOut: messages.actions.sign_out })
 }
 
 /** The host of a URL with a space before it, as the end of a sentence. */

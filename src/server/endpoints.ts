@@ -27,6 +27,7 @@ import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
 import { frontchannelLogout, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
+import { endOwnSessions, ownSessions } from '../logout/own-sessions.ts'
 import type { LogoutParts } from '../logout/parts.ts'
 import { signOut } from '../logout/sign-out.ts'
 import { signedOut } from '../logout/signed-out.ts'
@@ -81,6 +82,8 @@ const handlers: Readonly<Record<EndpointKey, Handler>> = {
   deviceRefresh: { handle: deviceRefresh },
   session: { handle: session },
   extendSession: { handle: extendSession },
+  ownSessions: { handle: ownSessions },
+  endOwnSessions: { handle: endOwnSessions },
   sessionScript: {
     handle: async (request, { pages, scope }) => pages.sessionScript(request, scope, request.ifNoneMatch),
   },
@@ -101,6 +104,8 @@ type OfRealm =
   | 'boundCookie'
   | 'upkeep'
   | 'personCookie'
+  | 'personSessions'
+  | 'refusedSignIns'
   | 'kept'
   | 'prefix'
   | 'others'
@@ -238,8 +243,13 @@ function ofProvider(realm: Realm): Meant {
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
   const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
-  const others = parts.realms.besides(realm)
-  return { ...parts, provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, others, choices: [] }
+  const { personSessions, refusedSignIns } = realm
+  return {
+    ...parts,
+    ...{ provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, personSessions, refusedSignIns },
+    others: parts.realms.besides(realm),
+    choices: [],
+  }
 }
 
 /** The facts that endpoints need about a request. */

@@ -15,8 +15,10 @@ import { BoundCookie } from '../session/bound-cookie.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import { PersonCookie } from '../session/person-cookie.ts'
+import { PersonSessions } from '../session/person-sessions.ts'
 import type { ProviderCookie } from '../session/provider-cookie.ts'
 import { audienceOf, sessionKey } from '../session/record.ts'
+import { RefusedSignIns } from '../session/refused-sign-in.ts'
 import { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -49,6 +51,8 @@ export class Realm implements GateRealm {
   readonly upkeep: Upkeep
   readonly personCookie: PersonCookie
   readonly kept: KeptRequests
+  readonly personSessions: PersonSessions
+  readonly refusedSignIns: RefusedSignIns
 
   constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
     const { store, keyring, clock, audit, metrics } = parts
@@ -69,6 +73,9 @@ export class Realm implements GateRealm {
       ...{ keyring, audience, clock, cookie: this.cookie },
       absoluteTimeoutMs: session.absoluteTimeoutMs,
     })
+    const { sessions, cookie } = this
+    this.personSessions = new PersonSessions({ store, sessions, endings: parts.endings, max: session.maxPerPerson })
+    this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
     this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
   }
 

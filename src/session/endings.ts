@@ -19,6 +19,7 @@ export type EndedBy =
   | 'person'
   | 'administrator'
   | 'new_sign_in'
+  | 'max_per_person'
   | 'invalid_grant'
   | 'invalid_tokens'
   | 'userinfo_401'

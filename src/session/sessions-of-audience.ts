@@ -1,7 +1,7 @@
 import type { SessionId, SessionKey } from '../core/names.ts'
 import type { Cause } from '../observe/audit.ts'
 import type { SessionRecord, StoredSession } from './record.ts'
-import type { SessionExpiry, Sessions } from './sessions.ts'
+import type { LastUse, SessionExpiry, Sessions } from './sessions.ts'
 
 /**
  * The sessions of one audience (see `audienceOf`). A session of another provider does not exist
@@ -34,6 +34,10 @@ export class SessionsOfAudience {
 
   async expiry(key: SessionKey): Promise<SessionExpiry | undefined> {
     return this.#own(await this.#sessions.expiry(key))
+  }
+
+  lastUse(session: StoredSession): Promise<LastUse | undefined> {
+    return this.#sessions.lastUse(session)
   }
 
   create(

@@ -32,18 +32,31 @@ import {
 
 const unknownState = 'the "state" is missing or not from this gateway'
 
+/** The person has too many sessions, and has to end one of them first. */
+class TooManySessionsError extends GatewayError {
+  readonly person: Pick<SessionRecord, 'sub' | 'sid'>
+
+  constructor(person: Pick<SessionRecord, 'sub' | 'sid'>) {
+    super('ERR_TOO_MANY_SESSIONS', 'the person has as many sessions as session.max_per_person allows')
+    this.person = person
+  }
+}
+
 /** A failed sign-in. `returnTo` is the page for a new one. */
 class SignInError extends GatewayError {
   readonly returnTo: string
   /** The reference of the kept request that waits for a sign-in. */
   readonly kept: string | undefined
   readonly stepUp: StepUp | undefined
+  /** The person who has to end a session first. */
+  readonly tooManyOf: TooManySessionsError['person'] | undefined
 
   constructor(cause: GatewayError, returnTo: string, { kept, stepUp }: Pick<SignInTransaction, 'kept' | 'stepUp'>) {
     super(cause.code, cause.message, { cause: cause.cause })
     this.returnTo = returnTo
     this.kept = kept
     this.stepUp = stepUp
+    this.tooManyOf = cause instanceof TooManySessionsError ? cause.person : undefined
   }
 }
 
@@ -61,7 +74,8 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     return withHeaders(page, { ...headers, ...cookies(next.setCookies) })
   } catch (error) {
     if (!(error instanceof SignInError)) throw error
-    const { code, returnTo, kept, stepUp } = error
+    const { code, returnTo, kept, stepUp, tooManyOf } = error
+    if (tooManyOf !== undefined) return await askWhichToEnd(tooManyOf, error, request, parts)
     // A callback can be used only once, so a retry begins a new sign-in.
     const retry = signInUrl(parts.prefix, returnTo, { kept, stepUp })
     // The person may have chosen the wrong provider, and chooses again next time.
@@ -76,6 +90,22 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
       setCookies,
     })
   }
+}
+
+/**
+ * The page with the sessions of the person, of which one has to end. The proof of the sign-in is in
+ * a cookie. A button of the page ends a session, and begins the sign-in again.
+ */
+async function askWhichToEnd(
+  person: TooManySessionsError['person'],
+  { code, returnTo, kept, stepUp }: SignInError,
+  request: EndpointRequest,
+  { personSessions, refusedSignIns, pages, prefix }: SignInParts,
+): Promise<Response> {
+  const { refused, setCookie } = refusedSignIns.prove(person)
+  const list = await personSessions.list(refused)
+  const signIn = signInUrl(prefix, returnTo, { kept, stepUp })
+  return withHeaders(pages.tooManySessions(list, { code, prefix, signIn }, request), cookies([setCookie]))
 }
 
 /**
@@ -165,9 +195,16 @@ async function createSession(
   const begun = transaction.begun_at_store ?? transaction.begun_at
   const signed_in_with = clientOf(request)
   const whole = { ...record, origin: transaction.origin, browser_cookies: [], signed_in_with }
-  const id = await parts.sessions.create(whole, begun, request.cause)
-  if (id === undefined)
-    throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
+  const created = await parts.personSessions.create({
+    sub: record.sub,
+    replaced: ownSessions(request, parts),
+    create: () => parts.sessions.create(whole, begun, request.cause),
+    cause: request.cause,
+  })
+  if (created.kind === 'refused') throw new TooManySessionsError(record)
+  if (created.kind === 'ended')
+    throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token or a later sign-in ended this session meanwhile')
+  const { id } = created
   const previous = await endPrevious(sessionKey(id), record, request, parts)
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
@@ -187,6 +224,11 @@ async function createSession(
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }
+}
+
+/** The sessions that the browser has: a new one replaces them. */
+function ownSessions({ cookie: header }: EndpointRequest, { cookie }: SignInParts): readonly SessionKey[] {
+  return [cookie.read(header), cookie.readFormer(header)].flatMap((id) => (id === undefined ? [] : sessionKey(id)))
 }
 
 /** The longest `User-Agent` that a session keeps, in characters. Those of browsers are shorter. */

@@ -15,7 +15,9 @@ import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { ExpiredCookies } from '../session/expired-cookies.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
+import type { PersonSessions } from '../session/person-sessions.ts'
 import type { ProviderCookie } from '../session/provider-cookie.ts'
+import type { RefusedSignIns } from '../session/refused-sign-in.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { SessionStore } from '../session/store.ts'
 
@@ -29,6 +31,8 @@ export interface SignInParts {
   readonly boundCookie: BoundCookie
   readonly challenges: Challenges
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
+  readonly personSessions: Pick<PersonSessions, 'create' | 'list'>
+  readonly refusedSignIns: Pick<RefusedSignIns, 'prove'>
   readonly providerCookie: ProviderCookie
   /** The cookies of the other providers whose people use the same upstreams. */
   readonly others: readonly {

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { maxReturnToLength, signedInPath } from '../core/return-to.ts'
+import { maxReturnToLength, sessionsPath, signedInPath } from '../core/return-to.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import type { SignInParts } from './parts.ts'
@@ -10,9 +10,9 @@ type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick
  * The page to return to after a sign-in: a path on this origin, or the URL of a page on another
  * host that shares the session. Everything else becomes `/`, so that a sign-in cannot lead to
  * another site (RFC 9700 §4.11). So does a path that is not a page of an application: an endpoint
- * of the gateway, except the page for signed-in people, and a logout link. With a `Strict` cookie,
- * the browser continues from a page of this origin, so a link on another site could otherwise sign
- * a person out.
+ * of the gateway, except the page for signed-in people and that of their sessions, and a logout
+ * link. With a `Strict` cookie, the browser continues from a page of this origin, so a link on
+ * another site could otherwise sign a person out.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, parts: Parts): string {
   const origin = value === undefined ? undefined : originIn(value, parts)
@@ -37,7 +37,7 @@ function originIn(value: string, { site }: Parts): string | undefined {
 
 /** A path on an origin, or `/`. */
 function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
-  if (value === signedInPath(parts.reservedPrefix)) return value
+  if (value === signedInPath(parts.reservedPrefix) || value === sessionsPath(parts.reservedPrefix)) return value
   if (!value.startsWith('/') || !URL.canParse(value, externalUrl.origin)) return '/'
   // The URL parser works like that of browsers, so "/\evil" and "//evil" become another origin.
   const target = new URL(value, externalUrl)

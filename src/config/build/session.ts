@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { parseCookieDomain } from '../addresses.ts'
 import { below } from '../document/report.ts'
-import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model.ts'
+import type {
+  DeviceBindingConfig,
+  MaxPerPersonConfig,
+  SessionConfig,
+  SessionCookieConfig,
+  StoreConfig,
+} from '../model.ts'
 import type { SessionDeviceBindingSettings, SessionSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { buildRedis } from './redis.ts'
@@ -34,9 +40,17 @@ export function buildSession(
         ? undefined
         : readDuration(settings.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
     storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
+    maxPerPerson: buildMaxPerPerson(settings),
+    page: settings.page,
     cookie: buildCookie(settings.cookie, below(at, 'cookie'), context),
     deviceBinding: buildDeviceBinding(settings, below(at, 'device_binding'), context),
   }
+}
+
+function buildMaxPerPerson({ max_per_person: setting }: SessionSettings): MaxPerPersonConfig | undefined {
+  if (typeof setting === 'number') return { count: setting, whenExceeded: 'end_oldest' }
+  const count = setting?.count
+  return setting === undefined || count === undefined ? undefined : { count, whenExceeded: setting.when_exceeded }
 }
 
 export type DeviceBindingMode = SessionDeviceBindingSettings['mode']

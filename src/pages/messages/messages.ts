@@ -35,6 +35,11 @@ export interface Messages {
   readonly redirecting: Heading & { readonly link: string }
   readonly kept: KeptMessages
   readonly notKept: NotKeptMessages
+  readonly sessionList: SessionListMessages
+  /** The person has too many sessions. The title is that of the error. */
+  readonly tooManySessions: string
+  /** The session has ended because the person has signed in elsewhere. */
+  readonly signedInElsewhere: Heading
   readonly notice: NoticeMessages
   /** The text before the address of the support. */
   readonly support: string
@@ -83,6 +88,31 @@ interface NotKeptMessages {
   readonly advice: string
 }
 
+/** The page where people see their sessions. */
+export interface SessionListMessages extends Heading {
+  /** Marks the session of this browser. */
+  readonly current: string
+  readonly unknownBrowser: string
+  /** `{browser}` and `{system}` are names, such as `Firefox 140` and `Windows`. */
+  readonly browserOn: string
+  readonly signedInAt: string
+  readonly lastUsedAt: string
+  /** The IP address of the sign-in. */
+  readonly address: string
+  /** Whether the session is bound to the device. */
+  readonly bound: string
+  readonly yes: string
+  readonly no: string
+  /** `{browser}` is the heading of the session. */
+  readonly end: string
+  readonly endOthers: string
+  readonly more: string
+  /** What has happened: one session or several have ended, or none. */
+  readonly ended: string
+  readonly othersEnded: string
+  readonly gone: string
+}
+
 /** The notice in the pages of applications about the end of the session. */
 export interface NoticeMessages {
   /** The name of the notice, for screen readers. */
@@ -93,6 +123,8 @@ export interface NoticeMessages {
   /** Opens the sign-in in another window. */
   readonly renew: string
   readonly ended: string
+  /** The same, because the person has signed in elsewhere. */
+  readonly endedElsewhere: string
   /** Another person has signed in. */
   readonly changed: string
   readonly reload: string

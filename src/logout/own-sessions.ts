@@ -1,0 +1,98 @@
+import { GatewayError } from '../core/errors.ts'
+import { sessionsPath, signInUrl } from '../core/return-to.ts'
+import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
+import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
+import { pageContext } from '../pages/pages.ts'
+import type { Viewer } from '../session/person-sessions.ts'
+import { sessionKey } from '../session/record.ts'
+import { endAtProvider, revokeTokens } from './end-at-provider.ts'
+import type { LogoutParts } from './parts.ts'
+
+/**
+ * `GET sessions`: the sessions of the signed-in person, of this provider and client only.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+  const viewer = await viewerOf(request, parts)
+  if (viewer === undefined)
+    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.reservedPrefix)), setCookies: [] })
+  if (viewer === 'doubtful')
+    return parts.pages.refusal('ERR_UNAUTHENTICATED', { ...pageContext(request), asPage: true })
+  return sessionsPage(viewer, request, parts)
+}
+
+/**
+ * `POST sessions`: ends the sessions that `session` names. The person is signed in, or was refused
+ * a session a moment ago. The token in the form is derived from a secret of the browser, and leads
+ * only to sessions of this person. So a form of another page or person ends nothing.
+ * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
+ */
+export async function endOwnSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+  if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin ends a session')
+  const token = request.form.get('session') ?? ''
+  // The browser may have the session of another person at the same time.
+  const viewer = request.form.has('sign_in') ? undefined : await viewerOf(request, parts)
+  if (typeof viewer !== 'object') return endAndSignIn(token, request, parts)
+  const count = await endEverywhere(viewer, token, request, parts)
+  return sessionsPage(viewer, request, parts, count > 1 ? 'othersEnded' : count === 1 ? 'ended' : 'gone')
+}
+
+/**
+ * Ends sessions here and at the provider. Otherwise their browsers could sign in again without a
+ * question. The session that this browser has at the provider stays.
+ * @returns how many have ended
+ */
+async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: LogoutParts) {
+  const ended = await parts.personSessions.end(viewer, token, cause)
+  // The person does not wait for the provider.
+  for (const { record } of ended) {
+    if (record === undefined) continue
+    void revokeTokens(record, parts, cause)
+    if (record.sid === undefined || record.sid !== viewer.sid) void endAtProvider(record, parts, cause)
+  }
+  return ended.length
+}
+
+/** Ends sessions of a person who was refused a session, and begins the sign-in again. */
+async function endAndSignIn(token: string, request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+  const { refusedSignIns, pages, prefix } = parts
+  const refused = refusedSignIns.read(request.cookie)
+  if (refused !== undefined && (await refusedSignIns.take(refused))) await endEverywhere(refused, token, request, parts)
+  // A redirect after a form must not leave this origin (CSP form-action), and the sign-in does.
+  const page = pages.redirectPage(signInAgain(request, prefix), request)
+  return withHeaders(page, cookies(refusedSignIns.expire(request.cookie)))
+}
+
+/** The sign-in that the form names, at the sign-in endpoint in any case. */
+function signInAgain({ form }: EndpointRequest, prefix: string): string {
+  const query = new URLSearchParams(/\?(.*)$/s.exec(form.get('sign_in') ?? '')?.[1] ?? '')
+  return `${prefix}sign-in?${query.toString()}`
+}
+
+async function sessionsPage(
+  viewer: Viewer,
+  request: EndpointRequest,
+  { personSessions, pages, provider, prefix }: LogoutParts,
+  outcome?: 'ended' | 'othersEnded' | 'gone',
+): Promise<Response> {
+  const list = await personSessions.list(viewer)
+  return pages.sessions(list, { prefix, outcome, formTargets: [provider.endSessionOrigin ?? []].flat() }, request)
+}
+
+/**
+ * The signed-in person of a browser. A bound session counts on its device only, so a copy of its
+ * cookie sees nothing. This does not extend the session.
+ * @returns `doubtful` when the store may have been restored from a copy in which the session had
+ * not ended yet
+ */
+async function viewerOf(
+  { cookie: header }: EndpointRequest,
+  { cookie, boundCookie, sessions }: LogoutParts,
+): Promise<Viewer | 'doubtful' | undefined> {
+  const id = cookie.read(header)
+  const session = id && (await sessions.read(sessionKey(id)))
+  if (!session || boundCookie.faultOf(session.key, session.record.device, header) !== undefined) return undefined
+  if (session.isDoubtful === true) return 'doubtful'
+  const { sub, sid } = session.record
+  return { sub, sid, secret: id, current: session.key }
+}

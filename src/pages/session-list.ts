@@ -1,0 +1,111 @@
+import type { Language } from '../config/model.ts'
+import type { SessionListMessages } from './messages/messages.ts'
+import { escape } from './page.ts'
+
+/** A session as its person sees it. Times are in ms since the epoch. */
+export interface ShownSession {
+  /** Names the session in the form that ends it. */
+  readonly token: string
+  readonly isCurrent: boolean
+  /** Absent: it is not known. */
+  readonly browser: { readonly name: string; readonly system: string | undefined } | undefined
+  readonly address: string | undefined
+  readonly signedInAt: number
+  readonly lastUsedAt: number | undefined
+  /** Whether it is bound to the device. */
+  readonly isBound: boolean
+}
+
+export interface ShownSessions {
+  readonly sessions: readonly ShownSession[]
+  /** Names all sessions except the current one in a form. */
+  readonly othersToken: string
+  /** Whether there are more sessions than these. */
+  readonly hasMore: boolean
+}
+
+export interface ListForms {
+  /** The path that ends sessions. */
+  readonly end: string
+  /** The path that signs out. */
+  readonly signOut: string
+  /** Hidden fields of the forms that end sessions. */
+  readonly fields: Readonly<Record<string, string>>
+}
+
+interface Words {
+  readonly language: Language
+  readonly texts: SessionListMessages
+  /** The text of the button that signs out. */
+  readonly signOut: string
+}
+
+/**
+ * The HTML of a list of sessions. Each has a heading, what is known about it, and a button whose
+ * text says which session it ends.
+ */
+export function sessionListHtml({ sessions, othersToken, hasMore }: ShownSessions, forms: ListForms, words: Words) {
+  const { texts } = words
+  const hasOthers = sessions.some(({ isCurrent }) => !isCurrent)
+  return [
+    '<ul class="sessions">',
+    ...sessions.map((session, index) => itemHtml(session, index, forms, words)),
+    '</ul>',
+    ...(hasMore ? [`<p>${escape(texts.more)}</p>`] : []),
+    ...(hasOthers ? [formHtml(forms.end, { ...forms.fields, session: othersToken }, escape(texts.endOthers))] : []),
+  ].join('\n')
+}
+
+function itemHtml(session: ShownSession, index: number, forms: ListForms, words: Words): string {
+  const { texts, signOut } = words
+  const name = escape(nameOf(session, texts))
+  const facts = factsOf(session, words).map(([term, value]) => `<div><dt>${escape(term)}</dt><dd>${value}</dd></div>`)
+  const about = `about-${index}`
+  const form = session.isCurrent
+    ? formHtml(forms.signOut, {}, escape(signOut))
+    : formHtml(
+        forms.end,
+        { ...forms.fields, session: session.token },
+        texts.end.replace('{browser}', () => name),
+        about,
+      )
+  const mark = session.isCurrent ? `<p><strong>${escape(texts.current)}</strong></p>` : ''
+  return `<li><h2>${name}</h2>${mark}<dl id="${about}">${facts.join('')}</dl>${form}</li>`
+}
+
+function nameOf({ browser }: ShownSession, texts: SessionListMessages): string {
+  if (browser === undefined) return texts.unknownBrowser
+  const { name, system } = browser
+  if (system === undefined) return name
+  return texts.browserOn.replace('{browser}', () => name).replace('{system}', () => system)
+}
+
+/** Terms and their values in HTML. */
+function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { language, texts }: Words) {
+  return [
+    [texts.signedInAt, timeHtml(signedInAt, language)],
+    ...(lastUsedAt === undefined ? [] : [[texts.lastUsedAt, timeHtml(lastUsedAt, language)] as const]),
+    ...(address === undefined ? [] : [[texts.address, escape(address)] as const]),
+    [texts.bound, escape(isBound ? texts.yes : texts.no)],
+  ] as const
+}
+
+/** The gateway does not know the time zone of the person, so the text says UTC. */
+function timeHtml(time: number, language: Language): string {
+  const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
+  return `<time datetime="${new Date(time).toISOString()}">${escape(format.format(time))} UTC</time>`
+}
+
+function formHtml(
+  action: string,
+  fields: Readonly<Record<string, string>>,
+  text: string,
+  describedBy?: string,
+): string {
+  const hidden = Object.entries(fields).map(
+    ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
+  )
+  const description = describedBy === undefined ? '' : ` aria-describedby="${describedBy}"`
+  const button = `<button class="second" type="submit"${description}>${text}</button>`
+  return `<form method="post" action="${escape(action)}">${hidden.join('')}${button}</form>`
+}

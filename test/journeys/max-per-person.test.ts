@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import type { Browser, Visit } from '../support/browser.ts'
+import { press } from '../support/session-page.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const endOldest = { session: 'max_per_person: 2' }
+const refuse = { session: 'max_per_person: { count: 2, when_exceeded: refuse }' }
+
+const events = ({ replicas }: World, message: string) =>
+  replicas.flatMap(({ log }) => log.filter((line) => line.message === message))
+
+async function statuses(world: World, browsers: readonly Browser[]): Promise<readonly number[]> {
+  return Promise.all(browsers.map(async (browser) => (await browser.fetch(`${world.url}/echo`)).status))
+}
+
+/** Browsers of one person that have signed in one after the other. */
+async function signedIn(world: World, count: number, person = 'jane'): Promise<Browser[]> {
+  const browsers: Browser[] = []
+  for (let n = 0; n < count; n += 1) {
+    const browser = world.browser(person)
+    assert.equal((await browser.get(`${world.url}/echo`)).status, 200)
+    browsers.push(browser)
+    // The order of sign-ins in the same millisecond is that of their keys.
+    world.moveClock(5)
+  }
+  return browsers
+}
+
+for (const store of ['memory', 'redis'] as const) {
+  test(`${store}: The oldest session of a person ends when there is one too many`, async (t) => {
+    const world = await startWorld(t, { store, ...endOldest })
+    const [samir] = await signedIn(world, 1, 'samir')
+
+    const browsers = await signedIn(world, 3)
+
+    assert.deepEqual(await statuses(world, [...browsers, samir as Browser]), [401, 200, 200, 200])
+    assert.deepEqual(
+      events(world, 'session.ended').map(({ fields }) => [fields['by'], fields['sub']]),
+      [['max_per_person', 'jane']],
+    )
+  })
+
+  test(`${store}: A new sign-in in the same browser replaces its session, and ends no other`, async (t) => {
+    const world = await startWorld(t, { store, ...refuse })
+    const [one, two] = (await signedIn(world, 2)) as [Browser, Browser]
+
+    const again = await two.get(`${world.url}/.gatehouse/sign-in?return_to=%2F.gatehouse%2Fsigned-in`, {
+      headers: { 'sec-fetch-site': 'same-origin' },
+    })
+
+    assert.equal(again.status, 200)
+    assert.deepEqual(await statuses(world, [one, two]), [200, 200])
+    assert.deepEqual(
+      events(world, 'session.ended').map(({ fields }) => fields['by']),
+      ['new_sign_in'],
+    )
+  })
+
+  test(`${store}: A session that has expired by the idle timeout does not count`, async (t) => {
+    const session = `${refuse.session}\n  idle_timeout: 1s`
+    const world = await startWorld(t, { store, session })
+    await signedIn(world, 2)
+    // The clock of Redis is real.
+    world.moveClock(2_000)
+
+    await until(
+      'the sessions have expired',
+      async () => (await world.browser().get(`${world.url}/echo`)).status === 200,
+    )
+  })
+}
+
+test('A refused sign-in lists the other sessions, and goes on when the person has ended one', async (t) => {
+  const world = await startWorld(t, { store: 'redis', ...refuse })
+  const [one, two] = (await signedIn(world, 2)) as [Browser, Browser]
+  const three = world.browser()
+
+  const page = await three.get(`${world.url}/echo?a=1`)
+
+  assert.equal(page.status, 403)
+  assert.match(page.body, /You are signed in in too many browsers\./)
+  assert.equal(page.body.match(/<h2>/g)?.length, 2)
+  assert.doesNotMatch(page.body, /eyJ/, 'no token is in the page')
+  assert.equal(three.cookies.has('gatehouse'), false)
+  assert.deepEqual(await statuses(world, [one, two]), [200, 200])
+  assert.equal(events(world, 'session.created').length, 2, 'the refused sign-in leaves no session')
+  const [failed] = events(world, 'sign_in.failed')
+  assert.equal(failed?.fields['code'], 'ERR_TOO_MANY_SESSIONS')
+
+  const next = await press(three, page, /End the session of/)
+
+  assert.deepEqual([next.status, new URL(next.url).search], [200, '?a=1'])
+  const [first, second] = await statuses(world, [one, two])
+  assert.deepEqual([first, second].sort(), [200, 401])
+  assert.equal(events(world, 'session.ended')[0]?.fields['by'], 'person')
+})
+
+test('The form of a refused sign-in works once, in its browser, and for its person only', async (t) => {
+  const world = await startWorld(t, refuse)
+  const [one, two] = (await signedIn(world, 2)) as [Browser, Browser]
+  const three = world.browser()
+  const page = await three.get(`${world.url}/echo`)
+  const proof = new Map(three.cookies)
+
+  // Without its cookie, and from a page of another site.
+  await press(world.browser(), page, /End the session of/)
+  const forged = await press(three, page, /End the session of/, { 'sec-fetch-site': 'cross-site' })
+  assert.equal(forged.status, 403)
+  assert.deepEqual(await statuses(world, [one, two]), [200, 200])
+
+  await press(three, page, /End the session of/)
+  for (const [name, cookie] of proof) three.cookies.set(name, cookie)
+  await press(three, page, /End all other sessions/)
+
+  assert.deepEqual((await statuses(world, [one, two])).toSorted(), [200, 401])
+})
+
+for (const [mode, options, expected] of [
+  ['end_oldest', endOldest, 0],
+  ['refuse', refuse, 8],
+] as const)
+  test(`${mode}: Of ten sign-ins at the same time at two replicas, exactly two sessions remain`, async (t) => {
+    const world = await startWorld(t, { store: 'redis', replicas: 2, ...options })
+    const browsers = Array.from({ length: 10 }, () => world.browser())
+    const callbacks: string[] = []
+    for (const browser of browsers) callbacks.push(await browser.until(`${world.url}/echo`, '/.gatehouse/callback'))
+
+    const ends = await Promise.all(
+      browsers.map((browser, n) => {
+        const { url } = world.replicas[n % 2] ?? assert.fail()
+        return browser.send(`${url}${(callbacks[n] ?? '').slice(world.url.length)}`)
+      }),
+    )
+
+    const counts = (of: readonly number[], status: number) => of.filter((each) => each === status).length
+    assert.equal(counts(await statuses(world, browsers), 200), 2)
+    if (mode === 'refuse')
+      assert.equal(
+        counts(
+          ends.map(({ status }: Visit) => status),
+          403,
+        ),
+        expected,
+      )
+  })
+
+test('When the store fails while the sessions are counted, the sign-in fails and leaves no session', async (t) => {
+  const world = await startWorld(t, { store: 'redis', ...endOldest })
+  const [one] = (await signedIn(world, 1)) as [Browser]
+  const two = world.browser()
+  const callback = await two.until(`${world.url}/echo`, '/.gatehouse/callback')
+  const redis = new Redis(world.redis?.url ?? '')
+  t.after(() => redis.disconnect())
+  // The session can be stored, but no record can be read.
+  await redis.acl('SETUSER', 'default', '-hmget')
+
+  const failed = await two.send(callback)
+
+  assert.equal(failed.status, 503)
+  assert.equal(two.cookies.has('gatehouse'), false)
+  assert.equal(events(world, 'session.created').length, 2)
+  await redis.acl('SETUSER', 'default', '+hmget')
+  await until('the ending is repeated', () => events(world, 'session.ended').length > 0)
+  assert.equal(events(world, 'session.ended')[0]?.fields['by'], 'max_per_person')
+  assert.deepEqual(await statuses(world, [one]), [200])
+})
