@@ -31,9 +31,12 @@ export function signInUrl(
   return withQuery(`${reservedPrefix}sign-in`, parameters)
 }
 
-/** The page where people see their sessions. A sign-in may return to it. */
-export function sessionsPath(reservedPrefix: string): string {
-  return `${reservedPrefix}sessions`
+/**
+ * The page where people see their sessions. A sign-in may return to it. `prefix` is the path of the
+ * endpoints of a provider, or of those for any provider.
+ */
+export function sessionsPath(prefix: string): string {
+  return `${prefix}sessions`
 }
 
 /**

@@ -15,7 +15,7 @@ import type { LogoutParts } from './parts.ts'
 export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const viewer = await viewerOf(request, parts)
   if (viewer === undefined)
-    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.reservedPrefix)), setCookies: [] })
+    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.prefix)), setCookies: [] })
   if (viewer === 'doubtful')
     return parts.pages.refusal('ERR_UNAUTHENTICATED', { ...pageContext(request), asPage: true })
   return sessionsPage(viewer, request, parts)

@@ -4,7 +4,7 @@ import { canonicalTarget } from '../http/request-target.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import type { SignInParts } from './parts.ts'
 
-type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick<SignInParts, 'site'>>
+type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick<SignInParts, 'site' | 'prefix'>>
 
 /**
  * The page to return to after a sign-in: a path on this origin, or the URL of a page on another
@@ -37,7 +37,8 @@ function originIn(value: string, { site }: Parts): string | undefined {
 
 /** A path on an origin, or `/`. */
 function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
-  if (value === signedInPath(parts.reservedPrefix) || value === sessionsPath(parts.reservedPrefix)) return value
+  const { reservedPrefix, prefix = reservedPrefix } = parts
+  if ([signedInPath(reservedPrefix), sessionsPath(reservedPrefix), sessionsPath(prefix)].includes(value)) return value
   if (!value.startsWith('/') || !URL.canParse(value, externalUrl.origin)) return '/'
   // The URL parser works like that of browsers, so "/\evil" and "//evil" become another origin.
   const target = new URL(value, externalUrl)
@@ -45,7 +46,7 @@ function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
   // "/.//evil" keeps the origin, but its path "//evil" alone would lead to another one.
   if (target.pathname.startsWith('//')) return '/'
   // Also when the request handler would reject the path.
-  if (`${target.pathname}/`.toLowerCase().startsWith(parts.reservedPrefix.toLowerCase())) return '/'
+  if (`${target.pathname}/`.toLowerCase().startsWith(reservedPrefix.toLowerCase())) return '/'
   // The parser keeps a backslash in a query, but a URI must not contain one (RFC 3986 §2).
   const path = target.pathname + target.search.replaceAll('\\', '%5C')
   return mayReturnTo(path, externalUrl.hostname, parts) ? path : '/'
