@@ -12,6 +12,8 @@ export interface SignInOptions {
   readonly prompt?: 'login' | undefined
   /** The session of the browser has ended: the response also clears its cache. */
   readonly again?: boolean | undefined
+  /** The session of the browser has ended because its person has signed in elsewhere. */
+  readonly endedElsewhere?: boolean | undefined
   /** The reference of a kept request. After the sign-in, the person decides about it. */
   readonly kept?: string | undefined
   /** How the person has to authenticate. Only what a rule requires has an effect. */
@@ -25,9 +27,16 @@ export interface SignInOptions {
 export function signInUrl(
   reservedPrefix: string,
   returnTo: string | undefined,
-  { prompt, again = false, kept, stepUp }: SignInOptions = {},
+  { prompt, again = false, endedElsewhere = false, kept, stepUp }: SignInOptions = {},
 ): string {
-  const parameters = { again: again ? '1' : undefined, prompt, kept, ...stepUpParameters(stepUp), return_to: returnTo }
+  const parameters = {
+    again: again ? '1' : undefined,
+    ended: endedElsewhere ? 'elsewhere' : undefined,
+    prompt,
+    kept,
+    ...stepUpParameters(stepUp),
+    return_to: returnTo,
+  }
   return withQuery(`${reservedPrefix}sign-in`, parameters)
 }
 

@@ -374,7 +374,8 @@ class Gate {
     if (insufficient === undefined && this.#parts.isStrict && isLinkOnOtherSite(facts))
       return { kind: 'reload', location: return_to }
     const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
-    const location = this.#signInAt(facts.host, return_to, (to) => signInUrl(prefix, to, { again, stepUp }))
+    const options = { again, endedElsewhere: isStale && ended?.isElsewhere === true, stepUp }
+    const location = this.#signInAt(facts.host, return_to, (to) => signInUrl(prefix, to, options))
     return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
   }
 

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
@@ -22,6 +23,11 @@ export interface Realm extends RealmOfPerson {
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
   readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
+  /**
+   * Whether a session has ended because its person has signed in elsewhere. Absent: sign-ins do not
+   * end sessions of other browsers.
+   */
+  readonly hasEndedElsewhere?: ((key: SessionKey) => Promise<boolean>) | undefined
 }
 
 /** The sender of a request, according to its session cookies. */
@@ -49,6 +55,8 @@ export interface EndedCookie {
   isExpired(): boolean
   /** A response expires it. */
   noteExpired(): void
+  /** Whether the session has ended because its person has signed in elsewhere. */
+  readonly isElsewhere: boolean
 }
 
 /**
@@ -102,7 +110,7 @@ function identifyAt(
   const id = realm.cookie.read(cookieHeader)
   if (id === undefined) return { kind: 'anonymous', realm, staleCookie: realm.cookie.isIn(cookieHeader) }
   const key = sessionKey(id)
-  const asIdentity = (session: StoredSession | undefined): Identity =>
+  const asIdentity = (session: StoredSession | undefined, isElsewhere = false): Identity =>
     session === undefined
       ? {
           kind: 'anonymous',
@@ -111,6 +119,7 @@ function identifyAt(
           ended: {
             isExpired: () => expiredCookies.has(key),
             noteExpired: () => expiredCookies.add(key),
+            isElsewhere,
           },
         }
       : { kind: 'signed_in', session, realm }
@@ -118,13 +127,17 @@ function identifyAt(
     const misuse = misuseOf(session, realm, cookieHeader)
     if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
     const fresh = realm.upkeep.fresh(session)
-    return fresh instanceof Promise ? fresh.then(asIdentity, unavailable) : { kind: 'signed_in', session: fresh, realm }
+    return fresh instanceof Promise
+      ? fresh.then((session) => asIdentity(session), unavailable)
+      : { kind: 'signed_in', session: fresh, realm }
   }
   const inMemory = realm.sessions.findInMemory(key)
   if (inMemory !== undefined) return identityOf(inMemory)
-  return realm.sessions
-    .find(key)
-    .then((found) => (found === undefined ? asIdentity(found) : identityOf(found)), unavailable)
+  return realm.sessions.find(key).then(async (found) => {
+    if (found !== undefined) return identityOf(found)
+    // The reason is only for the page, so the request goes on without it.
+    return asIdentity(found, await realm.hasEndedElsewhere?.(key).catch(() => false))
+  }, unavailable)
 }
 
 /** A bound session counts on its device only. */

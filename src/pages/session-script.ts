@@ -68,7 +68,11 @@ const source = String.raw`(() => {
     if (emit('expiring', { expires_at: endsAt, can_stay: canStay, stay, sign_in: signIn }))
       show(leftText(), (box) => { if (canStay) button(box, texts.stay, stay); else signInLink(box) })
   }
-  const ended = () => { if (emit('ended', { sign_in: signIn })) show(texts.ended, signInLink) }
+  const ended = () => {
+    const { reason } = last
+    const words = reason === 'signed_in_elsewhere' ? texts.endedElsewhere : texts.ended
+    if (emit('ended', { sign_in: signIn, reason })) show(words, signInLink)
+  }
   const changed = () => {
     if (emit('changed', {})) show(texts.changed, (box) => button(box, texts.reload, () => location.reload()))
   }
@@ -105,7 +109,10 @@ const source = String.raw`(() => {
       const { now, expires_at, absolute_expires_at, person: who } = JSON.parse(data)
       tell({ endsAt: Date.now() + expires_at - now, canStay: absolute_expires_at - expires_at > 1000, who })
     })
-    source.addEventListener('ended', () => { source.close(); tell({ isEnded: true }) })
+    source.addEventListener('ended', ({ data }) => {
+      source.close()
+      tell({ isEnded: true, reason: JSON.parse(data).reason })
+    })
     source.onerror = () => { if (source.readyState === 2) retry = setTimeout(connect, 30000) }
   }
   const follow = (order) => {

@@ -13,6 +13,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { BoundCookie } from '../session/bound-cookie.ts'
 import { SessionCookie } from '../session/cookie.ts'
+import { hasEndedElsewhere } from '../session/ended-elsewhere.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import { PersonCookie } from '../session/person-cookie.ts'
 import { PersonSessions } from '../session/person-sessions.ts'
@@ -53,6 +54,7 @@ export class Realm implements GateRealm {
   readonly kept: KeptRequests
   readonly personSessions: PersonSessions
   readonly refusedSignIns: RefusedSignIns
+  readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
 
   constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
     const { store, keyring, clock, audit, metrics } = parts
@@ -75,6 +77,8 @@ export class Realm implements GateRealm {
     })
     const { sessions, cookie } = this
     this.personSessions = new PersonSessions({ store, sessions, endings: parts.endings, max: session.maxPerPerson })
+    this.hasEndedElsewhere =
+      session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedElsewhere(key, store) : undefined
     this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
     this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
   }

@@ -10,6 +10,7 @@ import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
 import type { BoundCookie } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
+import { hasEndedElsewhere } from '../session/ended-elsewhere.ts'
 import { sessionKey } from '../session/record.ts'
 import { isRenewed } from '../session/renewals.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
@@ -29,7 +30,7 @@ export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly sessions: Pick<SessionsOfAudience, 'expiry'>
-  readonly store: Pick<SessionStore, 'readDocument'>
+  readonly store: Pick<SessionStore, 'readDocument' | 'isTaken'>
   readonly live: Pick<LiveStreams, 'open'>
   readonly eventStreams: Pick<EventStreamLimits, 'begin'>
   readonly clock: Clock
@@ -54,9 +55,15 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   if (key !== undefined && expiry === undefined && (await isRenewed(key, parts.store)))
     return eventStream((res) => void res.end(renewed))
   if (key === undefined || expiry === undefined)
-    return request.lastEventId === endedId ? empty(204) : eventStream((res) => void res.end(ended))
+    return request.lastEventId === endedId ? empty(204) : eventStream(await endOf(key, parts))
   const release = parts.eventStreams.begin(key, clientOf(request.cause.client))
   return eventStream((res) => new SessionStream(res, key, expiry, parts).start(release))
+}
+
+/** A stream with the one event `ended`. */
+async function endOf(key: SessionKey | undefined, parts: SessionEventsParts) {
+  const event = key === undefined ? ended() : await endedOf(key, parts)
+  return (res: ServerResponse) => void res.end(event)
 }
 
 /** A bound session counts on its device only. */
@@ -77,7 +84,16 @@ function eventStream(stream: (res: ServerResponse) => void): Response {
 
 /** The ID of the last event of a stream. A browser sends it in `Last-Event-ID`. */
 const endedId = 'ended'
-const ended = `retry: ${retryMs}\nid: ${endedId}\nevent: ended\ndata: {}\n\n`
+function ended(why: { readonly reason?: 'signed_in_elsewhere' } = {}): string {
+  return `retry: ${retryMs}\nid: ${endedId}\nevent: ended\ndata: ${JSON.stringify(why)}\n\n`
+}
+
+/** The last event with the reason, if it is known. */
+async function endedOf(key: SessionKey, { store }: Pick<SessionEventsParts, 'store'>): Promise<string> {
+  const isElsewhere = await hasEndedElsewhere(key, store).catch(() => false)
+  return ended(isElsewhere ? { reason: 'signed_in_elsewhere' } : {})
+}
+
 /** The last event when the person has a new session. The browser connects again by itself. */
 const renewed = `retry: ${retryMs}\nid: session\nevent: renewed\ndata: {}\n\n`
 
@@ -125,7 +141,8 @@ class SessionStream implements LiveStream {
 
   /** What the page learns when the session has ended. */
   async #lastEvent(): Promise<string> {
-    return (await isRenewed(this.#key, this.#parts.store).catch(() => false)) ? renewed : ended
+    if (await isRenewed(this.#key, this.#parts.store).catch(() => false)) return renewed
+    return endedOf(this.#key, this.#parts)
   }
 
   async #check(): Promise<void> {

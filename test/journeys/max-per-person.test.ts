@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import type { Browser, Visit } from '../support/browser.ts'
+import { openSessionEvents } from '../support/session-events.ts'
 import { press } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
@@ -72,6 +73,28 @@ for (const store of ['memory', 'redis'] as const) {
     )
   })
 }
+
+test('A browser whose session was ended says so once, and then signs in when its person wants to', async (t) => {
+  const world = await startWorld(t, { session: 'max_per_person: 1' })
+  const [one] = (await signedIn(world, 1)) as [Browser]
+  const ended = { name: 'ended', data: { reason: 'signed_in_elsewhere' } }
+  const stream = await openSessionEvents(t, world.url, one)
+  assert.equal((await stream.next())?.name, 'session')
+  const [two] = (await signedIn(world, 1)) as [Browser]
+  assert.deepEqual(await stream.next(), ended)
+  const late = await openSessionEvents(t, world.url, one)
+  assert.deepEqual(await late.next(), ended)
+
+  const page = await one.get(`${world.url}/echo?a=1`)
+
+  assert.equal(page.status, 200)
+  assert.match(page.body, /<h1>You have signed in elsewhere\.<\/h1>/)
+  assert.deepEqual(await statuses(world, [two]), [200])
+  const [, link = ''] = /class="first" href="([^"]*)"/.exec(page.body) ?? []
+  const again = await one.get(new URL(link.replaceAll('&amp;', '&'), page.url).href)
+  assert.deepEqual([again.status, new URL(again.url).search], [200, '?a=1'])
+  assert.deepEqual(await statuses(world, [one, two]), [200, 401])
+})
 
 test('A refused sign-in lists the other sessions, and goes on when the person has ended one', async (t) => {
   const world = await startWorld(t, { store: 'redis', ...refuse })
