@@ -67,7 +67,12 @@ function demoOptions(config: GatewayConfig) {
       host: issuer.hostname,
       port: Number(issuer.port || 80),
     },
-    upstream: { host: upstream.url.hostname, port: Number(upstream.url.port || 80) },
+    upstream: {
+      host: upstream.url.hostname,
+      port: Number(upstream.url.port || 80),
+      reservedPrefix: config.reservedPrefix,
+      hasSessionsPage: config.session.page,
+    },
   }
 }
 

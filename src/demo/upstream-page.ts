@@ -76,6 +76,8 @@ export interface UpstreamLinks {
   readonly reservedPrefix: string
   /** The provider's list of sessions. */
   readonly provider: URL | undefined
+  /** Whether the gateway has a page with the sessions of a person. */
+  readonly hasSessionsPage: boolean
 }
 
 export type HeaderPair = readonly [name: string, value: string]
@@ -137,6 +139,7 @@ export function plainPage(heading: string, text: string, links: UpstreamLinks): 
 }
 
 function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
+  const own = links.hasSessionsPage ? html`<a href="${links.reservedPrefix}sessions">Your sessions</a>` : undefined
   const sessions = links.provider && html`<a href="${links.provider.href}" target="_blank">Sessions at the provider</a>`
   return html`<!doctype html>
     <html lang="en">
@@ -156,7 +159,7 @@ function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
           </div>
           <nav>
             <a href="/">Home</a><a href="/admin/">Administration</a><a href="/static/about.txt">About (public)</a>
-            <a href="/logout">The application’s own logout</a>${sessions}
+            <a href="/logout">The application’s own logout</a>${own}${sessions}
           </nav>
           <main>${main}</main>
         </div>

@@ -15,6 +15,8 @@ export interface DemoUpstreamOptions {
   readonly provider?: URL | undefined
   /** The path prefix of the gateway's endpoints. Default: `/.gatehouse/`. */
   readonly reservedPrefix?: string | undefined
+  /** Whether the gateway has a page with the sessions of a person. */
+  readonly hasSessionsPage?: boolean | undefined
 }
 
 export interface DemoUpstream {
@@ -31,7 +33,8 @@ const listener = { what: 'The demo application', setting: "the upstream's url" }
  * @throws {OperatorError} when the port is taken, or the host is not loopback
  */
 export async function startDemoUpstream(options: DemoUpstreamOptions): Promise<DemoUpstream> {
-  const links = { reservedPrefix: options.reservedPrefix ?? '/.gatehouse/', provider: options.provider }
+  const { reservedPrefix = '/.gatehouse/', provider, hasSessionsPage = false } = options
+  const links = { reservedPrefix, provider, hasSessionsPage }
   const server = createServer((request, response) => {
     respond(request, response, links).catch((error: unknown) => fail(response, error))
   })

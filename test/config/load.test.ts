@@ -173,6 +173,8 @@ test('The smallest configuration has defaults for all other settings', () => {
     refreshBeforeMs: 60_000,
     pollUserinfoMs: undefined,
     storeOutageGraceMs: 0,
+    maxPerPerson: undefined,
+    page: false,
     cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
     deviceBinding: { isOn: true, cookieLifetimeMs: 300_000, registrationGraceMs: 60_000, onMisuse: 'refuse' },
   })
@@ -282,6 +284,8 @@ test('Every setting of a full configuration is read', () => {
     refreshBeforeMs: 120_000,
     pollUserinfoMs: 60_000,
     storeOutageGraceMs: 30_000,
+    maxPerPerson: { count: 5, whenExceeded: 'refuse' },
+    page: true,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
     deviceBinding: { isOn: true, cookieLifetimeMs: 120_000, registrationGraceMs: 30_000, onMisuse: 'end' },
   })
@@ -412,7 +416,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 72, column: 9 },
+      place: { file: 'full.yaml', line: 74, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -426,7 +430,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 73, column: 9 },
+      place: { file: 'full.yaml', line: 75, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

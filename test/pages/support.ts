@@ -16,6 +16,7 @@ export const pages = [
   ['sign-out', '/.gatehouse/signed-out', 'samir', 200],
   ['signed-out', '/.gatehouse/signed-out', 'nobody', 200],
   ['signed-in', '/.gatehouse/signed-in', 'samir', 200],
+  ['sessions', '/.gatehouse/sessions', 'samir', 200],
 ] as const
 
 /** Whatever an image may try. */
@@ -51,6 +52,7 @@ export interface PagesWorld {
 export async function startPages(t: TestContext, chromium: Chromium, settings: string): Promise<PagesWorld> {
   const world = await startWorld(t, {
     // Samir's sign-in is the only one.
+    session: 'page: true',
     settings: `limits: { per_client: { sign_ins: 1/h } }\npages: ${settings}`,
     upstreamSettings: `rules:
       - { path: /api/*, unauthenticated: 401 }
