@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { Browser } from '../support/browser.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { proofOf } from '../support/device-browser.ts'
+import { formsOf, sendForm } from '../support/session-page.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { acceptedMs, boundCookie, type DeviceWorld, startDeviceWorld } from './world.ts'
@@ -225,4 +226,24 @@ test('A key that was registered at one replica proves the session at all others,
     browser.registration = { ...browser.registration, url: at(other, '/.gatehouse/device-registration') }
   assert.equal((await browser.renew()).status, 200)
   assert.equal((await browser.send(at(other, '/'))).status, 200)
+})
+
+test('A copy of the session cookie does not show where its owner is signed in, and ends nothing', async (t) => {
+  const world = await startDeviceWorld(t, { session: 'page: true' })
+  const [browser, second] = [await world.bound(), await world.bound()]
+  const page = `${world.url}/.gatehouse/sessions`
+  const shown = await browser.get(page)
+  assert.match(shown.body, /Bound to its device<\/dt><dd>yes</)
+  const other = thief()
+  browser.stolenBy(other)
+  other.cookies.delete(boundCookie)
+  world.moveClock(graceMs)
+
+  const seen = await other.send(page)
+
+  assert.deepEqual([seen.status, seen.body], [303, ''])
+  const forms = formsOf(shown).filter(({ fields }) => 'session' in fields)
+  assert.equal(forms.length, 2, 'one session, and all others')
+  for (const each of forms) assert.doesNotMatch((await sendForm(other, each)).body, /<h2>/)
+  for (const owner of [browser, second]) assert.equal(await hasAccess(owner, world), true)
 })

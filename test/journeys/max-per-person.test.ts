@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
+import { loadConfig } from '../../src/config/load.ts'
 import type { Browser, Visit } from '../support/browser.ts'
+import { startFormApplication } from '../support/form-application.ts'
+import { goOn, submit } from '../support/form-browser.ts'
 import { openSessionEvents } from '../support/session-events.ts'
 import { press } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type World } from '../support/world.ts'
+import { secrets, startWorld, type World } from '../support/world.ts'
 
 const endOldest = { session: 'max_per_person: 2' }
 const refuse = { session: 'max_per_person: { count: 2, when_exceeded: refuse }' }
@@ -139,6 +143,37 @@ test('The form of a refused sign-in works once, in its browser, and for its pers
   await press(three, page, /End all other sessions/)
 
   assert.deepEqual((await statuses(world, [one, two])).toSorted(), [200, 401])
+})
+
+test('A kept form survives a sign-in that was refused first', async (t) => {
+  const application = await startFormApplication(t)
+  const session = 'idle_timeout: 1m\n  max_per_person: { count: 1, when_exceeded: refuse }'
+  const world = await startWorld(t, { upstream: application.url, session })
+  const jane = world.browser()
+  await jane.get(`${world.url}/forms`)
+  world.moveClock(61_000)
+  assert.equal((await world.browser().get(`${world.url}/forms`)).status, 200)
+
+  const refused = await goOn(jane, await submit(jane, world.url))
+  assert.equal(refused.status, 403)
+  const kept = await press(jane, refused, /End the session of/)
+
+  assert.match(kept.body, /Do you want to send what you entered\?/)
+})
+
+test('After a reload with a smaller number, the next sign-in ends as many sessions as needed', async (t) => {
+  const world = await startWorld(t, { store: 'redis', session: 'max_per_person: 4' })
+  const browsers = await signedIn(world, 4)
+  const { gateway, file } = world.replicas[0] ?? assert.fail()
+  writeFileSync(file, readFileSync(file, 'utf8').replace('max_per_person: 4', 'max_per_person: 2'))
+  const loaded = loadConfig(file, secrets)
+  assert.ok(loaded.ok)
+  await gateway.reload(loaded.config)
+  assert.deepEqual(await statuses(world, browsers), [200, 200, 200, 200])
+
+  const last = await signedIn(world, 1)
+
+  assert.deepEqual(await statuses(world, [...browsers, ...last]), [401, 401, 401, 200, 200])
 })
 
 for (const [mode, options, expected] of [
