@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import { siteDomain } from '../support/certificates.ts'
 import type { JarBrowser } from '../support/jar-browser.ts'
+import { press } from '../support/session-page.ts'
 import { startSite, type SiteWorld } from '../support/site.ts'
 import { headersOf, linksOf } from '../support/two-providers.ts'
 import { secrets } from '../support/world.ts'
@@ -310,4 +311,20 @@ test('When the domain is removed, its cookie ends at the next page', async (t) =
   await jane.send(site.url('sso', '/echo'))
 
   assert.deepEqual(sessionCookies(jane), [])
+})
+
+test('The page with the sessions of a person is at each host, and a refused sign-in goes on at the first one', async (t) => {
+  const session = `cookie: { domain: ${siteDomain} }\n  page: true\n  max_per_person: { count: 1, when_exceeded: refuse }`
+  const site = await startSite(t, { session })
+  const [one, two] = [site.browser(), site.browser()]
+  const page = await one.get(site.url('wiki', '/.gatehouse/sessions'))
+  assert.deepEqual([page.status, page.url], [200, site.url('wiki', '/.gatehouse/sessions')])
+
+  const refused = await two.get(site.url('notes.apps', '/echo?a=1'))
+  assert.deepEqual([refused.status, new URL(refused.url).host], [403, new URL(site.url('sso', '/')).host])
+  const next = await press(two, refused, /^End the session of/)
+
+  assert.deepEqual([next.status, next.url], [200, site.url('notes.apps', '/echo?a=1')])
+  assert.equal(await isSignedIn(one, site, 'wiki'), false)
+  assert.equal(await isSignedIn(two, site, 'wiki'), true)
 })
