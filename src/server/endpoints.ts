@@ -103,6 +103,7 @@ type OfRealm =
   | 'personCookie'
   | 'kept'
   | 'prefix'
+  | 'streamRecord'
   | 'others'
   | 'choices'
   | 'scope'
@@ -237,9 +238,9 @@ function ofProvider(realm: Realm): Meant {
 
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
-  const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
-  const others = parts.realms.besides(realm)
-  return { ...parts, provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, others, choices: [] }
+  const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, streamRecord } = realm
+  const ofRealm = { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, streamRecord }
+  return { ...parts, ...ofRealm, others: parts.realms.besides(realm), choices: [] }
 }
 
 /** The facts that endpoints need about a request. */

@@ -20,6 +20,7 @@ import { audienceOf, sessionKey } from '../session/record.ts'
 import { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
+import { StreamRecord } from '../signals/stream-record.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { countedRefreshes } from './counted-refreshes.ts'
 import { providerLog } from './provider-log.ts'
@@ -49,6 +50,7 @@ export class Realm implements GateRealm {
   readonly upkeep: Upkeep
   readonly personCookie: PersonCookie
   readonly kept: KeptRequests
+  readonly streamRecord: StreamRecord
 
   constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
     const { store, keyring, clock, audit, metrics } = parts
@@ -69,6 +71,7 @@ export class Realm implements GateRealm {
       ...{ keyring, audience, clock, cookie: this.cookie },
       absoluteTimeoutMs: session.absoluteTimeoutMs,
     })
+    this.streamRecord = new StreamRecord({ store, keyring, audience })
     this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
   }
 

@@ -34,6 +34,7 @@ interface Signal {
 export async function carryOut(token: SecurityEventToken, parts: SignalParts, cause?: Cause): Promise<void> {
   for (const [type, event] of token.events) {
     const about = { iss: token.iss, jti: token.jti, event: (eventName(type) ?? lastSegment(type)).slice(0, 100) }
+    if (type === verificationEvent || type === streamUpdatedEvent) await noteStreamEvent(type, event, parts)
     const signal = readSignal(type, event, token, parts)
     if (typeof signal === 'string') {
       parts.audit.record('signal.ignored', { ...about, reason: signal }, cause)
@@ -51,14 +52,22 @@ export async function carryOut(token: SecurityEventToken, parts: SignalParts, ca
   }
 }
 
+/**
+ * A transmitter may send verification events unasked (Shared Signals Framework 1.0 §8.1.4), so one
+ * with another `state` than the last one is accepted too.
+ */
+async function noteStreamEvent(type: string, { state, status }: JsonObject, parts: SignalParts): Promise<void> {
+  const { streamRecord, clock, log } = parts
+  const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
+  const isOurs =
+    type === verificationEvent && typeof state === 'string' && (await streamRecord.noteVerified(state, clock.now()))
+  if (isOurs) log.info('signals.verified')
+  else log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
+}
+
 /** What an event asks for, or why it has no effect. */
 function readSignal(type: string, event: JsonObject, token: SecurityEventToken, parts: SignalParts): Signal | string {
-  if (type === verificationEvent || type === streamUpdatedEvent) {
-    const { state, status } = event
-    const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
-    parts.log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
-    return 'it is about the stream'
-  }
+  if (type === verificationEvent || type === streamUpdatedEvent) return 'it is about the stream'
   const { issuer, signals } = parts.provider.config
   const name = eventName(type)
   const action = name === undefined ? undefined : signals?.events[name]
