@@ -4,6 +4,7 @@ import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Cause } from '../observe/audit.ts'
 import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
+import { rememberEmailEnding, verifiedEmailOf } from '../session/email-endings.ts'
 import type { EndOrder } from '../session/endings.ts'
 import { sidTag, subTag } from '../session/record.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
@@ -128,6 +129,8 @@ async function change(
 ): Promise<number | 'replayed'> {
   // A replay must not change the session of a later sign-in.
   if (await parts.store.isTaken(once)) return 'replayed'
+  if (subject.kind === 'email' && action === 'end')
+    await rememberEmailEnding(subject.email, parts.sessions.audience, parts.store)
   const keys = await keysOf(subject, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
   await forEach(keys, (key) => changeOne(key, parts, cause))
@@ -161,8 +164,6 @@ async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<r
 
 /** Sessions have no index of e-mail addresses, so this reads all of them. */
 async function keysOfEmail(email: string, { provider, store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
-  const { renamedClaims } = provider.config
-  const nameOf = (claim: string) => renamedClaims[claim] ?? claim
   const deadline = performance.now() + searchMs
   const found: SessionKey[] = []
   for await (const keys of store.list()) {
@@ -173,19 +174,10 @@ async function keysOfEmail(email: string, { provider, store, sessions }: SignalP
       )
     await forEach(keys, async (key) => {
       const claims = (await sessions.read(key))?.record.claims
-      const own = claims?.[nameOf('email')]
-      // Some providers send `email_verified` as text.
-      const isVerified = ['true', true].includes(claims?.[nameOf('email_verified')] as string | boolean)
-      if (isVerified && typeof own === 'string' && normalized(own) === email) found.push(key)
+      if (claims !== undefined && verifiedEmailOf(claims, provider.config.renamedClaims) === email) found.push(key)
     })
   }
   return found
-}
-
-/** The domain of an address has no letter case (RFC 5321 §2.4). */
-function normalized(email: string): string {
-  const at = email.lastIndexOf('@')
-  return email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
 async function forEach<T>(values: readonly T[], work: (value: T) => Promise<void>): Promise<void> {

@@ -11,7 +11,10 @@ import type { StreamRecord } from './stream-record.ts'
 /** What the receiver of security events needs. */
 export interface SignalParts {
   readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
-  readonly store: Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken'>
+  readonly store: Pick<
+    SessionStore,
+    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken' | 'time' | 'readDocument' | 'writeDocument'
+  >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
   readonly upkeep: Pick<Upkeep, 'reread'>

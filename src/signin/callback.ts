@@ -13,6 +13,7 @@ import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { carryOver } from '../session/carry-over.ts'
+import { isEmailEndedSince, verifiedEmailOf } from '../session/email-endings.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
 import { rememberRenewal } from '../session/renewals.ts'
@@ -166,6 +167,7 @@ async function createSession(
   const id = await parts.sessions.create(whole, begun, request.cause)
   if (id === undefined)
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token for this session arrived before the callback')
+  await rejectEndedEmail(sessionKey(id), record, begun, request, parts)
   const previous = await endPrevious(sessionKey(id), record, request, parts)
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
@@ -185,6 +187,26 @@ async function createSession(
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }
+}
+
+/**
+ * Ends the new session when a security event about the e-mail address of its person has arrived
+ * since the sign-in began. The address is known only now, after the session was created.
+ * @throws {GatewayError} `ERR_SIGN_IN_ENDED`
+ */
+async function rejectEndedEmail(
+  session: SessionKey,
+  { claims }: Pick<SessionRecord, 'claims'>,
+  begun_at: number,
+  request: EndpointRequest,
+  { provider, store, sessions, endings }: SignInParts,
+): Promise<void> {
+  const { signals, renamedClaims } = provider.config
+  if (signals === undefined || signals.trustedSubjects.length === 0) return
+  const email = verifiedEmailOf(claims, renamedClaims)
+  if (email === undefined || !(await isEmailEndedSince(email, sessions.audience, begun_at, store))) return
+  await endings.endOne(session, 'signal', request.cause)
+  throw new GatewayError('ERR_SIGN_IN_ENDED', 'a security event for this person arrived before the callback')
 }
 
 /**
