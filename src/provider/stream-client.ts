@@ -24,6 +24,26 @@ export interface Stream {
   readonly min_verification_interval: number
 }
 
+/**
+ * The stream of a receiver: the one that it remembers, or the one with its URL or its description.
+ * A stream of another receiver with the same client must not be changed.
+ */
+export function findStream(
+  streams: readonly Stream[],
+  own: { readonly receiverUrl: string; readonly stream_id?: string | undefined },
+): Stream | undefined {
+  return (
+    streams.find(({ stream_id }) => stream_id === own.stream_id) ??
+    streams.find(({ method, endpoint_url }) => method === deliveryMethods.push && endpoint_url === own.receiverUrl) ??
+    streams.find(({ description }) => description === descriptionFor(own.receiverUrl))
+  )
+}
+
+/** The description of the stream of a gateway. */
+export function descriptionFor(receiverUrl: string): string {
+  return `Gatehouse, ${receiverUrl}`
+}
+
 /** What a receiver chooses about its stream. */
 export interface WantedStream {
   readonly delivery: JsonObject

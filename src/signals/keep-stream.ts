@@ -5,6 +5,8 @@ import { randomToken, sha256 } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
 import {
   deliveryMethods,
+  descriptionFor,
+  findStream,
   type Stream,
   type StreamClient,
   TransmitterRefusal,
@@ -73,9 +75,9 @@ export class StreamKeeper {
     note: StreamNote | undefined,
     signal: AbortSignal,
   ): Promise<{ readonly stream: Stream; readonly isChanged: boolean }> {
-    const { streams, record, log } = this.#parts
+    const { streams, record, receiverUrl, log } = this.#parts
     const wanted = sha256(JSON.stringify(this.#wanted))
-    const found = this.#find(await streams.streams(), note)
+    const found = findStream(await streams.streams(), { receiverUrl, stream_id: note?.stream_id })
     if (found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id && this.#isAsWanted(found))
       return { stream: found, isChanged: false }
     // Another process may have the lease, and make the stream.
@@ -98,16 +100,6 @@ export class StreamKeeper {
         'the transmitter permits no further stream: delete the other one there, or set signals.stream: existing'
       throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why, { cause: error })
     }
-  }
-
-  /** A stream of another receiver with the same client must not be changed. */
-  #find(streams: readonly Stream[], note: StreamNote | undefined): Stream | undefined {
-    const { receiverUrl } = this.#parts
-    return (
-      streams.find(({ stream_id }) => stream_id === note?.stream_id) ??
-      streams.find(({ method, endpoint_url }) => method === deliveryMethods.push && endpoint_url === receiverUrl) ??
-      streams.find(({ description }) => description === this.#wanted.description)
-    )
   }
 
   #isAsWanted({ method, endpoint_url, events_requested, description }: Stream): boolean {
@@ -201,6 +193,6 @@ function wantedStream({ config, receiverUrl }: Pick<KeepStreamParts, 'config' | 
   return {
     delivery: { method, ...(delivery === 'push' && ofPush) },
     events_requested: requestedTypes(events),
-    description: `Gatehouse, ${receiverUrl}`,
+    description: descriptionFor(receiverUrl),
   }
 }
