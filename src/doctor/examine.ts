@@ -2,7 +2,7 @@ import { upstreamAt } from '../config/hosts.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
-import { registrationOf } from '../config/registration.ts'
+import { registrationOf, securityEventsUri } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
 import { examineTransmitter } from '../provider/examine-transmitter.ts'
@@ -91,8 +91,8 @@ export function examine(
 
 async function examineSignals(provider: ProviderConfig, config: GatewayConfig): Promise<Finding[]> {
   const { signals } = provider
-  const { security_events_uri: receiverUrl } = registrationOf(provider, config)
-  if (signals === undefined || receiverUrl === undefined) return []
+  if (signals === undefined) return []
+  const receiverUrl = securityEventsUri(provider, config)
   return transmitterFindings(await examineTransmitter({ ...provider, signals }, receiverUrl), signals, receiverUrl)
 }
 

@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../config/model.ts'
-import { registrationOf } from '../config/registration.ts'
+import { securityEventsUri } from '../config/registration.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -48,14 +48,13 @@ export class SignalReceivers {
 
 function createReceiver(config: GatewayConfig, realm: Realm, parts: SignalReceiversParts): SignalReceiver | undefined {
   const { provider, sessions, upkeep, streamRecord } = realm
-  const { security_events_uri } = registrationOf(realm.config, config)
-  if (provider.streams === undefined || security_events_uri === undefined) return undefined
+  if (provider.streams === undefined) return undefined
   const { store, endings, clock, audit } = parts
   const log = providerLog(parts.log, realm.config)
   return new SignalReceiver({
     streams: provider.streams,
     signals: { provider, store, sessions, endings, upkeep, streamRecord, clock, log, audit },
     record: streamRecord,
-    receiverUrl: security_events_uri,
+    receiverUrl: securityEventsUri(realm.config, config),
   })
 }
