@@ -78,15 +78,16 @@ export class StreamKeeper {
     const { streams, record, receiverUrl, log } = this.#parts
     const wanted = sha256(JSON.stringify(this.#wanted))
     const found = findStream(await streams.streams(), { receiverUrl, stream_id: note?.stream_id })
-    if (found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id && this.#isAsWanted(found))
-      return { stream: found, isChanged: false }
+    const isKnown = found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id
+    // A transmitter may leave out what it does not have.
+    if (isKnown && (this.#isAsWanted(found) || hashOf(found) === note.given)) return { stream: found, isChanged: false }
     // Another process may have the lease, and make the stream.
     signal.throwIfAborted()
     const stream = await (found === undefined ? this.#create() : streams.update(found.stream_id, this.#wanted))
     log.info(found === undefined ? 'signals.stream_created' : 'signals.stream_updated', { stream: stream.stream_id })
     await record.change((before) => {
       const isSame = before?.stream_id === stream.stream_id
-      return { ...(isSame ? before : {}), stream_id: stream.stream_id, wanted }
+      return { ...(isSame ? before : {}), stream_id: stream.stream_id, wanted, given: hashOf(stream) }
     })
     return { stream, isChanged: true }
   }
@@ -181,6 +182,10 @@ export class StreamKeeper {
     if (text !== this.#lastWarning) this.#parts.log.warn(message, fields)
     this.#lastWarning = text
   }
+}
+
+function hashOf({ method, endpoint_url, events_requested, description }: Stream): string {
+  return sha256(JSON.stringify([method, endpoint_url, events_requested.toSorted(), description]))
 }
 
 function wantedStream({ config, receiverUrl }: Pick<KeepStreamParts, 'config' | 'receiverUrl'>): WantedStream {

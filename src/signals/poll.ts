@@ -9,11 +9,11 @@ const maxEvents = 25
 /** The longest token, in characters, as with push delivery. */
 const maxTokenLength = 16 * 1024
 /** How long the transmitter may hold a request back, in ms. */
-const longPollMs = 60_000
+const longPollMs = 30_000
 /** How many identifiers of finished events are remembered, to notice a transmitter in a loop. */
 const maxRemembered = 1_000
 
-type SetErrs = NonNullable<PollRequest['setErrs']>
+type SetErr = NonNullable<PollRequest['setErrs']>[string]
 
 export interface PollParts {
   readonly streams: Pick<StreamClient, 'poll'>
@@ -27,8 +27,9 @@ export interface PollParts {
 export class Poller {
   readonly #parts: PollParts
   #ack: string[] = []
-  #setErrs: Record<string, SetErrs[string]> = {}
-  /** Events that were acknowledged or reported. */
+  /** A map, because an event may have the name of a member that every object has. */
+  #setErrs = new Map<string, SetErr>()
+  /** Events that were carried out. */
   readonly #finished = new Set<string>()
 
   constructor(parts: PollParts) {
@@ -45,19 +46,19 @@ export class Poller {
     const request = {
       ...{ maxEvents, returnImmediately: false },
       ...(ack.length > 0 && { ack }),
-      ...(Object.keys(setErrs).length > 0 && { setErrs }),
+      ...(setErrs.size > 0 && { setErrs: Object.fromEntries(setErrs) }),
     }
     const response = await this.#parts.streams.poll(url, request, { timeoutMs: longPollMs, signal })
     // Without a response, the transmitter may not have read the acknowledgements.
     if (response === undefined) return 'waited'
     this.#ack = []
-    this.#setErrs = {}
+    this.#setErrs = new Map()
     let isNew = false
     for (const [jti, token] of [...response.sets].slice(0, maxEvents)) {
       if (signal.aborted) return 'idle'
       const outcome = await this.#handle(jti, token)
       if (outcome === 'store_unavailable') return 'idle'
-      if (outcome === 'finished' && !this.#finished.has(jti)) {
+      if (outcome === 'done' && !this.#finished.has(jti)) {
         isNew = true
         this.#remember(jti)
       }
@@ -65,7 +66,7 @@ export class Poller {
     return isNew ? 'progress' : 'idle'
   }
 
-  async #handle(jti: string, token: unknown): Promise<'finished' | 'postponed' | 'store_unavailable'> {
+  async #handle(jti: string, token: unknown): Promise<'done' | 'not_done' | 'store_unavailable'> {
     const { provider, audit, log } = this.#parts.signals
     try {
       if (typeof token !== 'string' || token.length > maxTokenLength) throw notAToken
@@ -74,17 +75,17 @@ export class Poller {
       if (verified.jti !== jti) throw otherIdentifier
       await carryOut(verified, this.#parts.signals)
       this.#ack.push(jti)
-      return 'finished'
+      return 'done'
     } catch (error) {
       if (!(error instanceof GatewayError)) {
         log.error('signals.failed', { reason: reason(error) })
-        return 'postponed'
+        return 'not_done'
       }
       const { code, status, message, publicText } = error
       audit.record('signal.refused', { code, reason: message })
-      if (status >= 500) return code === 'ERR_STORE_UNAVAILABLE' ? 'store_unavailable' : 'postponed'
-      this.#setErrs[jti] = { err: errorCode(error), description: publicText }
-      return 'finished'
+      if (code === 'ERR_STORE_UNAVAILABLE') return 'store_unavailable'
+      if (status < 500) this.#setErrs.set(jti, { err: errorCode(error), description: publicText })
+      return 'not_done'
     }
   }
 

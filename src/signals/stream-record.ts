@@ -6,6 +6,8 @@ export interface StreamNote {
   readonly stream_id: string
   /** A hash of what the gateway wanted when it last changed the stream. */
   readonly wanted: string
+  /** A hash of what the transmitter made of it. */
+  readonly given: string
   /** The `state` of the last verification that was requested, and when. */
   readonly state?: string | undefined
   readonly requested_at?: number | undefined

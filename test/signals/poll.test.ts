@@ -43,6 +43,7 @@ test('Invalid events are reported with their error, and the good ones among them
     prepare: ({ streams, token }) => {
       const events = { [`${caep}session-revoked`]: {} }
       streams.add('garbage', 'garbage')
+      streams.add('garbage', '__proto__')
       streams.add(17, 'number')
       streams.add('x'.repeat(20_000), 'huge')
       streams.add(token({ events, jti: 'issuer', iss: 'https://other.example' }))
@@ -65,7 +66,7 @@ test('Invalid events are reported with their error, and the good ones among them
     ['issuer', 'invalid_issuer'],
     ['number', 'invalid_request'],
   ])
-  assert.equal(world.audits('signal.refused').length, 6)
+  assert.equal(world.audits('signal.refused').length, 7)
   assert.equal(world.audits('signal.obeyed').length, 1)
 })
 

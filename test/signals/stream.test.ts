@@ -82,6 +82,17 @@ test('A stream that the gateway made is found again, and changed when the config
   assert.equal(streams.sent('POST', '/ssf/stream').length, 1)
 })
 
+test('A transmitter that keeps less than the gateway wants is not asked for it again and again', async (t) => {
+  const world = await startManaged(t, { prepare: ({ streams }) => void (streams.more = { events_requested: ['a'] }) })
+  const { streams } = world.transmitter
+  await says(world, 'signals.verified')
+  world.moveClock(2 * 60 * 60 * 1000)
+
+  await until('it looks again', () => streams.sent('GET', '/ssf/status').length === 2)
+
+  assert.equal(streams.sent('PATCH', '/ssf/stream').length, 0)
+})
+
 test('A stream with the URL of the gateway is used when the store is empty, and PUT replaces it without PATCH', async (t) => {
   const world = await startManaged(t, {
     prepare: ({ streams }) => {
