@@ -104,7 +104,7 @@ export class Transmitter {
 /**
  * `https://id.example.com/tenant` → `https://id.example.com/.well-known/ssf-configuration/tenant`.
  */
-export function transmitterMetadataUrl(transmitter: string): string {
+function transmitterMetadataUrl(transmitter: string): string {
   const { origin, pathname } = new URL(transmitter)
   return `${origin}/.well-known/ssf-configuration${pathname === '/' ? '' : pathname}`
 }
