@@ -41,6 +41,8 @@ export class SignalReceiver {
   #idleMs = 0
   /** When the stream is checked next, in ms since the epoch. */
   #checkAt = 0
+  /** Whether the last check succeeded. */
+  #isChecked = false
   #pollUrl: string | undefined
 
   constructor(parts: ReceiverParts) {
@@ -94,21 +96,35 @@ export class SignalReceiver {
   /** @returns the pause until the next step, in ms */
   async #step(signal: AbortSignal): Promise<number> {
     try {
-      await this.#check(signal)
+      const isChecked = await this.#check(signal)
       const pauseMs = this.#poller === undefined ? lookEveryMs : await this.#poll(this.#poller, signal)
-      this.#succeed()
+      if (isChecked) this.#succeed()
       return pauseMs
     } catch (error) {
+      // The stream may have been deleted or changed.
+      this.#checkAt = 0
       return signal.aborted ? 0 : this.#fail(error)
     }
   }
 
-  async #check(signal: AbortSignal): Promise<void> {
+  /** @returns `false` when the check failed, but events can be polled nevertheless */
+  async #check(signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#parts.signals
-    if (this.#keeper === undefined || clock.now() < this.#checkAt) return
-    const { endpoint_url, nextCheckMs } = await this.#keeper.keep(signal)
-    this.#checkAt = clock.now() + nextCheckMs
-    this.#pollUrl = endpoint_url
+    if (this.#keeper === undefined) return true
+    if (clock.now() < this.#checkAt) return this.#isChecked
+    try {
+      const { endpoint_url, nextCheckMs } = await this.#keeper.keep(signal)
+      this.#checkAt = clock.now() + nextCheckMs
+      this.#pollUrl = endpoint_url
+      // The next poll may be held back.
+      if (!this.#isChecked) this.#succeed()
+      this.#isChecked = true
+    } catch (error) {
+      if (this.#poller === undefined || this.#pollUrl === undefined || signal.aborted) throw error
+      this.#checkAt = clock.now() + this.#fail(error)
+      this.#isChecked = false
+    }
+    return this.#isChecked
   }
 
   async #poll(poller: Poller, signal: AbortSignal): Promise<number> {
@@ -134,8 +150,6 @@ export class SignalReceiver {
         hint: 'Events do not arrive, or the stream was not checked. The gateway retries. Run gatehouse doctor.',
       })
     this.#failure = why
-    // The stream may have been deleted or changed.
-    this.#checkAt = 0
     const waitMs = error instanceof TransmitterRefusal ? (error.waitMs ?? 0) : 0
     const pauseMs = Math.max(waitMs, this.#retryMs * (1 + Math.random() / 4))
     this.#retryMs = Math.min(this.#retryMs * 2, retryMostMs)

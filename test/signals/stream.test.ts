@@ -157,9 +157,23 @@ test('A managed stream with poll delivery is polled at the URL that the transmit
   const { streams } = world.transmitter
 
   await says(world, 'signals.verified')
-
+  await until('it is acknowledged', () => streams.acked.length === 1)
   assert.deepEqual(streams.sent('POST', '/ssf/stream')[0]?.body['delivery'], { method: methods.poll })
-  assert.equal(streams.acked.length, 1)
+
+  // Without the endpoint for streams, events arrive nevertheless.
+  const undo = streams.fault('/ssf/stream', (_req, res) => void res.writeHead(500).end())
+  world.moveClock(2 * 60 * 60 * 1000)
+  await until('a poll waits', () => streams.waiting === 1)
+  streams.release()
+  await says(world, 'signals.unavailable')
+  const sub_id = world.person('jane')
+  const jti = streams.add(world.transmitter.token({ sub_id, events: { [`${risc}account-disabled`]: {} } }))
+  await until('it is acknowledged', () => streams.acked.includes(jti))
+  undo()
+  world.moveClock(60_000)
+  await until('a poll waits', () => streams.waiting === 1)
+  streams.release()
+  await says(world, 'signals.available')
 })
 
 test('An access token of the client is kept, and renewed after a 401 and before it expires', async (t) => {
@@ -192,6 +206,7 @@ test('An access token of the client is kept, and renewed after a 401 and before 
     issued,
   )
   world.moveClock(24 * 60 * 60 * 1000)
+  await until('a poll waits', () => streams.waiting === 1)
   streams.release()
   await until('a third token', () => issued.length === 3)
   assert.doesNotMatch(JSON.stringify(world.replicas[0]?.log), new RegExp(issued.join('|').replaceAll('Bearer ', '')))
