@@ -290,6 +290,11 @@ export interface ProviderConfig {
 /** What an event does to the sessions of its subject. */
 export type SignalAction = 'end' | 'reread_claims' | 'step_up' | 'ignore'
 
+/** The value of `Authorization`, or an access token for the client (RFC 6749 §4.4). */
+export type TransmitterAuthorization =
+  | { readonly kind: 'value'; readonly value: string }
+  | { readonly kind: 'client_credentials'; readonly scopes: readonly string[] }
+
 /** The security events of a provider (OpenID Shared Signals Framework 1.0). */
 export interface SignalsConfig {
   /** The issuer of the events. */
@@ -298,6 +303,13 @@ export interface SignalsConfig {
   readonly audience: readonly string[]
   /** Absent: the algorithm of the ID Tokens. */
   readonly signingAlg: SigningAlgorithm | undefined
+  readonly delivery: 'push' | 'poll'
+  /** Whether the gateway creates and updates the stream at the transmitter. */
+  readonly stream: 'existing' | 'managed'
+  /** Where the events of an existing stream are polled. */
+  readonly pollUrl: string | undefined
+  /** How the gateway authenticates to the transmitter. Absent: it sends no requests there. */
+  readonly authorization: TransmitterAuthorization | undefined
   /** The value of `Authorization` of the transmitter. Absent: not checked. */
   readonly pushSecret: string | undefined
   /** Which formats of subjects name people by an e-mail address. */

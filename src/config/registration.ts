@@ -12,7 +12,7 @@ export interface Registration {
   readonly post_logout_redirect_uris: readonly string[]
   readonly backchannel_logout_uri: string
   readonly initiate_login_uri: string
-  /** With `provider.signals`: the endpoint of a stream with push delivery (RFC 8935). */
+  /** The endpoint of a stream with push delivery (RFC 8935) that somebody makes at the provider. */
   readonly security_events_uri?: string
   /** With `provider.frontchannel_logout`. */
   readonly frontchannel_logout_uri?: string
@@ -47,7 +47,7 @@ export function registrationOf(
     post_logout_redirect_uris: at(endpoints.signedOut.name),
     backchannel_logout_uri: first(endpoints.backchannelLogout.name),
     initiate_login_uri: first(endpoints.initiateLogin.name),
-    ...(provider.signals && { security_events_uri: first(endpoints.securityEvents.name) }),
+    ...(needsStream(provider) && { security_events_uri: securityEventsUri(provider, { externalUrl }) }),
     ...(provider.frontchannelLogout
       ? {
           frontchannel_logout_uri: first(endpoints.frontchannelLogout.name),
@@ -55,6 +55,18 @@ export function registrationOf(
         }
       : {}),
   }
+}
+
+/** Where security events of a provider are pushed to. */
+export function securityEventsUri(
+  { prefix }: ProviderConfig,
+  { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
+): string {
+  return `${externalUrl.origin}${prefix}${endpoints.securityEvents.name}`
+}
+
+function needsStream({ signals }: ProviderConfig): boolean {
+  return signals?.delivery === 'push' && signals.stream === 'existing'
 }
 
 /** What applications need to verify their signed identities. */

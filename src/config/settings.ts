@@ -250,7 +250,7 @@ export interface ProviderSettings {
   readonly resource?: string | List<string>
   /**
    * Security events of the provider (OpenID Shared Signals Framework, CAEP, RISC), which end
-   * sessions or refresh their claims. The transmitter posts them to security-events.
+   * sessions or refresh their claims.
    */
   readonly signals?: ProviderSignalsSettings
   /**
@@ -382,7 +382,7 @@ export interface ProviderClientCertificateSettings {
 
 /**
  * Security events of the provider (OpenID Shared Signals Framework, CAEP, RISC), which end sessions
- * or refresh their claims. The transmitter posts them to security-events.
+ * or refresh their claims.
  */
 export interface ProviderSignalsSettings {
   /**
@@ -398,6 +398,24 @@ export interface ProviderSignalsSettings {
   readonly signing_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
   /**
+   * How events arrive: push (the transmitter posts them to security-events) or poll (one gateway at
+   * a time fetches them).
+   */
+  readonly delivery: 'push' | 'poll'
+  /**
+   * Who makes the stream at the transmitter: existing (somebody has made it there) or managed (the
+   * gateway creates, updates and verifies it).
+   */
+  readonly stream: 'existing' | 'managed'
+  /** Where the events of an existing stream are fetched. A managed stream says it itself. */
+  readonly poll_url?: string
+  /**
+   * What the gateway sends to the transmitter in Authorization, such as Bearer and a token: from an
+   * environment variable or a file, or an access token that it gets with its client_id
+   * (client_credentials).
+   */
+  readonly authorization?: ProviderSignalsAuthorizationSettings
+  /**
    * What the transmitter sends in Authorization. Without it, the signature of each event is the
    * only proof.
    */
@@ -412,6 +430,32 @@ export interface ProviderSignalsSettings {
    * (rules with step_up need a new sign-in), ignore.
    */
   readonly events: ProviderSignalsEventsSettings
+}
+
+/**
+ * What the gateway sends to the transmitter in Authorization, such as Bearer and a token: from an
+ * environment variable or a file, or an access token that it gets with its client_id
+ * (client_credentials).
+ */
+export interface ProviderSignalsAuthorizationSettings {
+  /** The environment variable that contains the value. */
+  readonly env?: string
+  /**
+   * The file that contains the value, relative to this file. A line break at its end is ignored.
+   */
+  readonly file?: Path
+  /**
+   * The gateway gets an access token at the token endpoint of the provider (RFC 6749, section 4.4).
+   */
+  readonly client_credentials?: ProviderSignalsAuthorizationClientCredentialsSettings
+}
+
+/**
+ * The gateway gets an access token at the token endpoint of the provider (RFC 6749, section 4.4).
+ */
+export interface ProviderSignalsAuthorizationClientCredentialsSettings {
+  /** The scopes of the access token. Absent: the provider decides. */
+  readonly scopes: List<string>
 }
 
 /**

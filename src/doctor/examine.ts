@@ -2,9 +2,10 @@ import { upstreamAt } from '../config/hosts.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
-import { registrationOf } from '../config/registration.ts'
+import { registrationOf, securityEventsUri } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
+import { examineTransmitter } from '../provider/examine-transmitter.ts'
 import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
@@ -14,6 +15,7 @@ import { headerBudgetFinding } from './header-budget.ts'
 import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
+import { transmitterFindings } from './transmitter.ts'
 import { upstreamFindings } from './upstreams.ts'
 
 /** The findings about one subject. */
@@ -55,8 +57,11 @@ export function examine(
         [
           providers.length === 1 ? `provider ${provider.issuer}` : `provider ${provider.name}, ${provider.issuer}`,
           async () => {
+            const ofTransmitter = examineSignals(provider, config)
             const findings = providerFindings(await facts, provider, upstreamsOf(provider, upstreams))
-            return findings.map((finding) => withTexts(finding, (text) => inSettingsOf(provider, text)))
+            return [...findings, ...(await ofTransmitter)].map((finding) =>
+              withTexts(finding, (text) => inSettingsOf(provider, text)),
+            )
           },
         ] as const,
     ),
@@ -82,6 +87,13 @@ export function examine(
       findings: await Promise.race([check().catch(failed), unfinishedAfter(limitMs)]),
     })),
   )
+}
+
+async function examineSignals(provider: ProviderConfig, config: GatewayConfig): Promise<Finding[]> {
+  const { signals } = provider
+  if (signals === undefined) return []
+  const receiverUrl = securityEventsUri(provider, config)
+  return transmitterFindings(await examineTransmitter({ ...provider, signals }, receiverUrl), signals, receiverUrl)
 }
 
 /** An upstream at one of the hosts that its wildcard matches. */

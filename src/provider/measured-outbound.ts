@@ -1,5 +1,5 @@
 import type { Metrics } from '../observe/metrics.ts'
-import type { Outbound } from './outbound.ts'
+import { isResponseTimeout, type Outbound } from './outbound.ts'
 
 /** The bounds of the histogram, in seconds. */
 const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -28,11 +28,13 @@ export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointO
       const startedAt = performance.now()
       try {
         const response = await outbound.fetch(url, options)
-        durations.of(endpoint).observe((performance.now() - startedAt) / 1000)
+        if (options.longPoll === undefined) durations.of(endpoint).observe((performance.now() - startedAt) / 1000)
         requests.of(endpoint, outcomeOf(response.status)).add()
         return response
       } catch (error) {
-        requests.of(endpoint, 'unavailable').add()
+        // A long poll may end without a response.
+        const isQuiet = options.longPoll !== undefined && (isResponseTimeout(error) || options.longPoll.signal.aborted)
+        if (!isQuiet) requests.of(endpoint, 'unavailable').add()
         throw error
       }
     },

@@ -11,6 +11,7 @@ import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
 import { authorizationUrlFor } from './authorization-url.ts'
+import { requestClientToken } from './client-token.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { DpopProofs, newDpopKey } from './dpop.ts'
 import { endSessionOutcome } from './end-session-response.ts'
@@ -32,6 +33,7 @@ import {
 } from './provider-errors.ts'
 import { type SecurityEventToken, verifySecurityEvent } from './security-event.ts'
 import type { TokenExpectations } from './signed-token.ts'
+import { StreamClient } from './stream-client.ts'
 import {
   type ExchangedToken,
   exchangeParameters,
@@ -40,6 +42,7 @@ import {
   tokenExchangeGrant,
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
+import { TransmitterCredentials } from './transmitter-credentials.ts'
 import { Transmitter } from './transmitter.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
@@ -95,6 +98,8 @@ export interface ProviderState {
  */
 export class OpenidProvider {
   readonly config: ProviderConfig
+  /** The streams of `signals`. Absent: the gateway sends no requests to the transmitter. */
+  readonly streams: StreamClient | undefined
   readonly #clock: Clock
   readonly #outbound: Outbound
   readonly #discovery: Discovery
@@ -124,6 +129,18 @@ export class OpenidProvider {
       jwksUri: async () => (await this.#discovery.provider()).jwks_uri,
     })
     this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.#outbound })
+    this.streams = this.#streamClient()
+  }
+
+  /** Absent when the gateway sends no requests to the transmitter of `signals`. */
+  #streamClient(): StreamClient | undefined {
+    const { authorization } = this.config.signals ?? {}
+    if (authorization === undefined || this.#transmitter === undefined) return undefined
+    const credentials = new TransmitterCredentials(authorization, {
+      clientToken: async (scopes) => requestClientToken((await this.#discovery.provider()).configuration, scopes),
+      clock: this.#clock,
+    })
+    return new StreamClient({ transmitter: this.#transmitter, credentials, outbound: this.#outbound })
   }
 
   /** Fetches the metadata in the background. Until that succeeds, a sign-in gets 503. */
@@ -167,6 +184,8 @@ export class OpenidProvider {
 
   /** The name of an endpoint, for metrics. */
   #endpointOf(url: string): string {
+    const ofTransmitter = this.#transmitter?.endpointOf(url)
+    if (ofTransmitter !== undefined) return ofTransmitter
     const { known } = this.#discovery
     if (known === undefined || url.includes('/.well-known/')) return 'discovery'
     return known.endpoints.get(url) ?? 'other'

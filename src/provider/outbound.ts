@@ -11,7 +11,7 @@ const maxResponseBytes = 1024 * 1024
 /**
  * The header fields that are read. Copying all fields would take as long as reading the content.
  */
-const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location']
+const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location', 'retry-after']
 const utf8 = new TextDecoder()
 
 /**
@@ -24,6 +24,8 @@ export interface OutboundRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** A request that the server may hold back: its own time limit, and what ends it before. */
+  readonly longPoll?: { readonly timeoutMs: number; readonly signal: AbortSignal }
 }
 
 /**
@@ -74,7 +76,8 @@ export function createOutbound(settings: OutboundSettings): Outbound {
     fetch: (url, options) => {
       const proxy = proxyFor(new URL(url), egressProxy)
       const dispatcher = proxy === undefined ? agent : (proxyAgent ?? agent)
-      return fetchBounded(url, options, { dispatcher, proxy, timeoutMs })
+      const ofRequest = options.longPoll ?? { timeoutMs, signal: undefined }
+      return fetchBounded(url, options, { dispatcher, proxy, ...ofRequest })
     },
     close: async () => void (await Promise.all([agent.close(), proxyAgent?.close()])),
   }
@@ -107,18 +110,19 @@ interface Way {
   readonly dispatcher: Dispatcher
   readonly proxy: EgressProxyConfig | undefined
   readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
 }
 
 async function fetchBounded(
   url: string,
   options: OutboundRequest,
-  { dispatcher, proxy, timeoutMs }: Way,
+  { dispatcher, proxy, timeoutMs, signal }: Way,
 ): Promise<Response> {
   const { method = 'GET', headers, body = null } = options
   try {
     const request = { ...addressOf(url), method: method as Dispatcher.HttpMethod, body }
     const sent = { ...request, headers: { ...headers, 'accept-encoding': 'identity' } }
-    return asResponse(url, await wholeResponse(sent, dispatcher, timeoutMs))
+    return asResponse(url, await wholeResponse(sent, dispatcher, { timeoutMs, signal }))
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause
     const through = proxy === undefined ? '' : ` through the proxy ${proxy.url.origin}`
@@ -137,23 +141,28 @@ interface WholeResponse {
 function wholeResponse(
   request: Dispatcher.DispatchOptions,
   dispatcher: Dispatcher,
-  timeoutMs: number,
+  { timeoutMs, signal }: Pick<Way, 'timeoutMs' | 'signal'>,
 ): Promise<WholeResponse> {
   let timer: NodeJS.Timeout | undefined
+  let onAbort: (() => void) | undefined
   const response = new Promise<WholeResponse>((resolve, reject) => {
     let exchange: Dispatcher.DispatchController | undefined
-    let late: Error | undefined
-    timer = setTimeout(() => {
-      late = new ResponseTimeout(`no response within ${timeoutMs} ms`)
-      exchange?.abort(late)
-      reject(late)
-    }, timeoutMs)
+    let end: Error | undefined
+    const endWith = (error: Error) => {
+      end = error
+      exchange?.abort(error)
+      reject(error)
+    }
+    timer = setTimeout(() => endWith(new ResponseTimeout(`no response within ${timeoutMs} ms`)), timeoutMs)
+    onAbort = () => endWith(new Error('the request was ended'))
+    signal?.addEventListener('abort', onAbort)
+    if (signal?.aborted === true) return onAbort()
     let head: Omit<WholeResponse, 'content'> = { status: 0, headers: {} }
     const parts: Buffer[] = []
     dispatcher.dispatch(request, {
       onRequestStart: (begun) => {
         exchange = begun
-        if (late !== undefined) begun.abort(late)
+        if (end !== undefined) begun.abort(end)
       },
       onResponseStart: (_exchange, status, headers) => {
         head = { status, headers }
@@ -163,7 +172,10 @@ function wholeResponse(
       onResponseError: (_exchange, error) => reject(error),
     })
   })
-  return response.finally(() => clearTimeout(timer))
+  return response.finally(() => {
+    clearTimeout(timer)
+    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort)
+  })
 }
 
 function asResponse(url: string, { status, headers, content }: WholeResponse): Response {

@@ -108,6 +108,7 @@ type OfRealm =
   | 'refusedSignIns'
   | 'kept'
   | 'prefix'
+  | 'streamRecord'
   | 'others'
   | 'choices'
   | 'scope'
@@ -243,12 +244,11 @@ function ofProvider(realm: Realm): Meant {
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
   const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
-  const { personSessions, refusedSignIns } = realm
+  const { personSessions, refusedSignIns, streamRecord } = realm
   return {
     ...parts,
     ...{ provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, personSessions, refusedSignIns },
-    others: parts.realms.besides(realm),
-    choices: [],
+    ...{ streamRecord, others: parts.realms.besides(realm), choices: [] },
   }
 }
 

@@ -2,11 +2,13 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import type { SigningKeys } from '../signing/signing-keys.ts'
 import type { Realms } from './realms.ts'
+import type { SignalReceivers } from './signal-receivers.ts'
 
 /** The parts of the current generation that have metrics. */
 interface MeasuredParts {
   readonly realms: Pick<Realms, 'all'>
   readonly signingKeys: Pick<SigningKeys, 'ages'>
+  readonly signalReceivers: Pick<SignalReceivers, 'states'>
   readonly upstreams: Upstreams
 }
 
@@ -29,6 +31,15 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
     },
     'max',
     () => current().signingKeys.ages(),
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_signals_stream_up',
+      help: 'Whether the last request to the transmitter of security events succeeded: 1 or 0. Only from the process that keeps or polls the stream.',
+      labels: ['provider'],
+    },
+    'min',
+    () => current().signalReceivers.states(),
   )
   metrics.gauge(
     {

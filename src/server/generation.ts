@@ -61,6 +61,7 @@ import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
 import { RequestHandler } from './request-handler.ts'
 import { runInOrder } from './shutdown.ts'
+import { SignalReceivers } from './signal-receivers.ts'
 import { type StreamSessions, watchLiveSessions } from './watch-live-sessions.ts'
 
 /** What all generations share: it outlives a reload. */
@@ -97,6 +98,7 @@ export interface Generation {
   readonly endings: SessionEndings
   readonly realms: Realms
   readonly signingKeys: SigningKeys
+  readonly signalReceivers: SignalReceivers
   readonly trusted: TrustedProxies
   /** Responds to a check of Envoy over gRPC. */
   readonly check: UnaryMethod
@@ -241,8 +243,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
   })
   const check = createCheck({ forwardAuth, trusted, sink: parts.sink })
+  const signalReceivers = new SignalReceivers(config, realms, { store, endings, clock, log, audit })
   realms.start()
   signingKeys.start()
+  signalReceivers.start()
 
   const finishLogoutCalls = () => Promise.all(logoutCalls.map((calls) => calls.finish()))
   let closing: Promise<void> | undefined
@@ -252,9 +256,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     return (closing ??= runInOrder([() => app.close(), () => realms.close()], log))
   }
   return {
-    ...{ handlers, sessions, endings, realms, signingKeys, trusted, check, upstreams },
+    ...{ handlers, sessions, endings, realms, signingKeys, signalReceivers, trusted, check, upstreams },
     retire: async () => {
       watch.stop()
+      // At once, so that the next generation can take the lease.
+      await signalReceivers.stop()
       await realms.callsEnd()
       await realms.settled()
       await finishLogoutCalls()
@@ -262,6 +268,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     },
     close: async () => {
       watch.stop()
+      await Promise.race([signalReceivers.stop(), realms.callsEnd()])
       await Promise.race([realms.settled(), realms.callsEnd()])
       await Promise.race([finishLogoutCalls(), wait(config.shutdown.drainTimeoutMs, undefined, { ref: false })])
       await closeParts()

@@ -23,6 +23,7 @@ import { RefusedSignIns } from '../session/refused-sign-in.ts'
 import { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
+import { StreamRecord } from '../signals/stream-record.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { countedRefreshes } from './counted-refreshes.ts'
 import { providerLog } from './provider-log.ts'
@@ -55,6 +56,7 @@ export class Realm implements GateRealm {
   readonly personSessions: PersonSessions
   readonly refusedSignIns: RefusedSignIns
   readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
+  readonly streamRecord: StreamRecord
 
   constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
     const { store, keyring, clock, audit, metrics } = parts
@@ -80,6 +82,7 @@ export class Realm implements GateRealm {
     this.hasEndedElsewhere =
       session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedElsewhere(key, store) : undefined
     this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
+    this.streamRecord = new StreamRecord({ store, keyring, audience })
     this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
   }
 

@@ -4,6 +4,7 @@ import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Cause } from '../observe/audit.ts'
 import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
+import { rememberEmailEnding, verifiedEmailOf } from '../session/email-endings.ts'
 import type { EndOrder } from '../session/endings.ts'
 import { sidTag, subTag } from '../session/record.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
@@ -34,6 +35,7 @@ interface Signal {
 export async function carryOut(token: SecurityEventToken, parts: SignalParts, cause?: Cause): Promise<void> {
   for (const [type, event] of token.events) {
     const about = { iss: token.iss, jti: token.jti, event: (eventName(type) ?? lastSegment(type)).slice(0, 100) }
+    if (type === verificationEvent || type === streamUpdatedEvent) await noteStreamEvent(type, event, parts)
     const signal = readSignal(type, event, token, parts)
     if (typeof signal === 'string') {
       parts.audit.record('signal.ignored', { ...about, reason: signal }, cause)
@@ -51,14 +53,22 @@ export async function carryOut(token: SecurityEventToken, parts: SignalParts, ca
   }
 }
 
+/**
+ * A transmitter may send verification events unasked (Shared Signals Framework 1.0 §8.1.4), so one
+ * with another `state` than the last one is accepted too.
+ */
+async function noteStreamEvent(type: string, { state, status }: JsonObject, parts: SignalParts): Promise<void> {
+  const { streamRecord, clock, log } = parts
+  const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
+  const isOurs =
+    type === verificationEvent && typeof state === 'string' && (await streamRecord.noteVerified(state, clock.now()))
+  if (isOurs) log.info('signals.verified')
+  else log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
+}
+
 /** What an event asks for, or why it has no effect. */
 function readSignal(type: string, event: JsonObject, token: SecurityEventToken, parts: SignalParts): Signal | string {
-  if (type === verificationEvent || type === streamUpdatedEvent) {
-    const { state, status } = event
-    const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
-    parts.log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
-    return 'it is about the stream'
-  }
+  if (type === verificationEvent || type === streamUpdatedEvent) return 'it is about the stream'
   const { issuer, signals } = parts.provider.config
   const name = eventName(type)
   const action = name === undefined ? undefined : signals?.events[name]
@@ -119,6 +129,8 @@ async function change(
 ): Promise<number | 'replayed'> {
   // A replay must not change the session of a later sign-in.
   if (await parts.store.isTaken(once)) return 'replayed'
+  if (subject.kind === 'email' && action === 'end')
+    await rememberEmailEnding(subject.email, parts.sessions.audience, parts.store)
   const keys = await keysOf(subject, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
   await forEach(keys, (key) => changeOne(key, parts, cause))
@@ -152,8 +164,6 @@ async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<r
 
 /** Sessions have no index of e-mail addresses, so this reads all of them. */
 async function keysOfEmail(email: string, { provider, store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
-  const { renamedClaims } = provider.config
-  const nameOf = (claim: string) => renamedClaims[claim] ?? claim
   const deadline = performance.now() + searchMs
   const found: SessionKey[] = []
   for await (const keys of store.list()) {
@@ -164,19 +174,10 @@ async function keysOfEmail(email: string, { provider, store, sessions }: SignalP
       )
     await forEach(keys, async (key) => {
       const claims = (await sessions.read(key))?.record.claims
-      const own = claims?.[nameOf('email')]
-      // Some providers send `email_verified` as text.
-      const isVerified = ['true', true].includes(claims?.[nameOf('email_verified')] as string | boolean)
-      if (isVerified && typeof own === 'string' && normalized(own) === email) found.push(key)
+      if (claims !== undefined && verifiedEmailOf(claims, provider.config.renamedClaims) === email) found.push(key)
     })
   }
   return found
-}
-
-/** The domain of an address has no letter case (RFC 5321 §2.4). */
-function normalized(email: string): string {
-  const at = email.lastIndexOf('@')
-  return email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
 async function forEach<T>(values: readonly T[], work: (value: T) => Promise<void>): Promise<void> {

@@ -1,3 +1,5 @@
+import type { SignalAction } from '../config/model.ts'
+
 const caep = 'https://schemas.openid.net/secevent/caep/event-type/'
 const risc = 'https://schemas.openid.net/secevent/risc/event-type/'
 const ssf = 'https://schemas.openid.net/secevent/ssf/event-type/'
@@ -20,4 +22,9 @@ export const streamUpdatedEvent = `${ssf}stream-updated`
 /** The name of a type in the configuration; `undefined` for one that has no effect. */
 export function eventName(type: string): string | undefined {
   return names.get(type)
+}
+
+/** The types that have an effect with these actions, for the stream of the gateway. */
+export function requestedTypes(actions: Readonly<Record<string, SignalAction>>): readonly string[] {
+  return types.filter((type) => (actions[names.get(type) ?? ''] ?? 'ignore') !== 'ignore')
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
@@ -5,14 +6,20 @@ import type { SessionEndings } from '../session/endings.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { SessionStore } from '../session/store.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
+import type { StreamRecord } from './stream-record.ts'
 
 /** What the receiver of security events needs. */
 export interface SignalParts {
   readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
-  readonly store: Pick<SessionStore, 'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken'>
+  readonly store: Pick<
+    SessionStore,
+    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken' | 'time' | 'readDocument' | 'writeDocument'
+  >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
   readonly upkeep: Pick<Upkeep, 'reread'>
+  readonly streamRecord: Pick<StreamRecord, 'noteVerified'>
+  readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
 }

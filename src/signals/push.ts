@@ -1,18 +1,11 @@
-import { errors } from 'jose'
 import { GatewayError } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'
 import { carryOut } from './carry-out.ts'
+import { AuthenticationFailed, errorCode } from './error-code.ts'
 import type { SignalParts } from './parts.ts'
-
-/** The transmitter did not send what `signals.push_secret` says. */
-class AuthenticationFailed extends GatewayError {
-  constructor() {
-    super('ERR_SECURITY_EVENT_INVALID', 'Authorization is not that of signals.push_secret')
-  }
-}
 
 /**
  * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when the event
@@ -45,17 +38,4 @@ export function rejectSecurityEvent(
     ...json(status, { err: errorCode(error), description: publicText }, { 'Content-Language': 'en' }),
     code,
   }
-}
-
-/** The error code of RFC 8935 §2.4. */
-function errorCode(error: GatewayError): string {
-  if (error instanceof AuthenticationFailed) return 'authentication_failed'
-  const { cause } = error
-  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'iss') return 'invalid_issuer'
-  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'aud') return 'invalid_audience'
-  const isAboutKey =
-    cause instanceof errors.JWKSNoMatchingKey ||
-    cause instanceof errors.JWSSignatureVerificationFailed ||
-    cause instanceof errors.JOSEAlgNotAllowed
-  return isAboutKey ? 'invalid_key' : 'invalid_request'
 }

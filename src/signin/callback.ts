@@ -14,6 +14,7 @@ import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { carryOver } from '../session/carry-over.ts'
+import { isEmailEndedSince, verifiedEmailOf } from '../session/email-endings.ts'
 import { signInLifetimeMs } from '../session/endings.ts'
 import { sessionKey, type SessionRecord, type SignInClient } from '../session/record.ts'
 import { rememberRenewal } from '../session/renewals.ts'
@@ -205,6 +206,7 @@ async function createSession(
   if (created.kind === 'ended')
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token or a later sign-in ended this session meanwhile')
   const { id } = created
+  await rejectEndedEmail(sessionKey(id), record, begun, request, parts)
   const previous = await endPrevious(sessionKey(id), record, request, parts)
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
@@ -237,6 +239,26 @@ const maxUserAgentLength = 256
 function clientOf({ cause, userAgent }: EndpointRequest): SignInClient {
   const user_agent = userAgent === undefined ? undefined : printable(userAgent.slice(0, maxUserAgentLength))
   return { address: cause.client, ...(user_agent !== undefined && { user_agent }) }
+}
+
+/**
+ * Ends the new session when a security event about the e-mail address of its person has arrived
+ * since the sign-in began. The address is known only now, after the session was created.
+ * @throws {GatewayError} `ERR_SIGN_IN_ENDED`
+ */
+async function rejectEndedEmail(
+  session: SessionKey,
+  { claims }: Pick<SessionRecord, 'claims'>,
+  begun_at: number,
+  request: EndpointRequest,
+  { provider, store, sessions, endings }: SignInParts,
+): Promise<void> {
+  const { signals, renamedClaims } = provider.config
+  if (signals === undefined || signals.trustedSubjects.length === 0) return
+  const email = verifiedEmailOf(claims, renamedClaims)
+  if (email === undefined || !(await isEmailEndedSince(email, sessions.audience, begun_at, store))) return
+  await endings.endOne(session, 'signal', request.cause)
+  throw new GatewayError('ERR_SIGN_IN_ENDED', 'a security event for this person arrived before the callback')
 }
 
 /**

@@ -23,7 +23,10 @@ import type { SessionStore } from '../session/store.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
-  readonly store: Pick<SessionStore, 'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'writeDocument'>
+  readonly store: Pick<
+    SessionStore,
+    'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'readDocument' | 'writeDocument'
+  >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>

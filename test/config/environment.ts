@@ -17,6 +17,7 @@ export const environment: Readonly<Record<string, string>> = {
   SESSION_KEY_URL: `${Buffer.alloc(32, 0xfb).toString('base64url')}\n`,
   SHORT_KEY: Buffer.from('sixteen bytes...').toString('base64'),
   PASSPHRASE: 'correct horse battery staple',
+  SIGNALS_AUTHORIZATION: 'Bearer a token for the transmitter of the tests',
   UMLAUT_SECRET: 'Bearer Schlüssel of the tests',
   EMPTY: '',
 }

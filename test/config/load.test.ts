@@ -240,6 +240,10 @@ test('Every setting of a full configuration is read', () => {
       transmitter: 'https://events.example.com',
       audience: ['orders'],
       signingAlg: 'ES256',
+      delivery: 'poll',
+      stream: 'existing',
+      pollUrl: 'https://events.example.com/poll',
+      authorization: { kind: 'client_credentials', scopes: ['ssf.read'] },
       pushSecret: undefined,
       trustedSubjects: ['email'],
       events: {

@@ -22,7 +22,7 @@ const exceptions = [
   ...['revocation_endpoint', 'pushed_authorization_request_endpoint', 'mtls_endpoint_aliases'],
   ...['require_pushed_authorization_requests', 'require_signed_request_object', 'scopes_supported'],
   ...['authorization_response_iss_parameter_supported', 'id_token_signing_alg_values_supported'],
-  'acr_values_supported',
+  ...['acr_values_supported', 'client_credentials'],
 ]
 
 test('Each setting has the same name in the configuration that the gateway uses', () => {

@@ -11,6 +11,7 @@ export const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
   REDIS_PASSWORD: 'a password of Redis',
+  SIGNALS_AUTHORIZATION: 'Bearer the token of the stream',
 }
 
 export interface Settings {

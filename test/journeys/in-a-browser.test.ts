@@ -65,6 +65,28 @@ test('A session that ends at the provider ends in the open page within a second,
   await isAtTheApplicationAs(ofSamir, 'Samir Haddad')
 })
 
+test('An account that is disabled at the provider ends the open page within a second, and cannot sign in again', async (t) => {
+  const eventReceiver = { url: '', aud: 'orders' }
+  const world = await startDemoWorld(t, { providerSettings: 'signals: {}', provider: { eventReceiver } })
+  eventReceiver.url = `${world.url}/.gatehouse/security-events`
+  const jane = await chromium.person(t)
+  const [application, sessions] = [await jane.tab(), await jane.tab()]
+  await signIn(application, world, 'Jane Doe')
+  for (const stream of streams) await ticksAfter(application, stream, 1)
+  await sessions.goto(world.provider.issuer)
+
+  const closed = Promise.all(streams.map((stream) => stateOf(application, stream, 'closed').waitFor()))
+  const disabled = sessions.waitForResponse((response) => response.url().endsWith('/accounts/disable'))
+  const closedInTime = disabled.then(() => inTime(1_000, () => closed))
+  await sessions.getByRole('button', { name: 'Disable this account' }).click()
+
+  await closedInTime
+  await application.getByText('Your session has ended.').waitFor()
+  await application.goto(world.url)
+  await choose(application, 'Jane Doe')
+  await application.getByText('Jane Doe cannot sign in').waitFor()
+})
+
 test('Ten tabs that open at once all end at their own pages', async (t) => {
   const world = await startDemoWorld(t)
   const jane = await chromium.person(t)

@@ -243,3 +243,25 @@ test('The e-mail address of a person whose sessions end at the same time is sear
   assert.deepEqual(statuses, [202, 202, 202])
   assert.equal(world.audits('session.ended').length, 6)
 })
+
+test('A sign-in that began before an event about the e-mail address of its person does not become a session', async (t) => {
+  const world = await startSignals(t, { store: 'redis', replicas: 2, signals: 'trusted_subjects: [email]' })
+  verifyAddresses(world)
+  const [jane, zoe] = [world.browser(), world.browser('zoe')]
+  const callback = await jane.until(`${world.url}/`, '/.gatehouse/callback')
+  const ofZoe = await zoe.until(`${world.url}/`, '/.gatehouse/callback')
+  const subject = { format: 'email', email: 'jane.doe@EXAMPLE.com' }
+  const token = world.transmitter.token({ sub_id: subject, events: { [disabled]: {} } })
+  assert.equal((await world.transmitter.push(world.replicas[1]?.url ?? '', token)).status, 202)
+
+  await jane.send(callback)
+  await zoe.send(ofZoe)
+
+  assert.deepEqual([await world.hasSession(jane), await world.hasSession(zoe)], [false, true])
+
+  // A sign-in after the event is another one, also when the event is sent again.
+  const again = await jane.until(`${world.url}/`, '/.gatehouse/callback')
+  assert.equal((await world.transmitter.push(world.url, token)).status, 202)
+  await jane.send(again)
+  assert.equal(await world.hasSession(jane), true)
+})

@@ -18,12 +18,21 @@ export interface SignalWorld extends World {
   audits(name: string): readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A gateway that receives security events. `signals`: YAML in one line, after a comma. */
+export interface SignalOptions extends WorldOptions {
+  /** YAML of `signals` in one line, after a comma. */
+  readonly signals?: string | ((transmitter: Transmitter) => string)
+  /** Called before the gateway starts. */
+  readonly prepare?: (transmitter: Transmitter) => void
+}
+
+/** A gateway that receives security events. */
 export async function startSignals(
   t: TestContext,
-  { signals = '', ...options }: WorldOptions & { readonly signals?: string } = {},
+  { signals: given = '', prepare, ...options }: SignalOptions = {},
 ): Promise<SignalWorld> {
   const transmitter = await startTransmitter(t)
+  prepare?.(transmitter)
+  const signals = typeof given === 'string' ? given : given(transmitter)
   const own = `transmitter: "${transmitter.issuer}", audience: [${audience}], signing_alg: ES256`
   const world = await startWorld(t, {
     providerSettings: `signals: { ${own} ${signals === '' ? '' : `, ${signals}`} }`,

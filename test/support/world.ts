@@ -99,6 +99,7 @@ export const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 7).toString('base64'),
   PHPMYADMIN_PASSWORD: 'a password that only the gateway knows',
+  SIGNALS_AUTHORIZATION: 'Bearer the token of the stream',
 }
 
 /**

@@ -1,7 +1,7 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { below } from '../document/report.ts'
-import type { SignalsConfig } from '../model.ts'
-import type { ProviderSettings } from '../settings.ts'
+import { below, type Report } from '../document/report.ts'
+import type { SignalsConfig, TransmitterAuthorization } from '../model.ts'
+import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import { type BuildContext, present } from './build-context.ts'
 import { readSecret } from './secrets.ts'
 
@@ -9,31 +9,80 @@ import { readSecret } from './secrets.ts'
 export function readSignals(
   { signals, issuer, client_id }: ProviderSettings,
   at: string,
-  { env, report }: BuildContext,
+  context: BuildContext,
 ): SignalsConfig | undefined {
   if (signals === undefined) return undefined
-  const { transmitter, audience, signing_alg, push_secret, trusted_subjects, events } = signals
-  if (transmitter !== undefined) {
-    const url = report.parse(below(at, 'transmitter'), undefined, () =>
-      parseHttpUrl(transmitter, 'https://id.example.com'),
-    )
-    if (url?.protocol === 'http:' && !isLoopback(url.hostname))
-      report.error(below(at, 'transmitter'), 'must be https; plain http is possible on this machine only')
-  }
+  const { env, report } = context
+  const { transmitter, audience, signing_alg, push_secret, trusted_subjects, events, delivery, stream } = signals
+  if (transmitter !== undefined) checkUrl(transmitter, below(at, 'transmitter'), 'https://id.example.com', report)
+  if (signals.poll_url !== undefined)
+    checkUrl(signals.poll_url, below(at, 'poll_url'), 'https://id.example.com/ssf/poll', report)
+  reportMismatches(signals, at, report)
   const pushSecret = push_secret && readSecret(push_secret, below(at, 'push_secret'), env, report)
-  // Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match.
-  if (pushSecret !== undefined && !/^[\x20-\x7e]+$/.test(pushSecret))
-    report.error(
-      below(at, 'push_secret'),
-      'has characters that are not ASCII',
-      'choose another secret at the transmitter',
-    )
+  reportOtherCharacters(pushSecret, below(at, 'push_secret'), report)
   return {
     transmitter: transmitter ?? issuer ?? '',
     audience: audience === undefined ? [client_id ?? ''] : present(audience).map(([, value]) => value),
     signingAlg: signing_alg,
-    pushSecret,
+    ...{ delivery, stream, pushSecret },
+    pollUrl: signals.poll_url,
+    authorization: readAuthorization(signals.authorization, below(at, 'authorization'), context),
     trustedSubjects: present(trusted_subjects).map(([, format]) => format),
     events: { ...events },
   }
+}
+
+function checkUrl(text: string, at: string, example: string, report: Report): void {
+  const url = report.parse(at, undefined, () => parseHttpUrl(text, example))
+  if (url?.protocol === 'http:' && !isLoopback(url.hostname))
+    report.error(at, 'must be https; plain http is possible on this machine only')
+}
+
+/** Settings that need each other, and settings without an effect. */
+function reportMismatches(signals: ProviderSignalsSettings, at: string, report: Report): void {
+  const { delivery, stream, poll_url, push_secret, authorization } = signals
+  const [isPoll, isManaged] = [delivery === 'poll', stream === 'managed']
+  const why = isManaged ? 'stream is managed' : 'delivery is poll'
+  const noEffect = (name: string, reason: string) =>
+    report.errorAtKey(below(at, name), `has no effect: ${reason}`, 'remove it')
+  if (authorization === undefined && (isPoll || isManaged) && !report.isReported(below(at, 'authorization')))
+    report.missing(
+      below(at, 'authorization'),
+      `is missing: ${why}, so the gateway sends requests to the transmitter`,
+      'for example authorization: { client_credentials: { scopes: [ssf.manage, ssf.read] } }',
+    )
+  if (authorization !== undefined && !isPoll && !isManaged)
+    noEffect('authorization', 'the stream exists and its delivery is push, so the gateway sends no requests')
+  if (poll_url === undefined && isPoll && !isManaged)
+    report.missing(
+      below(at, 'poll_url'),
+      'is missing: delivery is poll, and the stream is not managed',
+      'write the endpoint_url of the stream, or stream: managed',
+    )
+  if (poll_url !== undefined && !isPoll) noEffect('poll_url', 'delivery is push')
+  if (poll_url !== undefined && isPoll && isManaged) noEffect('poll_url', 'the managed stream says where it is polled')
+  if (push_secret !== undefined && isPoll) noEffect('push_secret', 'delivery is poll')
+}
+
+function readAuthorization(
+  settings: ProviderSignalsSettings['authorization'],
+  at: string,
+  { env, report }: BuildContext,
+): TransmitterAuthorization | undefined {
+  if (settings === undefined) return undefined
+  const { client_credentials } = settings
+  if (client_credentials !== undefined)
+    return { kind: 'client_credentials', scopes: present(client_credentials.scopes).map(([, scope]) => scope) }
+  const value = readSecret(settings, at, env, report)
+  reportOtherCharacters(value, at, report)
+  // RFC 9110 §11.4: a scheme and the credentials.
+  if (value !== undefined && !/^\S+ +\S/.test(value))
+    report.error(at, 'has no scheme', 'write the complete value of Authorization, such as Bearer and the token')
+  return value === undefined ? undefined : { kind: 'value', value }
+}
+
+/** Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match. */
+function reportOtherCharacters(secret: string | undefined, at: string, report: Report): void {
+  if (secret !== undefined && !/^[\x20-\x7e]+$/.test(secret))
+    report.error(at, 'has characters that are not ASCII', 'choose another secret at the transmitter')
 }

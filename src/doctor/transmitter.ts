@@ -1,0 +1,128 @@
+import type { SignalsConfig } from '../config/model.ts'
+import type { StreamFailure, TransmitterFacts } from '../provider/examine-transmitter.ts'
+import { deliveryMethods, type Stream } from '../provider/stream-client.ts'
+import type { TransmitterMetadata } from '../provider/transmitter.ts'
+import { fault, type Finding, ok, warning } from './finding.ts'
+
+const noEvents = 'no security event arrives: sessions of disabled accounts continue'
+
+/** The findings about the transmitter of security events, and about the stream there. */
+export function transmitterFindings(facts: TransmitterFacts, signals: SignalsConfig, receiverUrl: string): Finding[] {
+  const { metadata, keys, stream, poll } = facts
+  if ('why' in metadata)
+    return [
+      fault('signals.metadata', `the metadata of the transmitter cannot be used: ${metadata.why}`, {
+        why: 'no security event can be verified',
+        todo: 'write provider.signals.transmitter exactly as the transmitter does: the URL before /.well-known/ssf-configuration',
+      }),
+    ]
+  return [
+    ok('signals.metadata', `the transmitter ${signals.transmitter} responds with its metadata`),
+    keysFinding(keys),
+    ...deliveryFindings(metadata, signals),
+    ...(stream === undefined ? [] : streamFindings(stream, signals, receiverUrl)),
+    ...(poll === undefined ? [] : [pollFinding(poll)]),
+  ]
+}
+
+function keysFinding(keys: TransmitterFacts['keys']): Finding {
+  if (Array.isArray(keys) && keys.length > 0) return ok('signals.keys', `the transmitter has ${keys.length} keys`)
+  const why = keys !== undefined && 'why' in keys ? `: ${keys.why}` : ''
+  return fault('signals.keys', `the transmitter has no usable keys${why}`, {
+    why: 'no security event can be verified',
+    todo: 'check jwks_uri in the metadata of the transmitter',
+  })
+}
+
+function deliveryFindings(metadata: TransmitterMetadata, { delivery, stream }: SignalsConfig): Finding[] {
+  const { delivery_methods_supported: methods, default_subjects } = metadata
+  const findings: Finding[] = []
+  if (methods !== undefined && !methods.includes(deliveryMethods[delivery]))
+    findings.push(
+      warning('signals.delivery', `the transmitter does not list ${deliveryMethods[delivery]} (${delivery})`, {
+        why: noEvents,
+        todo: `set provider.signals.delivery to a method that it lists: ${methods.join(', ')}`,
+      }),
+    )
+  if (stream === 'managed' && default_subjects === 'NONE')
+    findings.push(
+      warning('signals.subjects', 'a new stream has no people (default_subjects is NONE)', {
+        why: 'there are events only about people that were added to the stream, which the gateway does not do',
+        todo: 'set the default of the stream or of the client to ALL at the transmitter',
+      }),
+    )
+  return findings
+}
+
+function streamFindings(
+  stream: NonNullable<TransmitterFacts['stream']>,
+  signals: SignalsConfig,
+  receiverUrl: string,
+): Finding[] {
+  if (stream === 'none')
+    return [
+      ok('signals.credentials', 'the transmitter accepts the credentials'),
+      warning('signals.stream', 'there is no stream of this gateway yet', {
+        why: noEvents,
+        todo: 'start the gateway, which makes the stream; if it runs, read signals.unavailable in its log',
+      }),
+    ]
+  if ('why' in stream) return [failureFinding('the streams cannot be read', stream)]
+  const { stream_id, status } = stream
+  return [
+    ok('signals.credentials', 'the transmitter accepts the credentials'),
+    status === undefined || status === 'enabled'
+      ? ok('signals.stream', `the stream ${stream_id} is enabled`)
+      : fault('signals.stream', `the stream ${stream_id} is ${status}`, {
+          why: noEvents,
+          todo:
+            status === 'paused'
+              ? 'the gateway enables it within an hour, and when it starts'
+              : 'enable it at the transmitter: the gateway does not, because somebody may have disabled it there',
+        }),
+    ...mismatches(stream, signals, receiverUrl),
+  ]
+}
+
+function mismatches(stream: Stream, { delivery, audience, events }: SignalsConfig, receiverUrl: string): Finding[] {
+  const { method, endpoint_url, aud, events_delivered } = stream
+  const findings: Finding[] = []
+  if (method !== deliveryMethods[delivery] || (delivery === 'push' && endpoint_url !== receiverUrl))
+    findings.push(
+      warning('signals.delivery', `the stream has the delivery ${method ?? 'none'} to ${endpoint_url ?? 'no URL'}`, {
+        why: 'the running gateway has another configuration, or it has not changed the stream yet',
+        todo: 'start or reload the gateway, which changes the stream',
+      }),
+    )
+  if (aud.length > 0 && !aud.some((value) => audience.includes(value)))
+    findings.push(
+      fault('signals.audience', `the events are for ${aud.join(', ')}`, {
+        why: 'the gateway refuses each of them',
+        todo: `set provider.signals.audience: [${aud.join(', ')}]`,
+      }),
+    )
+  const delivered = new Set(events_delivered?.map((type) => type.slice(type.lastIndexOf('/') + 1)))
+  const used = Object.entries(events).flatMap(([name, action]) => (action === 'ignore' ? [] : [name]))
+  const missing = used.filter((name) => !delivered.has(name))
+  if (events_delivered === undefined || missing.length === 0) return findings
+  const what = `the transmitter does not deliver ${missing.join(', ')}`
+  const remedy = { why: 'these events have no effect', todo: 'enable them at the transmitter, if it has them' }
+  return [
+    ...findings,
+    missing.length < used.length ? ok('signals.events', what) : warning('signals.events', what, remedy),
+  ]
+}
+
+function pollFinding(poll: NonNullable<TransmitterFacts['poll']>): Finding {
+  if (poll === 'accepted') return ok('signals.poll', 'the transmitter accepts polls with the credentials')
+  return failureFinding('the events cannot be polled', poll)
+}
+
+function failureFinding(what: string, { why, isRefused }: StreamFailure): Finding {
+  return fault(isRefused ? 'signals.credentials' : 'signals.stream', `${what}: ${why}`, {
+    why: noEvents,
+    todo: isRefused
+      ? 'check provider.signals.authorization, and the rights and scopes of the client at the transmitter'
+      : 'check the transmitter, provider.signals.poll_url and provider.signals.authorization',
+  })
+}

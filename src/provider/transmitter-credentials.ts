@@ -1,0 +1,56 @@
+import type { TransmitterAuthorization } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { ClientToken } from './client-token.ts'
+
+/** A token is renewed this long before it expires, or after half of a shorter lifetime, in ms. */
+const renewBeforeMs = 60_000
+/** The assumed lifetime of a token without `expires_in`, in ms (RFC 6749 §5.1). */
+const usualLifetimeMs = 5 * 60_000
+
+export interface TransmitterCredentialsParts {
+  /** Requests an access token for the client itself (RFC 6749 §4.4). */
+  readonly clientToken: (scopes: readonly string[]) => Promise<ClientToken>
+  readonly clock: Clock
+}
+
+/**
+ * The value of `Authorization` for the transmitter. An access token is kept in memory until shortly
+ * before it expires.
+ */
+export class TransmitterCredentials {
+  readonly #authorization: TransmitterAuthorization
+  readonly #parts: TransmitterCredentialsParts
+  readonly #requesting = new SingleFlight<'token', string>()
+  #token: { readonly value: string; readonly until: number } | undefined
+
+  constructor(authorization: TransmitterAuthorization, parts: TransmitterCredentialsParts) {
+    this.#authorization = authorization
+    this.#parts = parts
+  }
+
+  /** @throws {GatewayError} like the token request of a sign-in */
+  async value(): Promise<string> {
+    const authorization = this.#authorization
+    if (authorization.kind === 'value') return authorization.value
+    const token = this.#token
+    if (token !== undefined && this.#parts.clock.now() < token.until) return token.value
+    return this.#requesting.run('token', async () => {
+      const began = this.#parts.clock.now()
+      const { access_token, expires_in } = await this.#parts.clientToken(authorization.scopes)
+      const lifetimeMs = expires_in === undefined ? usualLifetimeMs : expires_in * 1000
+      const value = `Bearer ${access_token}`
+      this.#token = { value, until: began + Math.max(lifetimeMs / 2, lifetimeMs - renewBeforeMs) }
+      return value
+    })
+  }
+
+  /**
+   * The transmitter has rejected this value.
+   * @returns whether there may be another one
+   */
+  reject(value: string): boolean {
+    if (this.#token?.value === value) this.#token = undefined
+    return this.#authorization.kind === 'client_credentials'
+  }
+}

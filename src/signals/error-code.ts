@@ -1,0 +1,22 @@
+import { errors } from 'jose'
+import { GatewayError } from '../core/errors.ts'
+
+/** The transmitter did not send what `signals.push_secret` says. */
+export class AuthenticationFailed extends GatewayError {
+  constructor() {
+    super('ERR_SECURITY_EVENT_INVALID', 'Authorization is not that of signals.push_secret')
+  }
+}
+
+/** The error code of RFC 8935 §2.4 and RFC 8936 §2.6 for a rejected event. */
+export function errorCode(error: GatewayError): string {
+  if (error instanceof AuthenticationFailed) return 'authentication_failed'
+  const { cause } = error
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'iss') return 'invalid_issuer'
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'aud') return 'invalid_audience'
+  const isAboutKey =
+    cause instanceof errors.JWKSNoMatchingKey ||
+    cause instanceof errors.JWSSignatureVerificationFailed ||
+    cause instanceof errors.JOSEAlgNotAllowed
+  return isAboutKey ? 'invalid_key' : 'invalid_request'
+}

@@ -1,0 +1,203 @@
+import type { SignalsConfig } from '../config/model.ts'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import { randomToken, sha256 } from '../core/random.ts'
+import type { Log } from '../observe/log.ts'
+import {
+  deliveryMethods,
+  descriptionFor,
+  findStream,
+  type Stream,
+  type StreamClient,
+  TransmitterRefusal,
+  type WantedStream,
+} from '../provider/stream-client.ts'
+import { requestedTypes } from './event-types.ts'
+import type { StreamNote, StreamRecord } from './stream-record.ts'
+
+/** How often the stream is compared with the configuration, in ms. */
+const checkEveryMs = 60 * 60 * 1000
+/** How long a verification event may take, in ms. */
+const verifiedWithinMs = 60_000
+/**
+ * The pauses between requests for a verification event, in ms: the least one, and the usual one.
+ */
+const leastVerificationMs = 60_000
+const verifyEveryMs = 24 * 60 * 60 * 1000
+
+export interface KeepStreamParts {
+  readonly config: Pick<SignalsConfig, 'delivery' | 'events' | 'audience' | 'pushSecret'>
+  readonly streams: StreamClient
+  readonly record: Pick<StreamRecord, 'read' | 'change'>
+  /** The endpoint for push delivery. It also names the stream. */
+  readonly receiverUrl: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** The stream as it is now, and when to look again. */
+export interface KeptStream {
+  readonly endpoint_url: string | undefined
+  readonly nextCheckMs: number
+}
+
+/**
+ * Makes the stream of the gateway at the transmitter what the configuration says (Shared Signals
+ * Framework 1.0 §8.1), and requests verification events. Only the process with the lease does so.
+ */
+export class StreamKeeper {
+  readonly #parts: KeepStreamParts
+  readonly #wanted: WantedStream
+  #isFirst = true
+  /** What was logged last, so that it is logged once. */
+  #lastWarning: string | undefined
+
+  constructor(parts: KeepStreamParts) {
+    this.#parts = parts
+    this.#wanted = wantedStream(parts)
+  }
+
+  /**
+   * @param signal aborted when the lease is lost
+   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_STORE_UNAVAILABLE`: try again later
+   */
+  async keep(signal: AbortSignal): Promise<KeptStream> {
+    const { stream, isChanged } = await this.#make(await this.#parts.record.read(), signal)
+    const isEnabled = await this.#enable(stream)
+    const isVerified = isEnabled ? await this.#verify(stream, isChanged || this.#isFirst) : true
+    this.#isFirst = false
+    this.#warnOfMismatch(stream)
+    return { endpoint_url: stream.endpoint_url, nextCheckMs: isVerified ? checkEveryMs : verifiedWithinMs }
+  }
+
+  /** Finds the stream, makes it or changes it. */
+  async #make(
+    note: StreamNote | undefined,
+    signal: AbortSignal,
+  ): Promise<{ readonly stream: Stream; readonly isChanged: boolean }> {
+    const { streams, record, receiverUrl, log } = this.#parts
+    const wanted = sha256(JSON.stringify(this.#wanted))
+    const found = findStream(await streams.streams(), { receiverUrl, stream_id: note?.stream_id })
+    const isKnown = found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id
+    // A transmitter may leave out what it does not have.
+    if (isKnown && (this.#isAsWanted(found) || hashOf(found) === note.given)) return { stream: found, isChanged: false }
+    // Another process may have the lease, and make the stream.
+    signal.throwIfAborted()
+    const stream = await (found === undefined ? this.#create() : streams.update(found.stream_id, this.#wanted))
+    log.info(found === undefined ? 'signals.stream_created' : 'signals.stream_updated', { stream: stream.stream_id })
+    await record.change((before) => {
+      const isSame = before?.stream_id === stream.stream_id
+      return { ...(isSame ? before : {}), stream_id: stream.stream_id, wanted, given: hashOf(stream) }
+    })
+    return { stream, isChanged: true }
+  }
+
+  async #create(): Promise<Stream> {
+    try {
+      return await this.#parts.streams.create(this.#wanted)
+    } catch (error) {
+      if (!(error instanceof TransmitterRefusal) || error.statusOfResponse !== 409) throw error
+      const why =
+        'the transmitter permits no further stream: delete the other one there, or set signals.stream: existing'
+      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why, { cause: error })
+    }
+  }
+
+  #isAsWanted({ method, endpoint_url, events_requested, description }: Stream): boolean {
+    const { config, receiverUrl } = this.#parts
+    return (
+      method === deliveryMethods[config.delivery] &&
+      (config.delivery === 'poll' || endpoint_url === receiverUrl) &&
+      this.#wanted.events_requested.toSorted().join(' ') === events_requested.toSorted().join(' ') &&
+      // Some transmitters have no descriptions.
+      (description === undefined || description === this.#wanted.description)
+    )
+  }
+
+  /**
+   * Resumes a stream that is paused: its events wait at the transmitter. A disabled one stays so.
+   * @returns whether events can arrive
+   */
+  async #enable({ stream_id }: Stream): Promise<boolean> {
+    const { streams, log } = this.#parts
+    const status = await streams.status(stream_id)
+    if (status === 'disabled') {
+      this.#warn('signals.stream_disabled', {
+        stream: stream_id,
+        hint: 'No events arrive. Enable the stream at the transmitter.',
+      })
+      return false
+    }
+    if (status !== 'paused') return true
+    await streams.enable(stream_id)
+    log.info('signals.stream_enabled', { stream: stream_id })
+    return true
+  }
+
+  /** @returns `false` while an event is expected */
+  async #verify({ stream_id, min_verification_interval }: Stream, isNew: boolean): Promise<boolean> {
+    const { streams, record, clock } = this.#parts
+    const note = await record.read()
+    const now = clock.now()
+    const age = now - (note?.requested_at ?? -Infinity)
+    const isVerified = note?.verified_at !== undefined
+    if (note?.state !== undefined && !isVerified && age >= verifiedWithinMs)
+      this.#warn('signals.not_verified', {
+        stream: stream_id,
+        hint: 'No verification event has arrived. Check that the transmitter reaches the gateway, and audience and push_secret.',
+      })
+    if (isVerified && this.#lastWarning?.startsWith('signals.not_verified') === true) this.#lastWarning = undefined
+    const least = Math.max(min_verification_interval * 1000, leastVerificationMs)
+    const pause = isNew || !isVerified ? least : Math.max(least, verifyEveryMs)
+    if (age < pause) return isVerified
+    const state = randomToken(16)
+    // Before the request, because the event may arrive before the response.
+    await record.change((before) => before && { ...before, state, requested_at: now, verified_at: undefined })
+    if (await streams.requestVerification(stream_id, state)) return false
+    await record.change((before) => before && { ...before, state: note?.state, verified_at: note?.verified_at })
+    return true
+  }
+
+  /** Settings at the transmitter that the gateway cannot change. */
+  #warnOfMismatch({ stream_id, aud, events_delivered }: Stream): void {
+    const { config } = this.#parts
+    if (aud.length > 0 && !aud.some((value) => config.audience.includes(value)))
+      this.#warn('signals.other_audience', {
+        stream: stream_id,
+        aud: aud.join(' ').slice(0, 200),
+        hint: 'Events of this stream will be refused. Write this value in signals.audience.',
+      })
+    else if (
+      events_delivered !== undefined &&
+      !this.#wanted.events_requested.some((type) => events_delivered.includes(type))
+    )
+      this.#warn('signals.no_events', {
+        stream: stream_id,
+        hint: 'The transmitter delivers none of the events that signals.events uses.',
+      })
+  }
+
+  #warn(message: string, fields: Readonly<Record<string, string>>): void {
+    const text = `${message} ${JSON.stringify(fields)}`
+    if (text !== this.#lastWarning) this.#parts.log.warn(message, fields)
+    this.#lastWarning = text
+  }
+}
+
+function hashOf({ method, endpoint_url, events_requested, description }: Stream): string {
+  return sha256(JSON.stringify([method, endpoint_url, events_requested.toSorted(), description]))
+}
+
+function wantedStream({ config, receiverUrl }: Pick<KeepStreamParts, 'config' | 'receiverUrl'>): WantedStream {
+  const { delivery, pushSecret, events } = config
+  const method = deliveryMethods[delivery]
+  const ofPush = {
+    endpoint_url: receiverUrl,
+    ...(pushSecret !== undefined && { authorization_header: pushSecret }),
+  }
+  return {
+    delivery: { method, ...(delivery === 'push' && ofPush) },
+    events_requested: requestedTypes(events),
+    description: descriptionFor(receiverUrl),
+  }
+}

@@ -1,0 +1,100 @@
+import { GatewayError, reason } from '../core/errors.ts'
+import type { PollRequest, StreamClient } from '../provider/stream-client.ts'
+import { carryOut } from './carry-out.ts'
+import { errorCode } from './error-code.ts'
+import type { SignalParts } from './parts.ts'
+
+/** How many events are requested at once, and carried out at most. */
+const maxEvents = 25
+/** The longest token, in characters, as with push delivery. */
+const maxTokenLength = 16 * 1024
+/** How long the transmitter may hold a request back, in ms. */
+const longPollMs = 30_000
+/** How many identifiers of finished events are remembered, to notice a transmitter in a loop. */
+const maxRemembered = 1_000
+
+type SetErr = NonNullable<PollRequest['setErrs']>[string]
+
+export interface PollParts {
+  readonly streams: Pick<StreamClient, 'poll'>
+  readonly signals: SignalParts
+}
+
+/**
+ * Polls events (RFC 8936), and carries them out like pushed ones. An event is acknowledged in the
+ * request after it was carried out. So an event that could not be carried out comes again.
+ */
+export class Poller {
+  readonly #parts: PollParts
+  #ack: string[] = []
+  /** A map, because an event may have the name of a member that every object has. */
+  #setErrs = new Map<string, SetErr>()
+  /** Events that were carried out. */
+  readonly #finished = new Set<string>()
+
+  constructor(parts: PollParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * One request, and the work that its response asks for.
+   * @returns `idle` when the transmitter had nothing new, although it responded at once
+   * @throws {GatewayError} when the transmitter is unavailable or refuses
+   */
+  async poll(url: string, signal: AbortSignal): Promise<'progress' | 'waited' | 'idle'> {
+    const [ack, setErrs] = [this.#ack, this.#setErrs]
+    const request = {
+      ...{ maxEvents, returnImmediately: false },
+      ...(ack.length > 0 && { ack }),
+      ...(setErrs.size > 0 && { setErrs: Object.fromEntries(setErrs) }),
+    }
+    const response = await this.#parts.streams.poll(url, request, { timeoutMs: longPollMs, signal })
+    // Without a response, the transmitter may not have read the acknowledgements.
+    if (response === undefined) return 'waited'
+    this.#ack = []
+    this.#setErrs = new Map()
+    let isNew = false
+    for (const [jti, token] of [...response.sets].slice(0, maxEvents)) {
+      if (signal.aborted) return 'idle'
+      const outcome = await this.#handle(jti, token)
+      if (outcome === 'store_unavailable') return 'idle'
+      if (outcome === 'done' && !this.#finished.has(jti)) {
+        isNew = true
+        this.#remember(jti)
+      }
+    }
+    return isNew ? 'progress' : 'idle'
+  }
+
+  async #handle(jti: string, token: unknown): Promise<'done' | 'not_done' | 'store_unavailable'> {
+    const { provider, audit, log } = this.#parts.signals
+    try {
+      if (typeof token !== 'string' || token.length > maxTokenLength) throw notAToken
+      const verified = await provider.verifySecurityEvent(token.trim())
+      // Otherwise the acknowledgement would be about another event (RFC 8936 §2.3).
+      if (verified.jti !== jti) throw otherIdentifier
+      await carryOut(verified, this.#parts.signals)
+      this.#ack.push(jti)
+      return 'done'
+    } catch (error) {
+      if (!(error instanceof GatewayError)) {
+        log.error('signals.failed', { reason: reason(error) })
+        return 'not_done'
+      }
+      const { code, status, message, publicText } = error
+      audit.record('signal.refused', { code, reason: message })
+      if (code === 'ERR_STORE_UNAVAILABLE') return 'store_unavailable'
+      if (status < 500) this.#setErrs.set(jti, { err: errorCode(error), description: publicText })
+      return 'not_done'
+    }
+  }
+
+  #remember(jti: string): void {
+    this.#finished.add(jti)
+    const [oldest] = this.#finished
+    if (this.#finished.size > maxRemembered && oldest !== undefined) this.#finished.delete(oldest)
+  }
+}
+
+const notAToken = new GatewayError('ERR_SECURITY_EVENT_INVALID', `an event is no text of ${maxTokenLength} characters`)
+const otherIdentifier = new GatewayError('ERR_SECURITY_EVENT_INVALID', 'the jti of an event is not its name in "sets"')
