@@ -48,7 +48,7 @@ test('An administrator ends a session on the administration page with the keyboa
 
   await page.goto(`${admin}/`)
   await page.getByRole('heading', { name: 'Sessions' }).waitFor()
-  for (const name of ['Provider', 'Upstreams', 'Last logouts from the provider'])
+  for (const name of ['Timeline of ended sessions', 'Charts', 'Upstreams', 'Provider'])
     await page.getByRole('heading', { name, exact: true }).waitFor()
   await page.getByText('ended 1 session').waitFor()
   await picture(page, 'admin-page')
@@ -60,7 +60,7 @@ test('An administrator ends a session on the administration page with the keyboa
   assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320)
   assert.deepEqual([...new Set(asked)], [`${admin}/`])
 
-  await page.getByLabel('Person (sub)').fill('jane')
+  await page.getByRole('searchbox').fill('jane')
   await page.keyboard.press('Enter')
   await page.getByText('1 session', { exact: true }).waitFor()
   await page.getByRole('button', { name: /^End the session of jane, / }).focus()
