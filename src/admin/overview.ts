@@ -117,7 +117,7 @@ function upstreamOfAll(
 }
 
 /** How long connecting to each takes, in ms, or why it fails. */
-export function tryConnections(urls: readonly URL[]): Promise<readonly (number | string)[]> {
+function tryConnections(urls: readonly URL[]): Promise<readonly (number | string)[]> {
   return Promise.all(urls.map(tryConnection))
 }
 

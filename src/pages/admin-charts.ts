@@ -60,12 +60,12 @@ export function chartsHtml({ samples }: Overview): string {
     },
     latency(
       'store-time',
-      'Session store',
+      'Response time of the store',
       samples.map((sample) => sample?.store),
     ),
     latency(
       'provider-time',
-      'Provider',
+      'Response time of the provider',
       samples.map((sample) => sample?.provider),
     ),
   ]
@@ -77,8 +77,10 @@ export function chartsHtml({ samples }: Overview): string {
 
 function latency(id: string, title: string, quantiles: readonly (QuantilesView | undefined)[]): Chart {
   const [p50, p99] = [quantiles.map((value) => value?.p50), quantiles.map((value) => value?.p99)]
-  const text = (values: Values) =>
-    latest(values) === undefined ? 'none now' : `now ${seconds(latest(values))}, highest ${seconds(highest(values))}`
+  const text = (values: Values) => {
+    const now = latest(values)
+    return `now ${now === undefined ? 'none' : seconds(now)}, highest ${seconds(highest(values))}`
+  }
   const isEmpty = highest(p99) === undefined
   return {
     ...{ id, title, unit: 'seconds' },

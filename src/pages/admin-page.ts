@@ -44,7 +44,7 @@ export class AdminPages {
     const links = sections.map(({ id, title }) => `<li><a href="#${id}">${title}</a></li>`)
     const html = sections.map(
       ({ id, title, form = '', html: content }) =>
-        `<section aria-labelledby="${id}">\n<h2 id="${id}">${title}</h2>\n${form}\n${partHtml(id, content)}\n</section>`,
+        `<section>\n<h2 id="${id}">${title}</h2>\n${form}\n${partHtml(id, content)}\n</section>`,
     )
     const head = [
       partHtml('about', aboutHtml(overview)),
@@ -115,9 +115,9 @@ export function partsOf(overview: Overview): readonly PagePart[] {
 function sectionsOf(overview: Overview): readonly Section[] {
   const { providers, processes, at } = overview
   return [
+    { id: 'charts', title: 'Charts', html: chartsHtml(overview) },
     { id: 'sessions', title: 'Sessions', form: searchForm(overview), html: sessionsHtml(overview) },
     { id: 'timeline', title: 'Timeline', html: timelineHtml(overview) },
-    { id: 'charts', title: 'Charts', html: chartsHtml(overview) },
     { id: 'upstreams', title: 'Upstreams', html: upstreamsHtml(overview) },
     ...providers.map((provider) => {
       const [id, title] =

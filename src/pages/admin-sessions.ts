@@ -36,11 +36,9 @@ const heads = [
   'Person',
   'Browser',
   'Last activity',
-  'Signed in',
-  'Ends at the latest',
+  'Signed in, ends at the latest',
   'At',
-  'Session of the provider',
-  'Key',
+  'Session of the provider, key',
   '!Action',
 ]
 
@@ -66,11 +64,9 @@ function sessionRow(session: SessionView, at: number): Row {
       isBound ? 'bound to a device' : 'not bound',
     ].join('<br>'),
     lastUsed === undefined ? 'within the idle timeout' : `${time(lastUsed)}<br>${age(lastUsed, at)}`,
-    `${time(began)}<br>${age(began, at)}`,
-    time(ends),
+    `${time(began)}<br>${age(began, at)}<br>ends ${time(ends)}`,
     origin === undefined ? 'not known' : escape(origin),
-    `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'none' : `<code>${escape(sid)}</code>`}`,
-    `<code>${escape(key)}</code>`,
+    `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'no sid' : `sid <code>${escape(sid)}</code>`}<br>key <code>${escape(key)}</code>`,
     [
       '<form method="post" action="/sessions/end">',
       `<input type="hidden" name="order" value="${escape(order)}">`,

@@ -23,10 +23,13 @@ table { border-collapse: collapse; width: 100%; font-size: .9375rem; overflow-wr
 caption { text-align: start; font-size: .875rem; padding: 0 0 .5rem }
 th, td { text-align: start; vertical-align: top; padding: .375rem .75rem .375rem 0; border-top: 1px solid rgb(128 128 128 / .35) }
 td.action, th.action { position: sticky; inset-inline-end: 0; background: var(--surface); padding-inline: .5rem 0 }
-td.number, th.number { text-align: end; font-variant-numeric: tabular-nums }
+td.number, th.number { min-width: 0; text-align: end; font-variant-numeric: tabular-nums }
 code { font-size: .875rem; overflow-wrap: anywhere }
 time { white-space: nowrap }
-td code { display: inline-block; min-width: 6rem }
+td { min-width: 6.5rem }
+td.action { min-width: 0 }
+td code { display: inline-block; min-width: 8.5rem }
+main { padding-inline: clamp(1rem, 3vw, 2rem) }
 form.search { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; margin: 0 0 1rem }
 label { font-size: .875rem; flex: 0 1 34rem }
 input { display: block; font: inherit; color: inherit; background: var(--background); border: 1px solid rgb(128 128 128 / .8); border-radius: .375rem; padding: .375rem .5rem; margin: .25rem 0 0; width: 100%; box-sizing: border-box }
@@ -46,10 +49,11 @@ header, nav { padding-inline: 1rem }
 main { padding-inline: 1rem }
 dl { grid-template-columns: 1fr }
 .wide { overflow-x: visible }
+.charts { grid-template-columns: repeat(auto-fill, minmax(min(8.5rem, 100%), 1fr)) }
 table, tbody, tr, th, td, caption { display: block }
 thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; white-space: nowrap }
 tr { border: 1px solid rgb(128 128 128 / .5); border-radius: .5rem; padding: .5rem .75rem; margin: 0 0 .75rem; position: relative }
-th, td { border: 0; padding: .25rem 0; overflow-wrap: anywhere }
+th, td { min-width: 0; border: 0; padding: .25rem 0; overflow-wrap: anywhere }
 tr:has(.action) th[scope=row] { padding-inline-end: 5rem }
 td.action { position: absolute; inset-block-start: .5rem; inset-inline-end: .75rem; background: none; border: 0 }
 td.number { text-align: start }

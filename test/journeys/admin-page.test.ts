@@ -8,6 +8,7 @@ import { Browser } from '../support/browser.ts'
 import { childrenOf, startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
+import { openPageStream, whenPart } from '../support/page-stream.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica, type World, type WorldOptions } from '../support/world.ts'
@@ -405,8 +406,11 @@ test('The page shows two workers as one gateway, and names a worker that does no
     assert.equal(rowsOf(page, 'upstreams')[0]?.[3], '10')
     assert.equal(rowsOf(page, 'timeline').length, 4)
   }
+  const stream = await openPageStream(t, around.adminUrl)
+  await whenPart(stream, 'about', /2 processes/)
   const [hanging = 0, other = 0] = childrenOf(gateway.pid)
   process.kill(hanging, 'SIGSTOP')
+  await whenPart(stream, 'about', new RegExp(`A process does not respond \\(pid ${hanging}\\)`))
   for (let times = 0; times < 3; times += 1) {
     const [page, live, ready] = await Promise.all(['/', '/live', '/ready'].map((path) => ask(around.adminUrl + path)))
     assert.match(page?.body ?? '', new RegExp(`A process does not respond \\(pid ${hanging}\\):.*is missing here`))
@@ -427,6 +431,13 @@ test('The page shows two workers as one gateway, and names a worker that does no
   const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
   for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
   assert.equal(await visit(), 401)
+
+  // Both workers confirmed the end, and the page stays open when one of them dies.
+  await whenPart(stream, 'timeline', /an administrator.*2 processes in /s)
+  process.kill(hanging, 'SIGKILL')
+  await whenPart(stream, 'about', /1 process,|2 processes,/)
+  assert.equal(stream.isOver(), false)
+  assert.match((await ask(`${around.adminUrl}/`)).body, /id="part-charts"/)
 })
 
 async function whenOne(look: () => Promise<string[]>): Promise<string[]> {

@@ -96,7 +96,7 @@ test('Each chart has a title, a description and a text with its values', () => {
   assert.equal(body.match(/<svg role="img" aria-labelledby="\S+-title \S+-desc"/g)?.length, 7)
   assert.match(body, /Requests<\/h3>now 12\/s, highest 40\/s/)
   assert.match(body, /Response time<\/h3>p50: now 4\.0 ms, highest 4\.0 ms<br>p99 \(dashed\): now 1\.3 s/)
-  assert.match(body, /Provider<\/h3>no values/)
+  assert.match(body, /of the provider<\/h3>no values/)
   assert.match(body, /<code>ERR_B<\/code> 18<\/li>/)
   // A gap in the values is a gap in the line.
   assert.match(body, /<path d="M100\.0 2\.0h\.01M300\.0 [\d.]+h\.01"\/>/)
