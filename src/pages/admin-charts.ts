@@ -119,15 +119,16 @@ function chartHtml({ id, title, lines, unit, text }: Chart): string {
   ].join('\n')
 }
 
-/** A line with gaps where there is no value. A value between two gaps is a dot. */
+/** A line with gaps where there is no value. A value between two gaps is a dash. */
 function pathOf(values: Values, top: number): string {
   const step = width / Math.max(1, values.length - 1)
   let path = ''
   let isDrawing = false
   for (const [index, value] of values.entries()) {
     const y = value === undefined ? 0 : height - 2 - (value / top) * (height - 4)
-    const point = `${(index * step).toFixed(1)} ${y.toFixed(1)}`
-    if (value !== undefined) path += isDrawing ? `L${point}` : `M${point}h.01`
+    const x = index * step
+    if (value !== undefined)
+      path += isDrawing ? `L${x.toFixed(1)} ${y.toFixed(1)}` : `M${(x - 3).toFixed(1)} ${y.toFixed(1)}h3`
     isDrawing = value !== undefined
   }
   return path

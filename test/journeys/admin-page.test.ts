@@ -409,6 +409,13 @@ test('The page shows two workers as one gateway, and names a worker that does no
   const stream = await openPageStream(t, around.adminUrl)
   await whenPart(stream, 'about', /2 processes/)
   const [hanging = 0, other = 0] = childrenOf(gateway.pid)
+  t.after(() => {
+    try {
+      process.kill(hanging, 'SIGCONT')
+    } catch {
+      // It has ended.
+    }
+  })
   process.kill(hanging, 'SIGSTOP')
   await whenPart(stream, 'about', new RegExp(`A process does not respond \\(pid ${hanging}\\)`))
   for (let times = 0; times < 3; times += 1) {
@@ -432,9 +439,19 @@ test('The page shows two workers as one gateway, and names a worker that does no
   for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
   assert.equal(await visit(), 401)
 
-  // Both workers confirmed the end, and the page stays open when one of them dies.
+  // The page says which worker confirmed an end and when, and stays open when one dies.
   await whenPart(stream, 'timeline', /an administrator.*2 processes in /s)
+  await new Browser('samir').get(`${around.url}/`)
+  const [order = ''] = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
+  process.kill(hanging, 'SIGSTOP')
+  await press(around.adminUrl, order)
+  await whenPart(stream, 'timeline', /1 process has not confirmed/)
+  process.kill(hanging, 'SIGCONT')
+  await whenPart(stream, 'timeline', new RegExp(`2 processes in \\d{3,} ms.*/${hanging} \\(.{4}\\): \\d{3,} ms`, 's'))
+  assert.equal(/not confirmed/.exec(stream.part('timeline')), null)
+
   process.kill(hanging, 'SIGKILL')
+  await gateway.said('worker.died')
   await whenPart(stream, 'about', /1 process,|2 processes,/)
   assert.equal(stream.isOver(), false)
   assert.match((await ask(`${around.adminUrl}/`)).body, /id="part-charts"/)

@@ -99,7 +99,7 @@ test('Each chart has a title, a description and a text with its values', () => {
   assert.match(body, /of the provider<\/h3>no values/)
   assert.match(body, /<code>ERR_B<\/code> 18<\/li>/)
   // A gap in the values is a gap in the line.
-  assert.match(body, /<path d="M100\.0 2\.0h\.01M300\.0 [\d.]+h\.01"\/>/)
+  assert.match(body, /<path d="M97\.0 2\.0h3M297\.0 [\d.]+h3"\/>/)
 })
 
 test('The page has landmarks, a skip link, and unique ids', () => {
