@@ -30,6 +30,18 @@ export interface Selection {
   readonly sid?: string
   /** The name of an upstream: selects the sessions that began at its origin. */
   readonly upstream?: string
+  /**
+   * A part of what the page shows of a session, in any case: its person, `sub`, `sid`, browser,
+   * address, origin, an upstream at its origin, its provider, or `bound`.
+   */
+  readonly text?: string
+}
+
+export interface ListOptions {
+  /** By `performance.now()`, in ms: the list ends then, even when it is incomplete. */
+  readonly deadline?: number
+  /** Called with the number of sessions that were read since the last call. */
+  readonly onRead?: (count: number) => void
 }
 
 /**
@@ -84,10 +96,9 @@ export interface EndingResult {
 export interface SessionsAdministration {
   /**
    * Newest first where the store can do so: in memory, and for one person or session.
-   * @param deadline by `performance.now()`, in ms: the list ends then, even when it is incomplete
    * @throws {OperatorError} when the store is unreachable
    */
-  list(selection: Selection, deadline?: number): AsyncIterable<SessionSummary>
+  list(selection: Selection, options?: ListOptions): AsyncIterable<SessionSummary>
   /**
    * Counts sessions without reading them, so that sessions of other clients may be included.
    * @returns `undefined` when the deadline came first
@@ -163,12 +174,12 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
   const audiences = config.providers.map(audienceOf)
   const nameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
-  const select = (selection: Selection, deadline = Infinity) =>
-    selected(selection, { config, store, sessions, audiences, deadline })
+  const select = (selection: Selection, { deadline = Infinity, onRead = () => {} }: ListOptions = {}) =>
+    selected(selection, { config, store, sessions, audiences, deadline, onRead, nameOf })
   return {
-    async *list(selection, deadline = Infinity) {
+    async *list(selection, options) {
       try {
-        for await (const session of select(selection, deadline))
+        for await (const session of select(selection, options))
           yield { ...summary(session, config.admin?.page?.showClaim), provider: nameOf(session.audience) }
       } catch (error) {
         throw forOperator(error)
@@ -227,15 +238,16 @@ interface FoundSession extends StoredSession {
 async function* selected(
   selection: Selection,
   parts: {
-    readonly config: OriginConfig
+    readonly config: OriginConfig & Pick<GatewayConfig, 'admin'>
     readonly store: SessionStore
     readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
     readonly audiences: readonly string[]
-    readonly deadline: number
-  },
+    readonly nameOf: (audience: string) => string | undefined
+  } & Required<ListOptions>,
 ): AsyncIterable<FoundSession> {
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
+  const text = selection.text?.toLowerCase()
   const seen = new Set<SessionKey>()
   for await (const keys of keysOf(selection, parts.store, parts.audiences)) {
     if (performance.now() > parts.deadline) return
@@ -244,13 +256,15 @@ async function* selected(
     for (const some of chunksOf(unseen)) {
       if (performance.now() > parts.deadline) return
       const stored = await Promise.all(some.map((key) => parts.sessions.read(key)))
+      parts.onRead(some.length)
       const matching = stored
         .filter((session) => session !== undefined)
         .filter(
-          ({ record }) =>
+          ({ record, audience }) =>
             (sub === undefined || record.sub === sub) &&
             (sid === undefined || record.sid === sid) &&
-            (origin === undefined || record.origin === origin),
+            (origin === undefined || record.origin === origin) &&
+            (text === undefined || searchText(record, parts.nameOf(audience), parts.config).includes(text)),
         )
       const used = await Promise.all(matching.map((session) => parts.sessions.lastUse(session)))
       for (const [index, session] of matching.entries()) {
@@ -259,6 +273,28 @@ async function* selected(
       }
     }
   }
+}
+
+/** What a search for a text looks at, in lower case. Only the shown claim is read. */
+function searchText(
+  record: SessionRecord,
+  provider: string | undefined,
+  { admin, upstreams }: Pick<GatewayConfig, 'admin' | 'upstreams'>,
+): string {
+  const { sub, sid, origin, device, signed_in_with } = record
+  const showClaim = admin?.page?.showClaim
+  const texts = [
+    showClaim && personText(readClaim(record.claims, showClaim)),
+    ...[sub, sid, origin, provider],
+    browserText(signed_in_with?.user_agent),
+    signed_in_with?.address,
+    ...upstreams.filter(({ externalUrl }) => externalUrl.origin === origin).map(({ name }) => name),
+    device === undefined ? 'not bound' : 'bound to a device',
+  ]
+  return texts
+    .filter((text) => text !== undefined)
+    .join('\n')
+    .toLowerCase()
 }
 
 async function* keysOf(

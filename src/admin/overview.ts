@@ -4,31 +4,37 @@ import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
-import { latestOf } from '../observe/logout-notices.ts'
-import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-page.ts'
+import { mergedSamples } from '../observe/samples.ts'
+import { latestOf } from '../observe/timeline.ts'
+import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-view.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { Processes, ProcessState } from './processes.ts'
 
 /** How long a connection to an upstream may take, in ms. */
 const connectTimeoutMs = 1_000
-/** How many logouts the page shows at most. */
-const maxLogouts = 20
+/** How long an update of the page repeats the result of a connection, in ms. */
+const recentMs = 10_000
+/** How many events the timeline of the page shows at most. */
+const maxEvents = 40
 
 export interface OverviewParts {
   readonly running: () => GatewayConfig
   readonly processes: Processes
   readonly clock: Clock
+  /** Tries to connect to upstreams. Default: one attempt each, now. */
+  readonly connections?: typeof tryConnections
 }
 
 /**
  * Everything that the administration page shows, with an error text where a part is unavailable.
  */
-export async function overviewOf(query: SessionQuery, { running, processes, clock }: OverviewParts): Promise<Overview> {
+export async function overviewOf(query: SessionQuery, parts: OverviewParts): Promise<Overview> {
+  const { running, processes, clock, connections: tryAll = tryConnections } = parts
   const { externalUrl, session, providers, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
     processes.call('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
-    Promise.all(upstreams.map(({ url }) => tryConnection(url))),
+    tryAll(upstreams.map(({ url }) => url)),
   ])
   return {
     at: clock.now(),
@@ -58,7 +64,11 @@ export async function overviewOf(query: SessionQuery, { running, processes, cloc
         reports.flatMap((report) => report.upstreams),
       ),
     })),
-    logouts: latestOf(reports.map(({ logouts }) => logouts)).slice(0, maxLogouts),
+    timeline: latestOf(reports.map(({ timeline }) => timeline)).slice(0, maxEvents),
+    samples: mergedSamples(
+      reports.map(({ samples }) => samples),
+      clock.now(),
+    ),
   }
 }
 
@@ -103,6 +113,22 @@ function upstreamOfAll(
     failures: sum(({ failures }) => failures),
     waiting: sum(({ waiting }) => waiting),
     lastFailure: failures.toSorted((a, b) => b.at - a.at)[0],
+  }
+}
+
+/** How long connecting to each takes, in ms, or why it fails. */
+function tryConnections(urls: readonly URL[]): Promise<readonly (number | string)[]> {
+  return Promise.all(urls.map(tryConnection))
+}
+
+/** As {@link tryConnections}, but repeats a result for ten seconds. */
+export function recentConnections(): typeof tryConnections {
+  let recent:
+    undefined | { readonly at: number; readonly urls: string; readonly result: ReturnType<typeof tryConnections> }
+  return (urls) => {
+    const [at, key] = [performance.now(), urls.join()]
+    if (recent?.urls !== key || at - recent.at > recentMs) recent = { at, urls: key, result: tryConnections(urls) }
+    return recent.result
   }
 }
 

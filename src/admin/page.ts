@@ -8,8 +8,10 @@ import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
-import { AdminPages, type SessionQuery } from '../pages/admin-page.ts'
-import { overviewOf, type OverviewParts } from './overview.ts'
+import { AdminPages } from '../pages/admin-page.ts'
+import type { SessionQuery } from '../pages/admin-view.ts'
+import { overviewOf, recentConnections, type OverviewParts } from './overview.ts'
+import { maxStreams, PageStreams } from './page-streams.ts'
 import { notEnded } from './sessions.ts'
 
 const maxFormBytes = 4 * 1024
@@ -25,16 +27,19 @@ export interface AdminPageParts extends OverviewParts {
  * The administration page. Other sites that an administrator visits cannot use it:
  * - It responds only under host names that no other site can have (DNS rebinding).
  * - It responds only to navigation and to its own forms (Fetch Metadata).
+ * - It opens an event stream only for its own script.
  * - It ends a session only for a form that the page itself contained.
  * @returns a handler, which returns whether the request was for the page
  */
 export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { log } = parts
   const authenticate = createAuthentication(parts)
+  const connections = recentConnections()
+  const streams = new PageStreams({ ...parts, overview: (query) => overviewOf(query, { ...parts, connections }) })
 
   return (req, res) => {
     const path = (req.url ?? '').replace(/\?.*$/s, '')
-    if (path !== '/' && path !== '/sessions/end') return false
+    if (!isPagePath(path)) return false
     respond(req, path).then(
       (response) => writeResponse(req, res, response),
       (error: unknown) => {
@@ -45,9 +50,10 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
     return true
   }
 
-  async function respond(req: IncomingMessage, path: '/' | '/sessions/end'): Promise<Response> {
-    const refusal = refusalOf(req, path === '/' ? ['GET', 'HEAD'] : ['POST'], parts.page) ?? authenticate(req)
+  async function respond(req: IncomingMessage, path: PagePath): Promise<Response> {
+    const refusal = refusalOf(req, path, parts.page) ?? authenticate(req)
     if (refusal !== undefined) return refusal
+    if (path === '/events') return streams.open(queryOf(req.url ?? '')) ?? tooManyStreams
     const pages = new AdminPages(parts.running().pages)
     if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), parts))
     const peer = peerOf(req)
@@ -57,12 +63,22 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
   }
 }
 
+const methodsOf = { '/': ['GET', 'HEAD'], '/events': ['GET'], '/sessions/end': ['POST'] } as const
+
+type PagePath = keyof typeof methodsOf
+
+function isPagePath(path: string): path is PagePath {
+  return Object.hasOwn(methodsOf, path)
+}
+
 /** The refusal of a request by its host name, method or origin, or `undefined`. */
-function refusalOf(req: IncomingMessage, methods: readonly string[], { hosts }: AdminPageConfig): Response | undefined {
+function refusalOf(req: IncomingMessage, path: PagePath, { hosts }: AdminPageConfig): Response | undefined {
+  const methods: readonly string[] = methodsOf[path]
   if (!isAllowedHost(req.headers.host, hosts))
     return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
   if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
-  if (!isSameSite(req)) return plain(403, 'Another site requested this page. Open it directly.')
+  if (path === '/events' ? !isOwnStream(req) : !isSameSite(req))
+    return plain(403, 'Another site requested this page. Open it directly.')
   return undefined
 }
 
@@ -129,6 +145,17 @@ function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'heade
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
 
+/**
+ * Whether the script of the page opens its event stream. Browsers send no Fetch Metadata to an
+ * address without TLS that is not on this machine. There, elements of other sites such as `<img>`
+ * cannot send this `Accept`, and their scripts send `Origin`.
+ */
+function isOwnStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  return headers.origin === undefined && headers.accept === 'text/event-stream'
+}
+
 /** RFC 7617 §2. */
 function passwordIn(authorization: string | undefined): string | undefined {
   const [, credentials] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? []
@@ -139,7 +166,8 @@ function passwordIn(authorization: string | undefined): string | undefined {
 
 function queryOf(url: string): SessionQuery {
   const params = new URL(url, 'http://localhost').searchParams
-  return { sub: params.get('sub')?.trim() ?? '', sid: params.get('sid')?.trim() ?? '' }
+  const text = (name: string) => params.get(name)?.trim() ?? ''
+  return { sub: text('sub'), sid: text('sid'), text: text('q') }
 }
 
 /** Reads a form; `undefined` when it is not a form, too long, or incomplete. */
@@ -159,6 +187,10 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefin
   }
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
 }
+
+const tooManyStreams = plain(503, `More than ${maxStreams} pages receive updates. Close one, or reload this one.`, {
+  'Retry-After': '10',
+})
 
 function plain(status: number, text: string, headers: Response['headers'] = {}): Response {
   const policy = "default-src 'none'; frame-ancestors 'none'"

@@ -1,20 +1,22 @@
-import type { LogoutNotice } from '../observe/logout-notices.ts'
 import type { Family } from '../observe/metrics.ts'
+import type { Samples } from '../observe/samples.ts'
+import type { TimelineEvent } from '../observe/timeline.ts'
 import type { UpstreamHealth } from '../observe/upstream-health.ts'
-import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.ts'
+import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-view.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 
-/** The state of one process, as it is sent between processes. Times in ms since the epoch. */
 /** The state of a provider, with its name in the configuration. */
 export interface NamedProviderState extends ProviderState {
   readonly name: string
 }
 
+/** The state of one process, as it is sent between processes. Times in ms since the epoch. */
 export interface ProcessState {
   readonly startedAt: number
   readonly providers: readonly NamedProviderState[]
   readonly upstreams: readonly (UpstreamHealth & { readonly name: string; readonly waiting: number })[]
-  readonly logouts: readonly LogoutNotice[]
+  readonly timeline: readonly TimelineEvent[]
+  readonly samples: Samples
 }
 
 /** Whether a process may get requests, and the reasons. */

@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
-import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-page.ts'
-import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
+import type { SessionQuery, OrderOutcome, Overview, SessionView } from '../pages/admin-view.ts'
+import type { EndingResult, Selection, SessionsAdministration, SessionSummary } from './administration.ts'
 
 /** How many sessions the page shows at most. */
 const maxSessions = 100
@@ -22,34 +22,60 @@ export interface AdminSessionsParts {
 }
 
 /** The sessions that the page shows, each with the value of the form that ends it. */
-export async function findSessions(
-  { sub, sid }: SessionQuery,
-  parts: AdminSessionsParts,
-): Promise<Overview['sessions']> {
+export async function findSessions(query: SessionQuery, parts: AdminSessionsParts): Promise<Overview['sessions']> {
   const administration = parts.administration()
-  const selection = { ...(sub === '' ? {} : { sub }), ...(sid === '' ? {} : { sid }) }
-  const deadline = performance.now() + searchTimeoutMs
-  const found: SessionSummary[] = []
+  const search = { deadline: performance.now() + searchTimeoutMs, read: 0 }
+  const found = new Map<string, SessionSummary>()
+  const options = { deadline: search.deadline, onRead: (count: number) => void (search.read += count) }
   try {
-    for await (const session of administration.list(selection, deadline)) {
-      found.push(session)
-      if (found.length > maxSessions) break
-    }
-    const isTooMany = found.length > maxSessions
-    const newest = found.slice(0, maxSessions).toSorted((a, b) => b.created_at - a.created_at)
+    for (const selection of selectionsOf(query))
+      for await (const session of administration.list(selection, options)) {
+        found.set(session.key, session)
+        if (found.size > maxSessions) break
+      }
+    const isTooMany = found.size > maxSessions
+    const isTooSlow = performance.now() > search.deadline
+    const newest = [...found.values()].slice(0, maxSessions).toSorted((a, b) => b.created_at - a.created_at)
+    const countDeadline = performance.now() + searchTimeoutMs
+    const isNarrow = query.sub !== '' || query.sid !== ''
     return {
-      found: newest.map(({ key, provider, sub, person, sid, origin, bound_at, created_at, absolute_expires_at }) => ({
-        ...{ key, provider, sub, person, sid, origin, began: created_at, ends: absolute_expires_at },
-        isBound: bound_at !== undefined,
-        order: sealOrder(key, parts),
-      })),
-      cut: isTooMany ? 'too_many' : performance.now() > deadline ? 'too_slow' : undefined,
-      count: isTooMany ? await administration.count(selection, performance.now() + searchTimeoutMs) : found.length,
+      found: newest.map((session) => viewOf(session, parts)),
+      cut: isTooMany ? 'too_many' : isTooSlow ? 'too_slow' : undefined,
+      // A text is in no index, so the count is that of all sessions.
+      count: isTooMany || isTooSlow ? await administration.count(exactSelection(query), countDeadline) : found.size,
+      read: search.read,
       // Redis lists all sessions in no particular order.
-      areLatest: parts.running().session.store.kind === 'memory' || Object.keys(selection).length > 0,
+      areLatest: query.text === '' && (parts.running().session.store.kind === 'memory' || isNarrow),
     }
   } catch (error) {
     return { fault: reason(error) }
+  }
+}
+
+/**
+ * What to look for, in this order. The indexes find the whole value of a `sub`, `sid` or key at
+ * once, even in a store that is too large to be read.
+ */
+function selectionsOf(query: SessionQuery): readonly Selection[] {
+  const { sub, sid, text } = query
+  if (text === '') return [exactSelection(query)]
+  if (sub !== '' || sid !== '') return [{ ...exactSelection(query), text }]
+  return [{ sid: text }, { sub: text }, { key: text }, { text }]
+}
+
+function exactSelection({ sub, sid }: SessionQuery): Selection {
+  return { ...(sub === '' ? {} : { sub }), ...(sid === '' ? {} : { sid }) }
+}
+
+function viewOf(session: SessionSummary, parts: AdminSessionsParts): SessionView {
+  const { key, provider, sub, person, sid, origin, browser, address } = session
+  return {
+    ...{ key, provider, sub, person, sid, origin, browser, address },
+    isBound: session.bound_at !== undefined,
+    lastUsed: session.last_used_at,
+    began: session.created_at,
+    ends: session.absolute_expires_at,
+    order: sealOrder(key, parts),
   }
 }
 

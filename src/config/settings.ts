@@ -113,15 +113,15 @@ export interface AdminSettings {
   /** HOST:PORT, or a port alone, which is then served on 127.0.0.1 only. */
   readonly listen?: Address
   /**
-   * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It
-   * can end sessions. Absent: there is none.
+   * A page for administration: charts, sessions, a timeline of their ends, the upstreams, the
+   * provider. It can end sessions. Absent: there is none.
    */
   readonly page?: AdminPageSettings
 }
 
 /**
- * A page for administration: sessions, the provider, the upstreams, the last Logout Tokens. It can
- * end sessions. Absent: there is none.
+ * A page for administration: charts, sessions, a timeline of their ends, the upstreams, the
+ * provider. It can end sessions. Absent: there is none.
  */
 export interface AdminPageSettings {
   /**

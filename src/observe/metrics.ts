@@ -98,7 +98,7 @@ class Cells<C extends Cell> {
  * The metrics of this process. Describing a counter or histogram again returns the existing one.
  */
 export class Metrics {
-  readonly #families: (() => Family)[] = []
+  readonly #families: { readonly name: string; readonly read: () => Family }[] = []
   readonly #counters = new Map<string, Cells<Count>>()
   readonly #histograms = new Map<string, Cells<Distribution>>()
 
@@ -134,7 +134,12 @@ export class Metrics {
   }
 
   collect(): readonly Family[] {
-    return this.#families.map((family) => family())
+    return this.#families.map(({ read }) => read())
+  }
+
+  /** One metric, without the others. `undefined`: it is not described yet. */
+  read(name: string): Family | undefined {
+    return this.#families.find((family) => family.name === name)?.read()
   }
 
   #add(
@@ -144,7 +149,7 @@ export class Metrics {
     bounds: readonly number[],
     cells: () => readonly Cell[],
   ): void {
-    this.#families.push(() => ({ name, help, kind, merge, labels, bounds, cells: cells() }))
+    this.#families.push({ name, read: () => ({ name, help, kind, merge, labels, bounds, cells: cells() }) })
   }
 }
 

@@ -8,6 +8,8 @@ export interface PagePolicy {
   readonly styleHashes: readonly string[]
   /** Hashes of its `<script>` elements. Absent: it has none. */
   readonly scriptHashes?: readonly string[]
+  /** Whether its scripts may send requests to its own origin. Absent: they may send none. */
+  readonly connectsToSelf?: boolean
   /** Whether it may show images in `data:` URIs. */
   readonly images: boolean
   /**
@@ -40,6 +42,7 @@ export function htmlResponse(status: number, html: string, language: Language, p
 function contentSecurityPolicy({
   styleHashes,
   scriptHashes = [],
+  connectsToSelf = false,
   images,
   formTargets,
   framedBy = [],
@@ -52,6 +55,7 @@ function contentSecurityPolicy({
     "default-src 'none'",
     ...(styles === '' ? [] : [`style-src ${styles}`]),
     ...(scripts === '' ? [] : [`script-src ${scripts}`]),
+    ...(connectsToSelf ? ["connect-src 'self'"] : []),
     ...(images ? ['img-src data:'] : []),
     `form-action ${formAction}`,
     `frame-ancestors ${framedBy.length > 0 ? framedBy.join(' ') : "'none'"}`,

@@ -1,20 +1,19 @@
 import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
-import { systemClock, type Clock } from '../core/clock.ts'
+import { systemClock } from '../core/clock.ts'
 import { checkMethod } from '../forward/ext-authz.ts'
 import { listenForGrpc } from '../forward/grpc.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
-import type { Log } from '../observe/log.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
 import { createMemoryStore } from '../session/memory-store.ts'
 import { NearCaches } from '../session/near-caches.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
-import { createRedisStore } from '../session/redis/store.ts'
+import { createRedisStore, type RedisStoreParts } from '../session/redis/store.ts'
 import { isRenewed } from '../session/renewals.ts'
 import type { SessionStore } from '../session/store.ts'
 import { createProvenClients } from '../tokens/service-accounts.ts'
@@ -65,7 +64,9 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const startedAt = clock.now()
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
-  const store = measuredStore(createStore(config.session.store, { log, clock }), metrics)
+  const { pageHistory } = observing
+  const onReached = pageHistory && pageHistory.timeline.reached.bind(pageHistory.timeline)
+  const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
   const pending = new PendingEndings(log)
   const rejectedClients = new RejectedClients(log, clock)
   const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { rejectedClients })
@@ -151,7 +152,7 @@ function handlersOf(generations: Generations): ListenerHandlers {
   }
 }
 
-function createStore(config: StoreConfig, parts: { readonly log: Log; readonly clock: Clock }): SessionStore {
+function createStore(config: StoreConfig, parts: RedisStoreParts): SessionStore {
   return config.kind === 'memory'
     ? createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
     : createRedisStore(config, parts)

@@ -6,13 +6,14 @@ import { createAudit, type Audit } from '../observe/audit.ts'
 import { countedAudit, countedLog } from '../observe/event-metrics.ts'
 import type { DroppedLines } from '../observe/lines.ts'
 import type { Log } from '../observe/log.ts'
-import { LogoutNotices } from '../observe/logout-notices.ts'
 import { Metrics } from '../observe/metrics.ts'
 import { describeSpans, OtlpExporter } from '../observe/otlp.ts'
 import { addProcessMetrics } from '../observe/process-metrics.ts'
 import { RepeatedDenials } from '../observe/repeated-denials.ts'
 import { createRequestMetrics } from '../observe/request-metrics.ts'
 import { combinedSink, type RequestSink } from '../observe/request-record.ts'
+import { MetricSamples } from '../observe/samples.ts'
+import { Timeline } from '../observe/timeline.ts'
 import { Tracer } from '../observe/tracing.ts'
 import { UpstreamsHealth } from '../observe/upstream-health.ts'
 
@@ -49,7 +50,8 @@ export interface Observing {
 
 /** Recent events, kept for the administration page only. */
 export interface PageHistory {
-  readonly logouts: LogoutNotices
+  readonly timeline: Timeline
+  readonly samples: MetricSamples
   readonly upstreams: UpstreamsHealth
 }
 
@@ -77,17 +79,23 @@ export function startObserving(
   const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
   const tracer = tracing && exporter && new Tracer(tracing.sample, (span) => exporter.add(span))
   const now = () => clock.now()
-  const pageHistory = admin?.page && { logouts: new LogoutNotices(), upstreams: new UpstreamsHealth(now) }
-  const sinks = [createRequestMetrics(metrics), access && createAccessLog(access), tracer, pageHistory?.upstreams]
+  const requestMetrics = createRequestMetrics(metrics)
+  const pageHistory = admin?.page && {
+    timeline: new Timeline(),
+    upstreams: new UpstreamsHealth(now),
+    samples: new MetricSamples(metrics, clock),
+  }
+  const sinks = [requestMetrics, access && createAccessLog(access), tracer, pageHistory?.upstreams]
   const denials = new RepeatedDenials(createAudit(parts.auditLog ?? log))
   const audit = countedAudit(denials, metrics)
   return {
     ...{ log, metrics, tracer, pageHistory },
-    audit: pageHistory === undefined ? audit : pageHistory.logouts.watching(audit, now),
+    audit: pageHistory === undefined ? audit : pageHistory.timeline.watching(audit, now),
     sink: combinedSink(sinks.filter((sink) => sink !== undefined)),
     close: async () => {
       denials.flush()
       stopProcessMetrics()
+      pageHistory?.samples.close()
       await exporter?.close(lastSpansMs)
     },
   }

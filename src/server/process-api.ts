@@ -74,6 +74,7 @@ function processState({ startedAt, generations, observing }: ProcessApiParts): P
       name,
       waiting: loads.get(name)?.waiting ?? 0,
     })),
-    logouts: pageHistory.logouts.latest,
+    timeline: pageHistory.timeline.latest,
+    samples: pageHistory.samples.current,
   }
 }

@@ -12,20 +12,41 @@ const chromium = await startChromium()
 
 /** A world with signed-in people, an unreachable upstream and some Logout Tokens. */
 async function livelyWorld(t: TestContext, page: string) {
-  const adminPort = await freePort()
   const world = await startWorld(t, {
     store: 'redis',
-    settings: `admin: { listen: "127.0.0.1:${adminPort}", page: ${page} }`,
+    replicas: 2,
+    settings: `admin: { listen: "127.0.0.1:0", page: ${page} }`,
     upstreamSettings: `rules: [{ path: /static/*, access: public }]
   reports: { url: "http://127.0.0.1:${await freePort()}", path: /reports/, rules: [{ path: /*, access: public }] }`,
   })
+  const admin = `http://127.0.0.1:${(world.replicas[0] as Replica).gateway.adminAddress?.port}`
+  if (process.env['UPDATE_SCREENSHOTS'] === '1') await quarterOfAnHour(world, admin)
   const [jane, samir, zoe] = [world.browser('jane'), world.browser('samir'), world.browser('zoe')]
+  jane.userAgent = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0'
+  samir.userAgent =
+    'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36'
   for (const browser of [jane, samir, zoe]) await browser.get(`${world.url}/echo`)
   await world.browser().send(`${world.url}/reports/may`)
   const sid = world.provider.sessions().find(({ sub }) => sub === 'zoe')?.sid ?? ''
   await world.provider.endSession(sid)
   await world.postLogoutToken({ logout_token: 'eyJhbGciOiJub25lIn0.e30.' })
-  return { world, admin: `http://127.0.0.1:${adminPort}`, jane, samir }
+  world.moveClock(10_000)
+  return { world, admin, jane, samir }
+}
+
+/** Requests of the last quarter of an hour, for the charts in the pictures. */
+async function quarterOfAnHour(world: World, admin: string): Promise<void> {
+  const authorization = `Basic ${Buffer.from(`:${secrets.CLIENT_SECRET}`).toString('base64')}`
+  const read = () => fetch(admin, { headers: { authorization } })
+  world.moveClock(-900_000)
+  await read()
+  for (let step = 0; step < 90; step += 1) {
+    const count = Math.round(12 + 8 * Math.sin(step / 9) + 4 * Math.sin(step * 2.3))
+    for (let times = 0; times < count; times += 1) await fetch(`${world.url}/static/about.txt`)
+    for (let times = 0; times < (step * 7) % 5; times += 1) await fetch(`${world.url}/echo`)
+    world.moveClock(10_000)
+    await read()
+  }
 }
 
 /** Whether a signed-in person is still admitted. */
@@ -39,31 +60,46 @@ function auditOf(world: World): unknown[] {
 }
 
 test('An administrator ends a session on the administration page with the keyboard alone, and axe-core finds no fault', async (t) => {
-  const { world, admin, jane, samir } = await livelyWorld(t, '{ token: { env: CLIENT_SECRET } }')
+  const { world, admin, jane, samir } = await livelyWorld(t, '{ token: { env: CLIENT_SECRET }, show_claim: email }')
   const httpCredentials = { username: 'admin', password: secrets.CLIENT_SECRET }
-  const person = await chromium.person(t, { httpCredentials, viewport: { width: 1280, height: 1560 } })
+  const person = await chromium.person(t, { httpCredentials, viewport: { width: 1440, height: 1900 } })
   const page = await person.tab()
   const asked: string[] = []
   page.on('request', (request) => asked.push(request.url()))
 
   await page.goto(`${admin}/`)
-  await page.getByRole('heading', { name: 'Sessions' }).waitFor()
-  for (const name of ['Provider', 'Upstreams', 'Last logouts from the provider'])
+  await page.getByText('Live', { exact: true }).waitFor()
+  for (const name of ['Sessions', 'Timeline', 'Charts', 'Upstreams', 'Provider'])
     await page.getByRole('heading', { name, exact: true }).waitFor()
   await page.getByText('ended 1 session').waitFor()
-  await picture(page, 'admin-page')
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     assert.deepEqual(await accessibilityFaults(page), [], colorScheme)
   }
-  await page.setViewportSize({ width: 320, height: 600 })
-  assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320)
-  assert.deepEqual([...new Set(asked)], [`${admin}/`])
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.evaluate('document.activeElement.blur()')
+  await page.evaluate("document.querySelector('#part-timeline details').open = true")
+  await picture(page, 'admin-page')
+  await page.setViewportSize({ width: 390, height: 1900 })
+  assert.deepEqual(await accessibilityFaults(page), [])
+  await picture(page, 'admin-page-narrow')
+  for (const width of [390, 320]) {
+    await page.setViewportSize({ width, height: 844 })
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
+  }
+  assert.deepEqual(new Set(asked), new Set([`${admin}/`, `${admin}/events`]))
 
-  await page.getByLabel('Person (sub)').fill('jane')
+  await page.goto(`${admin}/`)
+  await page.keyboard.press('Tab')
+  assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('127.0.0.1')
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type('jane')
   await page.keyboard.press('Enter')
   await page.getByText('1 session', { exact: true }).waitFor()
-  await page.getByRole('button', { name: /^End the session of jane, / }).focus()
+  await page.getByRole('button', { name: /^End the session of jane/ }).focus()
   await page.keyboard.press('Enter')
 
   await page.getByRole('heading', { name: 'The session has ended' }).waitFor()
@@ -74,9 +110,67 @@ test('An administrator ends a session on the administration page with the keyboa
     ['administrator', 'jane'],
   ])
   await page.getByRole('link', { name: 'Back to the overview' }).click()
-  await page.getByRole('button', { name: /^End the session of samir, / }).waitFor()
+  await page.getByRole('button', { name: /^End the session of samir/ }).waitFor()
   assert.equal(await page.getByRole('button', { name: /^End / }).count(), 1)
   assert.deepEqual(person.complaints, [])
+})
+
+test('What changes appears on the open page, while the focus, an open list, a text and a selection stay', async (t) => {
+  const { world, admin } = await livelyWorld(t, '{}')
+  const person = await chromium.person(t)
+  const page = await person.tab()
+  await page.goto(`${admin}/`)
+  await page.locator('#part-timeline summary').first().click()
+  await page.getByRole('searchbox').pressSequentially('not sent yet')
+  const button = page.getByRole('button', { name: /^End the session of samir/ })
+  await button.focus()
+  const seen = (text: string) => page.locator('#part-sessions').getByText(text, { exact: true })
+
+  await world.browser('zoe').get(`${world.url}/echo`)
+  await seen('zoe').waitFor()
+  assert.deepEqual(
+    [
+      await page.evaluate("document.activeElement.getAttribute('aria-label').slice(0, 24)"),
+      await page.locator('#part-timeline details').last().getAttribute('open'),
+      await page.getByRole('searchbox').inputValue(),
+    ],
+    ['End the session of samir', '', 'not sent yet'],
+  )
+
+  await page.evaluate("getSelection().selectAllChildren(document.querySelector('#part-sessions caption'))")
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText(/^Paused: the page shows the state of /).waitFor()
+  await world.browser('jane').get(`${world.url}/echo`)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByText('Live', { exact: true }).waitFor()
+  assert.equal(await page.evaluate('String(getSelection())'), '3 sessions')
+  assert.equal(await seen('4 sessions').count(), 0)
+  await page.evaluate('getSelection().empty()')
+  await seen('4 sessions').waitFor()
+
+  // The session of the focused button ends elsewhere.
+  await button.focus()
+  const sid = world.provider.sessions().find(({ sub }) => sub === 'samir')?.sid ?? ''
+  await world.provider.endSession(sid)
+  await button.waitFor({ state: 'detached' })
+  assert.equal(await page.evaluate('document.activeElement.className'), 'wide')
+  assert.deepEqual(person.complaints, [])
+
+  await (world.replicas[0] as Replica).stop()
+  await page.getByText(/^The connection is lost: the page shows the state of \d\d:\d\d:\d\d UTC/).waitFor()
+})
+
+test('Without its script the page shows everything, and a link refreshes it', async (t) => {
+  const { admin } = await livelyWorld(t, '{}')
+  const page = await (await chromium.person(t, { javaScriptEnabled: false })).tab()
+
+  await page.goto(`${admin}/?q=jane`)
+  await page.getByRole('link', { name: 'Refresh' }).click()
+
+  await page.getByText('1 session', { exact: true }).waitFor()
+  await page.getByText('ended 1 session').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Pause' }).count(), 0)
+  assert.match(page.url(), /\?q=jane$/)
 })
 
 /** A page of an attacker that tries everything a page can, and reports what it could read. */
@@ -132,7 +226,7 @@ for (const [where, host] of [
     const seen = (await page.evaluate('seen')) as readonly string[]
     const popup = page.waitForEvent('popup')
     await page.evaluate(`void (window.opened = open('${admin}/'))`)
-    await (await popup).getByRole('heading', { name: 'Sessions' }).waitFor()
+    await (await popup).getByRole('heading', { name: 'Sessions', exact: true }).waitFor()
     const inTheWindow = await page.evaluate(
       "(() => { try { return opened.document.body.innerText } catch { return '' } })()",
     )

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
@@ -7,6 +8,7 @@ import { Browser } from '../support/browser.ts'
 import { childrenOf, startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
+import { openPageStream, whenPart } from '../support/page-stream.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica, type World, type WorldOptions } from '../support/world.ts'
@@ -62,7 +64,7 @@ function press(admin: string, order: string, headers: Readonly<Record<string, st
 /** The cells of a table's rows, without markup. */
 function rowsOf(page: string, section: string): string[][] {
   const [, html = ''] = new RegExp(`<h2 id="${section}">(.*?)</section>`, 's').exec(page) ?? []
-  return [...html.matchAll(/<tr><th scope="row">(.*?)<\/tr>/gs)].map(([, row = '']) =>
+  return [...html.matchAll(/<tr[^>]*><th scope="row"[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
     row.split(/<\/t[hd]>/).map((cell) => cell.replaceAll(/<[^>]*>/g, ' ').trim()),
   )
 }
@@ -145,7 +147,7 @@ test('The page shows the provider, its keys, the upstreams and the last logouts 
   assert.deepEqual(
     rowsOf(body, 'provider').map(([, type, , , since]) => [
       type,
-      /^\d{4}-\d\d-\d\d .*(?:just now|s ago)$/.test(since ?? ''),
+      /^\d{4}-\d\d-\d\d .*less than 1 min ago$/.test(since ?? ''),
     ]),
     [['RSA', true]],
   )
@@ -155,8 +157,8 @@ test('The page shows the provider, its keys, the upstreams and the last logouts 
   assert.deepEqual(orders?.slice(3, 8), ['2', '0', '0', '0', 'none'])
   assert.match(gone?.[2] ?? '', /^no: connect ECONNREFUSED/)
   assert.deepEqual(gone?.slice(3, 7), ['1', '0', '1', '0'])
-  assert.match(gone?.[7] ?? '', /(?:just now|s ago) +ERR_UPSTREAM_UNREACHABLE request +[\w-]{16}$/)
-  const [refused, obeyed] = rowsOf(body, 'logouts')
+  assert.match(gone?.[7] ?? '', /less than 1 min ago +ERR_UPSTREAM_UNREACHABLE request +[\w-]{16}$/)
+  const [refused, obeyed] = rowsOf(body, 'timeline')
   assert.deepEqual(refused?.slice(1, 3), ['Logout Token', 'not verified'])
   assert.match(refused?.[3] ?? '', /^refused : /)
   assert.equal(obeyed?.[3], 'ended 1 session')
@@ -335,7 +337,7 @@ test('Only a form of the page itself ends a session', async (t) => {
   assert.equal((await jane.fetch(`${world.url}/echo`)).status, 401)
 })
 
-test('The page is not cached, cannot be framed and runs no script', async (t) => {
+test('The page is not cached, cannot be framed and runs no script but its own', async (t) => {
   const { admin } = await startWithPage(t)
 
   const { headers, body } = await ask(`${admin}/`)
@@ -343,7 +345,7 @@ test('The page is not cached, cannot be framed and runs no script', async (t) =>
 
   assert.match(
     String(headers['content-security-policy']),
-    /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
+    /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
   )
   assert.deepEqual(
     [
@@ -356,7 +358,11 @@ test('The page is not cached, cannot be framed and runs no script', async (t) =>
     ['no-store', 'nosniff', 'same-origin', 'same-origin', 'same-origin'],
   )
   assert.equal(headers['access-control-allow-origin'], undefined)
-  assert.doesNotMatch(body, /<script|javascript:| on\w+=/i)
+  const [, script = '', ...others] = body.split(/<script>|<\/script>/)
+  const hash = createHash('sha256').update(script).digest('base64')
+  assert.ok(String(headers['content-security-policy']).includes(`script-src 'sha256-${hash}'`))
+  assert.doesNotMatch(others.join(), /<script/i)
+  assert.doesNotMatch(body.replace(script, ''), /javascript:| on\w+=/i)
   assert.deepEqual([head.status, head.body], [200, ''])
 })
 
@@ -398,10 +404,20 @@ test('The page shows two workers as one gateway, and names a worker that does no
     assert.match(page, /2 processes/)
     assert.match(page, /found, by 2 of 2 processes/)
     assert.equal(rowsOf(page, 'upstreams')[0]?.[3], '10')
-    assert.equal(rowsOf(page, 'logouts').length, 4)
+    assert.equal(rowsOf(page, 'timeline').length, 4)
   }
+  const stream = await openPageStream(t, around.adminUrl)
+  await whenPart(stream, 'about', /2 processes/)
   const [hanging = 0, other = 0] = childrenOf(gateway.pid)
+  t.after(() => {
+    try {
+      process.kill(hanging, 'SIGCONT')
+    } catch {
+      // It has ended.
+    }
+  })
   process.kill(hanging, 'SIGSTOP')
+  await whenPart(stream, 'about', new RegExp(`A process does not respond \\(pid ${hanging}\\)`))
   for (let times = 0; times < 3; times += 1) {
     const [page, live, ready] = await Promise.all(['/', '/live', '/ready'].map((path) => ask(around.adminUrl + path)))
     assert.match(page?.body ?? '', new RegExp(`A process does not respond \\(pid ${hanging}\\):.*is missing here`))
@@ -422,6 +438,23 @@ test('The page shows two workers as one gateway, and names a worker that does no
   const orders = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
   for (let times = 0; times < 2; times += 1) await press(around.adminUrl, orders[0] ?? '')
   assert.equal(await visit(), 401)
+
+  // The page says which worker confirmed an end and when, and stays open when one dies.
+  await whenPart(stream, 'timeline', /an administrator.*2 processes in /s)
+  await new Browser('samir').get(`${around.url}/`)
+  const [order = ''] = await whenOne(async () => [...ordersOn((await ask(`${around.adminUrl}/`)).body).values()])
+  process.kill(hanging, 'SIGSTOP')
+  await press(around.adminUrl, order)
+  await whenPart(stream, 'timeline', /1 process has not confirmed/)
+  process.kill(hanging, 'SIGCONT')
+  await whenPart(stream, 'timeline', new RegExp(`2 processes in \\d{3,} ms.*/${hanging} \\(.{4}\\): \\d{3,} ms`, 's'))
+  assert.equal(/not confirmed/.exec(stream.part('timeline')), null)
+
+  process.kill(hanging, 'SIGKILL')
+  await gateway.said('worker.died')
+  await whenPart(stream, 'about', /1 process,|2 processes,/)
+  assert.equal(stream.isOver(), false)
+  assert.match((await ask(`${around.adminUrl}/`)).body, /id="part-charts"/)
 })
 
 async function whenOne(look: () => Promise<string[]>): Promise<string[]> {

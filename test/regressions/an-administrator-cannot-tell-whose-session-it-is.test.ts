@@ -22,20 +22,20 @@ test('The administration page shows the configured claim next to sub', async (t)
 
   const html = await (await fetch(admin)).text()
 
-  assert.match(html, /<th scope="row">jane\.doe@example\.com<br><code>jane<\/code><\/th>/)
+  assert.match(html, /<th scope="row" role="rowheader">jane\.doe@example\.com<br><code>jane<\/code><\/th>/)
   assert.match(html, /aria-label="End the session of jane\.doe@/)
 })
 
 test('The administration page shows sub for a person without the claim', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: employee.number }')
 
-  assert.match(await (await fetch(admin)).text(), /<th scope="row">jane<\/th>/)
+  assert.match(await (await fetch(admin)).text(), /<th scope="row" role="rowheader">jane<\/th>/)
 })
 
 test('The administration page escapes and truncates the value of the claim', async (t) => {
   const { admin } = await startWithPage(t, '{ show_claim: fields }')
 
-  const [, value = ''] = /<th scope="row">([^<]*)<br>/.exec(await (await fetch(admin)).text()) ?? []
+  const [, value = ''] = /<th scope="row" role="rowheader">([^<]*)<br>/.exec(await (await fetch(admin)).text()) ?? []
 
   assert.match(value, /^\{&quot;/)
   assert.ok([...value.replaceAll('&quot;', '"')].length <= 81, value)
@@ -62,7 +62,7 @@ test('At a width of 390 px, the button that ends a session is visible without ho
   await page.goto(admin)
   const button = page.getByRole('button', { name: /^End the session of jane\.doe@/ })
   await button.waitFor()
-  await page.getByRole('heading', { name: 'Sessions' }).scrollIntoViewIfNeeded()
+  await page.getByRole('heading', { name: 'Sessions', exact: true }).scrollIntoViewIfNeeded()
   const box = await button.boundingBox()
   const isOnTop = await page.evaluate(`(() => {
     const button = document.querySelector('td.action button')

@@ -7,6 +7,8 @@ export interface NoticeMessage {
   readonly from: string
   /** Present when the receivers are to confirm. */
   readonly id: string | undefined
+  /** Whether the sender understands confirmations with a name. Earlier versions do not. */
+  readonly wantsName: boolean
   readonly notice: StoreNotice | undefined
   readonly tombstone: Tombstone | undefined
 }
@@ -18,7 +20,7 @@ export function changedMessage(from: string, key: SessionKey): string {
 
 /** Sessions have ended. With an `id`, each receiver confirms that it has dropped them. */
 export function endedMessage(from: string, keys: readonly SessionKey[], id?: string): string {
-  return JSON.stringify({ from, kind: 'ended', id, keys })
+  return JSON.stringify({ from, kind: 'ended', id, named: id !== undefined, keys })
 }
 
 /** A tombstone was raised. */
@@ -31,6 +33,17 @@ export function missedMessage(from: string): string {
   return JSON.stringify({ from, kind: 'anything' })
 }
 
+/** The confirmation of an announcement, with the name of the process if the sender wants it. */
+export function confirmationMessage(id: string, name: string | undefined): string {
+  return name === undefined ? id : `${id} ${name}`
+}
+
+/** Reads a confirmation: the id of the announcement, and the name of the process if it has one. */
+export function confirmationIn(text: string): [id: string, name?: string] {
+  const space = text.indexOf(' ')
+  return space === -1 ? [text] : [text.slice(0, space), text.slice(space + 1)]
+}
+
 /** @returns `undefined` when the text is no message */
 export function parseMessage(text: string): NoticeMessage | undefined {
   let message: unknown
@@ -40,11 +53,12 @@ export function parseMessage(text: string): NoticeMessage | undefined {
     return undefined
   }
   if (typeof message !== 'object' || message === null) return undefined
-  const { from, id, kind, key, keys, tombstone } = message as Record<string, unknown>
+  const { from, id, named, kind, key, keys, tombstone } = message as Record<string, unknown>
   if (typeof from !== 'string') return undefined
   return {
     from,
     id: typeof id === 'string' ? id : undefined,
+    wantsName: named === true,
     notice: noticeOf(kind, key, keys),
     tombstone: tombstoneOf(tombstone),
   }

@@ -3,13 +3,23 @@ import { reason } from '../../core/errors.ts'
 import type { SessionKey } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'
 import type { Log } from '../../observe/log.ts'
+import { processName } from '../../observe/process-name.ts'
+import type { EndingReach } from '../../observe/timeline.ts'
 import type { StoreNotice, StoreTime, Tombstone } from '../store.ts'
 import { RedisClock } from './clock.ts'
 import { Confirmations } from './confirmations.ts'
 import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 import { RedisLosses } from './losses.ts'
-import { changedMessage, endedMessage, missedMessage, parseMessage, tombstoneMessage } from './notice-messages.ts'
+import {
+  changedMessage,
+  confirmationIn,
+  confirmationMessage,
+  endedMessage,
+  missedMessage,
+  parseMessage,
+  tombstoneMessage,
+} from './notice-messages.ts'
 
 /** How often the subscription is proven to work, in ms. */
 const beatInterval = 500
@@ -25,6 +35,8 @@ interface Parts {
   readonly clock: Clock
   /** Called for each tombstone that another process has raised. */
   readonly onTombstone: (tombstone: Tombstone) => void
+  /** Called when all processes have confirmed an ending, or the time for that is over. */
+  readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
 }
 
 /** The subscription of one connection. */
@@ -59,6 +71,9 @@ export class RedisNotices {
   readonly #clock: RedisClock
   readonly #log: Log
   readonly #onTombstone: (tombstone: Tombstone) => void
+  readonly #onReached: Parts['onReached']
+  /** The name of this process for operators. Two processes may have the same host name and pid. */
+  readonly #name: string
   readonly #listeners = new Set<(notice: StoreNotice) => void>()
   readonly #confirmations: Confirmations
   #beating: NodeJS.Timeout | undefined
@@ -77,8 +92,10 @@ export class RedisNotices {
     this.#keys = keys
     this.#commands = commands
     this.#subscriber = subscriber
-    const { log, clock, onTombstone } = parts
+    const { log, clock, onTombstone, onReached } = parts
     this.#onTombstone = onTombstone
+    this.#onReached = onReached
+    this.#name = `${processName()} (${this.#from.slice(0, 4)})`
     this.#losses = new RedisLosses(commands, log)
     this.#clock = new RedisClock(commands.address, clock, log)
     this.#confirmations = new Confirmations(log)
@@ -88,7 +105,7 @@ export class RedisNotices {
     subscriber.redis.on('message', (channel: string, text: string) => {
       if (channel === this.channel) this.#receive(text)
       else if (channel === this.#subscription?.beats) this.#receiveBeat(this.#subscription, Number(text))
-      else this.#confirmations.confirm(text)
+      else this.#confirmations.confirm(...confirmationIn(text))
     })
     // Both connections must lead to the same server. After a failover, only a new connection is
     // certain to do so.
@@ -161,8 +178,9 @@ export class RedisNotices {
    * @returns a promise that resolves when all of them have dropped the sessions
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
-  announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    return this.#confirmations.collect((id) => this.#announce(endedMessage(this.#from, keys, id)))
+  async announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    const { confirmed } = await this.#confirmations.collect((id) => this.#announce(endedMessage(this.#from, keys, id)))
+    return { confirmed: confirmed.then((reach) => this.#onReached?.(keys, reach)) }
   }
 
   close(): void {
@@ -271,7 +289,7 @@ export class RedisNotices {
   #receive(text: string): void {
     const message = parseMessage(text)
     if (message?.from === this.#from) {
-      if (message.id !== undefined) this.#confirmations.confirm(message.id)
+      if (message.id !== undefined) this.#confirmations.confirm(message.id, this.#name)
       return
     }
     if (message?.tombstone !== undefined) {
@@ -282,7 +300,8 @@ export class RedisNotices {
     // An unknown message of a newer version may mean that any session has ended.
     const isHandled = this.#notify(message?.notice ?? { kind: 'resumed' })
     if (!isHandled || message?.id === undefined) return
-    this.#publish(this.#confirmationPrefix + message.from, message.id).catch(() => {})
+    const confirmation = confirmationMessage(message.id, message.wantsName ? this.#name : undefined)
+    this.#publish(this.#confirmationPrefix + message.from, confirmation).catch(() => {})
   }
 
   /** @returns `false` when a listener has thrown an error */

@@ -2,6 +2,7 @@ import type { RedisStoreConfig } from '../../config/model.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import type { Log } from '../../observe/log.ts'
+import type { EndingReach } from '../../observe/timeline.ts'
 import { tagOf } from '../record.ts'
 import {
   type EndedSession,
@@ -36,11 +37,15 @@ const scanCount = 1_000
  * 250 ms after the reply of Redis. A process that hangs for longer may still serve its copy, until
  * its last proof expires (1.5 s).
  */
-export function createRedisStore(
-  config: RedisStoreConfig,
-  parts: { readonly log: Log; readonly clock: Clock },
-): SessionStore {
-  return new RedisStore(config, parts.log, parts.clock)
+export function createRedisStore(config: RedisStoreConfig, parts: RedisStoreParts): SessionStore {
+  return new RedisStore(config, parts)
+}
+
+export interface RedisStoreParts {
+  readonly log: Log
+  readonly clock: Clock
+  /** Called before an ending resolves: how its announcement reached the processes. */
+  readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
 }
 
 class RedisStore implements SessionStore {
@@ -54,7 +59,7 @@ class RedisStore implements SessionStore {
   readonly #runs: RedisRuns
   readonly #clock: Clock
 
-  constructor(config: RedisStoreConfig, log: Log, clock: Clock) {
+  constructor(config: RedisStoreConfig, { log, clock, onReached }: RedisStoreParts) {
     const servers = connectToRedis(config)
     const { commands, subscriber } = servers
     const keys = new RedisKeys(config.keyPrefix)
@@ -67,6 +72,7 @@ class RedisStore implements SessionStore {
     const notices = new RedisNotices(commands, subscriber, keys, {
       log,
       clock,
+      onReached,
       onTombstone: (tombstone) => this.#endings.recent.rememberTombstone(tombstone),
     })
     this.#notices = notices

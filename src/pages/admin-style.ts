@@ -1,0 +1,65 @@
+/**
+ * The style of the administration page, after that of all pages. A narrow window shows each row of
+ * a table as a card. Charts have the color of the text, so they are visible in forced colors.
+ */
+export const adminStyle = `
+body { padding-top: 1.5rem }
+main, header, nav { box-sizing: border-box; max-width: 80rem; margin-inline: auto }
+header { padding: 0 clamp(1rem, 6vw, 2.5rem) }
+nav { padding: 0 clamp(1rem, 6vw, 2.5rem) 1rem }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; margin: 0; padding: 0 }
+.skip { position: absolute; inset-block-start: -6rem; background: var(--surface); padding: .5rem 1rem }
+.skip:focus { inset-block-start: .5rem }
+h2 { font-size: 1.2rem; margin: 2rem 0 .75rem }
+main > section:first-child h2 { margin-top: 0 }
+h3 { font-size: 1rem; margin: 0 }
+#live { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; margin: 0 0 1rem; font-size: .9375rem }
+#live[hidden] { display: none }
+#live p { margin: 0 }
+#live button, td button { padding: .125rem .75rem }
+.wide { overflow-x: auto; margin: 0 0 1.25rem }
+.wide:focus-visible, input:focus-visible, summary:focus-visible, main:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
+table { border-collapse: collapse; width: 100%; font-size: .9375rem; overflow-wrap: normal }
+caption { text-align: start; font-size: .875rem; padding: 0 0 .5rem }
+th, td { text-align: start; vertical-align: top; padding: .375rem .75rem .375rem 0; border-top: 1px solid rgb(128 128 128 / .35) }
+td.action, th.action { position: sticky; inset-inline-end: 0; background: var(--surface); padding-inline: .5rem 0 }
+td.number, th.number { min-width: 0; text-align: end; font-variant-numeric: tabular-nums }
+code { font-size: .875rem; overflow-wrap: anywhere }
+time { white-space: nowrap }
+td { min-width: 6.5rem }
+td.action { min-width: 0 }
+td code { display: inline-block; min-width: 8.5rem }
+main { padding-inline: clamp(1rem, 3vw, 2rem) }
+form.search { display: flex; flex-wrap: wrap; gap: .75rem 1rem; align-items: end; margin: 0 0 1rem }
+label { font-size: .875rem; flex: 0 1 34rem }
+input { display: block; font: inherit; color: inherit; background: var(--background); border: 1px solid rgb(128 128 128 / .8); border-radius: .375rem; padding: .375rem .5rem; margin: .25rem 0 0; width: 100%; box-sizing: border-box }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 0 0 1rem }
+dt { font-weight: 600 }
+dd { margin: 0; overflow-wrap: anywhere }
+strong { font-weight: 600 }
+details ul, figure ul { margin: .25rem 0 0; padding: 0 0 0 1.1rem; font-size: .875rem }
+summary { cursor: pointer }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 1rem }
+figure { margin: 0; padding: .75rem; border: 1px solid rgb(128 128 128 / .35); border-radius: .5rem; display: flex; flex-direction: column; justify-content: space-between; gap: .5rem }
+figcaption { font-size: .875rem }
+svg { display: block; width: 100%; height: 3.75rem; border-bottom: 1px solid rgb(128 128 128 / .6) }
+path { fill: none; stroke: currentcolor; stroke-width: 1.5px; stroke-linecap: round; stroke-linejoin: round; vector-effect: non-scaling-stroke }
+@media (max-width: 48rem) {
+header, nav { padding-inline: 1rem }
+main { padding-inline: 1rem }
+dl { grid-template-columns: 1fr }
+.wide { overflow-x: visible }
+.charts { grid-template-columns: repeat(auto-fill, minmax(min(8.5rem, 100%), 1fr)) }
+table, tbody, tr, th, td, caption { display: block }
+thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; white-space: nowrap }
+tr { border: 1px solid rgb(128 128 128 / .5); border-radius: .5rem; padding: .5rem .75rem; margin: 0 0 .75rem; position: relative }
+th, td { min-width: 0; border: 0; padding: .25rem 0; overflow-wrap: anywhere }
+tr:has(.action) th[scope=row] { padding-inline-end: 5rem }
+td.action { position: absolute; inset-block-start: .5rem; inset-inline-end: .75rem; background: none; border: 0 }
+td.number { text-align: start }
+td:empty { display: none }
+td:not(.action)::before { content: attr(data-head); display: block; font-size: .8125rem; font-weight: 600 }
+td code { min-width: 0 }
+}
+@media (forced-colors: active) { figure, tr, svg { border-color: CanvasText } }
+`

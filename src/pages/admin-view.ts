@@ -1,0 +1,157 @@
+/**
+ * The content of the administration page. Times are in ms since the epoch. The page escapes all
+ * texts.
+ */
+export interface Overview {
+  readonly at: number
+  readonly version: string
+  /** The host of `external_url`. */
+  readonly host: string
+  /** `silent`: the IDs of processes that do not respond. */
+  readonly processes: {
+    readonly responding: number
+    readonly silent: readonly number[]
+    readonly countingSince: number
+  }
+  /** Whether the sessions are shared with other replicas. */
+  readonly isShared: boolean
+  readonly query: SessionQuery
+  readonly sessions: SessionsView | { readonly fault: string }
+  readonly providers: readonly ProviderView[]
+  readonly upstreams: readonly UpstreamView[]
+  readonly timeline: readonly TimelineView[]
+  /** Ten seconds each, the oldest first. `undefined`: there is none of that time. */
+  readonly samples: readonly (SampleView | undefined)[]
+}
+
+/** Which sessions to list. An empty text matches all. */
+export interface SessionQuery {
+  readonly sub: string
+  readonly sid: string
+  /** A part of anything that the list shows. */
+  readonly text: string
+}
+
+export interface SessionsView {
+  readonly found: readonly SessionView[]
+  /** Why the list is incomplete. `undefined`: it is complete. */
+  readonly cut: 'too_many' | 'too_slow' | undefined
+  /**
+   * The approximate number of sessions, also of those that do not match the text; `undefined`:
+   * counting would take too long.
+   */
+  readonly count: number | undefined
+  /** How many sessions the search has read. */
+  readonly read: number
+  /** Whether these are the latest sessions. */
+  readonly areLatest: boolean
+}
+
+export interface SessionView {
+  readonly key: string
+  readonly sub: string
+  /** The value of the claim `admin.page.show_claim`. */
+  readonly person: string | undefined
+  /** The name of the provider. Absent: there is only one. */
+  readonly provider: string | undefined
+  readonly sid: string | undefined
+  /** The browser of the sign-in. */
+  readonly browser: string | undefined
+  /** The IP address of the sign-in. */
+  readonly address: string | undefined
+  /** Whether it is bound to a key of the device. */
+  readonly isBound: boolean
+  readonly origin: string | undefined
+  /** `undefined`: within the idle timeout. */
+  readonly lastUsed: number | undefined
+  readonly began: number
+  readonly ends: number
+  /**
+   * The value that the form for ending the session sends. It is valid for this session and for a
+   * limited time.
+   */
+  readonly order: string
+}
+
+export interface ProviderView {
+  /** Its name in the configuration. */
+  readonly name: string
+  readonly issuer: string
+  readonly algorithm: string | undefined
+  /** How many processes have read the discovery document. */
+  readonly foundBy: number
+  readonly readAt: number | undefined
+  readonly faults: readonly string[]
+  /** `knownBy`: how many processes have the key. */
+  readonly keys: readonly (KeyView & { readonly knownBy: number })[]
+  readonly keysReadAt: number | undefined
+}
+
+export interface KeyView {
+  readonly kid?: string | undefined
+  readonly kty: string
+  readonly alg?: string | undefined
+  readonly use?: string | undefined
+  readonly since: number
+}
+
+export interface UpstreamView {
+  readonly name: string
+  readonly url: string
+  /** How long it took to connect, in ms, or why it failed. */
+  readonly connection: number | string
+  readonly requests: number
+  readonly serverErrors: number
+  readonly failures: number
+  readonly waiting: number
+  readonly lastFailure: { readonly at: number; readonly code: string; readonly request: string } | undefined
+}
+
+/** An end of sessions, or an order to end some. */
+export interface TimelineView {
+  readonly at: number
+  readonly kind: 'logout_token' | 'frame' | 'signal' | 'end'
+  readonly outcome: 'obeyed' | 'replayed' | 'refused' | 'ignored' | 'not_now'
+  /** Who or what ended the sessions, if there was no order. */
+  readonly by?: string
+  readonly signal?: string
+  readonly sid?: string | undefined
+  readonly sub?: string | undefined
+  readonly matched?: number
+  readonly reason?: string
+  readonly request?: string | undefined
+  readonly reach?: {
+    readonly confirmed: readonly { readonly process: string; readonly ms: number }[]
+    /** How many processes have not confirmed. */
+    readonly missing: number
+    /** The names of those that are known. */
+    readonly absent: readonly string[]
+  }
+}
+
+/** What happened in ten seconds. */
+export interface SampleView {
+  readonly requestsPerSecond: number
+  readonly signInsPerMinute: number
+  readonly failedSignInsPerMinute: number
+  readonly endedPerMinute: number
+  readonly refusalsPerMinute: number
+  /** By code. */
+  readonly refusals: Readonly<Record<string, number>>
+  readonly durations: QuantilesView | undefined
+  readonly provider: QuantilesView | undefined
+  readonly store: QuantilesView | undefined
+}
+
+/** Estimates, in seconds. */
+export interface QuantilesView {
+  readonly p50: number
+  readonly p99: number
+}
+
+/** The result of an order to end a session. */
+export interface OrderOutcome {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+}
