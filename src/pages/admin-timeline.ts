@@ -35,6 +35,7 @@ const causes: Readonly<Record<string, string>> = {
   person: 'the person signed out',
   administrator: 'an administrator',
   new_sign_in: 'a new sign-in in the same browser',
+  max_per_person: 'a new sign-in in another browser, beyond max_per_person',
   invalid_grant: 'the provider rejected the refresh token',
   invalid_tokens: 'the refreshed tokens were invalid',
   userinfo_401: 'the provider rejected the access token',
