@@ -20,9 +20,11 @@ export interface LogoutParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
-  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice'>
   readonly personCookie: Pick<PersonCookie, 'expire'>
   readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
+  /** Whether people have a page with their sessions. */
+  readonly showsSessions: boolean
   readonly refusedSignIns: Pick<RefusedSignIns, 'read' | 'take' | 'expire'>
   readonly providerCookie: Pick<ProviderCookie, 'expire'>
   readonly log: Log

@@ -176,6 +176,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     ...{ pages, signingKeys, live, site, deviceMetrics, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
+    showsSessions: config.session.page,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,
