@@ -14,8 +14,11 @@ import type { LogoutParts } from './parts.ts'
  */
 export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const viewer = await viewerOf(request, parts)
-  if (viewer === undefined)
-    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.prefix)), setCookies: [] })
+  if (viewer === undefined) {
+    // Without the bound cookie, the browser of the session proves its device again.
+    const setCookies = parts.boundCookie.expire(request.cookie)
+    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.prefix)), setCookies })
+  }
   if (typeof viewer === 'string') return parts.pages.refusal(viewer, { ...pageContext(request), asPage: true })
   return sessionsPage(viewer, request, parts)
 }
@@ -83,12 +86,14 @@ async function sessionsPage(
  * session had not ended yet; `ERR_DEVICE_BINDING` for a session without a key where one is required
  */
 async function viewerOf(
-  { cookie: header }: EndpointRequest,
-  { cookie, boundCookie, sessions }: LogoutParts,
+  { cookie: header, skippedSession, cause }: EndpointRequest,
+  { cookie, boundCookie, sessions, misuseLog }: LogoutParts,
 ): Promise<Viewer | 'ERR_UNAUTHENTICATED' | 'ERR_DEVICE_BINDING' | undefined> {
   const id = cookie.read(header)
   const session = id && (await sessions.read(sessionKey(id)))
-  if (!session || boundCookie.faultOf(session.key, session.record.device, header) !== undefined) return undefined
+  if (!session) return undefined
+  const fault = boundCookie.faultOf(session.key, session.record.device, header)
+  if (fault !== undefined) return void misuseLog.note({ session, fault }, skippedSession, cause)
   if (session.isDoubtful === true) return 'ERR_UNAUTHENTICATED'
   if (boundCookie.lacksDevice(session.record)) return 'ERR_DEVICE_BINDING'
   const { sub, sid } = session.record

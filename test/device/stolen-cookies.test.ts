@@ -248,6 +248,11 @@ test('A copy of the session cookie does not show where its owner is signed in, a
   const seen = await other.send(page)
 
   assert.deepEqual([seen.status, seen.body], [303, ''])
+  assert.deepEqual(
+    world.events('session.bound_cookie_refused').map(({ reason }) => reason),
+    ['missing'],
+    'the operator learns that there is a copy',
+  )
   const forms = formsOf(shown).filter(({ fields }) => 'session' in fields)
   assert.equal(forms.length, 2, 'one session, and all others')
   for (const each of forms) assert.doesNotMatch((await sendForm(other, each)).body, /<h2>/)
