@@ -8,14 +8,14 @@ import { printable } from '../core/printable.ts'
 import { Keyring } from '../core/seal.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { browserText } from '../http/user-agent.ts'
-import { endAtProvider, revokeTokens } from '../logout/end-at-provider.ts'
+import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provider.ts'
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { createSessions } from '../session/create-sessions.ts'
 import type { Ended, SessionEndings } from '../session/endings.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
-import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
+import { audienceOf, sidTag, subTag, type StoredSession } from '../session/record.ts'
 import { createRedisStore } from '../session/redis/store.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
@@ -77,12 +77,6 @@ export interface SessionSummary {
   readonly claimNames: readonly string[]
 }
 
-/**
- * The outcome at the provider. `unknown`: the response does not show whether the session has ended.
- * `not_asked`: no request was sent, because the provider was unreachable for the sessions before.
- */
-export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
-
 export interface EndingResult {
   /** How many sessions were ended here. */
   readonly ended: number
@@ -129,7 +123,7 @@ export interface AdministrationParts {
 /** The provider of an audience. */
 type ProviderOf = (audience: string) => OpenidProvider | undefined
 
-/** How many sessions are read, ended, or ended at the provider at a time. */
+/** How many sessions are read or ended at a time. */
 const batchSize = 25
 
 /**
@@ -212,7 +206,9 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
       for (const audience of audiences) {
         const provider = providerOf(audience)
         const records = ended.flatMap((one) => (one.audience === audience && one.record ? [one.record] : []))
-        if (provider !== undefined) await endThere(records, { provider, audit, cause }, atProvider)
+        if (provider === undefined) continue
+        const counts = await endAllAtProvider(records, { provider, audit }, { cause })
+        for (const [outcome, count] of counts) atProvider[outcome] = (atProvider[outcome] ?? 0) + count
       }
       return { ended: ended.length, atProvider, failure }
     },
@@ -339,41 +335,6 @@ async function endHere(
     if (failed !== undefined) return { ended, failure: reason(failed.reason) }
   }
   return { ended, failure: undefined }
-}
-
-/**
- * Ends sessions at the provider, and counts the outcomes. Stops after a batch for which the
- * provider was unreachable.
- */
-async function endThere(
-  records: readonly SessionRecord[],
-  parts: { readonly provider: OpenidProvider; readonly audit: Audit; readonly cause: Cause | undefined },
-  counts: Partial<Record<ProviderOutcome, number>>,
-): Promise<void> {
-  const count = (outcome: ProviderOutcome, by = 1) => (counts[outcome] = (counts[outcome] ?? 0) + by)
-  // Several sessions here may belong to one session at the provider, which ends only once.
-  const bySid = new Map<unknown, SessionRecord[]>()
-  for (const record of records) {
-    const sid = record.sid ?? record
-    bySid.set(sid, [...(bySid.get(sid) ?? []), record])
-  }
-  const groups = [...bySid.values()] as [SessionRecord, ...SessionRecord[]][]
-  for (const [index, some] of chunksOf(groups).entries()) {
-    const outcomes = await Promise.all(
-      some.map(async (group) => {
-        const [outcome] = await Promise.all([
-          endAtProvider(group[0], parts, parts.cause),
-          ...group.map((record) => revokeTokens(record, parts, parts.cause)),
-        ])
-        return outcome
-      }),
-    )
-    for (const outcome of outcomes) count(outcome)
-    if (!outcomes.every((outcome) => outcome === 'unreachable')) continue
-    const left = groups.length - index * batchSize - some.length
-    if (left > 0) count('not_asked', left)
-    break
-  }
 }
 
 function summary(

@@ -358,6 +358,11 @@ export interface DeviceBindingConfig {
    * access.
    */
   readonly isOn: boolean
+  /**
+   * Whether a session needs a key where no upstream or rule decides: at the endpoints of the
+   * gateway that show something of a person.
+   */
+  readonly isRequired: boolean
   /** How long a browser has access after a proof that it has the key. */
   readonly cookieLifetimeMs: number
   /** How long after the sign-in a session without a key has access where one is required. */

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { kindOfField } from '../core/header-fields.ts'
 import type { MisuseLog } from '../device/misuse.ts'
-import type { Admission } from '../gate/admission.ts'
+import { type Admission, misuseIn } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved } from '../gate/audit-denial.ts'
 import { refusalOf } from '../gate/refusal.ts'
@@ -108,6 +108,8 @@ export class ForwardAuth {
         `requests below ${reservedPrefix} are for the gateway: the proxy has to send them there without asking`,
       )
     const admission = await this.#parts.admit(facts)
+    const misuse = misuseIn(admission)
+    if (misuse !== undefined) this.#parts.misuseLog.note(misuse, facts.skippedSession, record.cause)
     if (admission.kind !== 'pass') return refused(this.#refusal(admission, checkRequest, facts, record))
     record.upstream = admission.upstream.name
     record.session = admission.session
@@ -157,9 +159,7 @@ export class ForwardAuth {
     facts: RequestFacts,
     record: RequestRecord,
   ): Response {
-    const { pages, misuseLog } = this.#parts
-    if ('misuse' in admission && admission.misuse !== undefined)
-      misuseLog.note(admission.misuse, facts.skippedSession, record.cause)
+    const { pages } = this.#parts
     const context = this.#context(checkRequest, record)
     const externalUrl = externalUrlAt(facts.host, this.#config)
     // Some proxies complete a relative Location with the address at which they reach the gateway.

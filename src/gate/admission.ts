@@ -154,6 +154,14 @@ export interface Pass {
    * browser may have a new session by then. They precede those of the upstream.
    */
   readonly expire?: (() => readonly string[]) | undefined
+  /** As for {@link SignInFirst}, where nobody needs to sign in. */
+  readonly misuse?: Misuse | undefined
+}
+
+/** The request that an admission is about misuses the cookie of a bound session. */
+export function misuseIn(admission: Admission): Misuse | undefined {
+  if (admission.kind === 'sign_out') return admission.first?.misuse
+  return 'misuse' in admission ? admission.misuse : undefined
 }
 
 /** The denial that a rule with `mode: observe` does not enforce. */

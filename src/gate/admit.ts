@@ -327,7 +327,10 @@ class Gate {
     if (rule.access === 'optional') {
       const anybody = this.#headers.forAnybody(facts, upstream, rule)
       const pass = { kind: 'pass', upstream, identity: anybody, session: undefined, caching: 'varies' } as const
-      if (identity.kind !== 'anonymous' || identity.ended === undefined) return pass
+      if (identity.kind !== 'anonymous') return pass
+      const { misuse } = identity
+      if (misuse !== undefined) return { ...pass, misuse, expire: () => misuse.setCookies }
+      if (identity.ended === undefined) return pass
       // The application must not take anybody for the person whose session has ended.
       const withheldCookies = cookieNames(facts.cookie, '').filter((name) => matchesAny(this.#personal, name))
       return { ...pass, withheldCookies, expire: this.#expiry(identity, facts, upstream) }

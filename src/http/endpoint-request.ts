@@ -81,6 +81,8 @@ export interface EndpointRequest extends Initiator {
   readonly deviceProof?: string | undefined
   /** `Sec-Secure-Session-Id`: which session the proof is for. */
   readonly deviceSession?: string | undefined
+  /** `Secure-Session-Skipped`: why the browser could not renew the cookie of a bound session. */
+  readonly skippedSession?: string | undefined
   readonly cause: Cause
 }
 

@@ -3,7 +3,21 @@ import type { Cause } from '../observe/audit.ts'
 import type { SessionRecord } from '../session/record.ts'
 import type { LogoutParts } from './parts.ts'
 
-type Parts = Pick<LogoutParts, 'provider' | 'audit'>
+interface Parts extends Pick<LogoutParts, 'audit'> {
+  readonly provider: Pick<LogoutParts['provider'], 'endSession' | 'revoke'>
+}
+
+/**
+ * How many sessions end at the provider at a time. Each takes two connections at most, of those
+ * that sign-ins need too (see `connectionsFor.others`).
+ */
+const batchSize = 10
+
+/**
+ * The outcome at the provider. `unknown`: the response does not show whether the session has ended.
+ * `not_asked`: no request was sent, because the provider was unreachable for the sessions before.
+ */
+export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
 /**
  * Ends the session at the provider without a browser, by `POST` with `id_token_hint`. An error is
@@ -24,6 +38,55 @@ export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: 
   const { refresh_token } = record.tokens
   if (refresh_token === undefined) return
   await recorded('provider.revocation', { record, parts, cause, work: parts.provider.revoke(refresh_token) })
+}
+
+/**
+ * Ends sessions at the provider, and revokes their refresh tokens. The provider gets the requests
+ * in batches, because sign-ins of other people must not wait for a connection to it. Stops after a
+ * batch for which the provider was unreachable. Several sessions here may belong to one session at
+ * the provider, which ends only once.
+ * @param keptSid this session at the provider does not end
+ * @returns how many sessions at the provider have each outcome
+ */
+export async function endAllAtProvider(
+  records: readonly SessionRecord[],
+  parts: Parts,
+  { cause, keptSid }: { readonly cause?: Cause | undefined; readonly keptSid?: string | undefined },
+): Promise<ReadonlyMap<ProviderOutcome, number>> {
+  const counts = new Map<ProviderOutcome, number>()
+  const count = (outcome: ProviderOutcome, by = 1) => counts.set(outcome, (counts.get(outcome) ?? 0) + by)
+  const groups = bySid(records)
+  for (let at = 0; at < groups.length; at += batchSize) {
+    const some = groups.slice(at, at + batchSize)
+    const outcomes = await Promise.all(
+      some.map(async (group) => {
+        const [first] = group
+        const isKept = first.sid !== undefined && first.sid === keptSid
+        const [outcome] = await Promise.all([
+          isKept ? undefined : endAtProvider(first, parts, cause),
+          ...group.map((record) => revokeTokens(record, parts, cause)),
+        ])
+        return outcome
+      }),
+    )
+    for (const outcome of outcomes) if (outcome !== undefined) count(outcome)
+    if (!outcomes.every((outcome) => outcome === 'unreachable')) continue
+    const left = groups.length - at - some.length
+    if (left > 0) count('not_asked', left)
+    break
+  }
+  return counts
+}
+
+/** The sessions here of each session at the provider. */
+function bySid(records: readonly SessionRecord[]): readonly (readonly [SessionRecord, ...SessionRecord[]])[] {
+  const groups = new Map<unknown, [SessionRecord, ...SessionRecord[]]>()
+  for (const record of records) {
+    const group = groups.get(record.sid ?? record)
+    if (group === undefined) groups.set(record.sid ?? record, [record])
+    else group.push(record)
+  }
+  return [...groups.values()]
 }
 
 async function recorded<T extends string>(

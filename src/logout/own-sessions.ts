@@ -5,7 +5,7 @@ import { cookies, redirect, type Response, withHeaders } from '../http/response.
 import { pageContext } from '../pages/pages.ts'
 import type { Viewer } from '../session/person-sessions.ts'
 import { sessionKey } from '../session/record.ts'
-import { endAtProvider, revokeTokens } from './end-at-provider.ts'
+import { endAllAtProvider } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
 
 /**
@@ -14,10 +14,12 @@ import type { LogoutParts } from './parts.ts'
  */
 export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const viewer = await viewerOf(request, parts)
-  if (viewer === undefined)
-    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.prefix)), setCookies: [] })
-  if (viewer === 'doubtful')
-    return parts.pages.refusal('ERR_UNAUTHENTICATED', { ...pageContext(request), asPage: true })
+  if (viewer === undefined) {
+    // Without the bound cookie, the browser of the session proves its device again.
+    const setCookies = parts.boundCookie.expire(request.cookie)
+    return redirect({ location: signInUrl(parts.prefix, sessionsPath(parts.prefix)), setCookies })
+  }
+  if (typeof viewer === 'string') return parts.pages.refusal(viewer, { ...pageContext(request), asPage: true })
   return sessionsPage(viewer, request, parts)
 }
 
@@ -30,9 +32,10 @@ export async function ownSessions(request: EndpointRequest, parts: LogoutParts):
 export async function endOwnSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin ends a session')
   const token = request.form.get('session') ?? ''
-  // The browser may have the session of another person at the same time.
+  // The browser may have the session of another person at the same time. Without the page, only a
+  // refused sign-in has forms.
   const viewer = request.form.has('sign_in') ? undefined : await viewerOf(request, parts)
-  if (typeof viewer !== 'object') return endAndSignIn(token, request, parts)
+  if (typeof viewer !== 'object' || !parts.showsSessions) return endAndSignIn(token, request, parts)
   const count = await endEverywhere(viewer, token, request, parts)
   return sessionsPage(viewer, request, parts, count > 1 ? 'othersEnded' : count === 1 ? 'ended' : 'gone')
 }
@@ -44,12 +47,9 @@ export async function endOwnSessions(request: EndpointRequest, parts: LogoutPart
  */
 async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: LogoutParts) {
   const ended = await parts.personSessions.end(viewer, token, cause)
+  const records = ended.flatMap(({ record }) => record ?? [])
   // The person does not wait for the provider.
-  for (const { record } of ended) {
-    if (record === undefined) continue
-    void revokeTokens(record, parts, cause)
-    if (record.sid === undefined || record.sid !== viewer.sid) void endAtProvider(record, parts, cause)
-  }
+  void endAllAtProvider(records, parts, { cause, keptSid: viewer.sid })
   return ended.length
 }
 
@@ -82,17 +82,20 @@ async function sessionsPage(
 /**
  * The signed-in person of a browser. A bound session counts on its device only, so a copy of its
  * cookie sees nothing. This does not extend the session.
- * @returns `doubtful` when the store may have been restored from a copy in which the session had
- * not ended yet
+ * @returns `ERR_UNAUTHENTICATED` when the store may have been restored from a copy in which the
+ * session had not ended yet; `ERR_DEVICE_BINDING` for a session without a key where one is required
  */
 async function viewerOf(
-  { cookie: header }: EndpointRequest,
-  { cookie, boundCookie, sessions }: LogoutParts,
-): Promise<Viewer | 'doubtful' | undefined> {
+  { cookie: header, skippedSession, cause }: EndpointRequest,
+  { cookie, boundCookie, sessions, misuseLog }: LogoutParts,
+): Promise<Viewer | 'ERR_UNAUTHENTICATED' | 'ERR_DEVICE_BINDING' | undefined> {
   const id = cookie.read(header)
   const session = id && (await sessions.read(sessionKey(id)))
-  if (!session || boundCookie.faultOf(session.key, session.record.device, header) !== undefined) return undefined
-  if (session.isDoubtful === true) return 'doubtful'
+  if (!session) return undefined
+  const fault = boundCookie.faultOf(session.key, session.record.device, header)
+  if (fault !== undefined) return void misuseLog.note({ session, fault }, skippedSession, cause)
+  if (session.isDoubtful === true) return 'ERR_UNAUTHENTICATED'
+  if (boundCookie.lacksDevice(session.record)) return 'ERR_DEVICE_BINDING'
   const { sub, sid } = session.record
   return { sub, sid, secret: id, current: session.key }
 }

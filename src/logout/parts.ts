@@ -1,14 +1,15 @@
 import type { Site } from '../core/site.ts'
-import type { Audit } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import type { BoundCookie } from '../session/bound-cookie.ts'
+import type { BoundCookie, BoundCookieFault } from '../session/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookie.ts'
 import type { SessionEndings } from '../session/endings.ts'
 import type { PersonCookie } from '../session/person-cookie.ts'
 import type { PersonSessions } from '../session/person-sessions.ts'
 import type { ProviderCookie } from '../session/provider-cookie.ts'
+import type { StoredSession } from '../session/record.ts'
 import type { RefusedSignIns } from '../session/refused-sign-in.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 
@@ -20,9 +21,19 @@ export interface LogoutParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>
   readonly cookie: SessionCookie
-  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice' | 'expire'>
+  /** Records that a request uses the cookie of a bound session without its key. */
+  readonly misuseLog: {
+    note(
+      misuse: { readonly session: StoredSession; readonly fault: BoundCookieFault },
+      skipped: string | undefined,
+      cause: Cause,
+    ): void
+  }
   readonly personCookie: Pick<PersonCookie, 'expire'>
   readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
+  /** Whether people have a page with their sessions. */
+  readonly showsSessions: boolean
   readonly refusedSignIns: Pick<RefusedSignIns, 'read' | 'take' | 'expire'>
   readonly providerCookie: Pick<ProviderCookie, 'expire'>
   readonly log: Log

@@ -276,6 +276,7 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     securityEvent: request.body instanceof SecurityEventContent ? request.body.token : undefined,
     authorization: headers.authorization,
     deviceProof: [headers['secure-session-response']].flat()[0],
+    skippedSession: [headers['secure-session-skipped']].flat()[0],
     deviceSession: [headers['sec-secure-session-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
   }

@@ -175,9 +175,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const site = siteOf(config)
   const app = await createApp(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
-    ...{ pages, signingKeys, live, site, deviceMetrics, challenges: new Challenges({ keyring, clock }) },
+    ...{ pages, signingKeys, live, site, deviceMetrics, misuseLog, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,
+    showsSessions: config.session.page,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: createLogoutLinks(config.upstreams),
     recordOf: (req) => records.get(req) as RequestRecord,

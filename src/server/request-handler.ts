@@ -7,7 +7,7 @@ import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
 import type { MisuseLog } from '../device/misuse.ts'
 import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
-import type { Admission, FormAdmission, SignInFirst } from '../gate/admission.ts'
+import { type Admission, type FormAdmission, misuseIn } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved } from '../gate/audit-denial.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -263,6 +263,7 @@ export class RequestHandler implements ListenerHandlers {
     this.#decide(
       facts,
       (admission) => {
+        this.#noteMisuse(admission, facts, record)
         if (admission.kind === 'pass') {
           record.upstream = admission.upstream.name
           record.session = admission.session
@@ -274,7 +275,6 @@ export class RequestHandler implements ListenerHandlers {
         if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
         else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
         else this.#logRefusal(req, record, code, why)
-        if ('misuse' in admission) this.#noteMisuse(admission, facts, record)
         return refuseUpgrade(socket, record, code, options)
       },
       (error) => reject(codeOf(error), reason(error)),
@@ -359,7 +359,7 @@ export class RequestHandler implements ListenerHandlers {
     admission: Admission,
     { kept, same }: ReadContent,
   ): void {
-    if ('misuse' in admission) this.#noteMisuse(admission, facts, record)
+    this.#noteMisuse(admission, facts, record)
     switch (admission.kind) {
       case 'pass':
         record.upstream = admission.upstream.name
@@ -534,7 +534,8 @@ export class RequestHandler implements ListenerHandlers {
   }
 
   /** Records that a request uses the cookie of a bound session without its key. */
-  #noteMisuse({ misuse }: SignInFirst, { skippedSession }: RequestFacts, record: RequestRecord): void {
+  #noteMisuse(admission: Admission, { skippedSession }: RequestFacts, record: RequestRecord): void {
+    const misuse = misuseIn(admission)
     if (misuse !== undefined) this.#parts.misuseLog.note(misuse, skippedSession, record.cause)
   }
 

@@ -6,7 +6,7 @@ import type { SessionKey } from '../core/names.ts'
 import type { Keyring } from '../core/seal.ts'
 import { type CookieAttributes, expireCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { boundSuffix, type SessionCookie } from './cookie.ts'
-import type { BoundDevice } from './record.ts'
+import type { BoundDevice, SessionRecord } from './record.ts'
 
 /**
  * How long a cookie is accepted after the browser has dropped it, in ms. Requests that the browser
@@ -85,6 +85,12 @@ export class BoundCookie {
     // Requests that the browser sent before it had the first cookie.
     if (fault !== undefined && isWithin(overlapMs, device.bound_at, this.#parts.clock.now())) return undefined
     return fault
+  }
+
+  /** Whether a session needs a key and has none, some time after the sign-in. */
+  lacksDevice({ device, created_at }: Pick<SessionRecord, 'device' | 'created_at'>): boolean {
+    const { isRequired, registrationGraceMs } = this.#parts.config
+    return isRequired && device === undefined && !isWithin(registrationGraceMs, created_at, this.#parts.clock.now())
   }
 
   #faultIn(key: SessionKey, cookieHeader: string | undefined): BoundCookieFault | undefined {

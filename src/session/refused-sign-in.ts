@@ -8,6 +8,12 @@ import type { SessionStore } from './store.ts'
 /** How long the person has to decide which session to end, in ms. */
 const lifetimeMs = 10 * 60 * 1000
 
+/**
+ * The longest proof, in bytes before it is sealed. A browser ignores a cookie of more than 4096
+ * bytes (RFC 6265bis §5.6).
+ */
+const maxBytes = 2_900
+
 export interface RefusedSignInsParts {
   readonly cookie: Pick<SessionCookie, 'withSuffix'>
   readonly keyring: Keyring
@@ -47,9 +53,11 @@ export class RefusedSignIns {
     readonly setCookie: string
   } {
     const { keyring, clock } = this.#parts
-    const refused = { sub, sid, secret: randomToken(30) }
-    const proof: Proof = { ...refused, at: clock.now() }
-    const sealed = keyring.seal(JSON.stringify(proof), this.#context).toString('base64url')
+    const whole = { sub, sid, secret: randomToken(30) }
+    const textOf = (refused: RefusedSignIn) => JSON.stringify({ ...refused, at: clock.now() } satisfies Proof)
+    // Without the sid, the session of this browser at the provider may end too.
+    const refused = Buffer.byteLength(textOf(whole)) <= maxBytes ? whole : { ...whole, sid: undefined }
+    const sealed = keyring.seal(textOf(refused), this.#context).toString('base64url')
     return { refused, setCookie: setCookie(this.#attributes, sealed, lifetimeMs / 1000) }
   }
 
@@ -58,7 +66,7 @@ export class RefusedSignIns {
    */
   read(cookieHeader: string | undefined): RefusedSignIn | undefined {
     const value = readCookie(cookieHeader, this.#attributes.name)
-    if (value === undefined || !/^[\w-]{1,2000}$/.test(value)) return undefined
+    if (value === undefined || !/^[\w-]{1,4000}$/.test(value)) return undefined
     const plain = this.#parts.keyring.open(Buffer.from(value, 'base64url'), this.#context)
     if (plain === undefined) return undefined
     const { at, ...refused } = JSON.parse(plain.toString('utf8')) as Proof

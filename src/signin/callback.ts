@@ -35,11 +35,11 @@ const unknownState = 'the "state" is missing or not from this gateway'
 
 /** The person has too many sessions, and has to end one of them first. */
 class TooManySessionsError extends GatewayError {
-  readonly person: Pick<SessionRecord, 'sub' | 'sid'>
+  readonly person: Pick<SessionRecord, 'iss' | 'sub' | 'sid'>
 
-  constructor(person: Pick<SessionRecord, 'sub' | 'sid'>) {
+  constructor({ iss, sub, sid }: Pick<SessionRecord, 'iss' | 'sub' | 'sid'>) {
     super('ERR_TOO_MANY_SESSIONS', 'the person has as many sessions as session.max_per_person allows')
-    this.person = person
+    this.person = { iss, sub, ...(sid !== undefined && { sid }) }
   }
 }
 
@@ -136,7 +136,8 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const why = inSettingsOf(parts.provider.config, error.message)
-    parts.audit.record('sign_in.failed', { code: error.code, reason: why }, request.cause)
+    const person = error instanceof TooManySessionsError ? error.person : {}
+    parts.audit.record('sign_in.failed', { code: error.code, reason: why, ...person }, request.cause)
     throw new SignInError(error, return_to, transaction ?? {})
   }
 }

@@ -176,7 +176,13 @@ test('The smallest configuration has defaults for all other settings', () => {
     maxPerPerson: undefined,
     page: false,
     cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
-    deviceBinding: { isOn: true, cookieLifetimeMs: 300_000, registrationGraceMs: 60_000, onMisuse: 'refuse' },
+    deviceBinding: {
+      isOn: true,
+      isRequired: false,
+      cookieLifetimeMs: 300_000,
+      registrationGraceMs: 60_000,
+      onMisuse: 'refuse',
+    },
   })
 })
 
@@ -291,7 +297,13 @@ test('Every setting of a full configuration is read', () => {
     maxPerPerson: { count: 5, whenExceeded: 'refuse' },
     page: true,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
-    deviceBinding: { isOn: true, cookieLifetimeMs: 120_000, registrationGraceMs: 30_000, onMisuse: 'end' },
+    deviceBinding: {
+      isOn: true,
+      isRequired: false,
+      cookieLifetimeMs: 120_000,
+      registrationGraceMs: 30_000,
+      onMisuse: 'end',
+    },
   })
   const { logo, templates, ...pages } = full.pages
   assert.deepEqual(pages, {

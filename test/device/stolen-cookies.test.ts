@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'node:test'
+import { WebSocket } from 'ws'
 import { Browser } from '../support/browser.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { proofOf } from '../support/device-browser.ts'
 import { formsOf, sendForm } from '../support/session-page.ts'
-import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { acceptedMs, boundCookie, type DeviceWorld, startDeviceWorld } from './world.ts'
 
@@ -73,7 +74,12 @@ test('The session cookie alone is of no use, once the requests of the sign-in ha
     assert.doesNotMatch(body, /jane/)
   }
   assert.equal((await other.fetch(`${world.url}/.gatehouse/session`, { method: 'POST' })).status, 401)
-  await assert.rejects(openWebSocket(t, `${world.url}/socket`, other.cookieHeader))
+  const socket = new WebSocket(`${world.url.replace(/^http/, 'ws')}/ws`, {
+    headers: { cookie: other.cookieHeader },
+    ...issueCertificates().client,
+  })
+  const [{ message }] = (await once(socket, 'error')) as [Error]
+  assert.equal(message, 'Unexpected server response: 401')
   assert.equal(
     (await other.send(`${world.url}/.gatehouse/sign-in?return_to=/`)).headers.location?.includes(world.provider.issuer),
     true,
@@ -242,6 +248,11 @@ test('A copy of the session cookie does not show where its owner is signed in, a
   const seen = await other.send(page)
 
   assert.deepEqual([seen.status, seen.body], [303, ''])
+  assert.deepEqual(
+    world.events('session.bound_cookie_refused').map(({ reason }) => reason),
+    ['missing'],
+    'the operator learns that there is a copy',
+  )
   const forms = formsOf(shown).filter(({ fields }) => 'session' in fields)
   assert.equal(forms.length, 2, 'one session, and all others')
   for (const each of forms) assert.doesNotMatch((await sendForm(other, each)).body, /<h2>/)

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Browser, Visit } from '../support/browser.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { goOn, submit } from '../support/form-browser.ts'
+import { startSessionApplication } from '../support/session-application.ts'
 import { openSessionEvents } from '../support/session-events.ts'
 import { press } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
@@ -116,6 +117,7 @@ test('A refused sign-in lists the other sessions, and goes on when the person ha
   assert.equal(events(world, 'session.created').length, 2, 'the refused sign-in leaves no session')
   const [failed] = events(world, 'sign_in.failed')
   assert.equal(failed?.fields['code'], 'ERR_TOO_MANY_SESSIONS')
+  assert.equal(failed?.fields['sub'], 'jane', 'the operator learns whose sign-in it was')
 
   const next = await press(three, page, /End the session of/)
 
@@ -224,4 +226,49 @@ test('When the store fails while the sessions are counted, the sign-in fails and
   await until('the ending is repeated', () => events(world, 'session.ended').length > 0)
   assert.equal(events(world, 'session.ended')[0]?.fields['by'], 'max_per_person')
   assert.deepEqual(await statuses(world, [one]), [200])
+})
+
+test('The application learns that the session of its oldest browser has ended', async (t) => {
+  const application = await startSessionApplication(t)
+  const world = await startWorld(t, {
+    store: 'redis',
+    session: 'max_per_person: 1',
+    upstream: application.url,
+    upstreamSettings: 'session_cookies: [JSESSIONID]\n    logout: { call: /logout }',
+  })
+  await signedIn(world, 2)
+
+  await until('it is called', () => application.logouts.length > 0)
+
+  assert.deepEqual(
+    application.logouts.map(({ owner }) => owner),
+    ['jane'],
+  )
+  assert.deepEqual(application.owners(), ['jane'])
+})
+
+test('A refused sign-in goes on where it began: at a rule with step_up, or at initiate-login', async (t) => {
+  const world = await startWorld(t, {
+    session: 'max_per_person: { count: 1, when_exceeded: refuse }',
+    upstreamSettings: 'rules: [{ path: /echo, step_up: { max_age: 10m } }]',
+  })
+  const initiate = new URL(`${world.url}/.gatehouse/initiate-login`)
+  initiate.searchParams.set('iss', world.provider.issuer)
+  initiate.searchParams.set('target_link_uri', `${world.url}/echo?a=2`)
+  let previous = world.browser()
+  assert.equal((await previous.get(`${world.url}/echo`)).status, 200)
+  for (const [start, search] of [
+    [`${world.url}/echo?a=1`, '?a=1'],
+    [initiate.href, '?a=2'],
+  ] as const) {
+    const next = world.browser()
+    const refused = await next.get(start)
+    assert.equal(refused.status, 403)
+
+    const { status, url } = await press(next, refused, /End the session of/)
+
+    assert.deepEqual([status, new URL(url).search], [200, search])
+    assert.deepEqual(await statuses(world, [previous, next]), [401, 200])
+    previous = next
+  }
 })

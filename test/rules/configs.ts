@@ -81,5 +81,11 @@ export function rule(
 
 /** A configuration of sessions that are not bound to devices. */
 export const unbound: { readonly deviceBinding: DeviceBindingConfig } = {
-  deviceBinding: { isOn: false, cookieLifetimeMs: 300_000, registrationGraceMs: 60_000, onMisuse: 'refuse' },
+  deviceBinding: {
+    isOn: false,
+    isRequired: false,
+    cookieLifetimeMs: 300_000,
+    registrationGraceMs: 60_000,
+    onMisuse: 'refuse',
+  },
 }

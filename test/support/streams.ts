@@ -21,8 +21,13 @@ export interface OpenSocket extends OpenStream {
 }
 
 /** Opens a WebSocket to the application, and waits for its first message. */
-export async function openWebSocket(t: Scope, url: string, cookie: string): Promise<OpenSocket> {
-  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie } })
+export async function openWebSocket(
+  t: Scope,
+  url: string,
+  cookie: string,
+  tls: { readonly ca?: string | undefined } = {},
+): Promise<OpenSocket> {
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie }, ...tls })
   t.after(() => socket.terminate())
   const ended = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
   const closing = new Promise<string>((resolve) =>

@@ -83,6 +83,7 @@ function buildDeviceBinding(
     typeof device_binding === 'object' ? device_binding : bindingDefaults
   return {
     isOn: mode !== 'off' && secure && !isOfDomain,
+    isRequired: mode === 'required',
     cookieLifetimeMs: readDuration(cookie_lifetime, below(at, 'cookie_lifetime'), '1m', '1h', report),
     registrationGraceMs: readDuration(registration_grace, below(at, 'registration_grace'), '10s', '10m', report),
     onMisuse: on_misuse,
