@@ -104,6 +104,8 @@ export interface Address {
 }
 
 export interface ListenConfig extends Address {
+  /** Whether ordinary requests are read without Node's parser. See the room `front`. */
+  readonly plainPath: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
 }
 

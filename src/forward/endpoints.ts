@@ -1,13 +1,13 @@
-import type { IncomingMessage } from 'node:http'
 import { endpoints } from '../config/endpoints.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import { cookies, empty, redirect, type Response, withHeaders } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { checkRequestInFields, checkRequestInTarget, type CheckRequest } from './check-request.ts'
 import type { ForwardAuth, Permission, Refusal } from './forward-auth.ts'
 
 /** Responds to the check request of a proxy. */
-export type CheckHandler = (req: IncomingMessage, record: RequestRecord) => Promise<Response>
+export type CheckHandler = (req: ClientMessage, record: RequestRecord) => Promise<Response>
 
 type Decision = Permission | Refusal
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { hasBody } from './request-body.ts'
 
 /** How long a client may continue to send after the response that closes its connection, in ms. */
@@ -13,7 +13,7 @@ export const lingerMs = 2_000
  * 20 to 24 by test/http/lingering-close.test.ts). With a version that calls another method, the
  * connection closes at once.
  */
-export function lingerOnClose(req: IncomingMessage): void {
+export function lingerOnClose(req: ClientMessage): void {
   const { socket } = req
   socket.destroySoon = () => {
     socket.end()
@@ -26,7 +26,7 @@ export function lingerOnClose(req: IncomingMessage): void {
  * Closes the connection with the response when the content of the request was not read to its end.
  * Call it before the head of the response is written.
  */
-export function closeWhenUnread(req: IncomingMessage, res: ServerResponse): void {
+export function closeWhenUnread(req: ClientMessage, res: ClientReply): void {
   if (req.complete || !hasBody(req)) return
   res.setHeader('Connection', 'close')
   // A destroyed request has no socket and receives nothing.

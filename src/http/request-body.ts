@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import type { ClientMessage, ClientReply } from './client-messages.ts'
 
 export interface RequestBodyInput {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly req: ClientMessage
+  readonly res: ClientReply
   readonly idleTimeoutMs: number
   /** The minimum rate in bytes per second, averaged over `idleTimeoutMs`. 0: none. */
   readonly bytesPerSecond: number
@@ -14,7 +14,7 @@ export interface RequestBodyInput {
 }
 
 /** Whether a request has content (RFC 9112 §6.3). */
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function hasBody({ headers }: Pick<ClientMessage, 'headers'>): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const contentLength = headers['content-length']
   return contentLength !== undefined && Number(contentLength) !== 0
@@ -24,7 +24,7 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
  * Sends "100 Continue" if the client waits for it (RFC 9110 §10.1.1). Call it just before the
  * content is read. HTTP/1.0 has no interim responses.
  */
-export function continueIfExpected(req: IncomingMessage, res: ServerResponse): void {
+export function continueIfExpected(req: ClientMessage, res: ClientReply): void {
   if (req.httpVersionMinor > 0 && /^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
 }
 
@@ -68,7 +68,9 @@ export class RequestBody extends Readable {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     clearTimeout(this.#timer)
-    this.#input.req.off('data', this.#part).off('end', this.#end)
+    const { req } = this.#input
+    req.off('data', this.#part)
+    req.off('end', this.#end)
     callback(error)
   }
 
@@ -80,7 +82,8 @@ export class RequestBody extends Readable {
       this.#timer = setTimeout(() => {
         if (this.awaitsClient) onStall()
       }, idleTimeoutMs)
-    req.on('data', this.#part).on('end', this.#end)
+    req.on('data', this.#part)
+    req.on('end', this.#end)
   }
 
   readonly #part = (chunk: Buffer): void => {

@@ -1,6 +1,7 @@
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
+import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { closeWhenUnread, lingerMs, lingerOnClose } from './lingering-close.ts'
 
 /** A response of the gateway itself. It is a value: nothing has been sent yet. */
@@ -74,10 +75,16 @@ export function reasonPhrase(status: number): string {
   return status === 413 ? 'Content Too Large' : (STATUS_CODES[status] ?? 'Error')
 }
 
-const furtherFields = new WeakMap<IncomingMessage, Response['headers']>()
+const furtherFields = new WeakMap<ClientMessage, Response['headers']>()
+
+/** Both messages are of the same request: what was added for one is added for the other. */
+export function addSameToResponses(req: ClientMessage, earlier: ClientMessage): void {
+  const added = furtherFields.get(earlier)
+  if (added !== undefined) furtherFields.set(req, added)
+}
 
 /** Adds fields to each response that the gateway itself sends to a request. */
-export function addToResponses(req: IncomingMessage, headers: Response['headers']): void {
+export function addToResponses(req: ClientMessage, headers: Response['headers']): void {
   furtherFields.set(req, headers)
 }
 
@@ -86,7 +93,7 @@ export function addToResponses(req: IncomingMessage, headers: Response['headers'
  * content was not read (RFC 9112 §9.6), or if `close` is true.
  * @returns how many bytes of content were sent
  */
-export function writeResponse(req: IncomingMessage, res: ServerResponse, response: Response, close = false): number {
+export function writeResponse(req: ClientMessage, res: ClientReply, response: Response, close = false): number {
   const { status, headers, body } = response
   closeWhenUnread(req, res)
   if (close) {
@@ -102,19 +109,21 @@ export function writeResponse(req: IncomingMessage, res: ServerResponse, respons
   for (const [name, value] of Object.entries(furtherFields.get(req) ?? {})) res.appendHeader(name, value)
   if (response.stream !== undefined) {
     res.writeHead(status)
-    response.stream(res)
+    // Only endpoints respond with a stream, and Node's server serves them.
+    response.stream(res as ServerResponse)
     return 0
   }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.
   if (status !== 204 && status !== 304) res.setHeader('Content-Length', length)
   res.writeHead(status)
   const isHead = req.method === 'HEAD'
-  res.end(isHead ? undefined : body)
+  if (isHead) res.end()
+  else res.end(body, 'utf8')
   return isHead ? 0 : length
 }
 
 /**
- * Sends a response over a socket that has no `ServerResponse`, and closes the connection.
+ * Sends a response over a socket that has no `ClientReply`, and closes the connection.
  * @returns how many bytes of content were sent
  */
 export function writeToSocket(socket: Duplex, { status, headers, body }: Response): number {

@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpstreamConfig } from '../config/model.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { withoutParameters } from '../observe/access-log.ts'
@@ -12,8 +12,8 @@ import { isContentField } from './send.ts'
 
 /** A form of a browser without a session. */
 export interface ReceivedForm {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly req: ClientMessage
+  readonly res: ClientReply
   readonly facts: RequestFacts
   readonly upstream: UpstreamConfig
   /** The page that the form was on; `undefined` when it is unknown. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { reason } from '../core/errors.ts'
 import type { SubTag } from '../core/names.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { StoredContent, type ReplacedContent } from '../http/stored-content.ts'
 import { withoutParameters } from '../observe/access-log.ts'
@@ -44,7 +45,7 @@ export function markOf(reference: string): Readonly<Record<string, string>> {
  * the URL of the kept request, because it shows the response at that URL.
  */
 export function mayBeSendCommand(
-  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  { method, headers }: Pick<ClientMessage, 'method' | 'headers'>,
   isPage: boolean,
 ): boolean {
   return (
@@ -74,7 +75,7 @@ export async function readSendCommand(req: IncomingMessage): Promise<Buffer> {
 }
 
 /** Returns content that was already read, so that the request is forwarded unchanged. */
-export function sameContent(req: IncomingMessage, content: Buffer): ReplacedContent {
+export function sameContent(req: ClientMessage, content: Buffer): ReplacedContent {
   return { rawHeaders: req.rawHeaders, body: new StoredContent([content]) }
 }
 
@@ -118,7 +119,7 @@ export interface SentRequest {
  */
 export async function takeForSending(
   reference: string,
-  req: IncomingMessage,
+  req: ClientMessage,
   facts: RequestFacts,
   cause: Cause,
   parts: KeptParts,

@@ -26,12 +26,12 @@ export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdl
 
 /**
  * Limits the number of open connections, in total and for each client. A connection beyond the
- * limit is closed before a byte of it is read, and before TLS.
+ * limit is closed before a byte of it is read, and before TLS. `closeIdle` closes idle connections.
  */
 export function limitConnections(
   server: HttpServer | HttpsServer,
   limits: LimitsConfig,
-  { trusted, rejectedClients }: ConnectionLimitsParts,
+  { trusted, rejectedClients, closeIdle }: ConnectionLimitsParts & { readonly closeIdle: () => void },
 ): void {
   const perClient = new ClientCount(limits.perClient.connections)
   let madeRoomAt = -Infinity
@@ -40,7 +40,7 @@ export function limitConnections(
   const makeRoom = () => {
     if (performance.now() - madeRoomAt < makeRoomEveryMs) return
     madeRoomAt = performance.now()
-    server.closeIdleConnections()
+    closeIdle()
   }
 
   server.maxConnections = limits.connections

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import type { RawFields } from '../transport/transport.ts'
 import type { Addresses } from './addresses.ts'
 
@@ -7,14 +7,14 @@ import type { Addresses } from './addresses.ts'
  * with the first part, and a short response goes out in one write.
  */
 export class ClientResponse {
-  readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  readonly #req: ClientMessage
+  readonly #res: ClientReply
   /** The first part, if it is short. It is held until more arrives or the response ends. */
   #first: string | undefined
   /** Nothing is held any more: each part is written at once. */
   #isFlowing = false
 
-  constructor(req: IncomingMessage, res: ServerResponse) {
+  constructor(req: ClientMessage, res: ClientReply) {
     this.#req = req
     this.#res = res
   }
@@ -92,7 +92,7 @@ export class ClientResponse {
  * Whether a response has been sent completely. Node.js detaches the socket then. A response that
  * still has its socket was closed earlier.
  */
-export function isSentCompletely(res: ServerResponse): boolean {
+export function isSentCompletely(res: ClientReply): boolean {
   return res.writableFinished && res.socket === null
 }
 

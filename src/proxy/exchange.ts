@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { corsFields } from '../gate/cors.ts'
+import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
@@ -36,8 +36,8 @@ import type { Upstream, UpstreamAddresses } from './upstream.ts'
 export type OnSwitch = (socket: Duplex, fields: RawFields) => void
 
 export interface ExchangeInput {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
+  readonly req: ClientMessage
+  readonly res: ClientReply
   readonly pass: Pass
   readonly facts: RequestFacts
   /** It ends with the exchange, unless the exchange becomes a tunnel. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { Exchange, type ExchangeInput } from './exchange.ts'
@@ -9,8 +9,8 @@ import type { Pass, ProxyParts } from './parts.ts'
  * before, because Node.js would then merge fields of the same name.
  */
 export function carry(
-  req: IncomingMessage,
-  res: ServerResponse,
+  req: ClientMessage,
+  res: ClientReply,
   pass: Pass,
   facts: RequestFacts,
   record: RequestRecord,

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** How often a half-closed connection is probed, in ms. */
@@ -9,6 +9,13 @@ const probeEveryMs = 1000
  * because an event stream may send nothing for hours.
  */
 const maxSilentProbes = 5
+
+/** The part of a response that interim responses need. */
+interface InterimResponse {
+  readonly headersSent: boolean
+  readonly req: { readonly httpVersionMinor: number }
+  writeProcessing(): void
+}
 
 /**
  * Sends the response to a client that half-closes its connection after the request, then closes the
@@ -25,7 +32,7 @@ const maxSilentProbes = 5
  */
 export function serveHalfClosedConnections(
   server: Server,
-  currentResponse: (socket: Socket) => ServerResponse | undefined,
+  currentResponse: (socket: Socket) => InterimResponse | undefined,
 ): void {
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
   server.on('connection', (socket: Socket) => {

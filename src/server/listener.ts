@@ -4,6 +4,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { Front } from '../front/front.ts'
+import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { listenError } from '../http/listen-error.ts'
 import { writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
@@ -16,12 +18,16 @@ import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
 const waitingLimits: WaitingLimits = { perConnection: 64, bytesAltogether: 16 * 1024 * 1024 }
+/** How long a connection of a client is kept without a request, in ms. */
+const keepAliveMs = 75_000
+/** A longer head is read by Node's parser. */
+const maxPlainHeadBytes = 16 * 1024
 const pipeliningHint = 'The client sends requests without reading responses; its connection was closed.'
 
-type Handler = ListenerHandlers['request']
+type Handler = (req: IncomingMessage, res: ServerResponse) => void
 
 export interface ListenerHandlers {
-  request(req: IncomingMessage, res: ServerResponse): void
+  request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
   expectation(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
@@ -53,19 +59,27 @@ export async function listen(
   const { log } = parts
   const order = new RequestOrder(waitingLimits)
   const { tls } = config
+  let isDraining = false
   const server = createHttpServer(
     config,
     limits,
     upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
   )
+  const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
+    parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
+  const front = createFront(server, config, limits, { handlers, isDraining: () => isDraining, noteOverrun })
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
-  limitConnections(server, limits, parts)
+  const closeIdle = () => {
+    server.closeIdleConnections()
+    front?.closeIdle()
+  }
+  limitConnections(server, limits, { ...parts, closeIdle })
   // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
-  if (tls === undefined) serveHalfClosedConnections(server, (socket) => order.currentResponse(socket))
+  if (tls === undefined)
+    serveHalfClosedConnections(server, (socket) => front?.currentResponse(socket) ?? order.currentResponse(socket))
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
-  let isDraining = false
   /**
    * Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be
    * the content of that request.
@@ -79,10 +93,11 @@ export async function listen(
   }
   const closeOverrun = ({ socket }: IncomingMessage) => {
     if (socket.destroyed) return
-    parts.rejectedClients.note('pipelined requests', socket.remoteAddress ?? 'unknown', pipeliningHint)
+    noteOverrun(socket)
     socket.destroy()
   }
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
+    if (front?.serve(req, res) === true) return
     if (order.isFull(req.socket)) return closeOverrun(req)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
@@ -114,16 +129,40 @@ export async function listen(
       watcher?.close()
       await drain(server, drainTimeoutMs, {
         closeIdle: () => {
-          server.closeIdleConnections()
+          closeIdle()
           handlers.closeEndlessStreams()
         },
         closeAll: () => {
           server.closeAllConnections()
+          front?.closeAll()
           for (const socket of upgraded) socket.destroy()
         },
       })
     },
   }
+}
+
+/** Reads plain requests, unless the configuration says that Node's parser reads all of them. */
+function createFront(
+  server: Server | TlsServer,
+  { plainPath, tls }: ListenConfig,
+  { headerSizeBytes, headersTimeoutMs }: LimitsConfig,
+  parts: {
+    readonly handlers: Pick<ListenerHandlers, 'request'>
+    readonly isDraining: () => boolean
+    readonly noteOverrun: (socket: Socket) => void
+  },
+): Front | undefined {
+  if (!plainPath || !Front.fits(server, tls !== undefined)) return undefined
+  return new Front(server, tls !== undefined, {
+    request: (req, res) => parts.handlers.request(req, res),
+    isDraining: parts.isDraining,
+    maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
+    headersTimeoutMs,
+    keepAliveMs,
+    maxWaitingBytes: waitingLimits.bytesAltogether,
+    onTooManyWaiting: parts.noteOverrun,
+  })
 }
 
 function createHttpServer(
@@ -137,7 +176,7 @@ function createHttpServer(
     // An upload may take any time while it progresses. The proxy closes it when it does not.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(limits.headersTimeoutMs / 2, 30_000),
-    keepAliveTimeout: 75_000,
+    keepAliveTimeout: keepAliveMs,
     insecureHTTPParser: false,
     // The request handler refuses these requests, because Node would read the next one.
     requireHostHeader: false,

@@ -14,6 +14,7 @@ import type { CorsFields } from '../gate/cors.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/resource-metadata.ts'
 import { startPageOf } from '../gate/start-page.ts'
+import type { ClientMessage, ClientReply, UseNodeMessage } from '../http/client-messages.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { closeWhenUnread } from '../http/lingering-close.ts'
@@ -22,6 +23,7 @@ import { isFrame, isPage, isScript, returnPage, type RequestFacts } from '../htt
 import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
 import {
+  addSameToResponses,
   addToResponses,
   clearCache,
   cookies,
@@ -85,7 +87,7 @@ export interface RequestHandlerParts {
   readonly takeKept: (
     reference: string,
     pass: Pass,
-    req: IncomingMessage,
+    req: ClientMessage,
     facts: RequestFacts,
     cause: Cause,
   ) => Promise<SentRequest | undefined>
@@ -141,7 +143,7 @@ export class RequestHandler implements ListenerHandlers {
     this.#parts.proxy.live.closeEndless()
   }
 
-  request(req: IncomingMessage, res: ServerResponse): void {
+  request(req: ClientMessage, res: ClientReply): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = this.#begin(req)
     const check = this.#parts.checks?.handlerOf(req.url ?? '')
@@ -169,13 +171,14 @@ export class RequestHandler implements ListenerHandlers {
     if (cors !== undefined) addToResponses(req, cors)
     // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
     if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
-    if (mayBeSendCommand(req, facts.isPage)) this.#readSendCommand(req, res, facts, record)
+    if (mayBeSendCommand(req, facts.isPage))
+      asNodeMessage(req, res, (nodeReq, nodeRes) => this.#readSendCommand(nodeReq, nodeRes, facts, record))
     else this.#handle(req, res, facts, record)
   }
 
   #handle(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     facts: RequestFacts,
     record: RequestRecord,
     content: ReadContent = {},
@@ -204,7 +207,7 @@ export class RequestHandler implements ListenerHandlers {
     )
   }
 
-  expectation(req: IncomingMessage, res: ServerResponse): void {
+  expectation(req: ClientMessage, res: ClientReply): void {
     if (invalidlyFramed.has(req.socket)) return void res.destroy()
     const record = this.#begin(req)
     const facts = this.#factsOf(req, record, (code, why) => this.#refuse(req, res, record, code, why))
@@ -215,23 +218,25 @@ export class RequestHandler implements ListenerHandlers {
 
   /** Passes the request to an endpoint of the gateway, with another method and URL. */
   #serveEndpoint(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     record: RequestRecord,
     { method, url }: { readonly method: string; readonly url: string },
   ): void {
-    req.method = method
-    req.url = url
-    endRecordWith(res, record)
-    if (hasBody(req)) this.#limitFormTime(req, res, record)
-    this.#parts.serveEndpoint(req, res, record)
+    asNodeMessage(req, res, (nodeReq, nodeRes) => {
+      nodeReq.method = method
+      nodeReq.url = url
+      endRecordWith(nodeRes, record)
+      if (hasBody(nodeReq)) this.#limitFormTime(nodeReq, nodeRes, record)
+      this.#parts.serveEndpoint(nodeReq, nodeRes, record)
+    })
   }
 
   /**
    * Limits the time for the whole form, because a client that sends it byte by byte could keep its
    * connection open without end.
    */
-  #limitFormTime(req: IncomingMessage, res: ServerResponse, record: RequestRecord): void {
+  #limitFormTime(req: ClientMessage, res: ClientReply, record: RequestRecord): void {
     continueIfExpected(req, res)
     const timer = setTimeout(() => {
       if (!req.complete) this.#refuse(req, res, record, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
@@ -284,7 +289,7 @@ export class RequestHandler implements ListenerHandlers {
   /** Serves the check request of another proxy. */
   #serveCheck(
     check: CheckHandler,
-    req: IncomingMessage,
+    req: ClientMessage,
     record: RequestRecord,
     {
       respond,
@@ -306,7 +311,7 @@ export class RequestHandler implements ListenerHandlers {
     check(req, record).then(respond, (error: unknown) => reject(codeOf(error), reason(error)))
   }
 
-  #begin(req: IncomingMessage): RequestRecord {
+  #begin(req: ClientMessage): RequestRecord {
     const id = requestId(req.headers, req.socket.remoteAddress, this.#parts.trusted)
     const record = new RequestRecord(req.method ?? '', id, this.#parts.sink)
     const { traceparent } = req.headers
@@ -320,7 +325,7 @@ export class RequestHandler implements ListenerHandlers {
 
   /** The facts of a valid request. An invalid one is passed to `reject`. */
   #factsOf(
-    req: IncomingMessage,
+    req: ClientMessage,
     record: RequestRecord,
     reject: (code: ErrorCode, why: string) => void,
   ): RequestFacts | undefined {
@@ -352,13 +357,20 @@ export class RequestHandler implements ListenerHandlers {
 
   /** Carries out the admission: sends the response of the upstream, or one of the gateway. */
   #carryOut(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     facts: RequestFacts,
     record: RequestRecord,
     admission: Admission,
-    { kept, same }: ReadContent,
+    content: ReadContent,
   ): void {
+    // An endpoint of the gateway serves it.
+    if (admission.kind === 'sign_out' && req.asNodeMessage !== undefined) {
+      return asNodeMessage(req, res, (nodeReq, nodeRes) =>
+        this.#carryOut(nodeReq, nodeRes, facts, record, admission, content),
+      )
+    }
+    const { kept, same } = content
     this.#noteMisuse(admission, facts, record)
     switch (admission.kind) {
       case 'pass':
@@ -429,7 +441,7 @@ export class RequestHandler implements ListenerHandlers {
   }
 
   /** The options of a refusal for a request whose facts are known. */
-  #pageOptions(req: IncomingMessage, facts: RequestFacts, record: RequestRecord): RefusalOptions {
+  #pageOptions(req: ClientMessage, facts: RequestFacts, record: RequestRecord): RefusalOptions {
     const { isPage: asPage, isFrame: inFrame, method, host } = facts
     const returnTo = returnPage(facts, req.headers)
     const home = startPageOf(host, this.#config.upstreams)
@@ -440,8 +452,8 @@ export class RequestHandler implements ListenerHandlers {
 
   /** Keeps a form during the sign-in of its person, or says that it is lost. */
   #receiveForm(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     facts: RequestFacts,
     record: RequestRecord,
     {
@@ -485,8 +497,8 @@ export class RequestHandler implements ListenerHandlers {
 
   /** Sends a kept request to its upstream. The page about it says why, if that is not possible. */
   #sendKept(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     facts: RequestFacts,
     record: RequestRecord,
     pass: Pass,
@@ -510,8 +522,8 @@ export class RequestHandler implements ListenerHandlers {
   }
 
   #refuse(
-    req: IncomingMessage,
-    res: ServerResponse,
+    req: ClientMessage,
+    res: ClientReply,
     record: RequestRecord,
     code: ErrorCode,
     why: string,
@@ -539,7 +551,7 @@ export class RequestHandler implements ListenerHandlers {
     if (misuse !== undefined) this.#parts.misuseLog.note(misuse, skippedSession, record.cause)
   }
 
-  #logRefusal(req: IncomingMessage, record: RequestRecord, code: ErrorCode, why: string): void {
+  #logRefusal(req: ClientMessage, record: RequestRecord, code: ErrorCode, why: string): void {
     const { id, upstream, session } = record
     const peer = req.socket.remoteAddress
     const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
@@ -556,20 +568,14 @@ function metadataResponse(metadata: ResourceMetadata): Response {
   })
 }
 
-function respond(
-  req: IncomingMessage,
-  res: ServerResponse,
-  record: RequestRecord,
-  response: Response,
-  close = false,
-): void {
+function respond(req: ClientMessage, res: ClientReply, record: RequestRecord, response: Response, close = false): void {
   endRecordWith(res, record)
   record.code = response.code
   record.bytes = writeResponse(req, res, response, close)
 }
 
 /** Makes a request one without content, because its content has gone to an upstream. */
-function removeContent(req: IncomingMessage, res: ServerResponse): void {
+function removeContent(req: ClientMessage, res: ClientReply): void {
   closeWhenUnread(req, res)
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
 }
@@ -584,12 +590,21 @@ function lostForm(admission: Admission, { method, isPage, isFrame }: RequestFact
   return undefined
 }
 
-function pageRequest(req: IncomingMessage, { id: requestId }: RequestRecord): PageContext {
+/** Serves a request with the classes of Node's server. See {@link ClientMessage.asNodeMessage}. */
+function asNodeMessage(req: ClientMessage, res: ClientReply, use: UseNodeMessage): void {
+  if (req.asNodeMessage === undefined) return use(req as IncomingMessage, res as ServerResponse)
+  req.asNodeMessage((nodeReq, nodeRes) => {
+    addSameToResponses(nodeReq, req)
+    use(nodeReq, nodeRes)
+  })
+}
+
+function pageRequest(req: ClientMessage, { id: requestId }: RequestRecord): PageContext {
   return { requestId, acceptLanguage: req.headers['accept-language'] }
 }
 
 /** Ends the record of a request when its response has ended, or its connection. */
-function endRecordWith(res: ServerResponse, record: RequestRecord): void {
+function endRecordWith(res: ClientReply, record: RequestRecord): void {
   const closed = () => record.end(res.headersSent ? res.statusCode : undefined, isSentCompletely(res))
   if (res.destroyed) return closed()
   res.once('close', closed)

@@ -50,7 +50,7 @@ test('The smallest configuration has defaults for all other settings', () => {
   assert.deepEqual(others, {
     version: 1,
     file: 'smallest.yaml',
-    listen: { host: '0.0.0.0', port: 8080, tls: undefined },
+    listen: { host: '0.0.0.0', port: 8080, tls: undefined, plainPath: true },
     admin: undefined,
     extAuthz: undefined,
     externalUrl,
@@ -201,6 +201,7 @@ test('Every setting of a full configuration is read', () => {
     host: '::',
     port: 8443,
     tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key') },
+    plainPath: false,
   })
   assert.deepEqual(full.admin, {
     host: '127.0.0.1',
@@ -511,7 +512,8 @@ for (const [listen, host, port] of [
   ['{}', '0.0.0.0', 8080],
 ] as const) {
   test(`listen: ${listen}`, (t) => {
-    assert.deepEqual(config(written(t, `${smallest}\nlisten: ${listen}\n`)).listen, { host, port, tls: undefined })
+    const expected = { host, port, tls: undefined, plainPath: true }
+    assert.deepEqual(config(written(t, `${smallest}\nlisten: ${listen}\n`)).listen, expected)
   })
 }
 

@@ -94,10 +94,15 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
 function buildListen(settings: GatewaySettings['listen'], report: Report): ListenConfig {
   const fallback: Address = { host: '0.0.0.0', port: 0 }
   if (typeof settings !== 'object')
-    return { ...report.parse('/listen', fallback, () => parseAddress(settings, '0.0.0.0')), tls: undefined }
+    return {
+      ...report.parse('/listen', fallback, () => parseAddress(settings, '0.0.0.0')),
+      tls: undefined,
+      plainPath: true,
+    }
   return {
     ...report.parse('/listen/address', fallback, () => parseAddress(settings.address, '0.0.0.0')),
     tls: checkTls(settings.tls, '/listen/tls', report),
+    plainPath: settings.plain_path,
   }
 }
 

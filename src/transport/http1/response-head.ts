@@ -1,3 +1,5 @@
+import { withoutSpaceAround } from '../../core/field-value.ts'
+
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
 
@@ -139,20 +141,4 @@ function keepAliveMsOf(keepAlive: string): number {
   const seconds = keepAliveTimeout.exec(keepAlive)?.[1]
   if (seconds === undefined) return Infinity
   return Math.max(Number(seconds) * 1000 - keepAliveMarginMs, 0)
-}
-
-/**
- * Removes spaces and tabs only (RFC 9110 §5.6.3). `trim` also removes a no-break space, which may
- * be a byte of a character.
- */
-function withoutSpaceAround(text: string, from: number): string {
-  let start = from
-  let end = text.length
-  while (start < end && isSpace(text.charCodeAt(start))) start += 1
-  while (end > start && isSpace(text.charCodeAt(end - 1))) end -= 1
-  return text.slice(start, end)
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }

@@ -1,0 +1,277 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { UseNodeMessage } from '../http/client-messages.ts'
+import { writeToSocket } from '../http/response.ts'
+import { PlainRequest, type RequestConnection } from './plain-request.ts'
+import { PlainResponse, type ResponseConnection } from './plain-response.ts'
+import { ReplayedConnection } from './replayed-connection.ts'
+import { plainRequestHead } from './request-head.ts'
+
+/** What a connection needs of the listener. */
+export interface ConnectionOwner {
+  /** Serves a plain request. */
+  request(req: PlainRequest, res: PlainResponse): void
+  /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
+  handOver(connection: Duplex): void
+  /** Node's server serves one request of the connection. */
+  serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void
+  readonly keepAliveField: string
+  /** The longest head that is read here, in bytes. */
+  readonly maxHeadBytes: number
+  /** The responses close their connections. */
+  readonly isDraining: boolean
+  /**
+   * Counts bytes that wait for earlier requests, on all connections together.
+   * @returns `false` when there are too many: the connection has to be closed
+   */
+  countWaiting(bytes: number, connection: ClientConnection): boolean
+  closed(connection: ClientConnection): void
+}
+
+const empty = Buffer.alloc(0)
+const headEnd = Buffer.from('\r\n\r\n')
+/**
+ * A head that arrives in more parts than this is read by Node's parser, which reads each byte once.
+ */
+const maxHeadParts = 8
+/** A connection with more bytes than this that wait for earlier requests is not read. */
+const maxAheadBytes = 16 * 1024
+
+/**
+ * One connection of a client, for one request at a time (RFC 9112 §9.3.2). It reads plain requests.
+ * At the first request that is not plain, it passes the connection to Node's server, with all bytes
+ * that were not read yet, and has nothing to do with it any more.
+ */
+export class ClientConnection implements RequestConnection, ResponseConnection {
+  readonly socket: Socket
+  readonly #owner: ConnectionOwner
+  /** Bytes that no request has taken yet. */
+  #ahead: Buffer = empty
+  /** How many of them wait for the end of a request. */
+  #waiting = 0
+  #head: Buffer = empty
+  /** In how many parts the head has arrived until now. */
+  #headParts = 0
+  #req: PlainRequest | undefined
+  #res: PlainResponse | undefined
+  #replayed: ReplayedConnection | undefined
+  #use: UseNodeMessage | undefined
+  /** Node's server reads the last bytes of the client from it. */
+  #rest: ReplayedConnection | undefined
+  /** The client sends nothing more. */
+  #hasEnded = false
+  #isContentHeld = false
+  #isReading = true
+  hasServed = false
+  /** Since when it has waited for a request or for the rest of its head, in ms, monotonic. */
+  waitingSince = performance.now()
+
+  constructor(socket: Socket, owner: ConnectionOwner) {
+    this.socket = socket
+    this.#owner = owner
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
+    socket.on('drain', this.#onDrain).on('error', ignore)
+  }
+
+  get keepAliveField(): string {
+    return this.#owner.keepAliveField
+  }
+
+  /** `undefined` while no request is served. */
+  get response(): PlainResponse | ServerResponse | undefined {
+    return this.#replayed?.response ?? this.#res
+  }
+
+  get isIdle(): boolean {
+    return this.hasServed && this.#req === undefined && this.#ahead.length === 0
+  }
+
+  /** The head of the next request has not arrived completely. */
+  get awaitsHead(): boolean {
+    return this.#req === undefined && this.#rest === undefined
+  }
+
+  /** The client took too long for the head of a request (RFC 9110 §15.5.9). */
+  timeOut(): void {
+    writeToSocket(this.socket, { status: 408, headers: {}, body: '' })
+  }
+
+  holdContent(isHeld: boolean): void {
+    this.#isContentHeld = isHeld
+    this.#adjustReading()
+  }
+
+  replay(req: PlainRequest, use: UseNodeMessage): void {
+    this.#use = use
+    this.#replayed ??= new ReplayedConnection(this.socket, () => (this.#replayed = undefined))
+    if (!this.#replayed.isServed) this.#owner.serveReplayed(this.#replayed, this)
+    this.#replayed.isServed = true
+    this.#replayed.begin(this.#head, req)
+  }
+
+  /** Node's server has read the request that was replayed. */
+  serve(req: IncomingMessage, res: ServerResponse): void {
+    const use = this.#use
+    this.#use = undefined
+    if (use === undefined) return void res.destroy()
+    res.shouldKeepAlive = this.#mayContinue
+    const replayed = this.#replayed
+    if (replayed !== undefined) replayed.response = res
+    res.once('close', () => {
+      replayed?.finish()
+      if (!res.writableFinished) this.socket.destroy()
+      // Otherwise Node's server closes the connection.
+      else if (res.shouldKeepAlive && !this.socket.destroyed) this.#next()
+    })
+    use(req, res)
+  }
+
+  responded(): void {
+    if (this.#res?.shouldKeepAlive === true && this.#mayContinue) this.#next()
+    else this.socket.destroySoon()
+  }
+
+  get #mayContinue(): boolean {
+    const hasMore = !this.#hasEnded || this.#ahead.length > 0
+    return this.#req?.isKeepAlive === true && hasMore && !this.#owner.isDraining
+  }
+
+  /** The response has been sent. The rest of the content of its request is dropped. */
+  #next(): void {
+    const req = this.#req
+    if (req === undefined || this.socket.destroyed) return
+    if (!req.complete) {
+      this.#res = undefined
+      req.removeAllListeners('data').removeAllListeners('end')
+      req.on('end', () => this.#next())
+      req.resume()
+      return
+    }
+    req.close()
+    this.hasServed = true
+    this.#req = undefined
+    this.#res = undefined
+    this.waitingSince = performance.now()
+    this.#isContentHeld = false
+    const ahead = this.#ahead
+    this.#ahead = empty
+    if (this.#waiting > 0) this.#countWaiting(0)
+    if (ahead.length > 0) this.#readHead(ahead)
+    // Only the beginning of a request is left, and the rest never arrives.
+    if (this.#hasEnded && this.#req === undefined && this.#rest === undefined) this.socket.end()
+    this.#adjustReading()
+  }
+
+  readonly #onData = (bytes: Buffer): void => {
+    const req = this.#req
+    if (req === undefined) {
+      this.#readHead(this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes]))
+      return
+    }
+    const taken = req.arrive(bytes)
+    if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
+  }
+
+  /** Keeps the bytes of later requests. */
+  #keepAhead(bytes: Buffer): void {
+    this.#ahead = this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes])
+    this.#countWaiting(this.#ahead.length)
+    this.#adjustReading()
+  }
+
+  #countWaiting(waiting: number): void {
+    const more = waiting - this.#waiting
+    this.#waiting = waiting
+    if (!this.#owner.countWaiting(more, this)) this.socket.destroy()
+  }
+
+  #readHead(bytes: Buffer): void {
+    const { maxHeadBytes } = this.#owner
+    const at = bytes.indexOf(headEnd)
+    if (at === -1 && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
+      if (this.#headParts === 0 && this.hasServed) this.waitingSince = performance.now()
+      this.#headParts += 1
+      this.#ahead = bytes
+      return
+    }
+    this.#headParts = 0
+    const head = at === -1 || at > maxHeadBytes ? undefined : plainRequestHead(bytes.toString('latin1', 0, at))
+    if (head === undefined) return this.#handOver(bytes)
+    const end = at + headEnd.length
+    this.#head = end === bytes.length ? bytes : bytes.subarray(0, end)
+    const req = new PlainRequest(this, head)
+    this.#req = req
+    const rest = bytes.subarray(end)
+    const taken = rest.length === 0 ? 0 : req.arrive(rest)
+    this.#ahead = empty
+    if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
+    const res = new PlainResponse(this, req, this.#mayContinue)
+    this.#res = res
+    this.#owner.request(req, res)
+  }
+
+  /** Passes the connection to Node's server, with the bytes of a request that is not plain. */
+  #handOver(bytes: Buffer): void {
+    const { socket } = this
+    // It knows nothing of the following requests.
+    this.#replayed?.destroy()
+    if (this.#hasEnded) return this.#handOverEnd(bytes)
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
+    socket.off('drain', this.#onDrain).off('error', ignore)
+    this.#owner.closed(this)
+    socket.pause()
+    socket.unshift(bytes)
+    this.#owner.handOver(socket)
+    socket.resume()
+  }
+
+  /**
+   * Passes the last bytes of a client that sends nothing more. No bytes can be put back into its
+   * socket.
+   */
+  #handOverEnd(bytes: Buffer): void {
+    this.#rest = new ReplayedConnection(this.socket, () => this.socket.destroySoon())
+    this.#owner.handOver(this.#rest)
+    this.#rest.push(bytes)
+    this.#rest.push(null)
+  }
+
+  /** A client that sends faster than its requests are served has to wait. */
+  #adjustReading(): void {
+    const isReading = !this.#isContentHeld && this.#ahead.length < maxAheadBytes
+    if (isReading === this.#isReading) return
+    this.#isReading = isReading
+    if (isReading) this.socket.resume()
+    else this.socket.pause()
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    if (this.#req === undefined) return void this.socket.end()
+    // The rest of the request never arrives.
+    if (!this.#req.complete) this.socket.destroy()
+    else if (this.#res !== undefined) this.#res.shouldKeepAlive &&= this.#mayContinue
+  }
+
+  readonly #onDrain = (): void => void this.#res?.emit('drain')
+
+  readonly #onClose = (): void => {
+    this.#countWaiting(0)
+    this.#owner.closed(this)
+    this.#replayed?.destroy()
+    this.#rest?.destroy()
+    this.#res?.closed()
+    this.#req?.close()
+  }
+}
+
+/** What a plain head can begin with. */
+const beginning = /^[A-Z]{1,6}(?: |$)/
+
+/** Whether the bytes could be the beginning of a plain head. */
+function mayBecomePlain(bytes: Buffer): boolean {
+  return beginning.test(bytes.toString('latin1', 0, 8))
+}
+
+function ignore(): void {}

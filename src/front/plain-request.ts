@@ -1,0 +1,137 @@
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientMessage, UseNodeMessage } from '../http/client-messages.ts'
+import type { RequestHead } from './request-head.ts'
+
+/** What a request needs of its connection. */
+export interface RequestConnection {
+  readonly socket: Socket
+  /** Stops reading from the client, or goes on. */
+  holdContent(isHeld: boolean): void
+  /** See {@link PlainRequest.asNodeMessage}. */
+  replay(request: PlainRequest, use: UseNodeMessage): void
+}
+
+/** How many bytes of content are kept in memory until somebody reads them. */
+const maxHeldBytes = 64 * 1024
+
+/**
+ * A request whose head is plain. Its content is delivered like that of Node's `IncomingMessage`:
+ * nothing is lost before the first listener for `data`, and nothing arrives while it is paused.
+ */
+export class PlainRequest extends EventEmitter implements ClientMessage {
+  method: string
+  url: string
+  readonly httpVersion = '1.1'
+  readonly httpVersionMinor = 1
+  readonly headers: IncomingMessage['headers']
+  readonly rawHeaders: string[]
+  readonly isKeepAlive: boolean
+  readonly #connection: RequestConnection
+  /** How many bytes of content have not arrived yet. */
+  #left: number
+  #held: Buffer[] = []
+  #heldBytes = 0
+  #state: 'waiting' | 'flowing' | 'paused' = 'waiting'
+  #isDelivering = false
+  #isClosed = false
+  readableEnded = false
+
+  constructor(connection: RequestConnection, head: RequestHead) {
+    super()
+    this.#connection = connection
+    this.method = head.method
+    this.url = head.url
+    this.headers = head.headers
+    this.rawHeaders = head.rawHeaders as string[]
+    this.isKeepAlive = head.isKeepAlive
+    this.#left = head.contentLength
+  }
+
+  get socket(): Socket {
+    return this.#connection.socket
+  }
+
+  get complete(): boolean {
+    return this.#left === 0
+  }
+
+  get destroyed(): boolean {
+    return this.#isClosed
+  }
+
+  override on(event: string, listener: (...values: never[]) => void): this {
+    super.on(event, listener as () => void)
+    if (event === 'data' && this.#state === 'waiting') this.resume()
+    return this
+  }
+
+  pause(): this {
+    this.#state = 'paused'
+    return this
+  }
+
+  resume(): this {
+    this.#state = 'flowing'
+    // The caller may still have to add its listeners.
+    if (!this.#isDelivering) process.nextTick(deliverLater, this)
+    return this
+  }
+
+  isPaused(): boolean {
+    return this.#state === 'paused'
+  }
+
+  asNodeMessage(use: UseNodeMessage): void {
+    this.#connection.replay(this, use)
+  }
+
+  /**
+   * Takes the content out of `bytes`.
+   * @returns how many bytes belong to this request
+   */
+  arrive(bytes: Buffer): number {
+    const taken = Math.min(this.#left, bytes.length)
+    if (taken === 0) return 0
+    this.#left -= taken
+    this.#held.push(taken === bytes.length ? bytes : bytes.subarray(0, taken))
+    this.#heldBytes += taken
+    this.deliver()
+    if (this.#heldBytes >= maxHeldBytes && this.#left > 0) this.#connection.holdContent(true)
+    return taken
+  }
+
+  /** @internal Emits what was held, and the end. */
+  deliver(): void {
+    if (this.#isDelivering) return
+    this.#isDelivering = true
+    while (this.#isFlowing() && this.#held.length > 0) {
+      const part = this.#held.shift() as Buffer
+      this.#heldBytes -= part.length
+      this.emit('data', part)
+    }
+    this.#isDelivering = false
+    if (!this.#isFlowing() || this.#isClosed) return
+    if (this.#left > 0) this.#connection.holdContent(false)
+    else if (!this.readableEnded) {
+      this.readableEnded = true
+      this.emit('end')
+    }
+  }
+
+  /** The response has ended, or the connection is closed. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.emit('close')
+  }
+
+  #isFlowing(): boolean {
+    return this.#state === 'flowing'
+  }
+}
+
+function deliverLater(request: PlainRequest): void {
+  request.deliver()
+}

@@ -1,0 +1,216 @@
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import type { ClientReply } from '../http/client-messages.ts'
+import { reasonPhrase } from '../http/response.ts'
+import { dateField } from './date-field.ts'
+import type { PlainRequest } from './plain-request.ts'
+
+/** What a response needs of its connection. */
+export interface ResponseConnection {
+  readonly socket: Socket
+  /** The `Keep-Alive` field of responses after which the connection stays open. */
+  readonly keepAliveField: string
+  /** The response was handed to the operating system completely. */
+  responded(): void
+}
+
+/** How the end of the content is marked. */
+type Framing = 'length' | 'chunked' | 'close' | 'none'
+
+/** A header field with this name or value would end the head, or begin another field. */
+const invalidName = /[^\w!#$%&'*+.^`|~-]/
+const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
+
+/**
+ * The response to a plain request. It has the fields and the framing that Node's `ServerResponse`
+ * would have, and is written with as few writes as possible.
+ */
+export class PlainResponse extends EventEmitter implements ClientReply {
+  statusCode = 200
+  headersSent = false
+  writableFinished = false
+  chunkedEncoding = false
+  /** Whether the connection stays open afterwards. */
+  shouldKeepAlive: boolean
+  #connection: ResponseConnection | undefined
+  readonly req: PlainRequest
+  /** Fields that were set one by one: values by lower-case name. */
+  #fields: Map<string, [name: string, values: string[]]> | undefined
+  /** The head that has not been written yet. */
+  #head: string | undefined
+  #framing: Framing = 'none'
+  #trailers = ''
+  #hasEnded = false
+  #isDestroyed = false
+
+  constructor(connection: ResponseConnection, req: PlainRequest, isKeepAlive: boolean) {
+    super()
+    this.#connection = connection
+    this.req = req
+    this.shouldKeepAlive = isKeepAlive
+  }
+
+  /** `null` after the response was sent completely. */
+  get socket(): Socket | null {
+    return this.#connection?.socket ?? null
+  }
+
+  get destroyed(): boolean {
+    return this.#isDestroyed
+  }
+
+  setHeader(name: string, value: string | number | readonly string[]): this {
+    this.#fields ??= new Map()
+    this.#fields.set(name.toLowerCase(), [name, [value].flat().map(String)])
+    return this
+  }
+
+  appendHeader(name: string, value: string | readonly string[]): this {
+    const [, earlier = []] = this.#fields?.get(name.toLowerCase()) ?? []
+    return this.setHeader(name, [...earlier, ...[value].flat()])
+  }
+
+  writeHead(status: number, message?: string | string[], fields?: string[]): this {
+    const [statusMessage, received] = typeof message === 'string' ? [message, fields] : [reasonPhrase(status), message]
+    this.statusCode = status
+    this.headersSent = true
+    const own = [...(this.#fields?.values() ?? [])].flatMap(([name, values]) =>
+      values.flatMap((value) => [name, value]),
+    )
+    this.#head = this.#headText(
+      status,
+      statusMessage,
+      own.length === 0 ? (received ?? own) : [...own, ...(received ?? [])],
+    )
+    return this
+  }
+
+  #headText(status: number, statusMessage: string, fields: readonly string[]): string {
+    if (invalidValue.test(statusMessage)) throw new TypeError('invalid reason phrase')
+    let text = `HTTP/1.1 ${status} ${statusMessage}\r\n`
+    let [hasDate, hasLength, hasConnection] = [false, false, false]
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const name = fields[at] as string
+      const value = fields[at + 1] as string
+      if (invalidName.test(name) || invalidValue.test(value))
+        throw new TypeError(`invalid field ${JSON.stringify(name)}`)
+      text += `${name}: ${value}\r\n`
+      if (name.length === 4) hasDate ||= name.toLowerCase() === 'date'
+      else if (name.length === 14) hasLength ||= name.toLowerCase() === 'content-length'
+      else if (name.length === 10 && name.toLowerCase() === 'connection') {
+        hasConnection = true
+        this.shouldKeepAlive &&= !/\bclose\b/i.test(value)
+      }
+    }
+    if (!hasDate) text += dateField()
+    const hasContent = this.req.method !== 'HEAD' && status !== 204 && status !== 304
+    if (hasLength) this.#framing = hasContent ? 'length' : 'none'
+    else if (hasContent) {
+      this.#framing = 'chunked'
+      this.chunkedEncoding = true
+    }
+    if (!hasConnection)
+      text += this.shouldKeepAlive ? (this.#connection?.keepAliveField ?? '') : 'Connection: close\r\n'
+    return this.chunkedEncoding ? `${text}Transfer-Encoding: chunked\r\n\r\n` : `${text}\r\n`
+  }
+
+  /** @returns `false` when the client is behind, until the next `drain` */
+  write(part: Buffer | string, encoding: BufferEncoding, written?: (error?: Error | null) => void): boolean {
+    const socket = this.#connection?.socket
+    if (socket === undefined || this.#hasEnded || this.#isDestroyed) {
+      written?.(new Error('the response has ended'))
+      return true
+    }
+    if (this.#framing === 'none' || part.length === 0) {
+      written?.()
+      return true
+    }
+    const head = this.#takeHead()
+    if (typeof part === 'string' && encoding === 'latin1' && this.#framing === 'length')
+      return socket.write(head + part, 'latin1', written)
+    const bytes = typeof part === 'string' ? Buffer.from(part, encoding) : part
+    socket.cork()
+    const start = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
+    if (start !== '') socket.write(start, 'latin1')
+    let hasRoom = socket.write(bytes, written)
+    if (this.chunkedEncoding) hasRoom = socket.write('\r\n', 'latin1')
+    process.nextTick(uncork, socket)
+    return hasRoom
+  }
+
+  flushHeaders(): void {
+    if (this.#head !== undefined) this.#connection?.socket.write(this.#takeHead(), 'latin1')
+  }
+
+  addTrailers(fields: readonly [name: string, value: string][]): void {
+    for (const [name, value] of fields) this.#trailers += `${name}: ${value}\r\n`
+  }
+
+  end(last?: string, encoding: BufferEncoding = 'utf8'): this {
+    const connection = this.#connection
+    if (connection === undefined || this.#hasEnded) return this
+    this.#hasEnded = true
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    let text = this.#takeHead()
+    if (last !== undefined && last.length > 0 && this.#framing !== 'none') {
+      // Each character is a byte from here on.
+      const bytes = encoding === 'latin1' ? last : Buffer.from(last, encoding).toString('latin1')
+      text += this.chunkedEncoding ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes
+    }
+    if (this.chunkedEncoding) text += `0\r\n${this.#trailers}\r\n`
+    connection.socket.write(text, 'latin1', this.#onWritten)
+    return this
+  }
+
+  writeContinue(): void {
+    this.#writeInterim('HTTP/1.1 100 Continue\r\n\r\n')
+  }
+
+  /** RFC 2518 §10.1. */
+  writeProcessing(): void {
+    this.#writeInterim('HTTP/1.1 102 Processing\r\n\r\n')
+  }
+
+  /** RFC 8297. */
+  writeEarlyHints({ link }: { readonly link: string[] }): void {
+    const value = link.join(', ')
+    if (!invalidValue.test(value)) this.#writeInterim(`HTTP/1.1 103 Early Hints\r\nLink: ${value}\r\n\r\n`)
+  }
+
+  #writeInterim(text: string): void {
+    if (!this.headersSent) this.#connection?.socket.write(text, 'latin1')
+  }
+
+  /** Closes the connection. */
+  destroy(): this {
+    this.#connection?.socket.destroy()
+    return this
+  }
+
+  /** The connection was closed before the response was sent completely. */
+  closed(): void {
+    if (this.#isDestroyed || this.#connection === undefined) return
+    this.#isDestroyed = true
+    this.emit('close')
+  }
+
+  readonly #onWritten = (error?: Error | null): void => {
+    const connection = this.#connection
+    if (connection === undefined || this.#isDestroyed || error) return
+    this.writableFinished = true
+    this.#connection = undefined
+    this.#isDestroyed = true
+    this.emit('close')
+    connection.responded()
+  }
+
+  #takeHead(): string {
+    const head = this.#head ?? ''
+    this.#head = undefined
+    return head
+  }
+}
+
+function uncork(socket: Socket): void {
+  socket.uncork()
+}

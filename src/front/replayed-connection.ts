@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import type { PlainRequest } from './plain-request.ts'
+
+type Done = (error?: Error | null) => void
+
+/**
+ * A connection inside a connection: Node's server reads from it the bytes of one plain request
+ * after the other, and writes the responses to the client. So a request that needs the classes of
+ * Node's server gets them, and the requests after it are plain again.
+ */
+export class ReplayedConnection extends Duplex {
+  readonly #socket: Socket
+  readonly #dropped: () => void
+  /** The request that it carries. */
+  #req: PlainRequest | undefined
+  /** Node's server listens to it. */
+  isServed = false
+  response: ServerResponse | undefined
+
+  /** @param dropped called when it cannot be used again */
+  constructor(socket: Socket, dropped: () => void) {
+    super({ allowHalfOpen: true, emitClose: true })
+    this.#socket = socket
+    this.#dropped = dropped
+    this.on('error', () => {})
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#socket.remoteAddress
+  }
+
+  get encrypted(): boolean {
+    return 'encrypted' in this.#socket
+  }
+
+  get bytesWritten(): number {
+    return this.#socket.bytesWritten
+  }
+
+  /** Node's server gets the head of a request, and then its content. */
+  begin(head: Buffer, req: PlainRequest): void {
+    this.#req = req
+    this.push(head)
+    req.on('data', this.#onContent)
+  }
+
+  /** Node's server has sent the response. */
+  finish(): void {
+    this.#req?.off('data', this.#onContent)
+    const isRead = this.#req?.complete === true
+    this.#req = undefined
+    this.response = undefined
+    // Node's parser would take the next request for the rest of the content.
+    if (!isRead) this.destroy()
+  }
+
+  setTimeout(): this {
+    return this
+  }
+
+  setNoDelay(): this {
+    return this
+  }
+
+  setKeepAlive(): this {
+    return this
+  }
+
+  destroySoon(): void {
+    this.#socket.destroySoon()
+  }
+
+  override _read(): void {
+    this.#req?.resume()
+  }
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: Done): void {
+    this.#socket.write(chunk, encoding, done)
+  }
+
+  override _writev(chunks: { readonly chunk: Buffer | string; readonly encoding: BufferEncoding }[], done: Done): void {
+    this.#socket.cork()
+    for (const [index, { chunk, encoding }] of chunks.entries())
+      this.#socket.write(chunk, encoding, index === chunks.length - 1 ? done : undefined)
+    this.#socket.uncork()
+  }
+
+  override _final(done: Done): void {
+    this.#socket.end()
+    done()
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    this.#dropped()
+    if (this.#req !== undefined || this.writableEnded) this.#socket.destroy()
+    done(error)
+  }
+
+  readonly #onContent = (part: Buffer): void => {
+    if (!this.push(part)) this.#req?.pause()
+  }
+}

@@ -1,0 +1,124 @@
+import { withoutSpaceAround } from '../core/field-value.ts'
+
+/** A request head that has only one possible meaning. */
+export interface RequestHead {
+  readonly method: string
+  /** The request target in origin-form (RFC 9112 §3.2.1). */
+  readonly url: string
+  /** Names and values in turn, in the order and case of the client; a character is a byte. */
+  readonly rawHeaders: readonly string[]
+  /** The values by lower-case name, as Node.js has them in `IncomingMessage.headers`. */
+  readonly headers: Record<string, string | undefined>
+  /** How many bytes of content follow. */
+  readonly contentLength: number
+  /** Whether the client wants to use the connection again. */
+  readonly isKeepAlive: boolean
+}
+
+const requestLine = /^(DELETE|GET|HEAD|PATCH|POST|PUT) (\/[\x21-\x7e]*) HTTP\/1\.1$/
+const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
+/** A control character, or half of a line end. */
+const control = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|[^\r]\n/
+const contentLength = /^\d{1,15}$/
+
+/**
+ * What a field means for the request:
+ * - `unusual`: Node's parser reads the request.
+ * - `single`: Node.js ignores a second value, so a request with two is unusual.
+ * - `cookie` and `list`: values are joined, with `; ` and `, `.
+ */
+type Meaning = 'unusual' | 'single' | 'cookie' | 'list' | 'connection' | 'content-length'
+
+const special: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
+  ['connection', 'connection'],
+  ['content-length', 'content-length'],
+  ['cookie', 'cookie'],
+  ...[
+    ...['expect', 'http2-settings', 'keep-alive', 'proxy-connection', 'set-cookie', 'te', 'trailer'],
+    ...['transfer-encoding', 'upgrade', '__proto__'],
+  ].map((name) => [name, 'unusual'] as const),
+  ...[
+    ...['age', 'authorization', 'content-type', 'etag', 'expires', 'from', 'host', 'if-modified-since'],
+    ...['if-unmodified-since', 'last-modified', 'location', 'max-forwards', 'proxy-authorization', 'referer'],
+    ...['retry-after', 'server', 'user-agent'],
+  ].map((name) => [name, 'single'] as const),
+])
+
+interface Field {
+  /** In lower case. */
+  readonly name: string
+  readonly meaning: Meaning
+}
+
+/** By the name as the client wrote it. Clients use few different names. */
+const fields = new Map<string, Field>()
+const maxFields = 1024
+
+function fieldOf(name: string): Field {
+  const known = fields.get(name)
+  if (known !== undefined) return known
+  const lowerCase = name.toLowerCase()
+  const meaning = fieldName.test(name) ? (special.get(lowerCase) ?? 'list') : 'unusual'
+  const field = { name: lowerCase, meaning }
+  if (fields.size < maxFields) fields.set(name, field)
+  return field
+}
+
+/**
+ * Reads a request head without the empty line at its end. Returns `undefined` for a head that is
+ * not plain, which is not necessarily invalid: Node's parser reads it then. A plain head follows
+ * the rules of RFC 9112 §3 to §6 for senders, has one `Host`, and says in one way how much content
+ * follows.
+ */
+export function plainRequestHead(text: string): RequestHead | undefined {
+  let end = text.indexOf('\r\n')
+  if (end === -1) return undefined
+  const line = requestLine.exec(text.slice(0, end))
+  if (line === null || control.test(text)) return undefined
+  const rawHeaders: string[] = []
+  const headers = { __proto__: null } as unknown as Record<string, string | undefined>
+  let isKeepAlive = true
+  while (end < text.length) {
+    const start = end + 2
+    end = text.indexOf('\r\n', start)
+    if (end === -1) end = text.length
+    const colon = text.indexOf(':', start)
+    if (colon === -1 || colon >= end) return undefined
+    const name = text.slice(start, colon)
+    const value = withoutSpaceAround(text, colon + 1, end)
+    const field = fieldOf(name)
+    const earlier = headers[field.name]
+    switch (field.meaning) {
+      case 'unusual':
+        return undefined
+      case 'connection':
+        if (earlier !== undefined || !/^(?:keep-alive|close)$/i.test(value)) return undefined
+        isKeepAlive = value.length === 10
+        headers[field.name] = value
+        break
+      case 'content-length':
+        if (earlier !== undefined || !contentLength.test(value)) return undefined
+        headers[field.name] = value
+        break
+      case 'single':
+        if (earlier !== undefined) return undefined
+        headers[field.name] = value
+        break
+      case 'cookie':
+        headers[field.name] = earlier === undefined ? value : `${earlier}; ${value}`
+        break
+      case 'list':
+        headers[field.name] = earlier === undefined ? value : `${earlier}, ${value}`
+    }
+    rawHeaders.push(name, value)
+  }
+  if (headers['host'] === undefined) return undefined
+  return {
+    method: line[1] as string,
+    url: line[2] as string,
+    rawHeaders,
+    headers,
+    contentLength: Number(headers['content-length'] ?? 0),
+    isKeepAlive,
+  }
+}

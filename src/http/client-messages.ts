@@ -1,0 +1,67 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+type Socket = IncomingMessage['socket']
+
+/**
+ * A request of a client, as far as the gateway reads it for an upstream. Both Node's
+ * `IncomingMessage` and the `PlainRequest` of the room `front` are one.
+ */
+export interface ClientMessage {
+  method?: string | undefined
+  url?: string | undefined
+  readonly httpVersion: string
+  readonly httpVersionMinor: number
+  /** The values by lower-case name. */
+  readonly headers: IncomingMessage['headers']
+  /** Names and values in turn, as the client wrote them. */
+  readonly rawHeaders: string[]
+  readonly socket: Socket
+  /** The content has arrived completely. */
+  readonly complete: boolean
+  readonly destroyed: boolean
+  readonly readableEnded: boolean
+  on(event: 'data', listener: (chunk: Buffer) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  off(event: 'data', listener: (chunk: Buffer) => void): unknown
+  off(event: 'end', listener: () => void): unknown
+  once(event: 'close', listener: () => void): unknown
+  pause(): unknown
+  resume(): unknown
+  isPaused(): boolean
+  /**
+   * Serves the request with the classes of Node's server instead. Neither its content may have been
+   * read before, nor anything written to the client. Absent: it has them already.
+   */
+  asNodeMessage?(use: UseNodeMessage): void
+}
+
+/** Serves a request with the classes of Node's server. */
+export type UseNodeMessage = (req: IncomingMessage, res: ServerResponse) => void
+
+/**
+ * A response to a client, as far as the gateway writes it for an upstream. Both Node's
+ * `ServerResponse` and the `PlainResponse` of the room `front` are one.
+ */
+export interface ClientReply {
+  readonly socket: Socket | null
+  readonly statusCode: number
+  readonly headersSent: boolean
+  readonly destroyed: boolean
+  readonly writableFinished: boolean
+  readonly chunkedEncoding: boolean
+  setHeader(name: string, value: string | number | readonly string[]): unknown
+  appendHeader(name: string, value: string | readonly string[]): unknown
+  writeHead(status: number, fields?: string[]): unknown
+  writeHead(status: number, statusMessage: string, fields: string[]): unknown
+  write(part: Buffer | string, encoding: 'latin1', written?: (error?: Error | null) => void): boolean
+  end(): unknown
+  end(last: string, encoding: 'latin1' | 'utf8'): unknown
+  addTrailers(fields: readonly [string, string][]): unknown
+  flushHeaders(): void
+  writeContinue(): void
+  writeEarlyHints(hints: { readonly link: string[] }): void
+  destroy(): unknown
+  on(event: 'error' | 'drain', listener: () => void): this
+  once(event: 'close', listener: () => void): this
+  off(event: 'close', listener: () => void): this
+}
