@@ -72,7 +72,7 @@ test('A client that pipelines unusual requests without reading has its connectio
   const client = new RawClient(t, port)
   client.socket.pause()
   const closed = once(client.socket, 'close')
-  client.send(get('/').replace('Host: h', 'Host: h\r\nTE: trailers').repeat(1_400))
+  client.send(get('/').replace('Host: h', 'Host: h\r\nTE: trailers').repeat(1_000))
   await until('the gateway has closed the connection', () =>
     Boolean(world.replicas[0]?.log.some(({ fields }) => fields['limit'] === 'pipelined requests')),
   )
