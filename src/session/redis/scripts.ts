@@ -78,6 +78,12 @@ if job and job ~= '' then
 end
 return 'replaced'`
 
+/** Reads a session, and for how long it lives if nothing moves its expiry. */
+const read = `
+local found = redis.call('HMGET', KEYS[1], 'sealed', 'version', 'run')
+found[4] = redis.call('PTTL', KEYS[1])
+return found`
+
 /** Moves the idle expiry, never past the absolute one. */
 const touch = `
 ${now}
@@ -333,6 +339,7 @@ return redis.call('DEL', KEYS[2])`
 export const scripts = {
   enterSub,
   create,
+  read,
   replace,
   touch,
   beginEnding,
