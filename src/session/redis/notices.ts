@@ -136,9 +136,9 @@ export class RedisNotices {
     return changedMessage(this.#from, key)
   }
 
-  /** The message that a script publishes when it ends sessions. */
-  ended(keys: readonly SessionKey[]): string {
-    return endedMessage(this.#from, keys)
+  /** The message that a script publishes when it ends sessions. With `id`, it is confirmed. */
+  ended(keys: readonly SessionKey[], id?: string): string {
+    return endedMessage(this.#from, keys, id)
   }
 
   /** The message that a script publishes when it raises a tombstone. */
@@ -162,7 +162,16 @@ export class RedisNotices {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
   announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    return this.#confirmations.collect((id) => this.#announce(endedMessage(this.#from, keys, id)))
+    return this.confirmedBy((id) => this.#announce(this.ended(keys, id)))
+  }
+
+  /**
+   * Runs `publish`, which publishes a message with this id and returns the number of receivers.
+   * @returns a promise that resolves when all of them have confirmed it
+   * @throws the error of `publish`
+   */
+  confirmedBy(publish: (id: string) => Promise<number>): Promise<{ readonly confirmed: Promise<void> }> {
+    return this.#confirmations.collect(publish)
   }
 
   close(): void {
