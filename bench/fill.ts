@@ -20,6 +20,7 @@ export interface FillPlace {
   readonly issuer: string
   readonly client_id: string
   readonly sessionKey: string
+  readonly keyPrefix: string
 }
 
 /** An order to create sessions, or to end some of the created ones. */
@@ -88,7 +89,7 @@ async function withSessions(
     username: undefined,
     password: undefined,
     tls: undefined,
-    keyPrefix: 'gatehouse:',
+    keyPrefix: place.keyPrefix,
     replicasAcknowledge: 0,
   }
   const store = createRedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })

@@ -9,6 +9,7 @@ import { gatehouse, isExtra } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
+import { withStored } from './scenarios/misses.ts'
 import { signInMany } from './scenarios/sign-ins.ts'
 import { stand } from './stand.ts'
 
@@ -24,13 +25,15 @@ const { values } = parseArgs({
     upload: { type: 'string' },
     connections: { type: 'string', default: String(usualLoad.connections) },
     'sign-ins': { type: 'string' },
+    /** Each request reads its session from Redis: see scenarios/misses.ts. */
+    misses: { type: 'boolean', default: false },
   },
 })
 
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const bed = await makeBed()
 const inspector = await freePort()
-const standing = await stand(
+const started = await stand(
   bed,
   gatehouse(values.store === 'memory' ? 'memory' : 'redis', isExtra(values.with) ? values.with : undefined),
   {
@@ -38,7 +41,8 @@ const standing = await stand(
     nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
   },
 )
-const { port, tls, visitors, stop } = standing
+const standing = values.misses ? await withStored(bed, started) : started
+const { port, tls, stop } = standing
 const order = {
   kind: 'requests',
   bodyBytes: Number(values.body),
@@ -46,13 +50,12 @@ const order = {
   connections: Number(values.connections),
   port,
   tls,
-  visitors,
   ms: Number(values.seconds) * 1000,
 } as const
 const signIns = values['sign-ins']
 /** Resolves to the number of requests. */
 const load = async (): Promise<number> => {
-  if (signIns === undefined) return (await bed.load(order)).count
+  if (signIns === undefined) return (await bed.load({ ...order, visitors: standing.visitors })).count
   await signInMany(standing, Number(signIns))
   return Number(signIns)
 }

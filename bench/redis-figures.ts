@@ -27,6 +27,12 @@ export async function microsOf(redis: Redis): Promise<number> {
   return (field('used_cpu_sys') + field('used_cpu_user')) * 1e6
 }
 
+/** How many sessions were read since it started. */
+export async function readsOf(redis: Redis): Promise<number> {
+  const [, calls = '0'] = /^cmdstat_hmget:calls=(\d+)/m.exec(await redis.info('commandstats')) ?? []
+  return Number(calls)
+}
+
 function fieldsOf(info: string): (name: string) => number {
   return (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1])
 }

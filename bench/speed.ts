@@ -12,6 +12,7 @@ import { gatehouse } from './contenders/gatehouse.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
+import { misses } from './scenarios/misses.ts'
 import { hotPath, largeBody, manyConnections, manySessions, mediumBody, tls, uploads } from './scenarios/requests.ts'
 import { sameRate } from './scenarios/same-rate.ts'
 import type { Bench, Scenario } from './scenarios/scenario.ts'
@@ -40,7 +41,16 @@ const everyContender: readonly Contender[] = [
 ]
 /** The scenarios that the targets refer to. They run unless others are named. */
 const forTargets: readonly Scenario[] = [hotPath, sameRate, largeBody, signIns, workers, startUp, sustained]
-const further: readonly Scenario[] = [manyConnections, mediumBody, uploads, manySessions, tls, messages, idleWebSockets]
+const further: readonly Scenario[] = [
+  manyConnections,
+  mediumBody,
+  uploads,
+  manySessions,
+  misses,
+  tls,
+  messages,
+  idleWebSockets,
+]
 
 const { values } = parseArgs({
   options: {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folderFor, type Bed } from '../bed.ts'
+import type { FillPlace } from '../fill.ts'
 import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
@@ -48,6 +49,23 @@ const asInTheImage = (() => {
   return { args: (JSON.parse(entrypoint) as string[]).filter((arg) => arg.startsWith('--')), env: { MALLOC_ARENA_MAX } }
 })()
 
+const secrets = {
+  CLIENT_SECRET: 'correct horse battery staple',
+  SESSION_KEY: Buffer.alloc(32, 1).toString('base64'),
+}
+
+/** Where a gateway with its sessions in Redis has them. */
+export function placeOf(bed: Bed, { name, port }: { readonly name: string; readonly port: number }): FillPlace {
+  const client_id = `${name}-${port}`
+  return {
+    redis: `redis://127.0.0.1:${bed.redisPort}`,
+    issuer: bed.provider.issuer,
+    client_id,
+    sessionKey: secrets.SESSION_KEY,
+    keyPrefix: `${client_id}:`,
+  }
+}
+
 interface Variant {
   readonly name: string
   readonly store: 'redis' | 'memory'
@@ -58,7 +76,7 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const { port, cpus, node, nodeOptions } = setting
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const client_id = `${variant.name}-${port}`
-  const env = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 1).toString('base64') }
+  const env = secrets
   bed.provider.register({
     client_id,
     client_secret: env.CLIENT_SECRET,

@@ -92,8 +92,11 @@ class InMemoryStore implements MemoryStore {
   }
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
-    const session = this.#sessions.use(key, this.#now())
-    return session && { sealed: session.sealed, version: session.version }
+    const now = this.#now()
+    const session = this.#sessions.use(key, now)
+    if (session === undefined) return undefined
+    const { sealed, version } = session
+    return { sealed, version, expiresIn: this.#sessions.expiresAt(key) - now }
   }
 
   async replace(

@@ -22,7 +22,7 @@ import {
   type StoredSession,
 } from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
-import { jobOutlivesSessionMs, type SessionStore } from './store.ts'
+import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from './store.ts'
 
 /** How often activity is written to the store, in times per idle timeout. */
 const touchesPerIdleTimeout = 10
@@ -66,6 +66,13 @@ export interface LastUse {
    * last idle timeout. The store does not know more when the absolute expiry comes first.
    */
   readonly at: number | undefined
+}
+
+/** A session that was read from the store. */
+interface FoundSession {
+  readonly stored: StoredSession
+  /** Whether an activity has to move the idle timeout in the store. */
+  readonly isTouchDue: boolean
 }
 
 /**
@@ -137,9 +144,9 @@ export class Sessions {
     const inMemory = this.findInMemory(key)
     if (inMemory !== undefined) return inMemory
     return this.#orInGrace(key, async () => {
-      const stored = await this.read(key)
-      if (stored === undefined) return undefined
-      return (await this.#touched(stored)) ? stored : undefined
+      const found = await this.#readFrom(key, 'activity')
+      if (found === undefined || !found.isTouchDue) return found?.stored
+      return (await this.#touched(found.stored)) ? found.stored : undefined
     })
   }
 
@@ -192,6 +199,14 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
+    return (await this.#readFrom(key, 'no activity'))?.stored
+  }
+
+  /**
+   * Returns a session as the store has it now. An activity puts it into memory, unless the idle
+   * timeout has to be moved first.
+   */
+  async #readFrom(key: SessionKey, purpose: 'activity' | 'no activity'): Promise<FoundSession | undefined> {
     // A pending ending of this one session applies whenever the session was created: at 0 too.
     if (this.#near.hasEnded(key) || this.#parts.pending.covers(0, key)) return undefined
     return this.#query(key, async (keep) => {
@@ -200,26 +215,34 @@ export class Sessions {
       // copy.
       if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const { keyring, audiences } = this.#parts
-      const opened = openRecord(keyring, { key, audiences }, sealed.sealed)
-      if (opened === undefined) {
-        this.#parts.log.warn('session.unreadable', {
-          session: key,
-          hint: 'The issuer or client_id of its provider has changed, its provider was removed, or its key is not in session.keys. People sign in again. Without such a change, check session.keys, and who else writes to the store.',
-        })
-        return undefined
-      }
-      const { record, audience, unpackedBytes: bytes } = opened
+      const stored = this.#open(key, sealed)
+      const now = this.#parts.clock.now()
       // The store decides when a session expires. This check applies when the clock of the store is
       // behind.
-      if (this.#parts.clock.now() >= record.absolute_expires_at) return undefined
-      const { version, isDoubtful = false } = sealed
-      const stored = { key, audience, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
-      if (this.#isEnding(stored)) return undefined
+      if (stored === undefined || now >= stored.record.absolute_expires_at || this.#isEnding(stored)) return undefined
+      // Another process, or this one before, may have moved the idle timeout a moment ago.
+      const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
+      const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
       const near = this.#near.get(key)
-      if (near !== undefined) keep(stored, near.touchedAt)
-      return stored
+      if (purpose === 'activity' && !isTouchDue) keep(stored, touchedAt)
+      else if (near !== undefined) keep(stored, near.touchedAt)
+      return { stored, isTouchDue }
     })
+  }
+
+  /** Opens the record of a session. `undefined` when it cannot be opened, which is logged. */
+  #open(key: SessionKey, { sealed, version, isDoubtful = false }: SealedSession): StoredSession | undefined {
+    const { keyring, audiences, log } = this.#parts
+    const opened = openRecord(keyring, { key, audiences }, sealed)
+    if (opened === undefined) {
+      log.warn('session.unreadable', {
+        session: key,
+        hint: 'The issuer or client_id of its provider has changed, its provider was removed, or its key is not in session.keys. People sign in again. Without such a change, check session.keys, and who else writes to the store.',
+      })
+      return undefined
+    }
+    const { record, audience, unpackedBytes: bytes } = opened
+    return { key, audience, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
   }
 
   /**

@@ -254,6 +254,8 @@ export interface SealedDocument {
 }
 
 export interface SealedSession extends SealedDocument {
+  /** How long the session lives if nothing moves its expiry, in ms. */
+  readonly expiresIn: number
   /**
    * The store may have been restored from an older copy since the session was written, so the
    * session may have ended.

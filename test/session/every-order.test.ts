@@ -418,7 +418,9 @@ const trustsAll: Change = (store) => {
   Object.assign(store, {
     read: async (key: SessionKey) => {
       const found = await read(key)
-      return found && { sealed: found.sealed, version: found.version }
+      if (found === undefined) return undefined
+      const { sealed, version, expiresIn } = found
+      return { sealed, version, expiresIn }
     },
   })
 }

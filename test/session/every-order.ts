@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { scripts } from '../../src/session/redis/scripts.ts'
 
 /**
  * Runs a scenario in every order of its steps. A step is one command that Redis carries out, or one
@@ -96,12 +98,16 @@ Redis.prototype.sendCommand = function sendInTurn(this: Redis, command, stream) 
 
 const readers = new Set(['hmget', 'get', 'zrange', 'zrevrange', 'time'])
 
+/** The script that reads a session: by its hash, and whole when it is sent for the first time. */
+const readingScript = new Set([scripts.read.trim(), createHash('sha1').update(scripts.read.trim()).digest('hex')])
+
 function accessOf(command: { readonly name: string; readonly args: readonly unknown[] }): Access {
   const { name, args } = command
   const isScript = name === 'evalsha' || name === 'eval'
   const keys = (isScript ? args.slice(2, 2 + Number(args[1])) : args.slice(0, 1)).map(String)
   const what = isScript ? `script on ${keys.join(' ')}` : `${name} ${keys.join(' ')}`
-  return readers.has(name) ? { what, reads: keys, writes: [] } : { what, reads: [], writes: keys }
+  const isReader = readers.has(name) || (isScript && readingScript.has(String(args[0])))
+  return isReader ? { what, reads: keys, writes: [] } : { what, reads: [], writes: keys }
 }
 
 function depend(one: Choice, other: Choice): boolean {

@@ -93,3 +93,38 @@ test('the last use of a session is known until the absolute expiry hides it, and
   pass(idleTimeoutMs)
   assert.equal(await sessions.lastUse(stored), undefined)
 })
+
+test('a session that is not in memory is read without a write, unless its idle timeout has to be moved', async (t) => {
+  const { store, sessions, signIn, pass } = open(t, 10)
+  const jane = await signIn('jane')
+  const touch = t.mock.method(store, 'touch')
+  const findInStore = async () => {
+    t.mock.method(store, 'receivesNotices').mock.mockImplementationOnce(() => false)
+    assert.ok(await sessions.find(jane))
+  }
+
+  pass(touchEveryMs - 1)
+  await findInStore()
+  assert.equal(touch.mock.callCount(), 0)
+  pass(1)
+  await findInStore()
+  assert.equal(touch.mock.callCount(), 1)
+  assert.equal(await store.expiresIn(jane), idleTimeoutMs)
+})
+
+test('a session that another process has used stays in memory for as long as the store has it', async (t) => {
+  const { store, sessions, signIn, pass } = open(t, 10)
+  const jane = await signIn('jane')
+  const touch = t.mock.method(store, 'touch')
+  pass(touchEveryMs)
+  await store.touch(jane, idleTimeoutMs)
+  pass(touchEveryMs - 1)
+  t.mock.method(store, 'receivesNotices').mock.mockImplementationOnce(() => false)
+
+  assert.ok(await sessions.find(jane))
+  assert.ok(sessions.findInMemory(jane))
+  assert.equal(touch.mock.callCount(), 1, 'the one of the other process')
+  pass(1)
+  assert.ok(sessions.findInMemory(jane))
+  assert.equal(touch.mock.callCount(), 2)
+})

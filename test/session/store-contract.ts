@@ -127,8 +127,11 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     const second = await expiresIn()
 
     assert.ok(first > 1_000 && first <= 60_000 && second <= first, `${first}, then ${second}`)
+    const read = (await store.read(key))?.expiresIn ?? 0
+    assert.ok(read > 1_000 && read <= second, `${second}, then ${read} when it is read`)
     await store.touch(key, 3_600_000)
     assert.ok((await expiresIn()) > 60_000)
+    assert.ok(((await store.read(key))?.expiresIn ?? 0) > 60_000)
     await store.endOne(key)
     assert.equal(await store.expiresIn(key), undefined)
   })

@@ -67,9 +67,8 @@ export class RedisEndings {
     const options = { tombstone_ttl: 0, leave: true }
     const { confirmed, acknowledged } = await inTime(this.#end([key], { options, until: inTime.until }))
     await inTime(acknowledged)
-    await confirmed
     const ended = this.#report([key])
-    await this.leaveSubs(ended)
+    await Promise.all([confirmed, this.leaveSubs(ended)])
     return ended.map(endedSession)
   }
 
@@ -81,9 +80,7 @@ export class RedisEndings {
       keyOf: (hash) => `${tag}:${hash}` as SessionKey,
       options: { tombstone_ttl: 0, leave: false },
     })
-    if (outcome === 'replayed') return outcome
-    await this.leaveSubs(outcome)
-    return outcome.map(endedSession)
+    return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
   /** See `SessionStore.endSub`. */
@@ -146,8 +143,9 @@ export class RedisEndings {
       const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
       hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
     }
-    await Promise.all(confirmed)
     const reported = this.#report(members.map(keyOf))
+    // A session that was ended by its sub has left that index already.
+    await Promise.all([...confirmed, options.leave ? undefined : this.leaveSubs(reported)])
     // When the same token arrives twice at the same time, each attempt reports some of the
     // sessions.
     return hasTakenJti || reported.length > 0 ? reported : 'replayed'
@@ -158,13 +156,16 @@ export class RedisEndings {
     keys: readonly SessionKey[],
     { options, until }: { readonly options: EndingOptions; readonly until: number },
   ): Promise<EndedInRedis> {
-    if (keys.length === 0) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
-    const writes = [...bySlot(keys)].map(async ([tag, members]) => {
+    const slots = [...bySlot(keys)]
+    const [first, ...others] = slots
+    if (first === undefined) return { confirmed: Promise.resolve(), acknowledged: Promise.resolve() }
+    if (others.length === 0 && this.#scriptsReachAll) return this.#endInSlot(first, options)
+    const writes = slots.map(async ([tag, members]) => {
       const { reply, acknowledged } = await this.#write(tag, 'endSessions', {
         ...this.#endSessionsCall(tag, members, options),
         until,
       })
-      for (const each of endedFrom(tag, reply as Buffer[])) this.#unreported.set(each.key, each)
+      this.#remember(tag, reply as EndSessionsReply)
       // In an object, because an async function would wait for a promise that it returns.
       return { acknowledged }
     })
@@ -177,6 +178,38 @@ export class RedisEndings {
     const acknowledged = Promise.all(acknowledgements.map((each) => each.acknowledged))
     acknowledged.catch(() => {})
     return { confirmed, acknowledged }
+  }
+
+  /**
+   * Whether a message that a script publishes reaches the processes that a message over the
+   * connection of the notices reaches. After a failover, the connection for acknowledged writes may
+   * lead to another server for a moment.
+   */
+  get #scriptsReachAll(): boolean {
+    return this.#acknowledged === undefined && this.#parts.commands.publishesEverywhere
+  }
+
+  /** Ends sessions of one slot, and notifies all processes in the same step. */
+  async #endInSlot(
+    [tag, keys]: readonly [SidTag, readonly SessionKey[]],
+    options: EndingOptions,
+  ): Promise<EndedInRedis> {
+    const { commands, notices } = this.#parts
+    const { confirmed } = await notices.confirmedBy(keys, async (id) => {
+      const call = this.#endSessionsCall(tag, keys, options, id)
+      return this.#remember(tag, (await commands.run('endSessions', call.keys, call.args)) as EndSessionsReply)
+    })
+    this.recent.remember(keys)
+    return { confirmed, acknowledged: Promise.resolve() }
+  }
+
+  /**
+   * Remembers the ended sessions until they are reported.
+   * @returns how many processes received the notice of the script
+   */
+  #remember(tag: SidTag, [receivers, ...found]: EndSessionsReply): number {
+    for (const each of endedFrom(tag, found)) this.#unreported.set(each.key, each)
+    return receivers
   }
 
   /** The ended sessions that no other attempt has reported, so that the audit log has each once. */
@@ -227,13 +260,14 @@ export class RedisEndings {
       )
   }
 
-  /** The keys and arguments of the script `endSessions`. */
-  #endSessionsCall(tag: SidTag, sessions: readonly SessionKey[], { tombstone_ttl, leave }: EndingOptions) {
+  /** The keys and arguments of the script `endSessions`. With `id`, its notice is confirmed. */
+  #endSessionsCall(tag: SidTag, sessions: readonly SessionKey[], { tombstone_ttl, leave }: EndingOptions, id?: string) {
     const { keys, notices } = this.#parts
     const places = sessions
       .map((key) => keys.session(key))
       .flatMap(({ session, lease, ended }) => [session, lease, ended])
-    const args = [notices.channel, notices.ended(sessions), tombstone_ttl, leave ? 1 : 0, ...sessions.map(hashOf)]
+    const notice = notices.ended(sessions, id)
+    const args = [notices.channel, notice, tombstone_ttl, leave ? 1 : 0, ...sessions.map(hashOf)]
     return { keys: [keys.sidIndex(tag), ...places], args }
   }
 }
@@ -245,6 +279,9 @@ function chunksOf<T>(members: readonly T[]): { readonly members: readonly T[]; r
     isLast: n === count - 1,
   }))
 }
+
+/** The number of processes that received the notice; then, for each session, see `endedFrom`. */
+type EndSessionsReply = readonly [receivers: number, ...ended: Buffer[]]
 
 /** The script returns three values for each session: its hash, its sealed bytes and its sub tag. */
 function endedFrom(tag: SidTag, found: readonly Buffer[]): Ended[] {

@@ -153,9 +153,9 @@ export class RedisNotices {
     return changedMessage(this.#from, key)
   }
 
-  /** The message that a script publishes when it ends sessions. */
-  ended(keys: readonly SessionKey[]): string {
-    return endedMessage(this.#from, keys)
+  /** The message that a script publishes when it ends sessions. With `id`, it is confirmed. */
+  ended(keys: readonly SessionKey[], id?: string): string {
+    return endedMessage(this.#from, keys, id)
   }
 
   /** The message that a script publishes when it raises a tombstone. */
@@ -178,8 +178,21 @@ export class RedisNotices {
    * @returns a promise that resolves when all of them have dropped the sessions
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
-  async announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    const { confirmed } = await this.#confirmations.collect((id) => this.#announce(endedMessage(this.#from, keys, id)))
+  announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    return this.confirmedBy(keys, (id) => this.#announce(this.ended(keys, id)))
+  }
+
+  /**
+   * Runs `publish`, which publishes with this id that these sessions have ended, and returns the
+   * number of receivers.
+   * @returns a promise that resolves when all of them have confirmed it
+   * @throws the error of `publish`
+   */
+  async confirmedBy(
+    keys: readonly SessionKey[],
+    publish: (id: string) => Promise<number>,
+  ): Promise<{ readonly confirmed: Promise<void> }> {
+    const { confirmed } = await this.#confirmations.collect(publish)
     return { confirmed: confirmed.then((reach) => this.#onReached?.(keys, reach)) }
   }
 

@@ -78,6 +78,12 @@ if job and job ~= '' then
 end
 return 'replaced'`
 
+/** Reads a session, and for how long it lives if nothing moves its expiry. */
+const read = `
+local found = redis.call('HMGET', KEYS[1], 'sealed', 'version', 'run')
+found[4] = redis.call('PTTL', KEYS[1])
+return found`
+
 /** Moves the idle expiry, never past the absolute one. */
 const touch = `
 ${now}
@@ -119,15 +125,16 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)`
 /**
  * Ends sessions of one slot: notifies the other processes, and deletes the sessions with their
  * leases. When they are ended by their sub, each gets a tombstone, because it may be between the
- * two steps of its creation. Returns the ended sessions. Without `leave` they stay in the index
- * until all processes have been notified. KEYS are the index, and three keys for each session.
+ * two steps of its creation. Returns how many processes received the notice, and the ended
+ * sessions. Without `leave` they stay in the index until all processes have been notified. KEYS are
+ * the index, and three keys for each session.
  */
 const endSessions = `
 ${now}${index}
 local channel, notice, tombstone_ttl, leave = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 prune(KEYS[1])
-if #ARGV > 4 then redis.call('PUBLISH', channel, notice) end
-local ended = {}
+local ended = { 0 }
+if #ARGV > 4 then ended[1] = redis.call('PUBLISH', channel, notice) end
 for n = 5, #ARGV do
   local hash, key = ARGV[n], (n - 5) * 3 + 2
   local found = redis.call('HMGET', KEYS[key], 'sealed', 'sub')
@@ -333,6 +340,7 @@ return redis.call('DEL', KEYS[2])`
 export const scripts = {
   enterSub,
   create,
+  read,
   replace,
   touch,
   beginEnding,

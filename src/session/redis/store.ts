@@ -29,6 +29,9 @@ import { connectToRedis, type RedisServers } from './servers.ts'
 /** How many entries Redis looks at in one step of a scan, before it runs other commands. */
 const scanCount = 1_000
 
+/** The reply of the script `read`. */
+type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
+
 /**
  * A session store in Redis, shared by all processes. Connects in the background. While Redis is
  * unavailable, each method rejects.
@@ -116,11 +119,11 @@ class RedisStore implements SessionStore {
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
     const { session } = this.#keys.session(key)
-    const reading = this.#commands.redis.hmgetBuffer(session, 'sealed', 'version', 'run')
-    const [sealed, version, run] = await this.#commands.reply(reading)
+    const found = (await this.#commands.run('read', [session], [])) as FoundSession
+    const [sealed, version, run, ttl] = found
     if (!sealed || !version) return undefined
     const isDoubtful = await this.#runs.isUnknown(run?.toString() ?? '')
-    return { sealed, version: Number(version), ...(isDoubtful && { isDoubtful }) }
+    return { sealed, version: Number(version), expiresIn: Math.max(0, ttl), ...(isDoubtful && { isDoubtful }) }
   }
 
   async replace(

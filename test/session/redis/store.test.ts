@@ -84,6 +84,27 @@ test('when an ending resolves, every other process has dropped the session', asy
   assert.ok(log.warnings().length < 5, 'nobody is waited for in vain')
 })
 
+test('an ending takes three scripts, or one for one session, and notifies each process once', async (t) => {
+  const { store } = await openShared(t)
+  const other = await openAnother(t)
+  await hearing(store, other.store)
+  const [one, two] = [await created(store, Date.now()), await created(store, Date.now(), { sid: 'two' })]
+  const scriptsOf = async ({ key }: typeof one, end: () => Promise<unknown>) => {
+    const commands = await commandsDuring(shared, end)
+    return commands.filter(([name = '', ...args]) => name.startsWith('eval') && args.join().includes(tagOf(key)))
+  }
+
+  const sid = await scriptsOf(one, () => store.endSid(tagOf(one.key), order(Date.now())))
+  const single = await scriptsOf(two, () => store.endOne(two.key))
+
+  assert.equal(sid.length, 3)
+  assert.equal(single.length, 1)
+  for (const { key } of [one, two]) {
+    const ended = other.notices.filter((notice) => notice.kind === 'ended' && notice.keys.includes(key))
+    assert.equal(ended.length, 1)
+  }
+})
+
 test('an ending waits a quarter of a second at most for a process that hangs or fails', async (t) => {
   const { store, log } = await openShared(t)
   const other = await openAnother(t)
@@ -516,27 +537,25 @@ test('an ending that cannot be announced is rejected, and all processes drop the
   const { store } = openUrl(t, { ...given, username: 'gatehouse', password: 'pass' })
   const other = openUrl(t, given)
   await hearing(store, other.store)
-  const session = await created(store, Date.now(), { sid: 'one' })
+  // Sessions of several slots: after their scripts, one message announces the end of all of them.
+  const one = await created(store, Date.now(), { sub: 'jane', sid: 'one' })
+  const two = await created(store, Date.now(), { sub: 'jane', sid: 'two' })
   const token = order(Date.now())
 
   // All but the place where the processes meet.
   await direct.acl('SETUSER', 'gatehouse', 'resetkeys', `~gh:{${'?'.repeat(24)}}:*`)
-  await assert.rejects(store.endSid(tagOf(session.key), token), { code: 'ERR_STORE_UNAVAILABLE' })
-  assert.equal(await store.read(session.key), undefined)
+  await assert.rejects(store.endSub(one.subTag, token), { code: 'ERR_STORE_UNAVAILABLE' })
+  for (const { key } of [one, two]) assert.equal(await store.read(key), undefined)
   other.notices.length = 0
   await direct.acl('SETUSER', 'gatehouse', '~gh:*')
 
   await until(tick, () => other.notices.some(({ kind }) => kind === 'resumed'))
   other.notices.length = 0
-  assert.deepEqual(keysOf(await store.endSid(tagOf(session.key), token)), [session.key])
-  assert.deepEqual(
-    other.notices.filter(({ kind }) => kind !== 'logout_order'),
-    [
-      { kind: 'ended', keys: [session.key] },
-      { kind: 'ended', keys: [session.key] },
-    ],
-  )
-  assert.equal(await store.endSid(tagOf(session.key), token), 'replayed')
+  const ended = await store.endSub(one.subTag, token)
+  assert.deepEqual(keysOf(ended).toSorted(), [one.key, two.key].toSorted())
+  const announced = other.notices.flatMap((notice) => (notice.kind === 'ended' ? [notice.keys.toSorted()] : []))
+  assert.deepEqual(announced.at(-1), [one.key, two.key].toSorted())
+  assert.equal(await store.endSub(one.subTag, token), 'replayed')
 })
 
 test('a database that does not exist is not replaced by database 0', async (t) => {

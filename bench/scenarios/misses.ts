@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import { Redis } from 'ioredis'
+import type { Bed } from '../bed.ts'
+import type { Contender } from '../contenders/contender.ts'
+import { placeOf } from '../contenders/gatehouse.ts'
+import type { Filled, FillPlace } from '../fill.ts'
+import type { Visitor } from '../load/order.ts'
+import { measureInTurn, medianOf, usualLoad } from '../measure.ts'
+import { personOf } from '../people.ts'
+import { start } from '../process.ts'
+import { readsOf } from '../redis-figures.ts'
+import { roundsTable } from '../report.ts'
+import type { Stand } from '../stand.ts'
+import type { Bench, Scenario } from './scenario.ts'
+
+/**
+ * The near-cache holds about 30,000 of these sessions. When more of them take turns, the least
+ * recently used one is the next one, so each request reads its session from Redis.
+ */
+const counts = { hits: 10_000, misses: 50_000 }
+
+/**
+ * Requests whose session is in the memory of the gateway, and requests whose session is not. Two
+ * gateways, so that neither drops the sessions of the other. The sessions are stored without
+ * sign-ins.
+ */
+export const misses: Scenario = {
+  name: 'misses',
+  title: '1 KiB, 32 connections; sessions in memory, and sessions that each request reads from Redis',
+  async run(bench) {
+    const contender = bench.contenders.get('gatehouse-redis')
+    if (contender === undefined) return bench.print('Left out: there is no gatehouse-redis.')
+    const { hits, misses } = counts
+    const inMemory = await standWith(bench, contender, hits, 'in memory')
+    const inRedis = await standWith(bench, contender, misses, 'read from Redis')
+    const redis = new Redis(bench.bed.redisPort, '127.0.0.1')
+    const before = await readsOf(redis)
+    const measured = await measureInTurn(bench.bed, [inMemory, inRedis], usualLoad, bench.plan)
+    const reads = (await readsOf(redis)) - before
+    redis.disconnect()
+    bench.print(`${roundsTable(measured)}\n`)
+    const times = medianOf(measured.get(inRedis), 'cpu') / medianOf(measured.get(inMemory), 'cpu')
+    const share = reads / (bench.bed.served(inRedis.port) + hits)
+    bench.print(
+      `A miss costs ${times.toFixed(2)} times as much as a hit. ` +
+        `Redis read ${share.toFixed(2)} sessions for each request of the second row, and each of the first once.`,
+    )
+  },
+}
+
+async function standWith(bench: Bench, contender: Contender, count: number, what: string): Promise<Stand> {
+  const stand = await bench.stand(contender, { title: `${contender.title}: ${what}` })
+  return withStored(bench.bed, stand, count)
+}
+
+/** The same with `count` sessions of new people, which are stored without a sign-in. */
+export async function withStored(bed: Bed, stand: Stand, count = counts.misses): Promise<Stand> {
+  const { contender, port } = stand
+  const cookie = stand.visitors[0]?.cookie ?? ''
+  const stored = await fill(placeOf(bed, { name: contender.name, port }), count)
+  const visitors = stored.map(({ id, sub }): Visitor => {
+    return { cookie: cookie.replace(/(gatehouse)=[^;]*/, `$1=${id}`), person: personOf(sub) }
+  })
+  // A round begins with the first visitor. So each round gets them in another order, and continues
+  // where the previous one ended.
+  return {
+    ...stand,
+    get visitors() {
+      const next = bed.served(port) % count
+      return [...visitors.slice(next), ...visitors.slice(0, next)]
+    },
+  }
+}
+
+async function fill(place: FillPlace, count: number): Promise<readonly Filled[]> {
+  const filler = start('fill.ts')
+  filler.send({ kind: 'fill', place, count, sample: count })
+  const [filled] = (await once(filler, 'message')) as [readonly Filled[]]
+  filler.kill()
+  return filled
+}
