@@ -62,7 +62,7 @@ test('At a width of 390 px, the button that ends a session is visible without ho
   await page.goto(admin)
   const button = page.getByRole('button', { name: /^End the session of jane\.doe@/ })
   await button.waitFor()
-  await page.getByRole('heading', { name: 'Sessions', exact: true }).scrollIntoViewIfNeeded()
+  await button.scrollIntoViewIfNeeded()
   const box = await button.boundingBox()
   const isOnTop = await page.evaluate(`(() => {
     const button = document.querySelector('td.action button')
