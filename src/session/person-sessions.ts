@@ -33,8 +33,8 @@ const maxListed = 50
 /** A session as its person sees it. Times are in ms since the epoch. */
 export interface ListedSession {
   /**
-   * Names the session in a form. It is derived from the secret of the browser, so nobody else can
-   * make one, and it leads only to sessions of this person.
+   * Names the session in a form. It is derived from the secret of the browser, so only this browser
+   * can make one, and it leads only to sessions of this person.
    */
   readonly token: string
   readonly isCurrent: boolean
