@@ -20,18 +20,23 @@ interface Chart {
 }
 
 /** Small charts of the last 15 minutes. A text beside each has its values. */
-export function chartsHtml({ samples, sessionCounts, isShared }: Overview): string {
-  if (samples.every((sample) => sample === undefined))
+export function chartsHtml(overview: Overview): string {
+  if (overview.samples.every((sample) => sample === undefined))
     return '<p>The first values appear ten seconds after the start.</p>'
-  const of = (value: (sample: SampleView) => number | undefined) => samples.map((sample) => sample && value(sample))
+  return [
+    '<p>The last 15 minutes, in steps of ten seconds. Times are estimates from the buckets of the histograms in <code>/metrics</code>.</p>',
+    `<div class="charts">${chartsOf(overview).map(chartHtml).join('\n')}</div>`,
+  ].join('\n')
+}
+
+function chartsOf({ samples, sessionCounts, isShared }: Overview): readonly Chart[] {
+  const of = <T>(value: (sample: SampleView) => T) => samples.map((sample) => sample && value(sample))
   const requests = of(({ requestsPerSecond }) => requestsPerSecond)
   const signIns = of(({ signInsPerMinute }) => signInsPerMinute)
   const failed = of(({ failedSignInsPerMinute }) => failedSignInsPerMinute)
   const ended = of(({ endedPerMinute }) => endedPerMinute)
   const refusals = of(({ refusalsPerMinute }) => refusalsPerMinute)
-  const rateText = (values: Values, unit: string) =>
-    `now ${rate(latest(values))}/${unit}, highest ${rate(highest(values))}/${unit}`
-  const charts: Chart[] = [
+  return [
     {
       ...{ id: 'requests', title: 'Requests', unit: 'rate', text: rateText(requests, 's') },
       lines: [{ name: 'requests per second', values: requests }],
@@ -39,7 +44,7 @@ export function chartsHtml({ samples, sessionCounts, isShared }: Overview): stri
     latency(
       'duration',
       'Response time',
-      samples.map((sample) => sample?.durations),
+      of(({ durations }) => durations),
     ),
     {
       ...{ id: 'sign-ins', title: 'Sign-ins', unit: 'rate' },
@@ -62,18 +67,18 @@ export function chartsHtml({ samples, sessionCounts, isShared }: Overview): stri
     latency(
       'store-time',
       'Response time of the store',
-      samples.map((sample) => sample?.store),
+      of(({ store }) => store),
     ),
     latency(
       'provider-time',
       'Response time of the provider',
-      samples.map((sample) => sample?.provider),
+      of(({ provider }) => provider),
     ),
   ]
-  return [
-    '<p>The last 15 minutes, in steps of ten seconds. Times are estimates from the buckets of the histograms in <code>/metrics</code>.</p>',
-    `<div class="charts">${charts.map(chartHtml).join('\n')}</div>`,
-  ].join('\n')
+}
+
+function rateText(values: Values, unit: string): string {
+  return `now ${rate(latest(values))}/${unit}, highest ${rate(highest(values))}/${unit}`
 }
 
 function sessionsChart(counts: Values, isShared: boolean): Chart {
