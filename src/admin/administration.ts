@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model.ts'
-import { type ClaimPath, type JsonValue, readClaim } from '../core/claims.ts'
+import { type ClaimPath, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import { printable } from '../core/printable.ts'
 import { Keyring } from '../core/seal.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { browserText } from '../http/user-agent.ts'
@@ -15,34 +14,19 @@ import { OpenidProvider } from '../provider/openid-provider.ts'
 import { createSessions } from '../session/create-sessions.ts'
 import type { Ended, SessionEndings } from '../session/endings.ts'
 import { PendingEndings } from '../session/pending-endings.ts'
-import { audienceOf, sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
+import { audienceOf } from '../session/record.ts'
 import { createRedisStore } from '../session/redis/store.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
-
-/**
- * Selects sessions that meet all of the given criteria. Without criteria: every session of this
- * client.
- */
-export interface Selection {
-  readonly key?: string
-  readonly sub?: string
-  readonly sid?: string
-  /** The name of an upstream: selects the sessions that began at its origin. */
-  readonly upstream?: string
-  /**
-   * A part of what the page shows of a session, in any case: its person, `sub`, `sid`, browser,
-   * address, origin, an upstream at its origin, its provider, or `bound`.
-   */
-  readonly text?: string
-}
-
-export interface ListOptions {
-  /** By `performance.now()`, in ms: the list ends then, even when it is incomplete. */
-  readonly deadline?: number
-  /** Called with the number of sessions that were read since the last call. */
-  readonly onRead?: (count: number) => void
-}
+import {
+  chunksOf,
+  type FoundSession,
+  keysOf,
+  type ListOptions,
+  personText,
+  selected,
+  type Selection,
+} from './selection.ts'
 
 /**
  * What an administrator sees of a session: no token, no cookie, and no claim value except that of
@@ -122,9 +106,6 @@ export interface AdministrationParts {
 
 /** The provider of an audience. */
 type ProviderOf = (audience: string) => OpenidProvider | undefined
-
-/** How many sessions are read or ended at a time. */
-const batchSize = 25
 
 /**
  * Connects to the store that the configuration names.
@@ -223,104 +204,6 @@ async function waitForNotices(store: SessionStore, limitMs: number): Promise<voi
   while (!store.receivesNotices() && performance.now() < end) await wait(10)
 }
 
-interface FoundSession extends StoredSession {
-  readonly last_used_at: number | undefined
-}
-
-/**
- * The sessions of a selection. Records that cannot be opened are skipped: they belong to another
- * client, or are sealed with a removed key, and admit nobody.
- */
-async function* selected(
-  selection: Selection,
-  parts: {
-    readonly config: OriginConfig & Pick<GatewayConfig, 'admin'>
-    readonly store: SessionStore
-    readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
-    readonly audiences: readonly string[]
-    readonly nameOf: (audience: string) => string | undefined
-  } & Required<ListOptions>,
-): AsyncIterable<FoundSession> {
-  const { sub, sid } = selection
-  const origin = originOf(selection.upstream, parts.config)
-  const text = selection.text?.toLowerCase()
-  const seen = new Set<SessionKey>()
-  for await (const keys of keysOf(selection, parts.store, parts.audiences)) {
-    if (performance.now() > parts.deadline) return
-    const unseen = [...new Set(keys)].filter((key) => !seen.has(key))
-    for (const key of unseen) seen.add(key)
-    for (const some of chunksOf(unseen)) {
-      if (performance.now() > parts.deadline) return
-      const stored = await Promise.all(some.map((key) => parts.sessions.read(key)))
-      parts.onRead(some.length)
-      const matching = stored
-        .filter((session) => session !== undefined)
-        .filter(
-          ({ record, audience }) =>
-            (sub === undefined || record.sub === sub) &&
-            (sid === undefined || record.sid === sid) &&
-            (origin === undefined || record.origin === origin) &&
-            (text === undefined || searchText(record, parts.nameOf(audience), parts.config).includes(text)),
-        )
-      const used = await Promise.all(matching.map((session) => parts.sessions.lastUse(session)))
-      for (const [index, session] of matching.entries()) {
-        const lastUse = used[index]
-        if (lastUse !== undefined) yield { ...session, last_used_at: lastUse.at }
-      }
-    }
-  }
-}
-
-/** What a search for a text looks at, in lower case. Only the shown claim is read. */
-function searchText(
-  record: SessionRecord,
-  provider: string | undefined,
-  { admin, upstreams }: Pick<GatewayConfig, 'admin' | 'upstreams'>,
-): string {
-  const { sub, sid, origin, device, signed_in_with } = record
-  const showClaim = admin?.page?.showClaim
-  const texts = [
-    showClaim && personText(readClaim(record.claims, showClaim)),
-    ...[sub, sid, origin, provider],
-    browserText(signed_in_with?.user_agent),
-    signed_in_with?.address,
-    ...upstreams.filter(({ externalUrl }) => externalUrl.origin === origin).map(({ name }) => name),
-    device === undefined ? 'not bound' : 'bound to a device',
-  ]
-  return texts
-    .filter((text) => text !== undefined)
-    .join('\n')
-    .toLowerCase()
-}
-
-async function* keysOf(
-  { key, sub, sid }: Selection,
-  store: SessionStore,
-  audiences: readonly string[],
-): AsyncIterable<readonly SessionKey[]> {
-  if (key !== undefined) yield isSessionKey(key) ? [key] : []
-  else if (sid !== undefined) for (const audience of audiences) yield await store.listSid(sidTag(audience, sid))
-  else if (sub !== undefined) for (const audience of audiences) yield await store.listSub(subTag(audience, sub))
-  else yield* store.list()
-}
-
-type OriginConfig = Pick<GatewayConfig, 'upstreams' | 'file' | 'session' | 'externalUrl'>
-
-/** The origin at which the sessions of an upstream begin. */
-function originOf(
-  name: string | undefined,
-  { upstreams, file, session, externalUrl }: OriginConfig,
-): string | undefined {
-  if (name === undefined) return undefined
-  const upstream = upstreams.find((candidate) => candidate.name === name)
-  if (upstream === undefined) throw new OperatorError(`${file} has no upstream "${name}"`)
-  return session.cookie.domain === undefined ? upstream.externalUrl.origin : externalUrl.origin
-}
-
-function isSessionKey(text: string): text is SessionKey {
-  return /^[\w-]{24}:[\w-]{32}$/.test(text)
-}
-
 async function endHere(
   keys: readonly SessionKey[],
   endings: Pick<SessionEndings, 'endOne'>,
@@ -372,25 +255,6 @@ function summary(
     hasRefreshToken: tokens.refresh_token !== undefined,
     claimNames: Object.keys(claims).toSorted(),
   }
-}
-
-/** The longest value of `admin.page.show_claim` that is shown, in characters. */
-const maxPersonLength = 80
-
-function personText(value: JsonValue | undefined): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  // A character has two code units at most.
-  const [...characters] = printable(text.slice(0, 2 * maxPersonLength + 2))
-  return characters.length <= maxPersonLength
-    ? characters.join('')
-    : `${characters.slice(0, maxPersonLength).join('')}…`
-}
-
-function chunksOf<T>(list: readonly T[]): T[][] {
-  return Array.from({ length: Math.ceil(list.length / batchSize) }, (_, n) =>
-    list.slice(n * batchSize, (n + 1) * batchSize),
-  )
 }
 
 function forOperator(error: unknown): unknown {

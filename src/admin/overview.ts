@@ -9,6 +9,7 @@ import { latestOf } from '../observe/timeline.ts'
 import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-view.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { Processes, ProcessState } from './processes.ts'
+import type { SessionCounts } from './session-counts.ts'
 
 /** How long a connection to an upstream may take, in ms. */
 const connectTimeoutMs = 1_000
@@ -21,6 +22,7 @@ export interface OverviewParts {
   readonly running: () => GatewayConfig
   readonly processes: Processes
   readonly clock: Clock
+  readonly counts: SessionCounts
   /** Tries to connect to upstreams. Default: one attempt each, now. */
   readonly connections?: typeof tryConnections
 }
@@ -29,21 +31,23 @@ export interface OverviewParts {
  * Everything that the administration page shows, with an error text where a part is unavailable.
  */
 export async function overviewOf(query: SessionQuery, parts: OverviewParts): Promise<Overview> {
-  const { running, processes, clock, connections: tryAll = tryConnections } = parts
+  const { running, processes, clock, counts, connections: tryAll = tryConnections } = parts
   const { externalUrl, session, providers, upstreams } = running()
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
     processes.call('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
     tryAll(upstreams.map(({ url }) => url)),
   ])
+  const at = clock.now()
+  counts.note({ at, query, sessions })
   return {
-    at: clock.now(),
+    at,
     version,
     host: externalUrl.host,
     processes: {
       responding: reports.length,
       silent,
-      countingSince: Math.min(clock.now(), ...reports.map(({ startedAt }) => startedAt)),
+      countingSince: Math.min(at, ...reports.map(({ startedAt }) => startedAt)),
     },
     isShared: session.store.kind !== 'memory',
     query,
@@ -67,8 +71,9 @@ export async function overviewOf(query: SessionQuery, parts: OverviewParts): Pro
     timeline: latestOf(reports.map(({ timeline }) => timeline)).slice(0, maxEvents),
     samples: mergedSamples(
       reports.map(({ samples }) => samples),
-      clock.now(),
+      at,
     ),
+    sessionCounts: counts.latest(at),
   }
 }
 

@@ -8,7 +8,7 @@ import { partsOf, type PagePart } from '../pages/admin-page.ts'
 import type { Overview, SessionQuery } from '../pages/admin-view.ts'
 
 /** How many streams are open at most. */
-export const maxStreams = 10
+const maxStreams = 10
 /** The pause between two updates, in ms. */
 const defaultPauseMs = 2_000
 /**
@@ -17,6 +17,8 @@ const defaultPauseMs = 2_000
  */
 const pauseFactor = 5
 const longestPauseMs = 15_000
+/** After this time a page tries again to get a stream, when too many are open, in ms. */
+const fullPauseMs = 10_000
 /** How long a client may leave an update unread, in ms. */
 const unreadTimeoutMs = 30_000
 /** After this time a stream gets all parts again, in ms, because the forms in them expire. */
@@ -55,15 +57,17 @@ export class PageStreams {
     this.#parts = parts
   }
 
-  /** The response with a stream; `undefined` when too many are open. */
-  open(query: SessionQuery): Response | undefined {
-    if (this.#streams.size >= maxStreams) return undefined
+  /** The response with a stream. When too many are open, the stream says so and ends. */
+  open(query: SessionQuery): Response {
     const config = this.#parts.running()
     return {
       status: 200,
       headers: { ...ownHeaders, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' },
       body: '',
       stream: (res) => {
+        // The script of a page cannot read another status than 200.
+        if (this.#streams.size >= maxStreams)
+          return void res.end(`retry: ${fullPauseMs}\nevent: full\ndata: ${maxStreams}\n\n`)
         const now = performance.now()
         const stream: Stream = { res, query, config, sent: new Map(), renewedAt: now, readAt: now }
         this.#streams.add(stream)

@@ -11,14 +11,15 @@ import type { Log } from '../observe/log.ts'
 import { AdminPages } from '../pages/admin-page.ts'
 import type { SessionQuery } from '../pages/admin-view.ts'
 import { overviewOf, recentConnections, type OverviewParts } from './overview.ts'
-import { maxStreams, PageStreams } from './page-streams.ts'
+import { PageStreams } from './page-streams.ts'
+import { SessionCounts } from './session-counts.ts'
 import { notEnded } from './sessions.ts'
 
 const maxFormBytes = 4 * 1024
 /** How many wrong tokens an address may send before it has to wait. */
 const wrongTokenLimit = { count: 10, perMs: 60_000 }
 
-export interface AdminPageParts extends OverviewParts {
+export interface AdminPageParts extends Omit<OverviewParts, 'counts'> {
   readonly page: AdminPageConfig
   readonly log: Log
 }
@@ -35,7 +36,9 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
   const { log } = parts
   const authenticate = createAuthentication(parts)
   const connections = recentConnections()
-  const streams = new PageStreams({ ...parts, overview: (query) => overviewOf(query, { ...parts, connections }) })
+  const withCounts = { ...parts, counts: new SessionCounts() }
+  const overview = (query: SessionQuery) => overviewOf(query, { ...withCounts, connections })
+  const streams = new PageStreams({ ...parts, overview })
 
   return (req, res) => {
     const path = (req.url ?? '').replace(/\?.*$/s, '')
@@ -53,9 +56,9 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
   async function respond(req: IncomingMessage, path: PagePath): Promise<Response> {
     const refusal = refusalOf(req, path, parts.page) ?? authenticate(req)
     if (refusal !== undefined) return refusal
-    if (path === '/events') return streams.open(queryOf(req.url ?? '')) ?? tooManyStreams
+    if (path === '/events') return streams.open(queryOf(req.url ?? ''))
     const pages = new AdminPages(parts.running().pages)
-    if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), parts))
+    if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), withCounts))
     const peer = peerOf(req)
     const order = (await readForm(req))?.get('order') ?? ''
     const outcome = parts.processes.call('end', order, peer)
@@ -187,10 +190,6 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefin
   }
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
 }
-
-const tooManyStreams = plain(503, `More than ${maxStreams} pages receive updates. Close one, or reload this one.`, {
-  'Retry-After': '10',
-})
 
 function plain(status: number, text: string, headers: Response['headers'] = {}): Response {
   const policy = "default-src 'none'; frame-ancestors 'none'"

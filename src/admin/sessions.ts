@@ -4,7 +4,8 @@ import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { SessionQuery, OrderOutcome, Overview, SessionView } from '../pages/admin-view.ts'
-import type { EndingResult, Selection, SessionsAdministration, SessionSummary } from './administration.ts'
+import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
+import type { Selection } from './selection.ts'
 
 /** How many sessions the page shows at most. */
 const maxSessions = 100

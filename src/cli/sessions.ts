@@ -2,9 +2,9 @@ import {
   openAdministration,
   type Administration,
   type EndingResult,
-  type Selection,
   type SessionSummary,
 } from '../admin/administration.ts'
+import type { Selection } from '../admin/selection.ts'
 import { didYouMean } from '../config/document/did-you-mean.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'

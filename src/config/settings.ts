@@ -646,7 +646,7 @@ export interface RedisSettings {
  * Absent: any number.
  */
 export interface SessionMaxPerPersonSettings {
-  /** The number of sessions, as without the object. */
+  /** The number of sessions that a person has at the same time. */
   readonly count?: number
   /**
    * What happens at the next sign-in: end_oldest: the oldest session ends. refuse: the person gets
@@ -661,7 +661,7 @@ export interface SessionMaxPerPersonSettings {
  * sessions over https only.
  */
 export interface SessionDeviceBindingSettings {
-  /** off, when_supported or required, as without the object. */
+  /** Which sessions are bound: off, when_supported or required, as without the object. */
   readonly mode: 'off' | 'when_supported' | 'required'
   /**
    * How long a browser has access after it has proved that it has the key. A stolen copy of the

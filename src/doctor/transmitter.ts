@@ -26,7 +26,8 @@ export function transmitterFindings(facts: TransmitterFacts, signals: SignalsCon
 }
 
 function keysFinding(keys: TransmitterFacts['keys']): Finding {
-  if (Array.isArray(keys) && keys.length > 0) return ok('signals.keys', `the transmitter has ${keys.length} keys`)
+  if (Array.isArray(keys) && keys.length > 0)
+    return ok('signals.keys', `the transmitter has ${keys.length} ${keys.length === 1 ? 'key' : 'keys'}`)
   const why = keys !== undefined && 'why' in keys ? `: ${keys.why}` : ''
   return fault('signals.keys', `the transmitter has no usable keys${why}`, {
     why: 'no security event can be verified',
@@ -67,7 +68,7 @@ function streamFindings(
         todo: 'start the gateway, which makes the stream; if it runs, read signals.unavailable in its log',
       }),
     ]
-  if ('why' in stream) return [failureFinding('the streams cannot be read', stream)]
+  if ('why' in stream) return [failureFinding(stream)]
   const { stream_id, status } = stream
   return [
     ok('signals.credentials', 'the transmitter accepts the credentials'),
@@ -115,11 +116,11 @@ function mismatches(stream: Stream, { delivery, audience, events }: SignalsConfi
 
 function pollFinding(poll: NonNullable<TransmitterFacts['poll']>): Finding {
   if (poll === 'accepted') return ok('signals.poll', 'the transmitter accepts polls with the credentials')
-  return failureFinding('the events cannot be polled', poll)
+  return failureFinding(poll)
 }
 
-function failureFinding(what: string, { why, isRefused }: StreamFailure): Finding {
-  return fault(isRefused ? 'signals.credentials' : 'signals.stream', `${what}: ${why}`, {
+function failureFinding({ why, isRefused }: StreamFailure): Finding {
+  return fault(isRefused ? 'signals.credentials' : 'signals.stream', `the stream cannot be used: ${why}`, {
     why: noEvents,
     todo: isRefused
       ? 'check provider.signals.authorization, and the rights and scopes of the client at the transmitter'

@@ -108,7 +108,7 @@ export class MetricSamples {
 }
 
 /** The time of the sample that covers a moment. */
-function slotOf(now: number): number {
+export function slotOf(now: number): number {
   return Math.floor(now / sampleMs) * sampleMs
 }
 

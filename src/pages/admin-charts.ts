@@ -3,7 +3,7 @@ import { escape } from './page.ts'
 
 const [width, height] = [300, 60]
 /** A peak below this is shown as low as it is, in the unit of the chart. */
-const smallestScale = { rate: 1, seconds: 0.01 } as const
+const smallestScale = { rate: 1, seconds: 0.01, sessions: 1 } as const
 /** How many reasons for refusals the page names. */
 const maxReasons = 5
 
@@ -20,18 +20,23 @@ interface Chart {
 }
 
 /** Small charts of the last 15 minutes. A text beside each has its values. */
-export function chartsHtml({ samples }: Overview): string {
-  if (samples.every((sample) => sample === undefined))
+export function chartsHtml(overview: Overview): string {
+  if (overview.samples.every((sample) => sample === undefined))
     return '<p>The first values appear ten seconds after the start.</p>'
-  const of = (value: (sample: SampleView) => number | undefined) => samples.map((sample) => sample && value(sample))
+  return [
+    '<p>The last 15 minutes, in steps of ten seconds. Times are estimates from the buckets of the histograms in <code>/metrics</code>.</p>',
+    `<div class="charts">${chartsOf(overview).map(chartHtml).join('\n')}</div>`,
+  ].join('\n')
+}
+
+function chartsOf({ samples, sessionCounts, isShared }: Overview): readonly Chart[] {
+  const of = <T>(value: (sample: SampleView) => T) => samples.map((sample) => sample && value(sample))
   const requests = of(({ requestsPerSecond }) => requestsPerSecond)
   const signIns = of(({ signInsPerMinute }) => signInsPerMinute)
   const failed = of(({ failedSignInsPerMinute }) => failedSignInsPerMinute)
   const ended = of(({ endedPerMinute }) => endedPerMinute)
   const refusals = of(({ refusalsPerMinute }) => refusalsPerMinute)
-  const rateText = (values: Values, unit: string) =>
-    `now ${rate(latest(values))}/${unit}, highest ${rate(highest(values))}/${unit}`
-  const charts: Chart[] = [
+  return [
     {
       ...{ id: 'requests', title: 'Requests', unit: 'rate', text: rateText(requests, 's') },
       lines: [{ name: 'requests per second', values: requests }],
@@ -39,7 +44,7 @@ export function chartsHtml({ samples }: Overview): string {
     latency(
       'duration',
       'Response time',
-      samples.map((sample) => sample?.durations),
+      of(({ durations }) => durations),
     ),
     {
       ...{ id: 'sign-ins', title: 'Sign-ins', unit: 'rate' },
@@ -58,21 +63,33 @@ export function chartsHtml({ samples }: Overview): string {
       text: `${rateText(refusals, 'min')}${reasons(samples)}`,
       lines: [{ name: 'refusals per minute', values: refusals }],
     },
+    sessionsChart(sessionCounts, isShared),
     latency(
       'store-time',
       'Response time of the store',
-      samples.map((sample) => sample?.store),
+      of(({ store }) => store),
     ),
     latency(
       'provider-time',
       'Response time of the provider',
-      samples.map((sample) => sample?.provider),
+      of(({ provider }) => provider),
     ),
   ]
-  return [
-    '<p>The last 15 minutes, in steps of ten seconds. Times are estimates from the buckets of the histograms in <code>/metrics</code>.</p>',
-    `<div class="charts">${charts.map(chartHtml).join('\n')}</div>`,
-  ].join('\n')
+}
+
+function rateText(values: Values, unit: string): string {
+  return `now ${rate(latest(values))}/${unit}, highest ${rate(highest(values))}/${unit}`
+}
+
+function sessionsChart(counts: Values, isShared: boolean): Chart {
+  const now = counts.findLast((count) => count !== undefined)
+  const known = now === undefined ? 'no values' : `now ${now}, highest ${highest(counts)}`
+  const where = isShared ? 'of all replicas' : 'of this process'
+  return {
+    ...{ id: 'sessions', title: 'Number of sessions', unit: 'sessions' },
+    text: `${known}, ${where}; counted only while a page like this one is open`,
+    lines: [{ name: 'sessions', values: counts }],
+  }
 }
 
 function latency(id: string, title: string, quantiles: readonly (QuantilesView | undefined)[]): Chart {

@@ -11,7 +11,7 @@ export const adminScript = `
 const byId = (id) => document.getElementById(id)
 const [bar, status, updated, button] = ['live', 'live-status', 'live-updated', 'live-pause'].map(byId)
 const waiting = new Map()
-let source, timer, brokenAt, lastAt = Date.now(), isPaused = false, isOver = false
+let source, timer, brokenAt, lastAt = Date.now(), isPaused = false, isOver = false, isFull = false
 const clock = (at) => new Date(at).toISOString().slice(11, 19) + ' UTC'
 const say = (text) => { if (status.textContent !== text) status.textContent = text }
 
@@ -57,6 +57,7 @@ function apply() {
   }
 }
 function broken() {
+  if (isFull) return
   brokenAt ??= lastAt
   say('The connection is lost: the page shows the state of ' + clock(brokenAt) + '. It tries again.')
 }
@@ -81,6 +82,13 @@ function open() {
     clearTimeout(timer)
     timer = setTimeout(retry, 30000)
   }
+  source.onopen = () => { isFull = false }
+  source.addEventListener('full', ({ data }) => {
+    isFull = true
+    clearTimeout(timer)
+    timer = setTimeout(retry, 30000)
+    say('Too many pages are open: ' + data + ' others get updates, and this one shows the state of ' + clock(lastAt) + '. Close one of them. This page tries again.')
+  })
   source.addEventListener('outdated', () => {
     isOver = true
     close()
@@ -88,6 +96,7 @@ function open() {
   })
   source.onerror = () => {
     broken()
+    isFull = false
     if (source.readyState !== EventSource.CLOSED) return
     clearTimeout(timer)
     timer = setTimeout(open, 10000)

@@ -11,20 +11,29 @@ export function timelineHtml({ timeline, at, processes, isShared }: Overview): s
 }
 
 function eventRow(event: TimelineView, at: number, isShared: boolean): Row {
-  const { sid, sub, request } = event
-  const id = idOf('event', event.at, event.kind, request ?? sub ?? '')
+  const { request } = event
+  const id = idOf('event', event.at, event.kind, request ?? event.sub ?? '')
   const cells = [
     `${time(event.at)}<br>${age(event.at, at)}`,
     whatHtml(event),
-    [
-      ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
-      ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
-    ].join('<br>') || (event.kind === 'end' ? 'not known' : 'not verified'),
+    namesHtml(event),
     resultHtml(event),
     reachHtml(event, id, isShared),
     request === undefined ? 'none' : `<code>${escape(request)}</code>`,
   ]
   return { id, cells }
+}
+
+function namesHtml({ kind, outcome, sid, sub }: TimelineView): string {
+  const names = [
+    ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
+    ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
+  ]
+  if (names.length > 0) return names.join('<br>')
+  if (kind === 'end') return 'not known'
+  if (outcome === 'refused' || outcome === 'not_now') return 'not verified'
+  // A signal that has an effect has one of three names. Audit events do not contain the third.
+  return outcome === 'ignored' ? 'not read' : 'an e-mail address'
 }
 
 /** The values of `by` in the audit event `session.ended`. */

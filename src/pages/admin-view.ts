@@ -22,6 +22,8 @@ export interface Overview {
   readonly timeline: readonly TimelineView[]
   /** Ten seconds each, the oldest first. `undefined`: there is none of that time. */
   readonly samples: readonly (SampleView | undefined)[]
+  /** How many sessions there were, for the same times. `undefined`: they were not counted. */
+  readonly sessionCounts: readonly (number | undefined)[]
 }
 
 /** Which sessions to list. An empty text matches all. */

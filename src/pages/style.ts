@@ -23,6 +23,7 @@ a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-
 .outcome { font-weight: 600 }
 .outcome:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
 .sessions { list-style: none; margin: 0 0 1.25rem; padding: 0 }
+.sessions ~ form { margin-bottom: 1rem }
 .sessions li { border-top: 1px solid rgb(128 128 128 / .35); padding: 1rem 0 }
 h2 { font-size: 1.0625rem; font-weight: 600; margin: 0 0 .5rem }
 dl { margin: 0 0 1rem }

@@ -115,21 +115,21 @@ export class StreamClient {
     return [found].flat().map(readStream)
   }
 
-  /** Makes a stream (§8.1.1.1). */
+  /** Creates a stream (§8.1.1.1). */
   async create(wanted: WantedStream): Promise<Stream> {
     const url = await this.#endpoint('configuration_endpoint')
     const response = await this.#send(url, asJson('POST', wanted))
-    return readStream(await jsonOf(response, 'the stream was not made', [201, 200]))
+    return readStream(await jsonOf(response, 'the stream was not created', [201, 200]))
   }
 
-  /** Changes a stream, by PATCH or else by PUT (§8.1.1.3, §8.1.1.4). */
+  /** Updates a stream, by PATCH or else by PUT (§8.1.1.3, §8.1.1.4). */
   async update(stream_id: string, wanted: WantedStream): Promise<Stream> {
     const url = await this.#endpoint('configuration_endpoint')
     const content = { stream_id, ...wanted }
     const patched = await this.#send(url, asJson('PATCH', content))
     const isMissing = patched.status === 405 || patched.status === 501
     const response = isMissing ? await this.#send(url, asJson('PUT', content)) : patched
-    return readStream(await jsonOf(response, 'the stream was not changed', [200]))
+    return readStream(await jsonOf(response, 'the stream was not updated', [200]))
   }
 
   /**
@@ -191,7 +191,7 @@ export class StreamClient {
     if (url === undefined)
       throw new GatewayError(
         'ERR_PROVIDER_UNAVAILABLE',
-        `the transmitter has no ${name} with https: make the stream there, and set signals.stream: existing`,
+        `the transmitter has no ${name} with https: create the stream there, and set signals.stream: existing`,
       )
     return url
   }

@@ -33,8 +33,8 @@ const maxListed = 50
 /** A session as its person sees it. Times are in ms since the epoch. */
 export interface ListedSession {
   /**
-   * Names the session in a form. It is derived from the secret of the browser, so nobody else can
-   * make one, and it leads only to sessions of this person.
+   * Names the session in a form. It is derived from the secret of the browser, so only this browser
+   * can make one, and it leads only to sessions of this person.
    */
   readonly token: string
   readonly isCurrent: boolean
@@ -121,8 +121,10 @@ export class PersonSessions {
   /** The sessions of a person, the one of the browser first, then the latest sign-in. */
   async list({ sub, secret, current }: Viewer): Promise<SessionList> {
     const keys = await this.keys(sub)
-    const looked = keys.slice(0, maxEntries)
-    const live = await this.live(current === undefined || looked.includes(current) ? looked : [...looked, current])
+    const examined = keys.slice(0, maxEntries)
+    const live = await this.live(
+      current === undefined || examined.includes(current) ? examined : [...examined, current],
+    )
     const own = live.filter(({ key }) => key === current)
     const shown = [...own, ...live.filter(({ key }) => key !== current)].slice(0, maxListed)
     const sessions = await Promise.all(
@@ -140,7 +142,7 @@ export class PersonSessions {
         }
       }),
     )
-    const hasMore = keys.length > looked.length || live.length > shown.length
+    const hasMore = keys.length > examined.length || live.length > shown.length
     return { sessions, othersToken: endingToken(secret, 'others'), hasMore }
   }
 

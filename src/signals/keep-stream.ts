@@ -62,7 +62,7 @@ export class StreamKeeper {
    * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_STORE_UNAVAILABLE`: try again later
    */
   async keep(signal: AbortSignal): Promise<KeptStream> {
-    const { stream, isChanged } = await this.#make(await this.#parts.record.read(), signal)
+    const { stream, isChanged } = await this.#ensureStream(await this.#parts.record.read(), signal)
     const isEnabled = await this.#enable(stream)
     const isVerified = isEnabled ? await this.#verify(stream, isChanged || this.#isFirst) : true
     this.#isFirst = false
@@ -70,8 +70,8 @@ export class StreamKeeper {
     return { endpoint_url: stream.endpoint_url, nextCheckMs: isVerified ? checkEveryMs : verifiedWithinMs }
   }
 
-  /** Finds the stream, makes it or changes it. */
-  async #make(
+  /** Finds the stream, and creates or updates it. */
+  async #ensureStream(
     note: StreamNote | undefined,
     signal: AbortSignal,
   ): Promise<{ readonly stream: Stream; readonly isChanged: boolean }> {
@@ -81,7 +81,7 @@ export class StreamKeeper {
     const isKnown = found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id
     // A transmitter may leave out what it does not have.
     if (isKnown && (this.#isAsWanted(found) || hashOf(found) === note.given)) return { stream: found, isChanged: false }
-    // Another process may have the lease, and make the stream.
+    // Another process may have the lease, and create the stream.
     signal.throwIfAborted()
     const stream = await (found === undefined ? this.#create() : streams.update(found.stream_id, this.#wanted))
     log.info(found === undefined ? 'signals.stream_created' : 'signals.stream_updated', { stream: stream.stream_id })

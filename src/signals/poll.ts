@@ -96,5 +96,8 @@ export class Poller {
   }
 }
 
-const notAToken = new GatewayError('ERR_SECURITY_EVENT_INVALID', `an event is no text of ${maxTokenLength} characters`)
+const notAToken = new GatewayError(
+  'ERR_SECURITY_EVENT_INVALID',
+  `an event is not a text of at most ${maxTokenLength} characters`,
+)
 const otherIdentifier = new GatewayError('ERR_SECURITY_EVENT_INVALID', 'the jti of an event is not its name in "sets"')

@@ -42,7 +42,7 @@ const wrongHostHint =
  * which one is meant.
  */
 export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  if (await hasToSaySo(request, parts)) return sayEndedElsewhere(request, parts)
+  if (await mustExplainEnd(request, parts)) return explainEnd(request, parts)
   if (parts.choices.length > 0 && !isElsewhere(request, parts)) return chooseProvider(request, parts)
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const kept = asReference(onlyValue(request.query, 'kept'))
@@ -60,12 +60,12 @@ export async function signIn(request: EndpointRequest, parts: SignInParts): Prom
  * Whether the person has to learn first why the session has ended. Otherwise the provider may sign
  * the person in again without a question, which ends the session of the other browser.
  */
-async function hasToSaySo(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
+async function mustExplainEnd(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
   return onlyValue(request.query, 'ended') === 'elsewhere' && request.isPage && !(await isSignedIn(request, parts))
 }
 
 /** The page links to the same sign-in without the reason. */
-function sayEndedElsewhere(request: EndpointRequest, { pages }: SignInParts): Response {
+function explainEnd(request: EndpointRequest, { pages }: SignInParts): Response {
   const { pathname, searchParams } = new URL(request.url, request.externalUrl)
   searchParams.delete('ended')
   return pages.signedInElsewhere(`${pathname}?${searchParams.toString()}`, request)

@@ -17,7 +17,7 @@ function largePage(number: number): Overview {
     ...{ at, version: '1', host: 'h', isShared: false, query: { sub: '', sid: '', text: '' } },
     processes: { responding: 1, silent: [], countingSince: at },
     sessions: { fault: `${number}${'x'.repeat(1_000_000)}` },
-    ...{ providers: [], upstreams: [], timeline: [], samples: [] },
+    ...{ providers: [], upstreams: [], timeline: [], samples: [], sessionCounts: [] },
   }
 }
 
@@ -29,8 +29,7 @@ test('A stream whose client does not read holds one update, however many there a
   let unread: ServerResponse | undefined
   const server = createServer((req, res) => {
     unread ??= res
-    const response = streams.open({ sub: '', sid: '', text: '' })
-    if (response !== undefined) writeResponse(req, res, response)
+    writeResponse(req, res, streams.open({ sub: '', sid: '', text: '' }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => {

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
+import { openPageStream } from '../support/page-stream.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
 const chromium = await startChromium()
@@ -154,6 +155,13 @@ test('What changes appears on the open page, while the focus, an open list, a te
   await world.provider.endSession(sid)
   await button.waitFor({ state: 'detached' })
   assert.equal(await page.evaluate('document.activeElement.className'), 'wide')
+
+  // Ten pages get updates. The eleventh says why it gets none.
+  for (let streams = 0; streams < 10; streams += 1) await openPageStream(t, admin)
+  const another = await person.tab()
+  await another.goto(`${admin}/`)
+  await another.getByText(/^Too many pages are open: 10 others .* the state of \d\d:\d\d:\d\d UTC/).waitFor()
+  await another.close()
   assert.deepEqual(person.complaints, [])
 
   await (world.replicas[0] as Replica).stop()

@@ -61,6 +61,7 @@ const overview: Overview = {
     { at, kind: 'end', outcome: 'obeyed', by: hostile },
   ],
   samples: [undefined, { ...sample, requestsPerSecond: 40 }, undefined, sample],
+  sessionCounts: [undefined, 40, 12, undefined],
 }
 
 test('No text that others choose becomes markup, neither in the page nor in an update', () => {
@@ -90,13 +91,31 @@ test('The timeline says how long an end took on each process, and which has not 
   assert.match(body, /1 process has not confirmed.*1 process in 3\.2 ms.*<strong>not confirmed<\/strong>/)
 })
 
+test('The timeline says what an event names, or why it has no name', () => {
+  const { body } = pages.overview({
+    ...overview,
+    timeline: [
+      { at, kind: 'signal', outcome: 'obeyed', signal: 'account-disabled: end', matched: 1 },
+      { at, kind: 'signal', outcome: 'ignored', signal: 'verification', reason: 'it is about the stream' },
+      { at, kind: 'signal', outcome: 'refused', reason: 'signature' },
+    ],
+  })
+
+  // The audit event, and so the page, does not have the address.
+  assert.deepEqual(
+    [...body.matchAll(/data-head="Names">([^<]*)/g)].map(([, names]) => names),
+    ['an e-mail address', 'not read', 'not verified'],
+  )
+})
+
 test('Each chart has a title, a description and a text with its values', () => {
   const { body } = pages.overview(overview)
 
-  assert.equal(body.match(/<svg role="img" aria-labelledby="\S+-title \S+-desc"/g)?.length, 7)
+  assert.equal(body.match(/<svg role="img" aria-labelledby="\S+-title \S+-desc"/g)?.length, 8)
   assert.match(body, /Requests<\/h3>now 12\/s, highest 40\/s/)
   assert.match(body, /Response time<\/h3>p50: now 4\.0 ms, highest 4\.0 ms<br>p99 \(dashed\): now 1\.3 s/)
   assert.match(body, /of the provider<\/h3>no values/)
+  assert.match(body, /Number of sessions<\/h3>now 12, highest 40, of all replicas; counted only while a page/)
   assert.match(body, /<code>ERR_B<\/code> 18<\/li>/)
   // A gap in the values is a gap in the line.
   assert.match(body, /<path d="M97\.0 2\.0h3M297\.0 [\d.]+h3"\/>/)

@@ -14,10 +14,12 @@ export function readSignals(
   if (signals === undefined) return undefined
   const { env, report } = context
   const { transmitter, audience, signing_alg, push_secret, trusted_subjects, events, delivery, stream } = signals
-  if (transmitter !== undefined) checkUrl(transmitter, below(at, 'transmitter'), 'https://id.example.com', report)
+  if (transmitter !== undefined) checkTransmitter(transmitter, below(at, 'transmitter'), report)
   if (signals.poll_url !== undefined)
     checkUrl(signals.poll_url, below(at, 'poll_url'), 'https://id.example.com/ssf/poll', report)
   reportMismatches(signals, at, report)
+  if (Object.values(events).every((action) => action === 'ignore'))
+    report.warning(below(at, 'events'), 'ignores all events, so signals has no effect', 'remove signals')
   const pushSecret = push_secret && readSecret(push_secret, below(at, 'push_secret'), env, report)
   reportOtherCharacters(pushSecret, below(at, 'push_secret'), report)
   return {
@@ -32,6 +34,12 @@ export function readSignals(
   }
 }
 
+function checkTransmitter(text: string, at: string, report: Report): void {
+  checkUrl(text, at, 'https://id.example.com', report)
+  if (text.includes('/.well-known/'))
+    report.error(at, 'must be the issuer of the events', 'remove /.well-known/ssf-configuration')
+}
+
 function checkUrl(text: string, at: string, example: string, report: Report): void {
   const url = report.parse(at, undefined, () => parseHttpUrl(text, example))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
@@ -41,6 +49,8 @@ function checkUrl(text: string, at: string, example: string, report: Report): vo
 /** Settings that need each other, and settings without an effect. */
 function reportMismatches(signals: ProviderSignalsSettings, at: string, report: Report): void {
   const { delivery, stream, poll_url, push_secret, authorization } = signals
+  // A mistyped value says nothing about the other settings.
+  if (!report.isValid(below(at, 'delivery'), below(at, 'stream'))) return
   const [isPoll, isManaged] = [delivery === 'poll', stream === 'managed']
   const why = isManaged ? 'stream is managed' : 'delivery is poll'
   const noEffect = (name: string, reason: string) =>

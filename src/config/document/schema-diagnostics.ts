@@ -148,6 +148,9 @@ function hintForValue(
   // The text is not repeated, because a URL may hold a password.
   if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))
     return `write it as a map: ${namesOf(instancePath).at(-1)}: { url: … }`
+  const words = keyword === 'pattern' ? wordsOf(String(schema)) : undefined
+  const word = words && didYouMean(data, words)
+  if (word !== undefined) return `did you mean "${word}"?`
   if (keyword !== 'enum') {
     const example = mapExample(data, parentSchema)
     return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
@@ -158,6 +161,11 @@ function hintForValue(
   // A description that explains each value helps to choose one.
   const description = String(parentSchema?.['description'] ?? '')
   return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
+}
+
+/** The words of a pattern that is a list of them: `^(off|required)$`. */
+function wordsOf(pattern: string): readonly string[] | undefined {
+  return /^\^\(([a-z_|]+)\)\$$/.exec(pattern)?.[1]?.split('|')
 }
 
 /**
