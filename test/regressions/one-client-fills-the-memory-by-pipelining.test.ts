@@ -54,7 +54,7 @@ test('A client that pipelines without reading has few requests carried out, and 
   const client = new RawClient(t, port)
   client.socket.pause()
   client.send(get('/').repeat(1_400))
-  await until('the first request has arrived', () => asked.length === 1)
+  await until('the first request has arrived', () => asked.length > 0)
   // The gateway serves another connection meanwhile.
   for (let count = 0; count < 20; count += 1)
     assert.equal((await fetch(`http://127.0.0.1:${port}/other`).then((response) => response.text())).length, 1_000_000)
