@@ -15,7 +15,7 @@ export interface ResponseConnection {
 }
 
 /** How the end of the content is marked. */
-type Framing = 'length' | 'chunked' | 'close' | 'none'
+type Framing = 'length' | 'chunked' | 'none'
 
 const invalidName = /[^\w!#$%&'*+.^`|~-]/
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
