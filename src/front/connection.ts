@@ -57,7 +57,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
   #res: PlainResponse | undefined
   #replayed: ReplayedConnection | undefined
   #use: UseNodeMessage | undefined
-  /** Node's server reads the last bytes of the client from it. */
   #rest: ReplayedConnection | undefined
   /** The client sends nothing more. */
   #hasEnded = false
@@ -83,18 +82,30 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     return this.#replayed?.response ?? this.#res
   }
 
+  /** Node's server reads the last bytes of the client from it. */
+  get rest(): Duplex | undefined {
+    return this.#rest
+  }
+
   get isIdle(): boolean {
     return this.hasServed && this.#req === undefined && this.#ahead.length === 0
   }
 
   /** The head of the next request has not arrived completely. */
   get awaitsHead(): boolean {
-    return this.#req === undefined && this.#rest === undefined
+    return this.#req === undefined && this.#rest === undefined && !this.socket.writableEnded
   }
 
   /** The client took too long for the head of a request (RFC 9110 §15.5.9). */
   timeOut(): void {
-    writeToSocket(this.socket, { status: 408, headers: {}, body: '' })
+    this.#reject(408)
+  }
+
+  /** Responds without a request, and reads no request afterwards. */
+  #reject(status: 400 | 408): void {
+    this.socket.off('data', this.#onData)
+    this.#ahead = empty
+    writeToSocket(this.socket, { status, headers: {}, body: '' })
   }
 
   holdContent(isHeld: boolean): void {
@@ -119,7 +130,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     const replayed = this.#replayed
     if (replayed !== undefined) replayed.response = res
     res.once('close', () => {
-      replayed?.finish()
+      replayed?.finish(req.complete)
       if (!res.writableFinished) this.socket.destroy()
       // Otherwise Node's server closes the connection.
       else if (res.shouldKeepAlive && !this.socket.destroyed) this.#next()
@@ -150,6 +161,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     }
     req.close()
     this.hasServed = true
+    // It may be a small part of many bytes, which an idle connection must not keep in memory.
+    this.#head = empty
     this.#req = undefined
     this.#res = undefined
     this.waitingSince = performance.now()
@@ -158,8 +171,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     this.#ahead = empty
     if (this.#waiting > 0) this.#countWaiting(0)
     if (ahead.length > 0) this.#readHead(ahead)
-    // Only the beginning of a request is left, and the rest never arrives.
-    if (this.#hasEnded && this.#req === undefined && this.#rest === undefined) this.socket.end()
+    if (this.#hasEnded && this.awaitsHead) this.#end()
     this.#adjustReading()
   }
 
@@ -199,6 +211,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     const head = at === -1 || at > maxHeadBytes ? undefined : plainRequestHead(bytes.toString('latin1', 0, at))
     if (head === undefined) return this.#handOver(bytes)
     const end = at + headEnd.length
+    // The rest of the content never arrives (RFC 9112 §8).
+    if (this.#hasEnded && bytes.length - end < head.contentLength) return this.#reject(400)
     this.#head = end === bytes.length ? bytes : bytes.subarray(0, end)
     const req = new PlainRequest(this, head)
     this.#req = req
@@ -237,6 +251,14 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     this.#rest.push(null)
   }
 
+  /** No request follows. If the beginning of one has arrived, Node's server rejects it. */
+  #end(): void {
+    const beginning = this.#ahead
+    this.#ahead = empty
+    if (beginning.length === 0) this.socket.end()
+    else this.#handOverEnd(beginning)
+  }
+
   /** A client that sends faster than its requests are served has to wait. */
   #adjustReading(): void {
     const isReading = !this.#isContentHeld && this.#ahead.length < maxAheadBytes
@@ -248,7 +270,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true
-    if (this.#req === undefined) return void this.socket.end()
+    if (this.#req === undefined) return this.#end()
     // The rest of the request never arrives.
     if (!this.#req.complete) this.socket.destroy()
     else if (this.#res !== undefined) this.#res.shouldKeepAlive &&= this.#mayContinue

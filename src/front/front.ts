@@ -90,6 +90,11 @@ export class Front implements ConnectionOwner {
     return this.#bySocket.get(socket)?.response
   }
 
+  /** The connection from which Node's server reads the requests of a client. */
+  nodeConnection(socket: Socket): Duplex {
+    return this.#bySocket.get(socket)?.rest ?? socket
+  }
+
   countWaiting(bytes: number, { socket }: ClientConnection): boolean {
     this.#waitingBytes += bytes
     if (bytes <= 0 || this.#waitingBytes <= this.#options.maxWaitingBytes) return true

@@ -15,9 +15,8 @@ export interface ResponseConnection {
 }
 
 /** How the end of the content is marked. */
-type Framing = 'length' | 'chunked' | 'close' | 'none'
+type Framing = 'length' | 'chunked' | 'none'
 
-/** A header field with this name or value would end the head, or begin another field. */
 const invalidName = /[^\w!#$%&'*+.^`|~-]/
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 
@@ -60,8 +59,10 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   }
 
   setHeader(name: string, value: string | number | readonly string[]): this {
+    const values = [value].flat().map(String)
+    for (const each of values) checkField(name, each)
     this.#fields ??= new Map()
-    this.#fields.set(name.toLowerCase(), [name, [value].flat().map(String)])
+    this.#fields.set(name.toLowerCase(), [name, values])
     return this
   }
 
@@ -73,7 +74,6 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   writeHead(status: number, message?: string | string[], fields?: string[]): this {
     const [statusMessage, received] = typeof message === 'string' ? [message, fields] : [reasonPhrase(status), message]
     this.statusCode = status
-    this.headersSent = true
     const own = [...(this.#fields?.values() ?? [])].flatMap(([name, values]) =>
       values.flatMap((value) => [name, value]),
     )
@@ -82,6 +82,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
       statusMessage,
       own.length === 0 ? (received ?? own) : [...own, ...(received ?? [])],
     )
+    this.headersSent = true
     return this
   }
 
@@ -92,8 +93,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const name = fields[at] as string
       const value = fields[at + 1] as string
-      if (invalidName.test(name) || invalidValue.test(value))
-        throw new TypeError(`invalid field ${JSON.stringify(name)}`)
+      checkField(name, value)
       text += `${name}: ${value}\r\n`
       if (name.length === 4) hasDate ||= name.toLowerCase() === 'date'
       else if (name.length === 14) hasLength ||= name.toLowerCase() === 'content-length'
@@ -143,7 +143,10 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   }
 
   addTrailers(fields: readonly [name: string, value: string][]): void {
-    for (const [name, value] of fields) this.#trailers += `${name}: ${value}\r\n`
+    for (const [name, value] of fields) {
+      checkField(name, value)
+      this.#trailers += `${name}: ${value}\r\n`
+    }
   }
 
   end(last?: string, encoding: BufferEncoding = 'utf8'): this {
@@ -209,6 +212,11 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     this.#head = undefined
     return head
   }
+}
+
+/** @throws {TypeError} when the field would end the head, or begin another field */
+function checkField(name: string, value: string): void {
+  if (invalidName.test(name) || invalidValue.test(value)) throw new TypeError(`invalid field ${JSON.stringify(name)}`)
 }
 
 function uncork(socket: Socket): void {

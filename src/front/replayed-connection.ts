@@ -46,14 +46,17 @@ export class ReplayedConnection extends Duplex {
     req.on('data', this.#onContent)
   }
 
-  /** Node's server has sent the response. */
-  finish(): void {
-    this.#req?.off('data', this.#onContent)
-    const isRead = this.#req?.complete === true
+  /**
+   * Node's server has sent the response.
+   * @param isRead its parser has read the whole request
+   */
+  finish(isRead: boolean): void {
+    this.#req?.off('data', this.#onContent).resume()
     this.#req = undefined
     this.response = undefined
-    // Node's parser would take the next request for the rest of the content.
-    if (!isRead) this.destroy()
+    // Node's parser would take the next request for the rest of the content. A connection that
+    // ends stays open for a while, so that the client gets the response (`lingerOnClose`).
+    if (!isRead && !this.writableEnded) this.destroy()
   }
 
   setTimeout(): this {

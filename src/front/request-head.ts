@@ -53,14 +53,18 @@ interface Field {
 /** By the name as the client wrote it. Clients use few different names. */
 const fields = new Map<string, Field>()
 const maxFields = 1024
+/** Longer names are not remembered, because clients may invent them. */
+const maxNameLength = 64
 
 function fieldOf(name: string): Field {
   const known = fields.get(name)
   if (known !== undefined) return known
-  const lowerCase = name.toLowerCase()
+  // A part of a string keeps the whole string in memory, which is the head here.
+  const copy = Buffer.from(name, 'latin1').toString('latin1')
+  const lowerCase = copy.toLowerCase()
   const meaning = fieldName.test(name) ? (special.get(lowerCase) ?? 'list') : 'unusual'
   const field = { name: lowerCase, meaning }
-  if (fields.size < maxFields) fields.set(name, field)
+  if (fields.size < maxFields && name.length <= maxNameLength) fields.set(copy, field)
   return field
 }
 

@@ -76,7 +76,10 @@ export async function listen(
   limitConnections(server, limits, { ...parts, closeIdle })
   // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
   if (tls === undefined)
-    serveHalfClosedConnections(server, (socket) => front?.currentResponse(socket) ?? order.currentResponse(socket))
+    serveHalfClosedConnections(
+      server,
+      (socket) => front?.currentResponse(socket) ?? order.currentResponse(front?.nodeConnection(socket) ?? socket),
+    )
   server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
