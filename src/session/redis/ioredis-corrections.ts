@@ -37,8 +37,6 @@ interface RedisInternals {
   setSocketTimeout(): void
 }
 
-type Send = (this: RedisInternals, ...args: never[]) => unknown
-
 /** Members of `Command` that are private, and what is used of the public ones. */
 interface CommandInternals {
   readonly isSettled: boolean
@@ -103,25 +101,6 @@ const commandTimeout: PropertyDescriptorMap = {
   }),
 }
 
-/**
- * ioredis writes each command with a system call of its own, which costs more than all else about a
- * command. Here the commands of one turn of the event loop are written together, in their order.
- * With the option `enableAutoPipelining`, they would be a pipeline, whose errors and redirections
- * are those of all of them.
- */
-const writeTogether = (original: Send): PropertyDescriptorMap => ({
-  sendCommand: method(function sendCommandTogether(this: RedisInternals, ...args: never[]): unknown {
-    holdWrites(this.stream)
-    return original.apply(this, args)
-  }),
-})
-
-function holdWrites(socket: Redis['stream'] | undefined): void {
-  if (socket === undefined || socket.writableCorked > 0) return
-  socket.cork()
-  setImmediate(() => socket.uncork())
-}
-
 function method(value: (this: never, ...args: never[]) => void): PropertyDescriptor {
   return { value, configurable: true, writable: true }
 }
@@ -134,12 +113,10 @@ export function correctIoredis(library: Library = { Redis, Command }): {
   readonly corrected: readonly string[]
   readonly undo: () => void
 } {
-  const sendCommand = Reflect.get(library.Redis.prototype, 'sendCommand') as Send
   const corrections: readonly Correction[] = [
     { prototype: library.Redis.prototype, replaces: [], members: laterSocketErrors() },
     { prototype: library.Redis.prototype, replaces: ['setSocketTimeout'], members: socketTimeout },
     { prototype: library.Command.prototype, replaces: ['setTimeout'], members: commandTimeout },
-    { prototype: library.Redis.prototype, replaces: ['sendCommand'], members: writeTogether(sendCommand) },
   ]
   const applicable = corrections.filter(({ prototype, replaces }) =>
     replaces.every((name) => typeof Reflect.get(prototype, name) === 'function'),
