@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import { connect, createServer as createTcpServer, type AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -12,6 +12,7 @@ import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../../src/config/load.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway } from '../../src/server/gateway.ts'
+import { freePort } from '../support/free-port.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -225,14 +226,6 @@ async function listen(t: TestContext, server: Server): Promise<number> {
     server.closeAllConnections()
   })
   return (server.address() as AddressInfo).port
-}
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 function exchange(port: number, text: string): Promise<string> {
