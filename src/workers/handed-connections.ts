@@ -1,37 +1,67 @@
 import type { Worker } from 'node:cluster'
 
+/** How often it is tested whether the last messages of a dead worker have arrived, in ms. */
+const retestMs = 5
+
 interface Handle {
   close(): void
 }
 
 /**
- * Closes a connection that was sent to a worker when the worker dies before it acknowledges the
- * connection. `node:cluster` would wait for the acknowledgement without end, and keep the
- * connection open in this process. The client, which may be the provider with a Logout Token, would
- * wait too. After the close, the client retries, and another worker serves it. `node:cluster` sends
- * a worker one connection at a time.
+ * Passes the connections on to other workers that were sent to a worker which dies before it
+ * acknowledges them. `node:cluster` would wait for the acknowledgement without end, and so would
+ * the client, which may be the provider with a Logout Token. When no other worker serves, the
+ * connections are closed, so that their clients try again.
  *
- * This function reads the internal messages of `node:cluster` (tested with Node.js 20 to 24 by
- * test/regressions/a-connection-handed-to-a-dead-worker-hangs.test.ts). If they have another form,
- * it does nothing.
+ * No byte of a client is lost: a worker sends the acknowledgement before it reads from the
+ * connection, and all messages of the dead worker are read here before a connection is passed on.
+ *
+ * This function reads and writes the internal messages of `node:cluster` (tested with Node.js 20 to
+ * 24 by test/regressions/a-connection-handed-to-a-dead-worker-is-lost.test.ts). If they have
+ * another form, it does nothing.
+ *
+ * @param othersServe whether another worker serves
  */
-export function closeUnacknowledgedConnection(worker: Worker): void {
-  let unacknowledged: Handle | undefined
+export function passOnUnacknowledged(worker: Worker, othersServe: () => boolean): void {
+  /** By the number of the message, which the acknowledgement repeats. */
+  const unacknowledged = new Map<number, Handle>()
   const { process } = worker
   const send = process.send.bind(process) as (...args: unknown[]) => boolean
   process.send = (...args: readonly unknown[]): boolean => {
     const [message, handle] = args
-    if (isNewConnection(message) && isHandle(handle)) unacknowledged = handle
+    if (isNewConnection(message) && isHandle(handle)) unacknowledged.set(message.seq, handle)
     return send(...args)
   }
-  // An acknowledged connection is already closed in this process. Closing it again has no effect.
-  worker.once('exit', () => unacknowledged?.close())
+  process.on('internalMessage', (message: unknown) => {
+    if (isAcknowledgement(message)) unacknowledged.delete(message.ack)
+  })
+  const passOn = () => {
+    // Node.js emits no `disconnect` while a connection is unacknowledged.
+    if (worker.isConnected()) return void setTimeout(passOn, retestMs)
+    if (unacknowledged.size === 0) return
+    // Without `disconnect`, `node:cluster` would send it connections still.
+    worker.disconnect()
+    for (const [seq, handle] of unacknowledged) {
+      // A worker that stops responds so: it has not taken the connection.
+      if (othersServe()) process.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false }, undefined)
+      else handle.close()
+    }
+  }
+  worker.once('exit', passOn)
 }
 
-function isNewConnection(message: unknown): boolean {
-  return typeof message === 'object' && message !== null && 'act' in message && message.act === 'newconn'
+function isNewConnection(message: unknown): message is { readonly seq: number } {
+  return isObject(message) && message['act'] === 'newconn' && typeof message['seq'] === 'number'
+}
+
+function isAcknowledgement(message: unknown): message is { readonly ack: number } {
+  return isObject(message) && typeof message['ack'] === 'number'
 }
 
 function isHandle(handle: unknown): handle is Handle {
-  return typeof handle === 'object' && handle !== null && 'close' in handle && typeof handle.close === 'function'
+  return isObject(handle) && typeof handle['close'] === 'function'
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { GatewayConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
-import { closeUnacknowledgedConnection } from './handed-connections.ts'
+import { passOnUnacknowledged } from './handed-connections.ts'
 import type { WorkerProcesses } from './messages.ts'
 import { WorkerConfig } from './worker-config.ts'
 
@@ -52,13 +52,13 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   let stopping: Promise<void> | undefined
   let pauseMs = firstRestartMs
   const config = new WorkerConfig(parts.config)
+  const serving = new Set<Worker>()
   // JSON, the default, cannot represent the bytes of the keys.
   cluster.setupPrimary({ serialization: 'advanced' })
 
   const start = (isReplacement: boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork()
-      closeUnacknowledgedConnection(worker)
       parts.processes.attach(worker)
       config.attach(worker)
       const startedAt = performance.now()
@@ -66,12 +66,17 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
       worker.on('message', (message) => {
         if (message !== 'ready') return
         serves = true
+        serving.add(worker)
         resolve()
       })
       worker.on('exit', (code, signal) => {
         reject(new Error(`a worker ended with ${signal ?? code} before it served`))
+        serving.delete(worker)
         if (serves && stopping === undefined) replace(worker.process.pid, startedAt, signal ?? code)
       })
+      // A message could not be sent, because the worker has died. `exit` follows.
+      worker.on('error', () => {})
+      passOnUnacknowledged(worker, () => serving.size > 0)
     })
   const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
     pauseMs = performance.now() - startedAt > stableMs ? firstRestartMs : Math.min(pauseMs * 2, longestRestartMs)
