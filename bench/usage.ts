@@ -13,17 +13,22 @@ interface Stat {
   readonly ticks: number
 }
 
-/** A process and all its descendants. */
-function treeOf(root: number): number[] {
+/** A process and all its descendants, each with its child processes. */
+function treeOf(root: number): Map<number, readonly number[]> {
   const childrenOf = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const parent = statOf(Number(name))?.parent
     if (parent !== undefined) childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), Number(name)])
   }
-  const tree = [root]
-  for (const pid of tree) tree.push(...(childrenOf.get(pid) ?? []))
+  const tree = new Map([[root, childrenOf.get(root) ?? []]])
+  for (const children of tree.values()) for (const pid of children) tree.set(pid, childrenOf.get(pid) ?? [])
   return tree
+}
+
+/** The processes without child processes: a process itself, or those that work for it. */
+export function leavesOf(root: number): number[] {
+  return [...treeOf(root)].filter(([, children]) => children.length === 0).map(([pid]) => pid)
 }
 
 function statOf(pid: number): Stat | undefined {
@@ -41,7 +46,7 @@ function statOf(pid: number): Stat | undefined {
 
 /** The processor time of a process, its threads and all its descendants, in µs. */
 export function cpuMicros(root: number): number {
-  return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
+  return [...treeOf(root).keys()].reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
 /**
@@ -57,7 +62,7 @@ export function exactMicros(pid: number): number {
 
 /** The same for each process separately, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
-  return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
+  return new Map([...treeOf(root).keys()].map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }
 
 /**
@@ -65,7 +70,7 @@ export function cpuByProcess(root: number): Map<number, number> {
  * of them.
  */
 export function memoryBytes(root: number): number {
-  return treeOf(root).reduce((sum, pid) => {
+  return [...treeOf(root).keys()].reduce((sum, pid) => {
     const kib = /^VmRSS:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`) ?? '')?.[1]
     return sum + Number(kib ?? 0) * 1024
   }, 0)
