@@ -208,7 +208,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
       return
     }
     this.#headParts = 0
-    const head = at === -1 || at > maxHeadBytes ? undefined : plainRequestHead(bytes.toString('latin1', 0, at))
+    const head = at === -1 || at > maxHeadBytes ? undefined : plainRequestHead(bytes, at)
     if (head === undefined) return this.#handOver(bytes)
     const end = at + headEnd.length
     // The rest of the content never arrives (RFC 9112 §8).

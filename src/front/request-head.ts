@@ -1,4 +1,5 @@
 import { withoutSpaceAround } from '../core/field-value.ts'
+import { ownText } from '../core/own-text.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {
@@ -17,8 +18,6 @@ export interface RequestHead {
 
 const requestLine = /^(DELETE|GET|HEAD|PATCH|POST|PUT) (\/[\x21-\x7e]*) HTTP\/1\.1$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
-/** A control character, or half of a line end. */
-const control = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|[^\r]\n/
 const contentLength = /^\d{1,15}$/
 
 /**
@@ -59,8 +58,7 @@ const maxNameLength = 64
 function fieldOf(name: string): Field {
   const known = fields.get(name)
   if (known !== undefined) return known
-  // A part of a string keeps the whole string in memory, which is the head here.
-  const copy = Buffer.from(name, 'latin1').toString('latin1')
+  const copy = ownText(name)
   const lowerCase = copy.toLowerCase()
   const meaning = fieldName.test(name) ? (special.get(lowerCase) ?? 'list') : 'unusual'
   const field = { name: lowerCase, meaning }
@@ -68,19 +66,36 @@ function fieldOf(name: string): Field {
   return field
 }
 
+/** An object without prototype; its fields are read faster than those of `{ __proto__: null }`. */
+const HeadersByName = function () {} as unknown as new () => Record<string, string | undefined>
+HeadersByName.prototype = Object.create(null)
+
+/** Whether there is a control character other than tabs and whole line ends. */
+function hasControl(bytes: Uint8Array, end: number): boolean {
+  for (let at = 0; at < end; at++) {
+    const byte = bytes[at] as number
+    if ((byte >= 0x20 && byte !== 0x7f) || byte === 0x09) continue
+    if (byte !== 0x0d || bytes[at + 1] !== 0x0a) return true
+    at++
+  }
+  return false
+}
+
 /**
- * Reads a request head without the empty line at its end. Returns `undefined` for a head that is
- * not plain, which is not necessarily invalid: Node's parser reads it then. A plain head follows
- * the rules of RFC 9112 §3 to §6 for senders, has one `Host`, and says in one way how much content
- * follows.
+ * Reads a request head: the bytes before `headEnd`, where the empty line at its end begins. Returns
+ * `undefined` for a head that is not plain, which is not necessarily invalid: Node's parser reads
+ * it then. A plain head follows the rules of RFC 9112 §3 to §6 for senders, has one `Host`, and
+ * says in one way how much content follows.
  */
-export function plainRequestHead(text: string): RequestHead | undefined {
+export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | undefined {
+  if (hasControl(bytes, headEnd)) return undefined
+  const text = bytes.toString('latin1', 0, headEnd)
   let end = text.indexOf('\r\n')
   if (end === -1) return undefined
   const line = requestLine.exec(text.slice(0, end))
-  if (line === null || control.test(text)) return undefined
+  if (line === null) return undefined
   const rawHeaders: string[] = []
-  const headers = { __proto__: null } as unknown as Record<string, string | undefined>
+  const headers = new HeadersByName()
   let isKeepAlive = true
   while (end < text.length) {
     const start = end + 2

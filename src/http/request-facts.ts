@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import { ownText } from '../core/own-text.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
 import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
@@ -179,15 +180,24 @@ function isPrefetch(headers: HeaderView): boolean {
   return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b/i.test(textOf(headers, name) ?? ''))
 }
 
+/** The key is `Accept`. Clients use few different values. */
+const knownAccepts = new Map<string, boolean>()
+const maxKnownAccepts = 256
+const maxKnownAcceptLength = 256
+
 function acceptsHtml(accept: string | undefined): boolean {
-  return (
-    accept?.split(',').some((range) => {
-      const [type = '', ...parameters] = range.toLowerCase().split(';')
-      if (type.trim() !== 'text/html' && type.trim() !== 'application/xhtml+xml') return false
-      const weight = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('q='))
-      return weight === undefined || Number(weight.slice(2)) > 0
-    }) ?? false
-  )
+  if (accept === undefined) return false
+  const known = knownAccepts.get(accept)
+  if (known !== undefined) return known
+  const accepts = accept.split(',').some((range) => {
+    const [type = '', ...parameters] = range.toLowerCase().split(';')
+    if (type.trim() !== 'text/html' && type.trim() !== 'application/xhtml+xml') return false
+    const weight = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('q='))
+    return weight === undefined || Number(weight.slice(2)) > 0
+  })
+  if (knownAccepts.size < maxKnownAccepts && accept.length <= maxKnownAcceptLength)
+    knownAccepts.set(ownText(accept), accepts)
+  return accepts
 }
 
 function textOf(headers: HeaderView, name: string, separator = ', '): string | undefined {

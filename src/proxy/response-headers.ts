@@ -1,6 +1,7 @@
 import type { ResponseHeadersConfig } from '../config/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isCorsField, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
+import { ownText } from '../core/own-text.ts'
 import type { Caching } from '../gate/admission.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
@@ -116,7 +117,7 @@ function privateCacheControl(received: string): string {
   const isPrivate = names.includes('no-store') || names.includes('private')
   const kept = directives.filter((_, at) => !/^(?:public$|s-maxage\b|private=)/.test(names[at] ?? ''))
   const value = (isPrivate ? kept : [...kept, 'private']).join(', ')
-  if (privateValues.size < maxPrivateValues) privateValues.set(received, value)
+  if (privateValues.size < maxPrivateValues) privateValues.set(ownText(received), value)
   return value
 }
 

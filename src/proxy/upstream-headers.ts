@@ -1,4 +1,5 @@
 import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, withheldReason } from '../core/header-fields.ts'
+import { ownText } from '../core/own-text.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
@@ -26,6 +27,8 @@ type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
 
 /** How many names are cached. Usual clients use a few dozen. */
 const maxNames = 1024
+/** Longer names are not cached, because clients may invent them. */
+const maxNameLength = 64
 
 /** The name of the field with the loop markers of the upstreams that a request was sent to. */
 export const [loopField = ''] = fieldsOf('loop')
@@ -48,7 +51,7 @@ export class RequestFields {
     const known = this.#treatments.get(name)
     if (known !== undefined) return known
     const treatment = this.#decide(name.toLowerCase())
-    if (this.#treatments.size < maxNames) this.#treatments.set(name, treatment)
+    if (this.#treatments.size < maxNames && name.length <= maxNameLength) this.#treatments.set(ownText(name), treatment)
     return treatment
   }
 

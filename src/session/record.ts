@@ -1,5 +1,8 @@
+import { LRUCache } from 'lru-cache'
+import { atMost } from '../core/at-most.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
+import { ownText } from '../core/own-text.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Authentication } from '../core/step-up.ts'
 import type { TokenSet } from '../core/token-set.ts'
@@ -121,9 +124,16 @@ export function sessionIdFromCookie(value: string | undefined): SessionId | unde
   return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
 }
 
+/** The keys of recent ids, because each request of a session needs its key. */
+const recentKeys = new LRUCache<SessionId, SessionKey>(atMost(2_000))
+
 /** The key of a session in the store. The id cannot be derived from it. */
 export function sessionKey(id: SessionId): SessionKey {
-  return `${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey
+  const recent = recentKeys.get(id)
+  if (recent !== undefined) return recent
+  const key = `${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey
+  recentKeys.set(ownText(id) as SessionId, key)
+  return key
 }
 
 /** The tag that a session key begins with. */

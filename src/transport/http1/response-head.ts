@@ -1,4 +1,5 @@
 import { withoutSpaceAround } from '../../core/field-value.ts'
+import { ownText } from '../../core/own-text.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
@@ -126,6 +127,8 @@ const framing: ReadonlySet<string> = new Set<Meaning>([
 /** The key is the name as the upstream wrote it. Upstreams use few different names. */
 const meanings = new Map<string, Meaning>()
 const maxMeanings = 1024
+/** Longer names are not remembered, because there may be many of them. */
+const maxNameLength = 64
 
 /** What a field says about the framing of the response. */
 function meaningOf(name: string): Meaning {
@@ -133,7 +136,7 @@ function meaningOf(name: string): Meaning {
   if (cached !== undefined) return cached
   const lowerCase = name.toLowerCase()
   const meaning = framing.has(lowerCase) ? (lowerCase as Meaning) : fieldName.test(name) ? 'none' : 'invalid'
-  if (meanings.size < maxMeanings) meanings.set(name, meaning)
+  if (meanings.size < maxMeanings && name.length <= maxNameLength) meanings.set(ownText(name), meaning)
   return meaning
 }
 
