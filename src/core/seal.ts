@@ -59,7 +59,10 @@ export class Keyring {
     const decipher = createDecipheriv('aes-256-gcm', key.secret, iv, { authTagLength: authTagBytes })
     decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(keyIdBytes + ivBytes, body))
     try {
-      return Buffer.concat([decipher.update(bytes.subarray(body)), decipher.final()])
+      const plain = decipher.update(bytes.subarray(body))
+      // GCM has no blocks: nothing is left, and the authentication tag is verified here.
+      decipher.final()
+      return plain
     } catch {
       return undefined
     }

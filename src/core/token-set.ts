@@ -9,12 +9,12 @@ export interface TokenSet {
    * In ms since the epoch. Without `expires_in`, an hour is assumed if there is a refresh token;
    * otherwise it is absent.
    */
-  readonly access_token_expires_at?: number
-  readonly refresh_token?: string
+  readonly access_token_expires_at?: number | undefined
+  readonly refresh_token?: string | undefined
   /** The latest ID Token, for `id_token_hint`. */
   readonly id_token: string
   /** The private key that the access token is bound to (RFC 9449). Absent: it is a bearer token. */
-  readonly dpop_key?: DpopKey
+  readonly dpop_key?: DpopKey | undefined
 }
 
 /** A private key on the curve P-256, as a JWK (RFC 7518 §6.2). */

@@ -1,10 +1,20 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import type { DpopKey, TokenSet } from '../core/token-set.ts'
 import type { SessionRecord } from './record.ts'
 
-/** The first byte of a packed record. A record that is not packed is JSON and begins with "{". */
-const packed = 2
+/**
+ * The first byte of a packed record. Its JSON is compressed together with the tokens, or it is
+ * not compressed. A record that is not packed is JSON and begins with "{".
+ */
+const formats = { compressed: 2, plainJson: 3 } as const
+
+/**
+ * Longer JSON is compressed. Inflating would take longer than all other work to read a short one.
+ */
+const maxPlainJson = 2048
 
 const tokenNames = ['access_token', 'refresh_token', 'id_token'] as const
+type TokenName = (typeof tokenNames)[number]
 
 /** Text that most records contain. It is part of the format and must never change. */
 const dictionary = Buffer.from(
@@ -20,65 +30,182 @@ const dictionary = Buffer.from(
 const options = { dictionary, level: 6, windowBits: 13, memLevel: 6 }
 
 /**
- * The lengths of the header, the payload and the signature of a JWT, in bytes. They replace the
- * token in the record.
+ * It replaces a token in the JSON: the lengths of the header, the payload and the signature of a
+ * JWT, or the length of another token, in bytes.
  */
-type Lengths = readonly [number, number, number]
+type Lengths = readonly [header: number, payload: number, signature: number] | readonly [whole: number]
 
 /**
  * Compresses a record. The base64url encoding of JWTs does not compress well, so their parts are
  * decoded first. Signatures are stored as bytes, without compression.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
-  const tokens: Record<string, unknown> = { ...record.tokens }
+  const tokens: Record<string, unknown> = { ...plainTokens(record.tokens) }
   const [texts, signatures]: [Buffer[], Buffer[]] = [[], []]
   for (const name of tokenNames) {
-    const jwt = decodeJwt(record.tokens[name])
-    if (jwt === undefined) continue
-    const [header, payload, signature] = jwt
-    texts.push(header, payload)
+    const parts = partsOf(record.tokens[name])
+    if (parts === undefined) continue
+    const [first = empty, second = empty, signature = empty] = parts
+    texts.push(first, second)
     signatures.push(signature)
-    tokens[name] = jwt.map(({ length }) => length)
+    tokens[name] = parts.map(({ length }) => length)
   }
-  // The output of JSON.stringify has no line breaks.
-  const text = Buffer.concat([Buffer.from(`${JSON.stringify({ ...record, tokens })}\n`), ...texts])
+  const json = Buffer.from(JSON.stringify({ ...record, tokens }))
   const signed = Buffer.concat(signatures)
-  const lead = Buffer.alloc(3)
-  lead.writeUInt8(packed, 0)
-  lead.writeUInt16BE(signed.length, 1)
-  return {
-    bytes: Buffer.concat([lead, signed, deflateRawSync(text, options)]),
-    unpackedBytes: text.length + signed.length,
-  }
+  const bytes =
+    json.length <= maxPlainJson
+      ? [
+          lead(formats.plainJson, signed.length, json.length),
+          ...[signed, json, deflateRawSync(Buffer.concat(texts), optionsAfter(json))],
+        ]
+      : // The output of JSON.stringify has no line breaks.
+        [
+          lead(formats.compressed, signed.length),
+          ...[signed, deflateRawSync(Buffer.concat([json, Buffer.from('\n'), ...texts]), options)],
+        ]
+  const packed = Buffer.concat(bytes)
+  return { bytes: packed, unpackedBytes: json.length + packed.length }
 }
 
-/** Reads a packed record or JSON; `undefined` when the format is unknown. */
+/**
+ * The header, payload and signature of a JWT, or another token as one part. `undefined` when it is
+ * not possible to get the same token from them.
+ */
+function partsOf(token: string | undefined): readonly Buffer[] | undefined {
+  if (token === undefined) return undefined
+  const whole = Buffer.from(token)
+  return decodeJwt(token) ?? (whole.toString() === token ? [whole] : undefined)
+}
+
+function plainTokens(tokens: TokenSet): TokenSet {
+  return tokens instanceof PackedTokens ? tokens.toJSON() : tokens
+}
+
+/** The first byte, and lengths in bytes. */
+function lead(format: number, ...lengths: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(1 + 2 * lengths.length)
+  bytes.writeUInt8(format, 0)
+  for (const [index, length] of lengths.entries()) bytes.writeUInt16BE(length, 1 + 2 * index)
+  return bytes
+}
+
+/** The claims in the JSON are in the tokens too, so those compress well after it. */
+function optionsAfter(json: Buffer) {
+  return { ...options, dictionary: Buffer.concat([dictionary, json]) }
+}
+
+/**
+ * Reads a packed record or JSON; `undefined` when the format is unknown. The tokens stay packed
+ * until one of them is read, because most requests need none.
+ */
 export function unpackRecord(
   bytes: Buffer,
 ): { readonly record: SessionRecord; readonly unpackedBytes: number } | undefined {
-  if (bytes[0] !== packed) return readJson(bytes)
-  const end = 3 + bytes.readUInt16BE(1)
-  const text = inflateRawSync(bytes.subarray(end), options)
-  const line = text.indexOf('\n')
-  const record = JSON.parse(text.toString('utf8', 0, line)) as SessionRecord
-  const tokens: Record<string, unknown> = { ...record.tokens }
-  let [textAt, signatureAt] = [line + 1, 3]
+  if (bytes[0] === '{'.charCodeAt(0)) return readJson(bytes)
+  if (bytes[0] !== formats.plainJson && bytes[0] !== formats.compressed) return undefined
+  const json = jsonOf(bytes)
+  const record = JSON.parse(json) as Omit<SessionRecord, 'tokens'> & { tokens: TokenSet }
+  if (tokenNames.some((name) => Array.isArray(record.tokens[name])))
+    record.tokens = new PackedTokens(record.tokens, bytes)
+  return { record, unpackedBytes: json.length + bytes.length }
+}
+
+function jsonOf(bytes: Buffer): string {
+  if (bytes[0] === formats.plainJson) return plainJsonOf(bytes).toString()
+  const text = inflated(bytes)
+  return text.toString('utf8', 0, text.indexOf('\n'))
+}
+
+/** The JSON, a line break, and the texts of the tokens. */
+function inflated(bytes: Buffer): Buffer {
+  return inflateRawSync(bytes.subarray(3 + bytes.readUInt16BE(1)), options)
+}
+
+function plainJsonOf(bytes: Buffer): Buffer {
+  const end = plainJsonEnd(bytes)
+  return bytes.subarray(end - bytes.readUInt16BE(3), end)
+}
+
+function plainJsonEnd(bytes: Buffer): number {
+  return 5 + bytes.readUInt16BE(1) + bytes.readUInt16BE(3)
+}
+
+/** The tokens of a record. They stay packed until one of them is read. */
+class PackedTokens implements TokenSet {
+  /** With {@link Lengths} in the places of the tokens. */
+  readonly #tokens: TokenSet
+  #read: ReadonlyMap<string, string> | undefined
+  readonly #bytes: Buffer
+
+  /** @param bytes the packed record */
+  constructor(tokens: TokenSet, bytes: Buffer) {
+    this.#tokens = tokens
+    this.#bytes = bytes
+  }
+
+  get obtained_at(): number {
+    return this.#tokens.obtained_at
+  }
+
+  get access_token_expires_at(): number | undefined {
+    return this.#tokens.access_token_expires_at
+  }
+
+  get dpop_key(): DpopKey | undefined {
+    return this.#tokens.dpop_key
+  }
+
+  get access_token(): string {
+    return this.#textOf('access_token') as string
+  }
+
+  get refresh_token(): string | undefined {
+    return this.#textOf('refresh_token')
+  }
+
+  get id_token(): string {
+    return this.#textOf('id_token') as string
+  }
+
+  #textOf(name: TokenName): string | undefined {
+    const token = this.#tokens[name]
+    if (!Array.isArray(token)) return token
+    this.#read ??= readTokens(this.#tokens, this.#bytes)
+    return this.#read.get(name)
+  }
+
+  toJSON(): TokenSet {
+    return { ...this.#tokens, ...Object.fromEntries(this.#read ?? readTokens(this.#tokens, this.#bytes)) }
+  }
+}
+
+/** The packed tokens of a record, by name. */
+function readTokens(tokens: TokenSet, bytes: Buffer): ReadonlyMap<string, string> {
+  const text = textsOf(bytes)
+  let [textAt, signatureAt] = [0, bytes[0] === formats.plainJson ? 5 : 3]
+  const read = new Map<string, string>()
   for (const name of tokenNames) {
     if (!Array.isArray(tokens[name])) continue
-    const [header, payload, signature] = tokens[name] as unknown as Lengths
-    const parts = [
-      text.subarray(textAt, textAt + header),
-      text.subarray(textAt + header, textAt + header + payload),
-      bytes.subarray(signatureAt, signatureAt + signature),
-    ]
-    textAt += header + payload
-    signatureAt += signature
-    tokens[name] = parts.map((part) => part.toString('base64url')).join('.')
+    const [first, second = 0, signature] = tokens[name] as unknown as Lengths
+    const parts = [text.subarray(textAt, textAt + first), text.subarray(textAt + first, textAt + first + second)]
+    textAt += first + second
+    if (signature === undefined) read.set(name, String(parts[0]))
+    else {
+      parts.push(bytes.subarray(signatureAt, signatureAt + signature))
+      signatureAt += signature
+      read.set(name, parts.map((part) => part.toString('base64url')).join('.'))
+    }
   }
-  return {
-    record: { ...record, tokens: tokens as unknown as SessionRecord['tokens'] },
-    unpackedBytes: text.length + end,
+  return read
+}
+
+/** The headers and payloads of JWTs, and other tokens, one after the other. */
+function textsOf(bytes: Buffer): Buffer {
+  if (bytes[0] === formats.compressed) {
+    const text = inflated(bytes)
+    return text.subarray(text.indexOf('\n') + 1)
   }
+  return inflateRawSync(bytes.subarray(plainJsonEnd(bytes)), optionsAfter(plainJsonOf(bytes)))
 }
 
 /** Reads the format of earlier versions. */
@@ -87,9 +214,11 @@ function readJson(bytes: Buffer) {
   return v === 1 ? { record, unpackedBytes: bytes.length } : undefined
 }
 
+const empty = Buffer.alloc(0)
+
 /** The parts of a JWT; `undefined` when encoding them again would not give the same token. */
-function decodeJwt(token: string | undefined): readonly [Buffer, Buffer, Buffer] | undefined {
-  const parts = token?.split('.') ?? []
+function decodeJwt(token: string): readonly [Buffer, Buffer, Buffer] | undefined {
+  const parts = token.split('.')
   const decoded = parts.map((part) => Buffer.from(part, 'base64url'))
   const [header, payload, signature] = decoded
   if (header === undefined || payload === undefined || signature === undefined || decoded.length !== 3) return undefined

@@ -25,15 +25,14 @@ const maxShareLeft = 0.25
 export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: FreshnessConfig, now: number): Due {
   if (isDoubtful === true) return 'confirm'
   const { tokens } = record
-  if (tokens.refresh_token !== undefined && tokens.access_token_expires_at !== undefined) {
-    if (now >= tokens.access_token_expires_at) return 'refresh_now'
-    const lifetime = tokens.access_token_expires_at - tokens.obtained_at
-    if (now >= tokens.access_token_expires_at - Math.min(config.refreshBeforeMs, lifetime * maxShareLeft))
-      return 'refresh_soon'
-  }
+  const { access_token_expires_at: expiresAt = Infinity } = tokens
+  const refreshBeforeMs = Math.min(config.refreshBeforeMs, (expiresAt - tokens.obtained_at) * maxShareLeft)
+  // The refresh token comes last, because it may have to be unpacked.
+  if (now >= expiresAt - refreshBeforeMs && tokens.refresh_token !== undefined)
+    return now >= expiresAt ? 'refresh_now' : 'refresh_soon'
   // Without a refresh token, an expired access token says nothing about the session at the
   // provider.
-  if (tokens.access_token_expires_at !== undefined && now >= tokens.access_token_expires_at) return 'nothing'
+  if (now >= expiresAt) return 'nothing'
   if (config.pollUserinfoMs !== undefined && now >= record.userinfo_read_at + withJitter(config.pollUserinfoMs, key))
     return 'userinfo'
   return 'nothing'

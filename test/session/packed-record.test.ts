@@ -74,19 +74,29 @@ test('a session with three JWTs and ten claims takes at most 4 KiB in Redis', as
   assert.ok(each <= 4096, `${each} bytes`)
 })
 
+/** So many that the claims are compressed too. */
+const manyGroups = Array.from({ length: 200 }, (_, n) => `group-${n}`)
+
 for (const [what, tokens] of Object.entries({
   'opaque tokens': { access_token: 'a', refresh_token: 'a.b', id_token: 'i' },
   'a token that is not canonical base64url': { access_token: 'e30.e31.AB', id_token: 'e30=.e30.' },
   'parts that are not text': { access_token: 'gIGC.____.__8', refresh_token: '..', id_token: 'Cg.CgoK.Cg' },
   'a signature that is too long to be set apart': { access_token: jwt({}, 20_000), id_token: jwt({}) },
   'text of many lines': { access_token: 'a\nb\u2028\n', id_token: jwt({ text: 'a\nb' }) },
+  'half of a surrogate pair': { access_token: 'a\ud800', id_token: jwt({}) },
   'no refresh token': { access_token: jwt({}), id_token: jwt({}) },
 }))
   test(`a record is unchanged after packing and unpacking: ${what}`, () => {
     const given = { ...record(), created_at: 1, absolute_expires_at: 2 }
     const changed: SessionRecord = { ...given, tokens: { obtained_at: 1, ...tokens } }
 
-    assert.deepEqual(unpackRecord(packRecord(changed).bytes)?.record, changed)
+    for (const whole of [changed, { ...changed, claims: { ...changed.claims, groups: manyGroups } }]) {
+      const unpacked = unpackRecord(packRecord(whole).bytes)?.record as SessionRecord
+      assert.deepEqual(JSON.parse(JSON.stringify(unpacked)), whole)
+      for (const name of ['access_token', 'refresh_token', 'id_token', 'obtained_at'] as const)
+        assert.equal(unpacked.tokens[name], whole.tokens[name])
+      assert.deepEqual(JSON.parse(JSON.stringify(unpackRecord(packRecord(unpacked).bytes)?.record)), whole)
+    }
   })
 
 test('a record of an earlier version opens, and one of a later version does not', () => {
