@@ -77,6 +77,9 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #control: ExchangeControl | undefined
   /** Limits the time until the response begins, and then each pause in it. */
   #timer: NodeJS.Timeout | undefined
+  #limitMs = 0
+  /** Since when the limit counts, in ms, monotonic. */
+  #limitSince = 0
   #listensForDrain = false
   /** The response was destroyed. Node.js may report such a response as sent. */
   #isCut = false
@@ -97,7 +100,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
             bytesPerSecond: parts.bodyRateBytesPerSecond,
             onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
             onPart: () => {
-              this.#timer?.refresh()
+              this.#extendTime()
               this.#reportActivity()
             },
           })
@@ -302,7 +305,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #write(part: Buffer | string, written?: (error?: Error | null) => void): void {
-    this.#timer?.refresh()
+    this.#extendTime()
     // Messages to a page that is left open do not show that a person uses it.
     if (!this.#isEventStream) this.#reportActivity()
     if (this.#response.write(part, written)) return
@@ -310,7 +313,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     if (this.#listensForDrain) return
     this.#listensForDrain = true
     this.#input.res.on('drain', () => {
-      this.#timer?.refresh()
+      this.#extendTime()
       this.#control?.resume()
     })
   }
@@ -365,9 +368,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   /** The timer has run out. */
   onTimeout(): void {
+    const leftMs = this.#limitSince + this.#limitMs - performance.now()
+    if (leftMs > 0) {
+      this.#timer = setTimeout(onTimeout, leftMs, this)
+      return
+    }
     if (this.#state === 'waiting' && this.#body instanceof RequestBody && this.#body.awaitsClient) {
       // The upstream waits for the client. RequestBody limits how long the client may take.
-      this.#timer?.refresh()
+      this.#setTimer(this.#limitMs)
       return
     }
     // The response has arrived completely, but the client does not read it.
@@ -468,8 +476,15 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#stopListing?.()
   }
 
+  /** The time starts again. The timer looks at it when it fires, so that a part costs no timer. */
+  #extendTime(): void {
+    this.#limitSince = performance.now()
+  }
+
   #setTimer(ms: number): void {
     clearTimeout(this.#timer)
+    this.#limitMs = ms
+    this.#extendTime()
     this.#timer = ms > 0 ? setTimeout(onTimeout, ms, this) : undefined
   }
 }
