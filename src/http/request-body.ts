@@ -43,11 +43,9 @@ export class RequestBody {
   readonly #input: RequestBodyInput
   #reader: BodyReader | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Since when the client has owed the next portion, in ms, monotonic. */
-  #dueSince = 0
   #hasBegun = false
   /**
-   * How many bytes must arrive before the time starts again. Otherwise a client could hold a
+   * How many bytes must arrive before the timer starts again. Otherwise a client could hold a
    * connection to the upstream without limit by sending a byte now and then.
    */
   readonly #portion: number
@@ -66,11 +64,11 @@ export class RequestBody {
 
   /** Begins to read. What has arrived is passed to the reader at once. */
   begin(reader: BodyReader): void {
-    const { req, res } = this.#input
+    const { req, res, idleTimeoutMs } = this.#input
     this.#hasBegun = true
     this.#reader = reader
     continueIfExpected(req, res)
-    this.#startTime()
+    if (idleTimeoutMs > 0) this.#timer = setTimeout(onTimer, idleTimeoutMs, this)
     req.on('data', this.#onPart)
     req.on('end', this.#onEnd)
     req.deliver?.()
@@ -82,7 +80,7 @@ export class RequestBody {
 
   resume(): void {
     if (this.#reader === undefined || !this.#input.req.isPaused()) return
-    this.#startTime()
+    this.#timer?.refresh()
     this.#input.req.resume()
   }
 
@@ -114,23 +112,13 @@ export class RequestBody {
       },
       onEnd: () => stream.push(null),
     }
-    return stream
+    // The failure is reported elsewhere, and an error without a listener ends the process.
+    return stream.on('error', () => {})
   }
 
-  /** Looks at the time when the timer fires, so that a part costs no timer. */
-  #startTime(): void {
-    const { idleTimeoutMs } = this.#input
-    if (idleTimeoutMs === 0) return
-    this.#dueSince = performance.now()
-    this.#timer ??= setTimeout(onTimer, idleTimeoutMs, this)
-  }
-
-  /** @internal */
-  checkTime(): void {
-    const { idleTimeoutMs, onStall } = this.#input
-    const leftMs = this.#dueSince + idleTimeoutMs - performance.now()
-    this.#timer = leftMs > 0 ? setTimeout(onTimer, leftMs, this) : undefined
-    if (leftMs <= 0 && this.awaitsClient) onStall()
+  /** @internal The timer has run out. */
+  onTimeout(): void {
+    if (this.awaitsClient) this.#input.onStall()
   }
 
   readonly #onPart = (part: Buffer, giveBack: () => void = nothing): void => {
@@ -138,7 +126,7 @@ export class RequestBody {
     this.#due -= part.length
     if (this.#due <= 0) {
       this.#due = this.#portion
-      this.#startTime()
+      this.#timer?.refresh()
     }
     this.#reader?.onPart(part, giveBack)
   }
@@ -153,7 +141,7 @@ export class RequestBody {
 }
 
 function onTimer(body: RequestBody): void {
-  body.checkTime()
+  body.onTimeout()
 }
 
 function nothing(): void {}

@@ -77,9 +77,6 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #control: ExchangeControl | undefined
   /** Limits the time until the response begins, and then each pause in it. */
   #timer: NodeJS.Timeout | undefined
-  #limitMs = 0
-  /** Since when the limit counts, in ms, monotonic. */
-  #limitSince = 0
   #listensForDrain = false
   /** The response was destroyed. Node.js may report such a response as sent. */
   #isCut = false
@@ -100,7 +97,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
             bytesPerSecond: parts.bodyRateBytesPerSecond,
             onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
             onPart: () => {
-              this.#extendTime()
+              this.#timer?.refresh()
               this.#reportActivity()
             },
           })
@@ -305,7 +302,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #write(part: Buffer | string, written?: (error?: Error | null) => void): void {
-    this.#extendTime()
+    this.#timer?.refresh()
     // Messages to a page that is left open do not show that a person uses it.
     if (!this.#isEventStream) this.#reportActivity()
     if (this.#response.write(part, written)) return
@@ -313,7 +310,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     if (this.#listensForDrain) return
     this.#listensForDrain = true
     this.#input.res.on('drain', () => {
-      this.#extendTime()
+      this.#timer?.refresh()
       this.#control?.resume()
     })
   }
@@ -368,14 +365,9 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   /** The timer has run out. */
   onTimeout(): void {
-    const leftMs = this.#limitSince + this.#limitMs - performance.now()
-    if (leftMs > 0) {
-      this.#timer = setTimeout(onTimeout, leftMs, this)
-      return
-    }
     if (this.#state === 'waiting' && this.#body instanceof RequestBody && this.#body.awaitsClient) {
       // The upstream waits for the client. RequestBody limits how long the client may take.
-      this.#setTimer(this.#limitMs)
+      this.#timer?.refresh()
       return
     }
     // The response has arrived completely, but the client does not read it.
@@ -476,15 +468,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#stopListing?.()
   }
 
-  /** The time starts again. The timer looks at it when it fires, so that a part costs no timer. */
-  #extendTime(): void {
-    this.#limitSince = performance.now()
-  }
-
   #setTimer(ms: number): void {
     clearTimeout(this.#timer)
-    this.#limitMs = ms
-    this.#extendTime()
     this.#timer = ms > 0 ? setTimeout(onTimeout, ms, this) : undefined
   }
 }
