@@ -129,11 +129,9 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     if (typeof part === 'string' && encoding === 'latin1' && this.#framing === 'length')
       return socket.write(head + part, 'latin1', written)
     const bytes = typeof part === 'string' ? Buffer.from(part, encoding) : part
-    const start = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
-    // Node.js reports that the client is behind even if the operating system has taken everything.
-    if (start === '') return socket.write(bytes, written) || socket.writableLength === 0
     socket.cork()
-    socket.write(start, 'latin1')
+    const start = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
+    if (start !== '') socket.write(start, 'latin1')
     let hasRoom = socket.write(bytes, written)
     if (this.chunkedEncoding) hasRoom = socket.write('\r\n', 'latin1')
     process.nextTick(uncork, socket)
@@ -163,9 +161,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
       text += this.chunkedEncoding ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes
     }
     if (this.chunkedEncoding) text += `0\r\n${this.#trailers}\r\n`
-    const { socket } = connection
-    if (text === '' && socket.writableLength === 0) process.nextTick(this.#onWritten)
-    else socket.write(text, 'latin1', this.#onWritten)
+    connection.socket.write(text, 'latin1', this.#onWritten)
     return this
   }
 

@@ -16,8 +16,6 @@ export interface ReadsOwner {
 const fastBytes = 32 * 1024
 /** A part that takes less than this share of a large buffer is copied. */
 const copiedShare = 1 / 4
-/** A shorter part is copied into memory of its own, in bytes. */
-const shortBytes = 8 * 1024
 
 /**
  * All connections read into this memory while they have no buffer of their own. A read and the use
@@ -81,7 +79,8 @@ export class ReusedReads {
   /** The bytes, in memory that is not overwritten until it is given back. */
   lend(bytes: Buffer): LentPart {
     if (!this.#isReused(bytes)) return { part: bytes, giveBack: nothing }
-    if (bytes.length < shortBytes) return { part: Buffer.from(bytes), giveBack: nothing }
+    // A part that waits holds a whole buffer.
+    if (bytes.length < fastBytes) return { part: Buffer.from(bytes), giveBack: nothing }
     const own = this.#own
     if (own === undefined || bytes.length < own.memory.length * copiedShare) return ReadBuffer.copy(bytes)
     return { part: bytes, giveBack: own.lend() }

@@ -242,8 +242,9 @@ test('Requests of a connection after a large upload, and of others meanwhile', a
       length += part.length
     })
     // Masked frames (RFC 6455 §5.2) whose content is not masked, because the mask is 0.
-    const frame = Buffer.concat([Buffer.from('82fe01f4'.padEnd(16, '0'), 'hex'), Buffer.alloc(500, 'x')])
-    const all = Buffer.concat(Array.from({ length: 20_000 }, () => frame))
+    const frame = Buffer.concat([Buffer.from('82fe1388'.padEnd(16, '0'), 'hex'), Buffer.alloc(5000, 'x')])
+    // More than the operating system and the gateway buffer.
+    const all = Buffer.concat(Array.from({ length: 7_000 }, () => frame))
     socket.write(all)
     await untilStalled(socket)
     // Its content arrives in the memory that all connections read into.
@@ -267,6 +268,24 @@ test('Requests of a connection after a large upload, and of others meanwhile', a
     assert.match(text, /^HTTP\/1\.1 413 [^]*\r\nConnection: close\r\n/)
     client.send('x'.repeat(2_500_000))
     await client.untilClosed()
+  })
+
+  await t.test('A client that half-closes its connection after a large upload gets the response', async () => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    t.after(() => socket.destroy())
+    for (const seed of [10, 11]) {
+      const responded = responseOn(socket)
+      await upload(socket, '/', seed, 2 * mebibyte)
+      if (seed === 11) socket.end()
+      assert.equal(await responded, `PUT ${2 * mebibyte} ${hashOf(seed, 2 * mebibyte)}`)
+    }
+    await once(socket, 'end')
+  })
+
+  await t.test('A client that half-closes its connection in a large upload is closed', async () => {
+    const client = new RawClient(t, port).send(head('PUT /', 'Content-Length: 3000000') + 'x'.repeat(2_000_000))
+    client.socket.end()
+    assert.equal(await client.untilClosed(), '')
   })
 
   await t.test('An upload that its client breaks off leaves the gateway as it was', async () => {
