@@ -7,6 +7,7 @@ import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
 import { ReplayedConnection } from './replayed-connection.ts'
 import { plainRequestHead } from './request-head.ts'
+import { type ReadsOwner, ReusedReads } from './reused-reads.ts'
 
 /** What a connection needs of the listener. */
 export interface ConnectionOwner {
@@ -37,13 +38,15 @@ const headEnd = Buffer.from('\r\n\r\n')
 const maxHeadParts = 8
 /** A connection with more bytes than this that wait for earlier requests is not read. */
 const maxAheadBytes = 16 * 1024
+/** More content than this is read into memory that is used again, in bytes. */
+const largeContentBytes = 64 * 1024
 
 /**
  * One connection of a client, for one request at a time (RFC 9112 §9.3.2). It reads plain requests.
  * At the first request that is not plain, it passes the connection to Node's server, with all bytes
  * that were not read yet, and has nothing to do with it any more.
  */
-export class ClientConnection implements RequestConnection, ResponseConnection {
+export class ClientConnection implements RequestConnection, ResponseConnection, ReadsOwner {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   /** Bytes that no request has taken yet. */
@@ -62,6 +65,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
   #hasEnded = false
   #isContentHeld = false
   #isReading = true
+  /** `undefined` until a request has much content. */
+  #reads: ReusedReads | undefined
   hasServed = false
   /** Since when it has waited for a request or for the rest of its head, in ms, monotonic. */
   waitingSince = performance.now()
@@ -69,7 +74,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
   constructor(socket: Socket, owner: ConnectionOwner) {
     this.socket = socket
     this.#owner = owner
-    socket.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
+    socket.on('data', this.receive).on('end', this.#onEnd).on('close', this.#onClose)
     socket.on('drain', this.#onDrain).on('error', ignore)
   }
 
@@ -85,6 +90,10 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
   /** Node's server reads the last bytes of the client from it. */
   get rest(): Duplex | undefined {
     return this.#rest
+  }
+
+  get expectsMuch(): boolean {
+    return this.#isReading && this.#req !== undefined && this.#req.expectedBytes > largeContentBytes
   }
 
   get isIdle(): boolean {
@@ -103,7 +112,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
 
   /** Responds without a request, and reads no request afterwards. */
   #reject(status: 400 | 408): void {
-    this.socket.off('data', this.#onData)
+    this.socket.off('data', this.receive)
+    this.#reads?.drop()
     this.#ahead = empty
     writeToSocket(this.socket, { status, headers: {}, body: '' })
   }
@@ -175,21 +185,27 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     this.#adjustReading()
   }
 
-  readonly #onData = (bytes: Buffer): void => {
+  /** Data has arrived. */
+  readonly receive = (bytes: Buffer): void => {
     const req = this.#req
     if (req === undefined) {
       this.#readHead(this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes]))
       return
     }
-    const taken = req.arrive(bytes)
+    const taken = req.arrive(bytes, this.#reads)
     if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
   }
 
   /** Keeps the bytes of later requests. */
   #keepAhead(bytes: Buffer): void {
-    this.#ahead = this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes])
+    this.#ahead = this.#ahead.length === 0 ? this.#own(bytes) : Buffer.concat([this.#ahead, bytes])
     this.#countWaiting(this.#ahead.length)
     this.#adjustReading()
+  }
+
+  /** The bytes, in memory that is not overwritten. */
+  #own(bytes: Buffer): Buffer {
+    return this.#reads === undefined ? bytes : this.#reads.own(bytes)
   }
 
   #countWaiting(waiting: number): void {
@@ -204,7 +220,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     if (at === -1 && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
       if (this.#headParts === 0 && this.hasServed) this.waitingSince = performance.now()
       this.#headParts += 1
-      this.#ahead = bytes
+      this.#ahead = this.#own(bytes)
       return
     }
     this.#headParts = 0
@@ -213,13 +229,15 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     const end = at + headEnd.length
     // The rest of the content never arrives (RFC 9112 §8).
     if (this.#hasEnded && bytes.length - end < head.contentLength) return this.#reject(400)
-    this.#head = end === bytes.length ? bytes : bytes.subarray(0, end)
+    this.#head = this.#own(end === bytes.length ? bytes : bytes.subarray(0, end))
     const req = new PlainRequest(this, head)
     this.#req = req
     const rest = bytes.subarray(end)
-    const taken = rest.length === 0 ? 0 : req.arrive(rest)
+    const taken = rest.length === 0 ? 0 : req.arrive(rest, this.#reads)
     this.#ahead = empty
     if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
+    if (head.contentLength - taken > largeContentBytes && !('encrypted' in this.socket))
+      this.#reads ??= ReusedReads.begin(this.socket, this)
     const res = new PlainResponse(this, req, this.#mayContinue)
     this.#res = res
     this.#owner.request(req, res)
@@ -231,11 +249,12 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
     // It knows nothing of the following requests.
     this.#replayed?.destroy()
     if (this.#hasEnded) return this.#handOverEnd(bytes)
-    socket.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
+    socket.off('data', this.receive).off('end', this.#onEnd).off('close', this.#onClose)
     socket.off('drain', this.#onDrain).off('error', ignore)
     this.#owner.closed(this)
     socket.pause()
-    socket.unshift(bytes)
+    socket.unshift(this.#own(bytes))
+    this.#reads?.becomeStream()
     this.#owner.handOver(socket)
     socket.resume()
   }
@@ -247,7 +266,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection {
   #handOverEnd(bytes: Buffer): void {
     this.#rest = new ReplayedConnection(this.socket, () => this.socket.destroySoon())
     this.#owner.handOver(this.#rest)
-    this.#rest.push(bytes)
+    this.#rest.push(this.#own(bytes))
     this.#rest.push(null)
   }
 

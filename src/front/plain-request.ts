@@ -1,8 +1,10 @@
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import type { LentPart } from '../core/read-buffers.ts'
 import type { ClientMessage, UseNodeMessage } from '../http/client-messages.ts'
 import type { RequestHead } from './request-head.ts'
+import type { ReusedReads } from './reused-reads.ts'
 
 /** What a request needs of its connection. */
 export interface RequestConnection {
@@ -31,7 +33,7 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
   readonly #connection: RequestConnection
   /** How many bytes of content have not arrived yet. */
   #left: number
-  #held: Buffer[] = []
+  #held: LentPart[] = []
   #heldBytes = 0
   #state: 'waiting' | 'flowing' | 'paused' = 'waiting'
   #isDelivering = false
@@ -51,6 +53,13 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
 
   get socket(): Socket {
     return this.#connection.socket
+  }
+
+  /**
+   * How many bytes of content have not arrived yet, if they can be passed on at once; otherwise 0.
+   */
+  get expectedBytes(): number {
+    return this.#state === 'flowing' ? this.#left : 0
   }
 
   get complete(): boolean {
@@ -89,27 +98,30 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
 
   /**
    * Takes the content out of `bytes`.
+   * @param reads lends the bytes; absent: they are not overwritten
    * @returns how many bytes belong to this request
    */
-  arrive(bytes: Buffer): number {
+  arrive(bytes: Buffer, reads: ReusedReads | undefined): number {
     const taken = Math.min(this.#left, bytes.length)
     if (taken === 0) return 0
     this.#left -= taken
-    this.#held.push(taken === bytes.length ? bytes : bytes.subarray(0, taken))
+    const part = taken === bytes.length ? bytes : bytes.subarray(0, taken)
+    this.#held.push(reads?.lend(part) ?? { part, giveBack: nothing })
     this.#heldBytes += taken
     this.deliver()
     if (this.#heldBytes >= maxHeldBytes && this.#left > 0) this.#connection.holdContent(true)
     return taken
   }
 
-  /** @internal Emits what was held, and the end. */
+  /** Emits what was held, and the end. */
   deliver(): void {
     if (this.#isDelivering) return
     this.#isDelivering = true
     while (this.#isFlowing() && this.#held.length > 0) {
-      const part = this.#held.shift() as Buffer
+      const { part, giveBack } = this.#held.shift() as LentPart
       this.#heldBytes -= part.length
-      this.emit('data', part)
+      // Without a listener, the content is dropped.
+      if (!this.emit('data', part, giveBack)) giveBack()
     }
     this.#isDelivering = false
     if (!this.#isFlowing() || this.#isClosed) return
@@ -131,6 +143,8 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
     return this.#state === 'flowing'
   }
 }
+
+function nothing(): void {}
 
 function deliverLater(request: PlainRequest): void {
   request.deliver()

@@ -20,14 +20,20 @@ export interface ClientMessage {
   readonly complete: boolean
   readonly destroyed: boolean
   readonly readableEnded: boolean
-  on(event: 'data', listener: (chunk: Buffer) => void): unknown
+  /**
+   * `giveBack`: to be called when the chunk is not needed any more, so that its memory is used
+   * again. Without that call, its memory is never used again. Absent: it is not used again.
+   */
+  on(event: 'data', listener: (chunk: Buffer, giveBack?: () => void) => void): unknown
   on(event: 'end', listener: () => void): unknown
-  off(event: 'data', listener: (chunk: Buffer) => void): unknown
+  off(event: 'data', listener: (chunk: Buffer, giveBack?: () => void) => void): unknown
   off(event: 'end', listener: () => void): unknown
   once(event: 'close', listener: () => void): unknown
   pause(): unknown
   resume(): unknown
   isPaused(): boolean
+  /** Emits what has arrived at once. Absent: it is emitted in a later step. */
+  deliver?(): void
   /**
    * Serves the request with the classes of Node's server instead. Neither its content may have been
    * read before, nor anything written to the client. Absent: it has them already.

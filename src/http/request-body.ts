@@ -13,6 +13,13 @@ export interface RequestBodyInput {
   readonly onPart: () => void
 }
 
+/** Receives the content of a request. */
+export interface BodyReader {
+  /** `giveBack`: to be called when the part is not needed any more. */
+  onPart(part: Buffer, giveBack: () => void): void
+  onEnd(): void
+}
+
 /** Whether a request has content (RFC 9112 §6.3). */
 export function hasBody({ headers }: Pick<ClientMessage, 'headers'>): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
@@ -29,11 +36,12 @@ export function continueIfExpected(req: ClientMessage, res: ClientReply): void {
 }
 
 /**
- * The content of a request on its way to the upstream. It is a separate stream, because the
- * connection to the client must stay usable when the upstream needs no more content.
+ * The content of a request on its way to the upstream. Its end is not that of the request, because
+ * the connection to the client must stay usable when the upstream needs no more content.
  */
-export class RequestBody extends Readable {
+export class RequestBody {
   readonly #input: RequestBodyInput
+  #reader: BodyReader | undefined
   #timer: NodeJS.Timeout | undefined
   #hasBegun = false
   /**
@@ -44,12 +52,9 @@ export class RequestBody extends Readable {
   #due: number
 
   constructor(input: RequestBodyInput) {
-    super({ highWaterMark: 64 * 1024 })
     this.#input = input
     this.#portion = (input.bytesPerSecond * input.idleTimeoutMs) / 1000
     this.#due = this.#portion
-    // The failure is reported elsewhere, and an error without a listener ends the process.
-    this.on('error', () => {})
   }
 
   /** The upstream wants more, and the client has not sent it. */
@@ -57,48 +62,86 @@ export class RequestBody extends Readable {
     return this.#hasBegun && !this.#input.req.readableEnded && !this.#input.req.isPaused()
   }
 
-  override _read(): void {
-    const { req } = this.#input
-    if (!this.#hasBegun) this.#begin()
-    else if (req.isPaused()) {
-      req.resume()
-      this.#timer?.refresh()
-    }
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    clearTimeout(this.#timer)
-    const { req } = this.#input
-    req.off('data', this.#part)
-    req.off('end', this.#end)
-    callback(error)
-  }
-
-  #begin(): void {
-    const { req, res, idleTimeoutMs, onStall } = this.#input
+  /** Begins to read. What has arrived is passed to the reader at once. */
+  begin(reader: BodyReader): void {
+    const { req, res, idleTimeoutMs } = this.#input
     this.#hasBegun = true
+    this.#reader = reader
     continueIfExpected(req, res)
-    if (idleTimeoutMs > 0)
-      this.#timer = setTimeout(() => {
-        if (this.awaitsClient) onStall()
-      }, idleTimeoutMs)
-    req.on('data', this.#part)
-    req.on('end', this.#end)
+    if (idleTimeoutMs > 0) this.#timer = setTimeout(onTimer, idleTimeoutMs, this)
+    req.on('data', this.#onPart)
+    req.on('end', this.#onEnd)
+    req.deliver?.()
   }
 
-  readonly #part = (chunk: Buffer): void => {
+  pause(): void {
+    if (this.#reader !== undefined) this.#input.req.pause()
+  }
+
+  resume(): void {
+    if (this.#reader === undefined || !this.#input.req.isPaused()) return
+    this.#timer?.refresh()
+    this.#input.req.resume()
+  }
+
+  /** Passes nothing more to the reader. The rest of the content may still arrive. */
+  destroy(): void {
+    clearTimeout(this.#timer)
+    this.#reader = undefined
+    const { req } = this.#input
+    req.off('data', this.#onPart)
+    req.off('end', this.#onEnd)
+  }
+
+  /** The content as a stream, instead of `begin`. */
+  asStream(): Readable {
+    const stream = new Readable({
+      highWaterMark: 64 * 1024,
+      read: () => {
+        if (this.#hasBegun) this.resume()
+        else this.begin(reader)
+      },
+      destroy: (error, done) => {
+        this.destroy()
+        done(error)
+      },
+    })
+    const reader: BodyReader = {
+      onPart: (part) => {
+        if (!stream.push(part)) this.pause()
+      },
+      onEnd: () => stream.push(null),
+    }
+    // The failure is reported elsewhere, and an error without a listener ends the process.
+    return stream.on('error', () => {})
+  }
+
+  /** @internal The timer has run out. */
+  onTimeout(): void {
+    if (this.awaitsClient) this.#input.onStall()
+  }
+
+  readonly #onPart = (part: Buffer, giveBack: () => void = nothing): void => {
     this.#input.onPart()
-    this.#due -= chunk.length
+    this.#due -= part.length
     if (this.#due <= 0) {
       this.#due = this.#portion
       this.#timer?.refresh()
     }
-    if (!this.push(chunk)) this.#input.req.pause()
+    this.#reader?.onPart(part, giveBack)
   }
 
-  readonly #end = (): void => {
+  readonly #onEnd = (): void => {
+    const reader = this.#reader
     clearTimeout(this.#timer)
+    this.#reader = undefined
     this.#input.onPart()
-    this.push(null)
+    reader?.onEnd()
   }
 }
+
+function onTimer(body: RequestBody): void {
+  body.onTimeout()
+}
+
+function nothing(): void {}

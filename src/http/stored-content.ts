@@ -1,5 +1,3 @@
-import { Readable } from 'node:stream'
-
 /** Content that is forwarded instead of the content of a request, with header fields for it. */
 export interface ReplacedContent {
   /** All header fields of the request: names and values in turn. */
@@ -10,21 +8,21 @@ export interface ReplacedContent {
 }
 
 /** Content in memory, as the content of a request to an upstream. */
-export class StoredContent extends Readable {
+export class StoredContent {
   readonly #parts: Iterator<Uint8Array>
   readonly #onBegin: () => void
+  #reader: StoredContentReader | undefined
   #hasBegun = false
+  #isPaused = false
+  #isPassing = false
 
   /**
    * @param onBegin called once, when the connection to the upstream is open and the header fields
    * have been written to it
    */
   constructor(parts: readonly Uint8Array[], onBegin: () => void = () => {}) {
-    super({ highWaterMark: 64 * 1024 })
     this.#parts = parts.values()
     this.#onBegin = onBegin
-    // An error without a listener would end the process. The failure is reported elsewhere.
-    this.on('error', () => {})
   }
 
   /** Whether a part of the request may have reached the upstream. */
@@ -32,10 +30,44 @@ export class StoredContent extends Readable {
     return this.#hasBegun
   }
 
-  override _read(): void {
-    if (!this.#hasBegun) this.#onBegin()
+  begin(reader: StoredContentReader): void {
+    this.#onBegin()
     this.#hasBegun = true
-    const { done, value } = this.#parts.next()
-    this.push(done === true ? null : value)
+    this.#reader = reader
+    this.#pass()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#pass()
+  }
+
+  destroy(): void {
+    this.#reader = undefined
+  }
+
+  #pass(): void {
+    if (this.#isPassing) return
+    this.#isPassing = true
+    while (this.#reader !== undefined && !this.#isPaused) {
+      const { done, value } = this.#parts.next()
+      if (done !== true) this.#reader.onPart(value, nothing)
+      else {
+        this.#reader.onEnd()
+        this.#reader = undefined
+      }
+    }
+    this.#isPassing = false
   }
 }
+
+interface StoredContentReader {
+  onPart(part: Uint8Array, giveBack: () => void): void
+  onEnd(): void
+}
+
+function nothing(): void {}

@@ -119,7 +119,8 @@ async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceivePa
   const { kept, idleTimeoutMs, bytesPerSecond } = parts
   const stalled = () => body.destroy(new GatewayError('ERR_REQUEST_TIMEOUT', 'the content did not arrive in time'))
   const left = () => body.destroy(gone())
-  const body = new RequestBody({ req, res, idleTimeoutMs, bytesPerSecond, onStall: stalled, onPart: () => {} })
+  const input = { req, res, idleTimeoutMs, bytesPerSecond, onStall: stalled, onPart: () => {} }
+  const body = new RequestBody(input).asStream()
   const timer = setTimeout(stalled, arrivalMs)
   res.once('close', left)
   try {

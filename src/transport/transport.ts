@@ -1,4 +1,4 @@
-import type { Duplex, Readable } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { GatewayError } from '../core/errors.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
@@ -16,6 +16,28 @@ export interface TransportTarget {
   readonly lifetimeMs: number
 }
 
+/** Receives the content of a request. */
+export interface ContentReader {
+  /** `giveBack`: to be called when the part was written, so that its memory is used again. */
+  onPart(part: Uint8Array, giveBack: () => void): void
+  onEnd(): void
+}
+
+/** The content of a request on its way to the upstream. */
+export interface RequestContent {
+  /**
+   * Begins to read. Called at most once, after the head of the request was written. May pass parts
+   * to the reader before it returns.
+   */
+  begin(reader: ContentReader): void
+  /** Stops reading until `resume`. */
+  pause(): void
+  /** Has no effect on content that is not paused. */
+  resume(): void
+  /** The reader gets nothing more. */
+  destroy(): void
+}
+
 /** A request to an upstream. */
 export interface UpstreamRequest {
   readonly method: string
@@ -27,7 +49,7 @@ export interface UpstreamRequest {
    * session have the same array, so that its text is cached.
    */
   readonly identity: readonly string[]
-  readonly body: Readable | undefined
+  readonly body: RequestContent | undefined
   /** The protocols that the upstream may switch to (RFC 9110 §7.8). */
   readonly upgrade: string | undefined
 }

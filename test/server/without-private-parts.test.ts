@@ -71,7 +71,7 @@ const offer = [
 const webSocket = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhl']
 
 test('Without private parts of Node.js, the gateway serves', async (t) => {
-  const world = await startWithout(t, ['httpAllowHalfOpen', 'destroySoon', 'upgrade'])
+  const world = await startWithout(t, ['httpAllowHalfOpen', 'destroySoon', 'upgrade', 'kBuffer'])
   const { gateway, url, seen, client } = world
 
   await t.test('A person signs in, and the application receives the identity', async () => {
@@ -96,6 +96,14 @@ test('Without private parts of Node.js, the gateway serves', async (t) => {
     assert.equal(await half.untilClosed(), '')
     await until('it has its line', () => gateway.log().some(({ path }) => path === '/static/held'))
     assert.equal(gateway.log().find(({ path }) => path === '/static/held')?.['aborted'], true)
+  })
+
+  await t.test('Large uploads of a connection arrive', async () => {
+    const upload = get('/static/large', 'Content-Length: 1000000').replace('GET', 'POST') + 'x'.repeat(1_000_000)
+    const text = await client()
+      .send(upload + upload + get('/static/next', 'Connection: close'))
+      .untilClosed()
+    assert.deepEqual(text.match(/\[\S+ \d+/g), ['[/static/large 1000000', '[/static/large 1000000', '[/static/next 0'])
   })
 
   await t.test('A refused request gets its response although its content is not read', async () => {
@@ -137,7 +145,7 @@ test('Without private parts of Node.js, the gateway serves', async (t) => {
     assert.equal((await fetch(`${url}/static/next`)).status, 200)
   })
 
-  assert.deepEqual(missed(world), ['destroySoon', 'httpAllowHalfOpen', 'upgrade'])
+  assert.deepEqual(missed(world), ['destroySoon', 'httpAllowHalfOpen', 'kBuffer', 'upgrade'])
 })
 
 test('Without messages of node:cluster, the workers share a port, and one that dies is replaced', async (t) => {

@@ -50,6 +50,17 @@ const parts = {
     }
   },
 
+  /** Sockets do not have the properties that `onread` of `net.connect` sets. */
+  kBuffer: () => {
+    const { getOwnPropertySymbols } = Object
+    Object.getOwnPropertySymbols = (object) => {
+      const symbols = getOwnPropertySymbols(object)
+      if (!(object instanceof Socket)) return symbols
+      report('kBuffer')
+      return symbols.filter(({ description }) => !description?.startsWith('kBuffer'))
+    }
+  },
+
   assignSocket: () => {
     http.ServerResponse = class extends http.ServerResponse {
       get assignSocket() {

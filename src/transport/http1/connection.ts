@@ -1,12 +1,11 @@
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
 import { GatewayError } from '../../core/errors.ts'
+import { ReadBuffer } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
-import { type RawFields, type ResponseHandler, shortBytes } from '../transport.ts'
+import { type RawFields, type RequestContent, type ResponseHandler, shortBytes } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { PlainChunks } from './chunks.ts'
-import { ReadBuffer } from './read-buffers.ts'
 import type { WrittenRequest } from './request-head.ts'
 import { mayBecomePlain, plainResponseHead, type ResponseHead } from './response-head.ts'
 import { type ExchangeConnection, UpstreamExchange } from './upstream-exchange.ts'
@@ -147,29 +146,48 @@ export class UpstreamConnection implements ExchangeConnection {
 
   #write(exchange: UpstreamExchange): void {
     const { head, body } = exchange.request
+    if (body === undefined) {
+      this.#socket.write(head, 'latin1')
+      return
+    }
+    // The head and the content that has arrived until now leave in one write.
+    this.#socket.cork()
     this.#socket.write(head, 'latin1')
-    if (body !== undefined) this.#writeBody(exchange, body)
+    this.#writeBody(exchange, body)
+    this.#socket.uncork()
   }
 
-  #writeBody(exchange: UpstreamExchange, body: Readable): void {
+  #writeBody(exchange: UpstreamExchange, body: RequestContent): void {
     const { isChunked } = exchange.request
-    body.on('data', (chunk: Buffer) => {
-      if (this.#exchange !== exchange || chunk.length === 0) return
-      if (!isChunked) {
-        if (!this.#socket.write(chunk)) body.pause()
-        return
-      }
-      this.#socket.cork()
-      this.#socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
-      this.#socket.write(chunk)
-      if (!this.#socket.write('\r\n', 'latin1')) body.pause()
-      this.#socket.uncork()
+    body.begin({
+      onPart: (part, giveBack) => {
+        if (this.#exchange !== exchange || part.length === 0) return giveBack()
+        this.#writePart(part, isChunked, giveBack)
+        // Node.js asks to wait even if the operating system has taken everything.
+        if (this.#socket.writableNeedDrain && this.#socket.writableLength > 0) body.pause()
+      },
+      onEnd: () => {
+        if (this.#exchange !== exchange) return
+        if (isChunked) this.#socket.write('0\r\n\r\n', 'latin1')
+        exchange.isSent = true
+      },
     })
-    body.once('end', () => {
-      if (this.#exchange !== exchange) return
-      if (isChunked) this.#socket.write('0\r\n\r\n', 'latin1')
-      exchange.isSent = true
-    })
+  }
+
+  #writePart(part: Uint8Array, isChunked: boolean, giveBack: () => void): void {
+    // After a failed write the socket may still reference the part, so the part is not given back.
+    const written = (error?: Error | null) => {
+      if (!error) giveBack()
+    }
+    if (!isChunked) {
+      this.#socket.write(part, written)
+      return
+    }
+    this.#socket.cork()
+    this.#socket.write(`${part.length.toString(16)}\r\n`, 'latin1')
+    this.#socket.write(part, written)
+    this.#socket.write('\r\n', 'latin1')
+    this.#socket.uncork()
   }
 
   readonly #nextBuffer = (): Buffer => (this.#buffer ??= ReadBuffer.take(this.#wasFull)).memory

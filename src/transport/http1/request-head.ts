@@ -1,13 +1,12 @@
-import type { Readable } from 'node:stream'
 import { GatewayError } from '../../core/errors.ts'
-import type { UpstreamRequest } from '../transport.ts'
+import type { RequestContent, UpstreamRequest } from '../transport.ts'
 
 /** A request as it is written to a connection. */
 export interface WrittenRequest {
   readonly method: string
   /** Request line, fields and the empty line. Each character is one byte. */
   readonly head: string
-  readonly body: Readable | undefined
+  readonly body: RequestContent | undefined
   /** The body has no Content-Length and is sent in chunks. */
   readonly isChunked: boolean
   /** The upstream may switch to another protocol. */

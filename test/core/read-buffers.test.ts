@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ReadBuffer } from '../../src/transport/http1/read-buffers.ts'
+import { ReadBuffer } from '../../src/core/read-buffers.ts'
 
 /** Takes all buffers that are available without new memory. */
 const takeMany = (isLarge: boolean) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge))

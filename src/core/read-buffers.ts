@@ -1,13 +1,22 @@
+/** A part of content in memory that is used again. */
+export interface LentPart {
+  readonly part: Buffer
+  /**
+   * Must be called when the part was written. Without that call, its memory is never used again.
+   */
+  readonly giveBack: () => void
+}
+
 /** The size of a buffer, in bytes. After a read that filled a buffer, the next one is large. */
-const usualBytes = 64 * 1024
+export const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024
 /** How many free buffers of each size are kept. */
 const maxFree = 16
 
 /**
- * Memory that responses are read into. It is used again, because allocating memory for each part of
- * a large response costs more than forwarding the part. A buffer is free when its reader and all
- * borrowers have given it back. Until then, a part of it may not be written to a client yet.
+ * Memory that content is read into. It is used again, because allocating memory for each part of
+ * large content costs more than forwarding the part. A buffer is free when its reader and all
+ * borrowers have given it back. Until then, a part of it may not have been written yet.
  */
 export class ReadBuffer {
   readonly memory: Buffer
@@ -20,6 +29,18 @@ export class ReadBuffer {
     const taken = free.pop() ?? new ReadBuffer(isLarge ? largeBytes : usualBytes, free)
     taken.#holders = 1
     return taken
+  }
+
+  /**
+   * A copy of `part` in a buffer that is lent at once, without a reader.
+   * @param part at most 64 KiB
+   */
+  static copy(part: Buffer): LentPart {
+    const buffer = ReadBuffer.take(false)
+    const giveBack = buffer.lend()
+    buffer.giveBack()
+    part.copy(buffer.memory)
+    return { part: buffer.memory.subarray(0, part.length), giveBack }
   }
 
   private constructor(bytes: number, free: ReadBuffer[]) {
