@@ -159,7 +159,7 @@ export class Tunnel implements LiveStream {
     const { client, session, parts } = this.#input
     const upstream = this.#upstream
     this.#toUpstream?.read(chunk)
-    if (upstream.writable && !isPassed(upstream, upstream.write(chunk))) client.pause()
+    if (!isPassed(upstream, upstream.write(chunk))) client.pause()
     // Only data of the client counts, because a page that is left open still receives messages.
     this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }
@@ -167,7 +167,7 @@ export class Tunnel implements LiveStream {
   readonly #fromUpstream = (chunk: Buffer): void => {
     const { client } = this.#input
     this.#toClient?.read(chunk)
-    if (client.writable && !isPassed(client, writeCopy(client, chunk))) this.#upstream.pause()
+    if (!isPassed(client, writeCopy(client, chunk))) this.#upstream.pause()
   }
 }
 
@@ -190,6 +190,8 @@ function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: (
 
 function flushAndClose(socket: Socket): void {
   if (socket.destroyed) return
+  // Data of this side would be dropped, and would extend the time limit.
+  socket.pause()
   socket.setTimeout(flushMs, () => socket.destroy())
   socket.destroySoon()
 }

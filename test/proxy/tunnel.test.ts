@@ -170,6 +170,23 @@ test('A side that ends its data still receives the data of the other side', asyn
   assert.equal(String(fromUpstream()), 'the whole response')
 })
 
+test('When one side is gone, a side that sends but does not read is not read any more', async (t) => {
+  const { open } = await world(t)
+  const { client, upstream, towardsClient } = await open()
+  pour(upstream, 16 * mebibyte)
+  while (!towardsClient.writableNeedDrain) await nextTurn()
+  upstream.resetAndDestroy()
+  client.write('the gateway notices it when it writes')
+  while (!towardsClient.writableEnded) await nextTurn()
+  const before = towardsClient.bytesRead
+  pour(client, 16 * mebibyte)
+  for (let turn = 0; turn < 500; turn += 1) await nextTurn()
+
+  // The time limit for a side that does not read counts from its last data.
+  const read = towardsClient.bytesRead - before
+  assert.ok(read < mebibyte, `${read} bytes were read`)
+})
+
 test('When both sides break off at once, the tunnel is over once', async (t) => {
   const { gateway, open } = await world(t)
   const ends = await Promise.all(Array.from({ length: 20 }, open))
