@@ -7,6 +7,7 @@ import { freePort } from '../test/support/free-port.ts'
 import { makeBed } from './bed.ts'
 import { gatehouse, isExtra } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'
+import type { LoadOrder } from './load/order.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
 import { withStored } from './scenarios/misses.ts'
@@ -27,6 +28,8 @@ const { values } = parseArgs({
     'sign-ins': { type: 'string' },
     /** Each request reads its session from Redis: see scenarios/misses.ts. */
     misses: { type: 'boolean', default: false },
+    /** WebSocket messages instead of requests: see load/websocket.ts. */
+    messages: { type: 'boolean', default: false },
   },
 })
 
@@ -43,19 +46,20 @@ const started = await stand(
 )
 const standing = values.misses ? await withStored(bed, started) : started
 const { port, tls, stop } = standing
-const order = {
-  kind: 'requests',
-  bodyBytes: Number(values.body),
-  ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
-  connections: Number(values.connections),
-  port,
-  tls,
-  ms: Number(values.seconds) * 1000,
-} as const
+const { visitors } = standing
+const common = { connections: Number(values.connections), port, tls, visitors, ms: Number(values.seconds) * 1000 }
+const order: LoadOrder = values.messages
+  ? { kind: 'websockets', areIdle: false, ...common }
+  : {
+      kind: 'requests',
+      bodyBytes: Number(values.body),
+      ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
+      ...common,
+    }
 const signIns = values['sign-ins']
-/** Resolves to the number of requests. */
+/** Resolves to the number of requests or messages. */
 const load = async (): Promise<number> => {
-  if (signIns === undefined) return (await bed.load({ ...order, visitors: standing.visitors })).count
+  if (signIns === undefined) return (await bed.load(order)).count
   await signInMany(standing, Number(signIns))
   return Number(signIns)
 }
@@ -70,7 +74,7 @@ await stop()
 await bed.close()
 
 const functions = selfTimes(profile)
-const what = signIns === undefined ? 'request' : 'sign-in'
+const what = signIns !== undefined ? 'sign-in' : values.messages ? 'message' : 'request'
 const total = functions.reduce((sum, { micros }) => sum + micros, 0)
 const top = functions.slice(0, 10).map(({ functionName, place, micros }) => {
   const share = `${((100 * micros) / total).toFixed(1)} %`

@@ -140,6 +140,9 @@ session:
 upstreams:
   application:
     url: http://${bed.upstream}
+    # One person has all WebSockets of a scenario.
+    max_streams: 65535
+    max_streams_per_client: 65535
     headers:
 ${[...headers, ...(more?.headers ?? []).map((line) => `      ${line}`), ...(more?.settings(port) ?? []).map((line) => `    ${line}`)].join('\n')}
 `

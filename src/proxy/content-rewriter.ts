@@ -1,7 +1,8 @@
-import { type Duplex, Transform, type TransformCallback } from 'node:stream'
+import { Transform, type TransformCallback } from 'node:stream'
 import zlib from 'node:zlib'
 import { GatewayError } from '../core/errors.ts'
 import type { AddressText } from '../http/address-text.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import { fieldText, fieldValue } from './raw-fields.ts'
 
@@ -134,8 +135,8 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     else this.#first.end()
   }
 
-  onSwitch(socket: Duplex, fields: RawFields): void {
-    this.#handler.onSwitch(socket, fields)
+  onSwitch(connection: SwitchedConnection, fields: RawFields): void {
+    this.#handler.onSwitch(connection, fields)
   }
 
   onError(error: GatewayError): void {

@@ -1,6 +1,6 @@
-import type { Duplex } from 'node:stream'
 import { GatewayError } from '../core/errors.ts'
 import { type KeptCookie, nameInSetCookie, type ReceivedCookies } from '../http/cookie-jar.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import { fieldText } from './raw-fields.ts'
 
@@ -80,12 +80,12 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     else this.#held.push(() => this.#handler.onEnd(trailers))
   }
 
-  onSwitch(socket: Duplex, fields: RawFields): void {
+  onSwitch(connection: SwitchedConnection, fields: RawFields): void {
     const { rest, ...cookies } = this.#split(fields)
     this.#afterStoring(
       cookies,
-      () => this.#handler.onSwitch(socket, rest),
-      () => socket.destroy(),
+      () => this.#handler.onSwitch(connection, rest),
+      () => connection.socket.destroy(),
     )
   }
 

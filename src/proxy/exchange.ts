@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -11,6 +10,7 @@ import { returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { writeResponse } from '../http/response.ts'
 import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
@@ -33,7 +33,7 @@ import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
-export type OnSwitch = (socket: Duplex, fields: RawFields) => void
+export type OnSwitch = (connection: SwitchedConnection, fields: RawFields) => void
 
 export interface ExchangeInput {
   readonly req: ClientMessage
@@ -333,22 +333,22 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#fail(error)
   }
 
-  onSwitch(socket: Duplex, fields: RawFields): void {
+  onSwitch(connection: SwitchedConnection, fields: RawFields): void {
     const { upgrade, record } = this.#input
     this.#control = undefined
     if (this.#state === 'over' || upgrade === undefined) {
-      socket.destroy()
+      connection.socket.destroy()
       return
     }
     if (this.#slot?.keepAsStream() === false) {
-      socket.destroy()
+      connection.socket.destroy()
       this.#refuseBusy('streams')
       return
     }
     this.#state = 'over'
     record.trace?.upstreamResponded(101)
     this.#cleanUp()
-    upgrade.onSwitch(socket, fields)
+    upgrade.onSwitch(connection, fields)
   }
 
   /** The response has begun and is not complete yet. */

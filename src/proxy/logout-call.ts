@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream'
 import { isWildcard } from '../config/hosts.ts'
 import type { LogoutCall, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
@@ -8,6 +7,7 @@ import { randomId } from '../core/random.ts'
 import { headersForLogoutCall } from '../gate/headers-for-logout-call.ts'
 import { cookieField, type KeptCookie } from '../http/cookie-jar.ts'
 import type { BearerTokens } from '../identity/claim-headers.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { loopField } from './upstream-headers.ts'
@@ -170,7 +170,7 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
     this.#end(over)
   }
 
-  onSwitch(socket: Duplex): void {
+  onSwitch({ socket }: SwitchedConnection): void {
     this.#control = undefined
     socket.destroy()
     this.#end(new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to another protocol'))

@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import { reportActivity } from './activity.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
+import { writeCopy } from './write-copy.ts'
 
 /** When one side is gone: how long writing the remaining data to the other may take, in ms. */
 const flushMs = 30_000
@@ -22,7 +24,7 @@ const closings: Readonly<Record<CutReason, readonly [code: number, reason: strin
 
 export interface TunnelInput {
   readonly client: Socket
-  readonly upstream: Socket
+  readonly upstream: SwitchedConnection
   /** Data that the client sent together with its request. */
   readonly head: Buffer
   readonly isWebSocket: boolean
@@ -35,6 +37,8 @@ export interface TunnelInput {
 /**
  * Joins two sockets until one of them or the session ends. The tunnel does not interpret the data.
  * It only finds the ends of WebSocket frames, because a Close frame can only be inserted there.
+ * Each chunk is one read and one write, without pipes. A side that does not read stops the other
+ * side.
  *
  *     joined ──► closing ──► over (both sides got a Close frame, if possible)
  *        └─────────────────► over (one side is gone)
@@ -55,7 +59,8 @@ export class Tunnel implements LiveStream {
   }
 
   join(): void {
-    const { client, upstream, head, session, record, parts } = this.#input
+    const { client, head, session, record, parts } = this.#input
+    const upstream = this.#upstream
     const release = parts.live.open(session, this)
     record.markAsStream('tunnel')
     const writtenBefore = client.bytesWritten
@@ -76,6 +81,14 @@ export class Tunnel implements LiveStream {
     upstream.once('close', () => {
       if (!this.#closing) flushAndClose(client)
     })
+    client.once('end', () => {
+      if (!this.#closing) upstream.end()
+    })
+    upstream.once('end', () => {
+      if (!this.#closing) client.end()
+    })
+    client.on('drain', () => upstream.resume())
+    upstream.on('drain', () => client.resume())
     // A socket may have been closed while the upstream was connecting. It emits `close` only once.
     if (client.destroyed || upstream.destroyed) {
       over()
@@ -85,9 +98,8 @@ export class Tunnel implements LiveStream {
     this.#toUpstream?.read(head)
     upstream.write(head)
     client.on('data', this.#fromClient)
-    upstream.on('data', this.#fromUpstream)
-    client.pipe(upstream)
-    upstream.pipe(client)
+    client.resume()
+    this.#input.upstream.read(this.#fromUpstream)
   }
 
   /** Ends the tunnel. If a frame to the client has begun, the client still gets the rest of it. */
@@ -96,12 +108,10 @@ export class Tunnel implements LiveStream {
     this.#closing = true
     const { client, upstream, record } = this.#input
     record.code = why
-    client.off('data', this.#fromClient).unpipe(upstream)
-    upstream.off('data', this.#fromUpstream).unpipe(client)
     // Data that a peer still sends is dropped. Unread data would make the kernel reset the
     // connection, and the Close frame would be lost.
-    client.resume()
-    upstream.resume()
+    client.off('data', this.#fromClient).resume()
+    upstream.read(ignore)
     if (this.#toClient?.place === 'inside') this.#passRestOfFrame(this.#toClient, () => this.#sendCloseFrames(why))
     else this.#sendCloseFrames(why)
   }
@@ -110,26 +120,24 @@ export class Tunnel implements LiveStream {
     const { client, upstream } = this.#input
     const over = () => {
       clearTimeout(limit)
-      upstream.off('data', pass)
+      upstream.read(ignore)
       then()
     }
     const pass = (chunk: Buffer) => {
-      const isTaken = client.write(chunk.subarray(0, toClient.readToEndOfFrame(chunk)))
-      if (toClient.place !== 'inside') return over()
-      if (isTaken) return
-      upstream.pause()
-      client.once('drain', () => upstream.resume())
+      if (!isPassed(client, writeCopy(client, chunk.subarray(0, toClient.readToEndOfFrame(chunk)))))
+        upstream.socket.pause()
+      if (toClient.place !== 'inside') over()
     }
     const limit = setTimeout(over, restOfFrameMs)
-    upstream.on('data', pass)
+    upstream.read(pass)
   }
 
   #sendCloseFrames(why: CutReason): void {
-    const { client, upstream } = this.#input
+    const { client } = this.#input
+    const upstream = this.#upstream
     endWith(client, this.#toClient, () => closeFrameToClient(...closings[why]))
     // 1001 is also the code of a browser that leaves the page.
     endWith(upstream, this.#toUpstream, () => closeFrameToServer(1001))
-    upstream.resume()
     const limit = setTimeout(() => this.#destroy(), hangUpMs)
     const over = () => {
       if (client.closed && upstream.closed) clearTimeout(limit)
@@ -140,17 +148,35 @@ export class Tunnel implements LiveStream {
 
   #destroy(): void {
     this.#input.client.destroy()
-    this.#input.upstream.destroy()
+    this.#upstream.destroy()
+  }
+
+  get #upstream(): Socket {
+    return this.#input.upstream.socket
   }
 
   readonly #fromClient = (chunk: Buffer): void => {
-    const { session, parts } = this.#input
+    const { client, session, parts } = this.#input
+    const upstream = this.#upstream
     this.#toUpstream?.read(chunk)
+    if (!isPassed(upstream, upstream.write(chunk))) client.pause()
     // Only data of the client counts, because a page that is left open still receives messages.
     this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }
 
-  readonly #fromUpstream = (chunk: Buffer): void => this.#toClient?.read(chunk)
+  readonly #fromUpstream = (chunk: Buffer): void => {
+    const { client } = this.#input
+    this.#toClient?.read(chunk)
+    if (!isPassed(client, writeCopy(client, chunk))) this.#upstream.pause()
+  }
+}
+
+/**
+ * Whether more may be written after a `write`. A write that the kernel took at once leaves nothing
+ * to wait for, even if `write` returned `false`.
+ */
+function isPassed(socket: Socket, isTaken: boolean): boolean {
+  return isTaken || socket.writableLength === 0
 }
 
 /**
@@ -164,6 +190,8 @@ function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: (
 
 function flushAndClose(socket: Socket): void {
   if (socket.destroyed) return
+  // Data of this side would be dropped, and would extend the time limit.
+  socket.pause()
   socket.setTimeout(flushMs, () => socket.destroy())
   socket.destroySoon()
 }

@@ -9,6 +9,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { writeToSocket } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
+import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { RawFields } from '../transport/transport.ts'
 import type { Addresses } from './addresses.ts'
 import { Exchange } from './exchange.ts'
@@ -51,7 +52,7 @@ export function carryUpgrade(
   }
   // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
-  const onSwitch = (upstream: Duplex, rawHeaders: RawFields): void => {
+  const onSwitch = (upstream: SwitchedConnection, rawHeaders: RawFields): void => {
     const head = switchingResponse(rawHeaders, protocols, {
       parts,
       addresses: parts.upstreams.of(pass.upstream).addressesAt(facts.host).fields,
@@ -64,14 +65,14 @@ export function carryUpgrade(
         code: head.code,
         reason: head.message,
       })
-      upstream.destroy()
+      upstream.socket.destroy()
       refuseUpgrade(socket, record, head.code)
       return
     }
     res.detachSocket(socket as Socket)
     socket.write(head, 'latin1')
     const isWebSocket = protocolIn(rawHeaders).toLowerCase() === 'websocket'
-    const sides = { client: socket as Socket, upstream: upstream as Socket, head: received }
+    const sides = { client: socket as Socket, upstream, head: received }
     new Tunnel({ ...sides, isWebSocket, session: pass.session, record, parts }).join()
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }

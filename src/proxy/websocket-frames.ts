@@ -34,8 +34,25 @@ export class FrameTracker {
       this.#payload -= chunk.length
       return
     }
-    let at = 0
+    let at = this.#place === 'between' ? this.#skipShortFrames(chunk) : 0
     while (at < chunk.length && this.#isFollowed()) at = this.#step(chunk, at)
+  }
+
+  /**
+   * Skips the whole short data frames at the beginning of a chunk, which most messages are. Returns
+   * how many bytes they have.
+   */
+  #skipShortFrames(chunk: Buffer): number {
+    const [maskBit, headerLength] = this.#masked ? [0x80, 6] : [0, 2]
+    let at = 0
+    while (at + 1 < chunk.length) {
+      const opcode = (chunk[at] as number) & 0x0f
+      const length = (chunk[at + 1] as number) ^ maskBit
+      const end = at + headerLength + length
+      if (opcode > 0x2 || length > 125 || end > chunk.length) return at
+      at = end
+    }
+    return at
   }
 
   /**

@@ -10,8 +10,8 @@ export interface Connecting {
   readonly readyEvent: 'connect' | 'secureConnect'
 }
 
-/** @param onread the buffer that the socket reads into; absent: the socket is read as a stream */
-export type Connect = (onread: OnReadOpts | undefined) => Connecting
+/** @param onread the buffer that the socket reads into */
+export type Connect = (onread: OnReadOpts) => Connecting
 
 const keepAliveProbeMs = 60_000
 
@@ -20,7 +20,7 @@ export function createConnect({ host, port, tls }: ConnectTarget): Connect {
   const options = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveProbeMs }
   if (tls === undefined) {
     return (onread) => ({
-      socket: connectTcp(onread === undefined ? options : { ...options, onread }),
+      socket: connectTcp({ ...options, onread }),
       readyEvent: 'connect',
     })
   }
@@ -37,7 +37,7 @@ export function createConnect({ host, port, tls }: ConnectTarget): Connect {
   return (onread) => {
     const resumed = session === undefined ? tlsOptions : { ...tlsOptions, session }
     // Node.js passes `onread` on to the socket, although its types do not name it for TLS.
-    const socket = connectTls((onread === undefined ? resumed : { ...resumed, onread }) as ConnectionOptions)
+    const socket = connectTls({ ...resumed, onread } as ConnectionOptions)
     socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
     socket.on('session', (latest) => (session = latest))
     return { socket, readyEvent: 'secureConnect' }

@@ -1,5 +1,5 @@
-import type { Duplex } from 'node:stream'
 import type { GatewayError } from '../core/errors.ts'
+import type { SwitchedConnection } from './switched-connection.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
 export interface TransportTarget {
@@ -89,8 +89,8 @@ export interface ResponseHandler {
    */
   onContent(part: Buffer, giveBack: () => void): void
   onEnd(trailers: RawFields): void
-  /** The upstream has switched to another protocol: `socket` is the connection. */
-  onSwitch(socket: Duplex, fields: RawFields): void
+  /** The upstream has switched to another protocol. */
+  onSwitch(connection: SwitchedConnection, fields: RawFields): void
   onError(error: GatewayError): void
   /** The exchange does not need a connection any more. Comes before `onEnd` and `onError`. */
   onDone(): void

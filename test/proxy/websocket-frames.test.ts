@@ -2,48 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from '../../src/proxy/websocket-frames.ts'
-
-interface Frame {
-  readonly opcode: number
-  readonly fin: boolean
-  readonly rsv: number
-  readonly length: number
-}
-
-/** Payloads of any length, and of the lengths at which the header changes its form. */
-const dataFrame: fc.Arbitrary<Frame> = fc.record({
-  opcode: fc.constantFrom(0x0, 0x1, 0x2),
-  fin: fc.boolean(),
-  rsv: fc.integer({ min: 0, max: 7 }),
-  length: fc.oneof(fc.constantFrom(0, 1, 125, 126, 127, 65_535, 65_536), fc.integer({ min: 0, max: 70_000 })),
-})
-const controlFrame: fc.Arbitrary<Frame> = fc.record({
-  opcode: fc.constantFrom(0x9, 0xa),
-  fin: fc.constant(true),
-  rsv: fc.constant(0),
-  length: fc.integer({ min: 0, max: 125 }),
-})
-const frames = fc.array(fc.oneof(dataFrame, controlFrame), { maxLength: 12 })
+import { dataFrame, encode, frames, split } from './frames.ts'
 
 const sides = ['client', 'server'] as const
-
-function encode({ opcode, fin, rsv, length }: Frame, from: 'client' | 'server'): Buffer {
-  const first = (fin ? 0x80 : 0) | (rsv << 4) | opcode
-  const mask = from === 'client' ? 0x80 : 0
-  const header =
-    length < 126
-      ? Buffer.from([first, mask | length])
-      : length < 65_536
-        ? Buffer.from([first, mask | 126, length >> 8, length & 0xff])
-        : Buffer.from([first, mask | 127, 0, 0, 0, 0, ...[24, 16, 8, 0].map((shift) => (length >> shift) & 0xff)])
-  // Payloads that look like headers to a reader that has lost its position.
-  return Buffer.concat([header, Buffer.alloc(mask === 0 ? 0 : 4, 0x88), Buffer.alloc(length, 0x88)])
-}
-
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const at = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].sort((a, b) => a - b)
-  return at.slice(1).map((end, index) => bytes.subarray(at[index], end))
-}
 
 for (const from of sides)
   test(`The end of a frame of a ${from} is recognized, however the frames are split into chunks`, () => {
@@ -54,7 +15,7 @@ for (const from of sides)
         for (const [index, { length }] of encoded.entries()) ends.add(([...ends][index] ?? 0) + length)
         const tracker = new FrameTracker(from)
         let passed = 0
-        for (const chunk of cut(Buffer.concat(encoded), places)) {
+        for (const chunk of split(Buffer.concat(encoded), places)) {
           tracker.read(chunk)
           passed += chunk.length
           assert.equal(tracker.place, ends.has(passed) ? 'between' : 'inside', `after ${passed} bytes`)
@@ -68,7 +29,7 @@ test('The rest of a frame is separated from what follows, wherever the frame is 
   fc.assert(
     fc.property(dataFrame, dataFrame, fc.nat(), fc.nat(), (frame, next, first, second) => {
       const [bytes, after] = [encode(frame, 'server'), encode(next, 'server')]
-      const [begun = Buffer.alloc(0), ...chunks] = cut(Buffer.concat([bytes, after]), [
+      const [begun = Buffer.alloc(0), ...chunks] = split(Buffer.concat([bytes, after]), [
         1 + (first % (bytes.length - 1)),
         second,
       ]).filter(({ length }) => length > 0)
@@ -84,6 +45,25 @@ test('The rest of a frame is separated from what follows, wherever the frame is 
     }),
   )
 })
+
+for (const from of sides)
+  test(`Whatever a ${from} sends, the position does not depend on the chunks`, () => {
+    const startOfFrame = fc.tuple(
+      fc.constantFrom(0x00, 0x81, 0x82, 0x88, 0x89, 0x83),
+      fc.constantFrom(0, 1, 0x80, 0x85, 126, 0xfe),
+    )
+    const bytes = fc.array(fc.oneof(startOfFrame, fc.array(fc.nat({ max: 255 }), { maxLength: 8 })), { maxLength: 20 })
+    fc.assert(
+      fc.property(bytes, fc.array(fc.nat(), { maxLength: 5 }), (parts, places) => {
+        const sent = Buffer.from(parts.flat())
+        const [inChunks, byByte] = [new FrameTracker(from), new FrameTracker(from)]
+        for (const chunk of split(sent, places)) inChunks.read(chunk)
+        for (const byte of sent) byByte.read(Buffer.from([byte]))
+        assert.equal(inChunks.place, byByte.place)
+      }),
+      { numRuns: 1000 },
+    )
+  })
 
 test('A frame that is much larger than the memory is tracked', () => {
   const tracker = new FrameTracker('server')

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, connect, createServer as createRelay, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer } from 'node:tls'
 import { createTransport } from '../../src/transport/create-transport.ts'
+import type { SwitchedConnection } from '../../src/transport/switched-connection.ts'
 import type {
   ExchangeControl,
   ResponseHandler,
@@ -49,7 +50,7 @@ function noting(changes: Partial<ResponseHandler> = {}) {
     onText() {},
     onContent: (_, giveBack) => giveBack(),
     onEnd: () => void calls.push('end'),
-    onSwitch: (socket) => {
+    onSwitch: ({ socket }) => {
       calls.push('switch')
       socket.destroy()
     },
@@ -145,7 +146,7 @@ test('Nothing of a request reaches a server whose certificate is not trusted', a
 
 for (const request of [get, webSocket])
   test(`A request over TLS is sent to a server with a trusted certificate${request === get ? '' : ', also to switch the protocol'}`, async (t) => {
-    const { server, received } = await tlsServer(t, request === get ? sized : switching)
+    const { server, received } = await tlsServer(t, (socket) => socket.write(request === get ? sized : switching))
     const transport = createTransport(targetAt(server.port, { tls: { ca: server.ca } }))
     t.after(() => transport.destroy())
     const { calls, handler } = noting()
@@ -157,14 +158,61 @@ for (const request of [get, webSocket])
     assert.match(received(), /^GET \/ HTTP\/1\.1\r\nHost: orders\.example\.com\r\n/)
   })
 
-async function tlsServer(t: TestContext, response = sized) {
+test('After a switch of protocols, data that arrives before its receiver is kept', async (t) => {
+  const { server } = await tlsServer(t, (socket) => {
+    relay.hold()
+    socket.write(switching + 'first', () =>
+      socket.write(' second', () => socket.write(' third', () => void relay.deliver())),
+    )
+  })
+  const relay = await holdingRelay(t, server.port)
+  const transport = createTransport(targetAt(relay.port, { tls: { ca: server.ca } }))
+  t.after(() => transport.destroy())
+  let connection: SwitchedConnection | undefined
+  const { handler } = noting({ onSwitch: (switched) => (connection = switched) })
+  transport.dispatch(webSocket, handler)
+  await until('the protocol is another', () => connection !== undefined)
+  t.after(() => connection?.socket.destroy())
+
+  let received = ''
+  connection?.read((bytes) => (received += String(bytes)))
+
+  await until('all data has arrived', () => received.length >= 18)
+  assert.equal(received, 'first second third')
+})
+
+/** A TCP relay to a server that can hold the bytes of the server, and deliver them in one write. */
+async function holdingRelay(t: TestContext, target: number) {
+  const held: Buffer[] = []
+  let isHolding = false
+  let client: Socket | undefined
+  const relay = createRelay((socket) => {
+    const server = connect(target, '127.0.0.1').on('error', () => {})
+    client = socket.on('error', () => {}).on('data', (bytes) => server.write(bytes))
+    server.on('data', (bytes) => (isHolding ? held.push(bytes) : socket.write(bytes)))
+    t.after(() => [socket, server].map((each) => each.destroy()))
+  }).listen(0)
+  await once(relay, 'listening')
+  t.after(() => relay.close())
+  return {
+    port: (relay.address() as AddressInfo).port,
+    hold: () => void (isHolding = true),
+    /** Delivers all bytes that the server has written. */
+    async deliver() {
+      for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate)
+      client?.write(Buffer.concat(held))
+    },
+  }
+}
+
+async function tlsServer(t: TestContext, respond = (socket: Socket): unknown => socket.write(sized)) {
   const { key, cert, ca } = issueCertificates().server
   let text = ''
-  const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
+  const server = createServer({ key: readFileSync(key), cert: readFileSync(cert), noDelay: true }, (socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
       text += String(bytes)
-      socket.write(response)
+      respond(socket)
     })
   })
   server.on('tlsClientError', () => {})

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { ReadBuffer } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
+import { SwitchedConnection } from '../switched-connection.ts'
 import { type RawFields, type RequestContent, type ResponseHandler, shortBytes } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
@@ -25,11 +26,6 @@ export interface ConnectionOwner {
 export interface ConnectionOptions {
   readonly connect: Connect
   readonly connectTimeoutMs: number
-  /**
-   * The connection is for a request that may switch to another protocol. Its socket is read as a
-   * stream, which can be passed on.
-   */
-  readonly isForUpgrade: boolean
 }
 
 /**
@@ -68,12 +64,13 @@ export class UpstreamConnection implements ExchangeConnection {
   #head: Buffer | undefined
   #buffer: ReadBuffer | undefined
   #wasFull = false
+  /** It receives all data from now on. */
+  #switched: SwitchedConnection | undefined
   #isGone = false
 
-  constructor({ connect, connectTimeoutMs, isForUpgrade }: ConnectionOptions, owner: ConnectionOwner) {
+  constructor({ connect, connectTimeoutMs }: ConnectionOptions, owner: ConnectionOwner) {
     this.#owner = owner
-    const onread = isForUpgrade ? undefined : { buffer: this.#nextBuffer, callback: this.#onRead }
-    const { socket, readyEvent } = connect(onread)
+    const { socket, readyEvent } = connect({ buffer: this.#nextBuffer, callback: this.#onRead })
     this.#socket = socket
     this.#connectTimer = setTimeout(() => this.#fail(connectTimeout), connectTimeoutMs)
     socket
@@ -82,7 +79,6 @@ export class UpstreamConnection implements ExchangeConnection {
       .once('end', this.#onEnd)
       .on('error', this.#onError)
       .on('drain', this.#onDrain)
-    if (isForUpgrade) socket.on('data', this.#receive)
   }
 
   /** Sends a request. The connection must be new, or reported free. */
@@ -190,14 +186,19 @@ export class UpstreamConnection implements ExchangeConnection {
     this.#socket.uncork()
   }
 
-  readonly #nextBuffer = (): Buffer => (this.#buffer ??= ReadBuffer.take(this.#wasFull)).memory
+  readonly #nextBuffer = (): Buffer =>
+    this.#switched?.memory ?? (this.#buffer ??= ReadBuffer.take(this.#wasFull)).memory
 
   /** Data has arrived. More is read into the same buffer, unless a part of it was lent. */
   readonly #onRead = (length: number): boolean => {
-    const buffer = this.#buffer as ReadBuffer
+    const buffer = this.#buffer
+    if (buffer === undefined) {
+      this.#switched?.arrive(length)
+      return true
+    }
     this.#wasFull = length === buffer.memory.length
     this.#receive(buffer.memory.subarray(0, length))
-    if (buffer.isLent) {
+    if (buffer.isLent || this.#switched !== undefined) {
       this.#buffer = undefined
       buffer.giveBack()
     }
@@ -306,7 +307,7 @@ export class UpstreamConnection implements ExchangeConnection {
     handler.onEnd(noFields)
   }
 
-  /** The socket belongs to the handler from now on. */
+  /** The connection belongs to the handler from now on. */
   #switch(exchange: UpstreamExchange, { fields }: ResponseHead, rest: Buffer): void {
     const { request, handler } = exchange
     if (!request.isUpgrade) {
@@ -319,17 +320,12 @@ export class UpstreamConnection implements ExchangeConnection {
     this.#exchange = undefined
     exchange.detach()
     socket.pause()
-    socket
-      .off('close', this.#onClose)
-      .off('end', this.#onEnd)
-      .off('error', this.#onError)
-      .off('drain', this.#onDrain)
-      .off('data', this.#receive)
+    socket.off('close', this.#onClose).off('end', this.#onEnd).off('error', this.#onError).off('drain', this.#onDrain)
     // An error without a listener ends the process.
     socket.on('error', nothing).once('close', () => handler.onDone())
-    if (rest.length > 0) socket.unshift(rest)
+    this.#switched = new SwitchedConnection(socket, rest)
     this.#leave()
-    handler.onSwitch(socket, fields)
+    handler.onSwitch(this.#switched, fields)
   }
 
   #readUnusual(exchange: UpstreamExchange, bytes: Buffer): void {

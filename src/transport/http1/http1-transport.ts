@@ -105,7 +105,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   /** Always on a new connection, because another idle connection may be closed too. */
   resend(request: WrittenRequest, handler: ResponseHandler): void {
-    this.#connect(false).send(request, handler)
+    this.#connect().send(request, handler)
   }
 
   #flushSoon(): void {
@@ -133,18 +133,18 @@ export class Http1Transport implements Transport, ConnectionOwner {
       if (idle.until > now) return idle.connection
       idle.connection.destroy(closed)
     }
-    return this.#open.size < this.#target.maxConnections ? this.#connect(false) : undefined
+    return this.#open.size < this.#target.maxConnections ? this.#connect() : undefined
   }
 
   /** Always a new connection. The oldest idle connection is closed if there are too many. */
   #takeForUpgrade(): UpstreamConnection | undefined {
     if (this.#open.size >= this.#target.maxConnections) this.#idle.shift()?.connection.destroy(closed)
-    return this.#open.size < this.#target.maxConnections ? this.#connect(true) : undefined
+    return this.#open.size < this.#target.maxConnections ? this.#connect() : undefined
   }
 
-  #connect(isForUpgrade: boolean): UpstreamConnection {
+  #connect(): UpstreamConnection {
     const { connectTimeoutMs } = this.#target
-    const connection = new UpstreamConnection({ connect: this.#connectSocket, connectTimeoutMs, isForUpgrade }, this)
+    const connection = new UpstreamConnection({ connect: this.#connectSocket, connectTimeoutMs }, this)
     this.#open.add(connection)
     return connection
   }
