@@ -5,6 +5,7 @@ import { freePort } from '../test/support/free-port.ts'
 import type { Bed } from './bed.ts'
 import type { Contender, Setting } from './contenders/contender.ts'
 import type { Visitor } from './load/order.ts'
+import { cookies, requestFields, responseFields } from './load/typical-fields.ts'
 import { claimValues } from './people.ts'
 
 export interface Stand {
@@ -37,10 +38,15 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const nobody: readonly Visitor[] = [{ cookie: '' }]
   const signingIn = contender.signsIn ? signInMany(origin, people) : Promise.resolve(nobody)
-  const visitors = await signingIn.catch(async (error: unknown) => {
-    await running.stop()
-    throw error
-  })
+  const visitors = await signingIn
+    .then(async (all) => {
+      await proveFields(origin, all[0]?.cookie ?? '')
+      return all
+    })
+    .catch(async (error: unknown) => {
+      await running.stop()
+      throw error
+    })
   let stopping: Promise<number> | undefined
   const end = async () => {
     await running.stop()
@@ -83,6 +89,21 @@ async function proveCheck(origin: string, cookie: string, person: number): Promi
   await response.body.dump()
   if (response.statusCode !== 417)
     throw new Error(`${origin}: identity headers are not checked: ${response.statusCode}`)
+}
+
+/**
+ * @throws {Error} when the contender loses header fields of the request or of the response, which
+ * would make it cheaper
+ */
+async function proveFields(origin: string, cookie: string): Promise<void> {
+  const sent = [cookie, ...cookies].filter(Boolean).join('; ')
+  const response = await request(`${origin}/typical/1`, { headers: { ...requestFields, cookie: sent } })
+  const text = await response.body.text()
+  if (response.statusCode !== 200) throw new Error(`${origin}: ${response.statusCode} ${text}`)
+  // A gateway may replace these.
+  const { server: _, 'cache-control': __, vary: ___, ...kept } = responseFields
+  for (const [name, value] of Object.entries(kept))
+    if (response.headers[name] !== value) throw new Error(`${origin}: the response has lost ${name}`)
 }
 
 /**

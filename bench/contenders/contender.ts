@@ -15,6 +15,10 @@ export interface Contender {
   readonly can: ReadonlySet<Ability>
   /** Why it cannot run on this machine. `undefined`: it can. */
   missing(): string | undefined
+  /** The version that its program reports. */
+  version(): string
+  /** Its flags, its environment, and its processes or threads, as Markdown for the report. */
+  runsWith(setting: Pick<Setting, 'workers' | 'cpus'>): string
   /** Starts the program. Resolves when it listens. */
   start(bed: Bed, setting: Setting): Promise<Listening>
 }

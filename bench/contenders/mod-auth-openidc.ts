@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { find, folderFor, type Bed } from '../bed.ts'
+import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
@@ -21,6 +21,10 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
       if (find('apache2') === undefined) return 'apache2 is not installed'
       return existsSync(`${modules}/mod_auth_openidc.so`) ? undefined : 'libapache2-mod-auth-openidc is not installed'
     },
+    version: () =>
+      `${versionOf('dpkg-query', ['-W', '-f', '${Version}', 'libapache2-mod-auth-openidc'], /^(\S+)/)}, ` +
+      `httpd ${versionOf('apache2', ['-v'], /Apache\/(\S+)/)}`,
+    runsWith: () => '`mpm_event`, `StartServers 2`, `ThreadsPerChild 192`',
     start: (bed, setting) => run(bed, setting, name, cache),
   }
 }

@@ -1,5 +1,6 @@
 import { measureInTurn, medianOf, usualLoad, type Round } from '../measure.ts'
-import { table } from '../report.ts'
+import { quietness, table } from '../report.ts'
+import { figureOf } from '../rounds.ts'
 import type { Stand } from '../stand.ts'
 import { cpuByProcess } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
@@ -21,8 +22,11 @@ export const workers: Scenario = {
       const { measured, largestShare } = await measurePair(bench, one, two)
       const of = (stand: Stand, figure: keyof Round) => medianOf(measured.get(stand), figure)
       const gain = of(one, 'cpu') / of(two, 'cpu') / largestShare
-      bench.facts.set(`workers ${contender.name}`, gain)
-      bench.facts.set(`workers memory ${contender.name}`, of(two, 'memory'))
+      const rounds = [one, two].flatMap((stand) => measured.get(stand)?.rounds ?? [])
+      bench.facts.set(
+        `workers ${contender.name}`,
+        figureOf(rounds, () => gain),
+      )
       rows.push([
         contender.title,
         of(one, 'requestsPerSecond').toFixed(0),
@@ -31,6 +35,7 @@ export const workers: Scenario = {
         of(two, 'cpu').toFixed(1),
         `${(largestShare * 100).toFixed(0)} %`,
         gain.toFixed(2),
+        quietness(rounds),
       ])
       await one.stop()
       await two.stop()
@@ -43,14 +48,12 @@ export const workers: Scenario = {
           'of 2',
           'CPU µs/request of 1',
           'of 2',
-          'most of it in one worker',
+          'share of the busiest',
           'two carry, times one',
+          'quiet rounds',
         ],
         rows,
       ),
-    )
-    bench.print(
-      '\n"Two carry" is reckoned: for processors of their own, from CPU per request and the share of the busiest worker.',
     )
   },
 }
