@@ -2,6 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { busyMicros, cpuMicros } from './usage.ts'
 
+/** How many rounds of each are repeated at most. */
+const mostRepeated = 2
+
 /** A round, and what disturbed it. */
 export interface Disturbed {
   /** How many processors other programs used during the round, from 0 to 2. */
@@ -18,7 +21,7 @@ export interface Plan {
   readonly warmUp: number
   /** How long a round waits at most until other programs are idle, in seconds. */
   readonly patience: number
-  /** No round is repeated after this time of `performance.now()`. */
+  /** No round waits or is repeated after this time of `performance.now()`. */
   readonly repeatUntil: number
 }
 
@@ -34,11 +37,11 @@ export async function runInTurn<Each, Round extends Disturbed>(
 ): Promise<Map<Each, readonly Round[]>> {
   const { rounds, patience, repeatUntil } = plan
   const done = new Map<Each, Round[]>(all.map((each) => [each, []]))
-  for (let round = 0; round < 2 * rounds; round += 1)
+  for (let round = 0; round < rounds + mostRepeated; round += 1)
     for (const [each, results] of done) {
-      const isEnough = results.length >= rounds && performance.now() > repeatUntil
-      if (isEnough || results.filter(isQuiet).length === rounds) continue
-      await untilQuiet(patience)
+      const isLate = performance.now() > repeatUntil
+      if ((isLate && results.length >= rounds) || results.filter(isQuiet).length === rounds) continue
+      await untilQuiet(isLate ? 0 : patience)
       results.push(await run(each))
     }
   const leastDisturbed = (results: readonly Round[]) => results.toSorted((a, b) => a.foreign - b.foreign)
@@ -96,7 +99,7 @@ export interface WarmUp {
 
 /** The largest difference of two windows of a stable contender. */
 const stableWithin = 0.05
-const mostWindows = 8
+const mostWindows = 6
 
 /**
  * Runs windows until the processor time for a request of two windows in succession differs by less

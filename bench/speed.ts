@@ -49,7 +49,7 @@ const { values } = parseArgs({
     /**
      * No round is repeated after this time. So a busy machine delays the end by minutes at most.
      */
-    'repeat-for': { type: 'string', default: '15' },
+    'repeat-for': { type: 'string', default: '12' },
     node: { type: 'string', default: process.execPath },
     /** Replaces the tables of docs/performance.md. */
     write: { type: 'boolean', default: false },
@@ -79,7 +79,6 @@ const facts: Facts = new Map()
 if (isComplete) await report('contenders', 'Contenders', contendersTable())
 for (const scenario of scenarios) await carryOut(scenario)
 if (isComplete) await report('targets', 'Targets', `${headline()}\n\n${targetsTable(facts)}`)
-console.log(`\n${((performance.now() - startedAt) / 60_000).toFixed(1)} minutes.`)
 await bed.close()
 process.exit(process.exitCode)
 
@@ -113,11 +112,15 @@ async function carryOut(scenario: Scenario): Promise<void> {
 
 /** Prints a section of the report and, with `--write`, replaces it in docs/performance.md. */
 async function report(section: string, title: string, text: string): Promise<void> {
-  console.log(`\n## ${title}\n\n${text}`)
+  console.log(`\n## ${title}\n\n${text}\n\n(after ${minutes()} minutes)`)
   if (!values.write) return
   const file = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
   const page = replaceSection(readFileSync(file, 'utf8'), section, text)
   writeFileSync(file, await format(page, { ...(await resolveConfig(file)), parser: 'markdown' }))
+}
+
+function minutes(): string {
+  return ((performance.now() - startedAt) / 60_000).toFixed(1)
 }
 
 /** Stops a contender, and says how many lines its access log lost. */

@@ -55,7 +55,12 @@ export function exactMicros(pid: number): number {
   return nanos.reduce((sum, n) => sum + n, 0) / 1000
 }
 
-/** The same for each process separately, by pid. */
+/** The same of a process and all its descendants. Threads that have ended do not count. */
+export function exactTreeMicros(root: number): number {
+  return treeOf(root).reduce((sum, pid) => sum + exactMicros(pid), 0)
+}
+
+/** The processor time of each process separately, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
   return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }

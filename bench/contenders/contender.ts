@@ -13,6 +13,8 @@ export interface Contender {
   readonly signsIn: boolean
   /** The abilities that it has besides proxying plain requests. */
   readonly can: ReadonlySet<Ability>
+  /** The path that accepts Logout Tokens. Absent: it accepts none. */
+  readonly logoutPath?: string
   /** Why it cannot run on this machine. `undefined`: it can. */
   missing(): string | undefined
   /** The version that its program reports. */

@@ -38,6 +38,7 @@ export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras
     title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}`,
     signsIn: true,
     can: new Set(['tls', 'websockets', ...(store === 'redis' ? (['workers'] as const) : [])]),
+    logoutPath: '/.gatehouse/backchannel-logout',
     missing: () => undefined,
     version: () => manifest.version,
     runsWith: ({ workers }) => `${nodeRunsWith}; \`workers: ${workers}\``,

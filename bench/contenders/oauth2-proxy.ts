@@ -17,7 +17,8 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
     signsIn: true,
     can: new Set(['websockets']),
     missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
-    version: () => versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/),
+    version: () =>
+      versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/).replace('undefined', 'not in the binary'),
     runsWith: goRunsWith,
     start: (bed, setting) => run(bed, setting, name, store),
   }

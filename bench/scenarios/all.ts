@@ -1,3 +1,4 @@
+import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
 import {
   hotPath,
@@ -38,6 +39,8 @@ export const further: readonly Scenario[] = [
   tls,
   uploads,
   settings,
+  logoutTokens,
+  logoutTokensOfMany,
   idleWebSockets,
   sustained,
 ]
