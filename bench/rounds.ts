@@ -123,6 +123,8 @@ export interface Figure {
   /** How many of the rounds were quiet. */
   readonly quiet: number
   readonly rounds: number
+  /** It is calculated from other figures, so it cannot meet a target. */
+  readonly isCalculated?: true
 }
 
 export function figureOf<Round extends Disturbed>(

@@ -14,7 +14,7 @@ interface Stat {
 }
 
 /** A process and all its descendants. */
-function treeOf(root: number): number[] {
+export function treePids(root: number): number[] {
   const childrenOf = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
@@ -41,7 +41,7 @@ function statOf(pid: number): Stat | undefined {
 
 /** The processor time of a process, its threads and all its descendants, in µs. */
 export function cpuMicros(root: number): number {
-  return treeOf(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
+  return treePids(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
 /**
@@ -57,12 +57,12 @@ export function exactMicros(pid: number): number {
 
 /** The same of a process and all its descendants. Threads that have ended do not count. */
 export function exactTreeMicros(root: number): number {
-  return treeOf(root).reduce((sum, pid) => sum + exactMicros(pid), 0)
+  return treePids(root).reduce((sum, pid) => sum + exactMicros(pid), 0)
 }
 
 /** The processor time of each process separately, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
-  return new Map(treeOf(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
+  return new Map(treePids(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }
 
 /**
@@ -70,7 +70,7 @@ export function cpuByProcess(root: number): Map<number, number> {
  * of them.
  */
 export function memoryBytes(root: number): number {
-  return treeOf(root).reduce((sum, pid) => {
+  return treePids(root).reduce((sum, pid) => {
     const kib = /^VmRSS:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`) ?? '')?.[1]
     return sum + Number(kib ?? 0) * 1024
   }, 0)

@@ -11,7 +11,7 @@ import { cookies, requestFields } from '../../bench/load/typical-fields.ts'
 import { markersOf, replaceSection } from '../../bench/page.ts'
 import { claimValues } from '../../bench/people.ts'
 import { start, startServer } from '../../bench/process.ts'
-import { runInTurn, warmUp } from '../../bench/rounds.ts'
+import { runInTurn, warmUp, type Figure } from '../../bench/rounds.ts'
 import { forTargets, further } from '../../bench/scenarios/all.ts'
 import { targetsTable, type Facts } from '../../bench/targets.ts'
 import { bundledModules } from '../support/bundle.ts'
@@ -83,13 +83,13 @@ test('The report says whether a target is met, how many rounds were quiet, and w
   const figure = (value: number, quiet = 3) => ({ value, quiet, rounds: 3 })
   const rowsOf = (facts: Facts) => targetsTable(facts).split('\n')
   const rows = rowsOf(
-    new Map([
+    new Map<string, Figure>([
       ['cpu gatehouse-redis', figure(50)],
       ['cpu nginx', figure(12.5)],
       ['cpu caddy', figure(150, 1)],
       ['cpu typical gatehouse-redis', figure(60)],
       ['cpu typical nginx', figure(18, 2)],
-      ['workers gatehouse-redis', figure(1.9)],
+      ['workers gatehouse-redis', { ...figure(1.9), isCalculated: true }],
     ]),
   )
   const rowOf = (what: string) => rows.find((row) => row.includes(what)) ?? ''
