@@ -35,17 +35,21 @@ export interface Measured {
   readonly warmUp: WarmUp
 }
 
+/** Carries out a round of a contender, and may look at what happens meanwhile. */
+export type Watch = (stand: Stand, round: () => Promise<Round>) => Promise<Round>
+
 /** Warms the contenders up, and measures them in turn. */
 export async function measureInTurn(
   bed: Bed,
   stands: readonly Stand[],
   load: Load,
   plan: Plan,
+  watch: Watch = (_stand, round) => round(),
 ): Promise<Map<Stand, Measured>> {
   const warmUps = new Map<Stand, WarmUp>()
   for (const stand of stands)
     warmUps.set(stand, await warmUp(async () => (await measure(bed, stand, load, plan.warmUp)).cpu))
-  const rounds = await runInTurn(stands, plan, (stand) => measure(bed, stand, load, plan.seconds))
+  const rounds = await runInTurn(stands, plan, (stand) => watch(stand, () => measure(bed, stand, load, plan.seconds)))
   return new Map(
     [...rounds].map(([stand, each]) => [stand, { rounds: each, warmUp: warmUps.get(stand) as WarmUp }] as const),
   )

@@ -34,10 +34,21 @@ export const misses: Scenario = {
     const { hits, misses } = counts
     const inMemory = await standWith(bench, contender, hits, 'in memory')
     const inRedis = await standWith(bench, contender, misses, 'read from Redis')
+    await requestEach(bench.bed, inMemory)
+    await requestEach(bench.bed, inRedis)
     const redis = new Redis(bench.bed.redisPort, '127.0.0.1')
-    const before = await readsOf(redis)
-    const measured = await measureAll(bench, [inMemory, inRedis], usualLoad)
-    const reads = (await readsOf(redis)) - before
+    const totals = new Map([inMemory, inRedis].map((stand) => [stand, { reads: 0, requests: 0 }]))
+    const measured = await measureAll(bench, [inMemory, inRedis], usualLoad, async (stand, round) => {
+      const count = async () => [await readsOf(redis), bench.bed.served(stand.port)] as const
+      const before = await count()
+      const result = await round()
+      const after = await count()
+      const sum = totals.get(stand)
+      if (sum === undefined) return result
+      sum.reads += after[0] - before[0]
+      sum.requests += after[1] - before[1]
+      return result
+    })
     redis.disconnect()
     for (const [stand, fact] of [
       [inMemory, 'cpu hit'],
@@ -47,9 +58,18 @@ export const misses: Scenario = {
         `${fact} ${contender.name}`,
         figureOf(measured.get(stand)?.rounds, ({ cpu }) => cpu),
       )
-    const share = reads / (bench.bed.served(inRedis.port) + hits)
-    bench.print(`Redis read ${share.toFixed(2)} sessions for each request of the second row.`)
+    const [hit, miss] = [...totals.values()].map(({ reads, requests }) => (reads / requests).toFixed(2))
+    bench.print(`For each request, Redis read ${hit} sessions in the first row, and ${miss} in the second.`)
   },
+}
+
+/**
+ * Sends at least one request of each session, so that the memory for sessions is as full as later.
+ */
+async function requestEach(bed: Bed, stand: Stand): Promise<void> {
+  const { port, tls } = stand
+  const count = stand.visitors.length
+  while (bed.served(port) < count) await bed.load({ ...usualLoad, port, tls, visitors: stand.visitors, ms: 1_000 })
 }
 
 async function standWith(bench: Bench, contender: Contender, count: number, what: string): Promise<Stand> {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { issueCertificates } from '../../test/support/certificates.ts'
 import { gatehouse, isExtra } from '../contenders/gatehouse.ts'
-import { measureInTurn, usualLoad, type Load, type Measured, type Round } from '../measure.ts'
+import { measureInTurn, usualLoad, type Load, type Measured, type Round, type Watch } from '../measure.ts'
 import { roundsTable } from '../report.ts'
 import { figureOf } from '../rounds.ts'
 import type { Stand, StandOptions } from '../stand.ts'
@@ -122,8 +122,9 @@ export async function measureAll(
   { bed, plan, print }: Bench,
   stands: readonly Stand[],
   load: Load,
+  watch?: Watch,
 ): Promise<Map<Stand, Measured>> {
-  const measured = await measureInTurn(bed, stands, load, plan)
+  const measured = await measureInTurn(bed, stands, load, plan, watch)
   print(roundsTable(measured))
   return measured
 }

@@ -5,7 +5,7 @@ import type { Contender } from '../contenders/contender.ts'
 import { quietness, table, withSpread } from '../report.ts'
 import { figureOf, runInTurn, startMeter, type Disturbed } from '../rounds.ts'
 import { settingOf } from '../stand.ts'
-import { cpuMicros } from '../usage.ts'
+import { exactTreeMicros } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
@@ -47,7 +47,8 @@ async function startOf({ bed, options }: Bench, contender: Contender): Promise<S
     contender.start(bed, setting),
     untilItResponds(`http://127.0.0.1:${setting.port}/whoami`),
   ])
-  const start = { ms: performance.now() - startedAt, cpu: cpuMicros(running.pid) / 1000, foreign: stop().foreign }
+  const ms = performance.now() - startedAt
+  const start = { ms, cpu: exactTreeMicros(running.pid) / 1000, foreign: stop().foreign }
   await running.stop()
   return start
 }
