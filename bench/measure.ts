@@ -47,8 +47,13 @@ export async function measureInTurn(
   watch: Watch = (_stand, round) => round(),
 ): Promise<Map<Stand, Measured>> {
   const warmUps = new Map<Stand, WarmUp>()
-  for (const stand of stands)
-    warmUps.set(stand, await warmUp(async () => (await measure(bed, stand, load, plan.warmUp)).cpu))
+  for (const stand of stands) {
+    const window = async () => {
+      const { cpu, requestsPerSecond } = await measure(bed, stand, load, plan.warmUp)
+      return { each: cpu, cpuSeconds: (cpu * requestsPerSecond * plan.warmUp) / 1e6 }
+    }
+    warmUps.set(stand, await warmUp(window))
+  }
   const rounds = await runInTurn(stands, plan, (stand) => watch(stand, () => measure(bed, stand, load, plan.seconds)))
   return new Map(
     [...rounds].map(([stand, each]) => [stand, { rounds: each, warmUp: warmUps.get(stand) as WarmUp }] as const),

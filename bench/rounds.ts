@@ -97,22 +97,42 @@ export interface WarmUp {
   readonly isStable: boolean
 }
 
+/** A window of the warm-up. */
+interface Window {
+  /** The processor time for a request. */
+  readonly each: number
+  /** The processor time of the whole window, in seconds. */
+  readonly cpuSeconds: number
+}
+
+interface WarmUpLimits {
+  /** The maximum number of windows. */
+  readonly most: number
+  /** The minimum of processor time in seconds. On a busy machine it takes more windows. */
+  readonly leastCpuSeconds: number
+}
+
 /** The largest difference of two windows of a stable contender. */
 const stableWithin = 0.05
-const mostWindows = 6
 
 /**
  * Runs windows until the processor time for a request of two windows in succession differs by less
- * than 5 %, at most `most` windows.
+ * than 5 %, and the contender has used some processor time. Without this minimum, code that V8 has
+ * not compiled yet would look stable on a busy machine.
  */
-export async function warmUp(window: () => Promise<number>, most = mostWindows): Promise<WarmUp> {
+export async function warmUp(
+  run: () => Promise<Window>,
+  { most, leastCpuSeconds }: WarmUpLimits = { most: 8, leastCpuSeconds: 2 },
+): Promise<WarmUp> {
   const startedAt = performance.now()
   const seconds = () => (performance.now() - startedAt) / 1000
-  let before = NaN
+  let [before, used] = [NaN, 0]
   for (let n = 0; n < most; n += 1) {
-    const now = await window()
-    if (Math.abs(now / before - 1) < stableWithin) return { seconds: seconds(), isStable: true }
-    before = now
+    const { each, cpuSeconds } = await run()
+    used += cpuSeconds
+    const isStable = Math.abs(each / before - 1) < stableWithin
+    if (isStable && used >= leastCpuSeconds) return { seconds: seconds(), isStable }
+    before = each
   }
   return { seconds: seconds(), isStable: false }
 }

@@ -103,14 +103,16 @@ test('The report says whether a target is met, how many rounds were quiet, and w
   assert.ok(nothing.length > 0 && nothing.every((row) => row.includes('| not measured |')), nothing.join('\n'))
 })
 
-test('A warm-up ends when two windows in succession differ by less than 5 %, or after six', async () => {
-  const warmedUpBy = async (cpu: readonly number[]) => {
+test('A warm-up ends when two windows differ by less than 5 %, not before 2 s of work, or after eight', async () => {
+  const warmedUpBy = async (cpu: readonly number[], cpuSeconds = 1) => {
     let windows = 0
-    const { isStable } = await warmUp(async () => cpu[windows++ % cpu.length] as number)
+    const { isStable } = await warmUp(async () => ({ each: cpu[windows++ % cpu.length] as number, cpuSeconds }))
     return { windows, isStable }
   }
   assert.deepEqual(await warmedUpBy([90, 60, 41, 40, 40]), { windows: 4, isStable: true })
-  assert.deepEqual(await warmedUpBy([40, 50]), { windows: 6, isStable: false })
+  assert.deepEqual(await warmedUpBy([40, 50]), { windows: 8, isStable: false })
+  // A busy machine: the contender gets a third of its processor, and still runs slow code.
+  assert.deepEqual(await warmedUpBy([97, 96, 95, 60, 41, 41, 41], 0.34), { windows: 6, isStable: true })
 })
 
 test('A round that other programs disturbed is repeated, but not after the time for repetitions', async () => {
