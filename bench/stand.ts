@@ -27,11 +27,13 @@ export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
   readonly title?: string
   /** How many people sign in. Absent: one. */
   readonly people?: number
+  /** A setting of the contender changes header fields, so they are not compared. Absent: false. */
+  readonly changesFields?: boolean
 }
 
 /** Starts a contender on the first processor and signs people in with the real sign-in. */
 export async function stand(bed: Bed, contender: Contender, options: StandOptions = {}): Promise<Stand> {
-  const { title = contender.title, people = 1, ...given } = options
+  const { title = contender.title, people = 1, changesFields = false, ...given } = options
   const setting = settingOf(await freePort(), given)
   const { port } = setting
   const running = await contender.start(bed, setting)
@@ -40,7 +42,7 @@ export async function stand(bed: Bed, contender: Contender, options: StandOption
   const signingIn = contender.signsIn ? signInMany(origin, people) : Promise.resolve(nobody)
   const visitors = await signingIn
     .then(async (all) => {
-      await proveFields(origin, all[0]?.cookie ?? '')
+      if (!changesFields) await proveFields(origin, all[0]?.cookie ?? '')
       return all
     })
     .catch(async (error: unknown) => {
