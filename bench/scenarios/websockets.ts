@@ -40,7 +40,7 @@ export const idleWebSockets: Scenario = {
       const order = { kind: 'websockets', areIdle: true, port, tls, visitors, connections, ms: 0 } as const
       const failure = await bench.bed.load(order, { started, ended: () => {} }).then(
         () => undefined,
-        (error: unknown) => (error as Error).message.split('\n')[0],
+        (error: unknown) => (error as Error).message.split('\n').slice(0, 2).join(' '),
       )
       const figures = [mib(before), mib(open), ((open - before) / connections / 1024).toFixed(1)]
       rows.push([title, ...(failure === undefined ? figures : [mib(before), '—', failure])])
