@@ -1,4 +1,5 @@
 // The environment of every contender: the upstream, the provider, Redis, a folder, and clients.
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -72,6 +73,13 @@ export function folderFor(bed: Bed, name: string): string {
   const folder = join(bed.folder, name)
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   return folder
+}
+
+/** The part of what a program prints that matches, or all of it. */
+export function versionOf(program: string, args: readonly string[], pattern: RegExp): string {
+  const { stdout, stderr } = spawnSync(find(program) ?? program, args, { encoding: 'utf8' })
+  const said = `${stdout}${stderr}`
+  return (pattern.exec(said)?.[1] ?? said).trim()
 }
 
 /** Finds a program on the PATH, or in the folders of Debian for administrators. */

@@ -24,6 +24,8 @@ const { values } = parseArgs({
     node: { type: 'string', default: process.execPath },
     body: { type: 'string', default: String(usualLoad.bodyBytes) },
     upload: { type: 'string' },
+    /** Requests and responses have the header fields of real traffic. */
+    typical: { type: 'boolean', default: false },
     connections: { type: 'string', default: String(usualLoad.connections) },
     'sign-ins': { type: 'string' },
     /** Each request reads its session from Redis: see scenarios/misses.ts. */
@@ -53,6 +55,7 @@ const order: LoadOrder = values.messages
   : {
       kind: 'requests',
       bodyBytes: Number(values.body),
+      fields: values.typical ? 'typical' : 'few',
       ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
       ...common,
     }

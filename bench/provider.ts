@@ -16,6 +16,11 @@ export interface BenchClient {
 export interface BenchProvider {
   readonly issuer: string
   register(client: BenchClient): void
+  /**
+   * A Logout Token for the last session of a person at a client.
+   * @throws {Error} when there is no such session
+   */
+  logoutToken(client_id: string, person: number): Promise<string>
   close(): void
 }
 
@@ -26,8 +31,9 @@ export async function startProvider(): Promise<BenchProvider> {
   const { default: Provider } = await quietly(() => import('oidc-provider'))
   const entries = new Map<string, AdapterPayload>()
   const sessionIds = new Map<string, string>()
+  const sids = new Map<string, string>()
   const provider = new Provider(issuer, {
-    adapter: (model: string) => adapterOf(model, entries, sessionIds),
+    adapter: (model: string) => adapterOf(model, { entries, sessionIds, sids }),
     jwks: { keys: [signingKey()] },
     claims: { openid: ['sub'], email: ['email'], profile: claimNames.filter((name) => name !== 'sub') },
     scopes: ['openid', 'profile', 'email', 'offline_access'],
@@ -84,11 +90,24 @@ export async function startProvider(): Promise<BenchProvider> {
       void entries.set(`Client:${client.client_id}`, {
         ...client,
         redirect_uris: [redirect_uri],
+        // So that ID Tokens have a `sid`. The provider itself sends no Logout Tokens.
+        backchannel_logout_uri: redirect_uri,
+        backchannel_logout_session_required: true,
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
         token_endpoint_auth_method: 'client_secret_basic',
         id_token_signed_response_alg: 'RS256',
       }),
+    logoutToken: async (client_id, person) => {
+      const [client, sid] = [await provider.Client.find(client_id), sids.get(`${client_id} ${subOf(person)}`)]
+      if (client === undefined || sid === undefined) throw new Error(`${subOf(person)} has no session at ${client_id}`)
+      const token = new provider.IdToken({}, { client })
+      token.set('sub', subOf(person))
+      token.set('sid', sid)
+      token.set('jti', randomBytes(16).toString('base64url'))
+      token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
+      return token.issue({ use: 'logout' })
+    },
     close: () => {
       server.close()
       server.closeAllConnections()
@@ -96,13 +115,24 @@ export async function startProvider(): Promise<BenchProvider> {
   }
 }
 
-/** Keeps all data in one Map while the bench runs. Ten thousand people must fit. */
-function adapterOf(model: string, entries: Map<string, AdapterPayload>, sessionIds: Map<string, string>): Adapter {
+/** The data of the provider while the bench runs. Ten thousand people must fit. */
+interface Data {
+  readonly entries: Map<string, AdapterPayload>
+  /** By the `uid` of a session. */
+  readonly sessionIds: Map<string, string>
+  /** By client and `sub`. */
+  readonly sids: Map<string, string>
+}
+
+function adapterOf(model: string, { entries, sessionIds, sids }: Data): Adapter {
   const key = (id: string) => `${model}:${id}`
   return {
     upsert: async (id, payload) => {
       entries.set(key(id), payload)
-      if (payload.uid !== undefined && model === 'Session') sessionIds.set(payload.uid, id)
+      if (payload.uid === undefined || model !== 'Session') return
+      sessionIds.set(payload.uid, id)
+      for (const [client_id, { sid }] of Object.entries(payload.authorizations ?? {}))
+        if (sid !== undefined) sids.set(`${client_id} ${payload.accountId}`, sid)
     },
     find: async (id) => entries.get(key(id)),
     findByUid: async (uid) => entries.get(key(sessionIds.get(uid) ?? '')),

@@ -57,6 +57,28 @@ export async function letExpire(redis: Redis, pattern: string): Promise<number> 
   return before - (await redis.dbsize())
 }
 
+/**
+ * Copies all keys of a database until there are `times` of each, with their expiry times. The
+ * copies have other names. Resolves to the number of keys and their memory, for a report.
+ */
+export async function multiplyKeys(redis: Redis, database: number, times: number): Promise<string> {
+  const copy = `
+    for _, key in ipairs(KEYS) do
+      local expiry = math.max(redis.call('PTTL', key), 0)
+      local value = redis.call('DUMP', key)
+      for n = 2, ARGV[1] do redis.call('RESTORE', key .. ':copy:' .. n, expiry, value) end
+    end`
+  await redis.select(database)
+  const originals = await redis.keys('*')
+  for (let at = 0; at < originals.length; at += 10) {
+    const keys = originals.slice(at, at + 10)
+    await redis.eval(copy, keys.length, ...keys, times)
+  }
+  const [count, bytes] = [await redis.dbsize(), await memoryOf(redis)]
+  await redis.select(0)
+  return `Redis has ${count.toLocaleString('en-US')} keys in database ${database}, and ${(bytes / 2 ** 30).toFixed(1)} GiB in all.`
+}
+
 async function* keysIn(redis: Redis, pattern: string): AsyncIterable<readonly string[]> {
   let [cursor, keys] = ['0', [] as string[]]
   do {

@@ -13,10 +13,10 @@ import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { startRedis } from '../test/support/redis.ts'
 import type { Filled, FillOrder, FillPlace } from './fill.ts'
-import { untilQuiet } from './measure.ts'
 import { start, startGateway, startServer } from './process.ts'
 import { letExpire, memoryOf, microsOf, residentMemoryOf, sealedBytesIn } from './redis-figures.ts'
 import { table } from './report.ts'
+import { untilQuiet } from './rounds.ts'
 import { exactMicros } from './usage.ts'
 
 /** A gateway, and a Redis with a given number of sessions. */

@@ -1,95 +1,90 @@
 // Compares the cost of a signed-in request with other gateways and with proxies without sign-in.
 // `npm run bench`; see docs/performance.md.
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { format, resolveConfig } from 'prettier'
 import { reason } from '../src/core/errors.ts'
 import { makeBed } from './bed.ts'
 import { caddy } from './contenders/caddy.ts'
 import { carrier } from './contenders/carriers.ts'
 import type { Contender } from './contenders/contender.ts'
 import { gatehouse } from './contenders/gatehouse.ts'
+import { haproxy } from './contenders/haproxy.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
-import { misses } from './scenarios/misses.ts'
-import { hotPath, largeBody, manyConnections, manySessions, mediumBody, tls, uploads } from './scenarios/requests.ts'
-import { sameRate } from './scenarios/same-rate.ts'
+import { replaceSection } from './page.ts'
+import { table } from './report.ts'
+import type { Plan } from './rounds.ts'
+import { forTargets, further } from './scenarios/all.ts'
 import type { Bench, Scenario } from './scenarios/scenario.ts'
-import { signIns } from './scenarios/sign-ins.ts'
-import { startUp } from './scenarios/start-up.ts'
-import { sustained } from './scenarios/sustained.ts'
-import { idleWebSockets, messages } from './scenarios/websockets.ts'
-import { workers } from './scenarios/workers.ts'
-import { stand as startStand, type Stand } from './stand.ts'
-import { targetsTable } from './targets.ts'
+import { settingOf, stand as startStand, type Stand } from './stand.ts'
+import { targetsTable, type Facts } from './targets.ts'
 
 const everyContender: readonly Contender[] = [
   gatehouse('redis'),
   gatehouse('memory'),
-  gatehouse('redis', 'cookies'),
-  gatehouse('redis', 'signed'),
-  gatehouse('redis', 'pages'),
-  gatehouse('redis', 'rewrite'),
-  nginx,
-  caddy,
+  oauth2Proxy('redis'),
+  oauth2Proxy('cookie'),
   modAuthOpenidc('redis'),
   modAuthOpenidc('shm'),
-  oauth2Proxy,
+  nginx,
+  haproxy,
+  caddy,
   carrier('@fastify/http-proxy'),
   carrier('http-proxy'),
-]
-/** The scenarios that the targets refer to. They run unless others are named. */
-const forTargets: readonly Scenario[] = [hotPath, sameRate, largeBody, signIns, workers, startUp, sustained]
-const further: readonly Scenario[] = [
-  manyConnections,
-  mediumBody,
-  uploads,
-  manySessions,
-  misses,
-  tls,
-  messages,
-  idleWebSockets,
 ]
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
     contenders: { type: 'string' },
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '3' },
-    'warm-up': { type: 'string', default: '3' },
-    patience: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '1' },
+    patience: { type: 'string', default: '1' },
+    /**
+     * No round is repeated after this time. So a busy machine delays the end by minutes at most.
+     */
+    'repeat-for': { type: 'string', default: '12' },
     node: { type: 'string', default: process.execPath },
+    /** Replaces the tables of docs/performance.md. */
+    write: { type: 'boolean', default: false },
   },
 })
 const { node } = values
-const plan = {
+const startedAt = performance.now()
+const plan: Plan = {
   rounds: Number(values.rounds),
   seconds: Number(values.seconds),
   warmUp: Number(values['warm-up']),
   patience: Number(values.patience),
+  repeatUntil: startedAt + Number(values['repeat-for']) * 60_000,
 }
 const named = values.only.flatMap((names) => names.split(','))
+const isComplete = named.length === 0 && values.contenders === undefined
 const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTargets, ...further], named)
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
 if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
+if (values.write && values.contenders !== undefined) fail('--write needs all contenders: leave out --contenders.')
 // Processes that start from here on run on the second processor by default.
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
 const bed = await makeBed()
-introduce()
-const facts = new Map<string, number>()
+const facts: Facts = new Map()
+if (isComplete) await report('contenders', 'Contenders', contendersTable())
 for (const scenario of scenarios) await carryOut(scenario)
-const reached = targetsTable(facts)
-if (reached !== undefined) print(`\n## Targets\n\n${reached}`)
+if (isComplete) await report('targets', 'Targets', `${headline()}\n\n${targetsTable(facts)}`)
 await bed.close()
 process.exit(process.exitCode)
 
 async function carryOut(scenario: Scenario): Promise<void> {
-  print(`\n## ${scenario.title}\n`)
   const stands: Stand[] = []
+  const paragraphs: string[] = [headline()]
   const bench: Bench = {
     bed,
     plan,
@@ -100,12 +95,13 @@ async function carryOut(scenario: Scenario): Promise<void> {
       return started
     },
     options: { node },
-    print,
+    print: (text) => void paragraphs.push(text),
     facts,
   }
   try {
     await scenario.run(bench)
-    for (const stand of stands) await finish(stand)
+    for (const stand of stands) await finish(stand, bench.print)
+    await report(scenario.name, scenario.title, paragraphs.join('\n\n'))
   } catch (error) {
     // The results of the other scenarios are still useful.
     console.error(`${scenario.name} failed: ${reason(error)}`)
@@ -114,8 +110,21 @@ async function carryOut(scenario: Scenario): Promise<void> {
   }
 }
 
-/** Stops a contender, and prints how many lines its access log lost. */
-async function finish({ title, stop }: Stand): Promise<void> {
+/** Prints a section of the report and, with `--write`, replaces it in docs/performance.md. */
+async function report(section: string, title: string, text: string): Promise<void> {
+  console.log(`\n## ${title}\n\n${text}\n\n(after ${minutes()} minutes)`)
+  if (!values.write) return
+  const file = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
+  const page = replaceSection(readFileSync(file, 'utf8'), section, text)
+  writeFileSync(file, await format(page, { ...(await resolveConfig(file)), parser: 'markdown' }))
+}
+
+function minutes(): string {
+  return ((performance.now() - startedAt) / 60_000).toFixed(1)
+}
+
+/** Stops a contender, and says how many lines its access log lost. */
+async function finish({ title, stop }: Stand, print: (text: string) => void): Promise<void> {
   const lost = await stop()
   // The gateway drops lines when the reader of the log is slow. Many dropped lines would make
   // requests look cheaper than they are.
@@ -123,17 +132,25 @@ async function finish({ title, stop }: Stand): Promise<void> {
   if (lost > 0.2) throw new Error(`${title} did not write its access log`)
 }
 
-function introduce(): void {
+/** When and on what a section was measured. Sections may come from different runs. */
+function headline(): string {
   const { model = 'unknown processor' } = cpus()[0] ?? {}
-  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
-  print(
-    `${new Date().toISOString().slice(0, 10)}, Node.js ${version}, ${cpus().length} × ${model}; ${plan.rounds} rounds of ${plan.seconds} s ` +
-      `in turn: medians (smallest–largest). The contender has one processor for itself, clients and upstream have the other one.`,
+  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1)
+  const { rounds, seconds } = plan
+  return (
+    `${new Date().toISOString().slice(0, 10)}, Node.js ${version}, ${cpus().length} × ${model}. ` +
+    `${rounds} rounds of ${seconds} s in turn.`
   )
-  for (const { title, missing } of wanted) {
+}
+
+/** What each contender runs with. */
+function contendersTable(): string {
+  const setting = settingOf(0, { node })
+  const rows = wanted.map(({ title, missing, version, runsWith }) => {
     const why = missing()
-    if (why !== undefined) print(`Left out: ${title}: ${why}.`)
-  }
+    return why === undefined ? [title, version(), runsWith(setting)] : [title, '—', `left out: ${why}`]
+  })
+  return `${headline()}\n\n${table(['', 'version', 'runs with'], rows)}`
 }
 
 /** The named ones, or all. */
@@ -151,8 +168,4 @@ function chosen<Named extends { readonly name: string }>(
 function fail(why: string): never {
   console.error(why)
   process.exit(1)
-}
-
-function print(text: string): void {
-  console.log(text)
 }

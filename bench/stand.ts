@@ -5,6 +5,7 @@ import { freePort } from '../test/support/free-port.ts'
 import type { Bed } from './bed.ts'
 import type { Contender, Setting } from './contenders/contender.ts'
 import type { Visitor } from './load/order.ts'
+import { cookies, requestFields, responseFields } from './load/typical-fields.ts'
 import { claimValues } from './people.ts'
 
 export interface Stand {
@@ -26,21 +27,28 @@ export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
   readonly title?: string
   /** How many people sign in. Absent: one. */
   readonly people?: number
+  /** A setting of the contender changes header fields, so they are not compared. Absent: false. */
+  readonly changesFields?: boolean
 }
 
 /** Starts a contender on the first processor and signs people in with the real sign-in. */
 export async function stand(bed: Bed, contender: Contender, options: StandOptions = {}): Promise<Stand> {
-  const { title = contender.title, people = 1, ...given } = options
+  const { title = contender.title, people = 1, changesFields = false, ...given } = options
   const setting = settingOf(await freePort(), given)
   const { port } = setting
   const running = await contender.start(bed, setting)
   const origin = `${setting.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const nobody: readonly Visitor[] = [{ cookie: '' }]
   const signingIn = contender.signsIn ? signInMany(origin, people) : Promise.resolve(nobody)
-  const visitors = await signingIn.catch(async (error: unknown) => {
-    await running.stop()
-    throw error
-  })
+  const visitors = await signingIn
+    .then(async (all) => {
+      if (!changesFields) await proveFields(origin, all[0]?.cookie ?? '')
+      return all
+    })
+    .catch(async (error: unknown) => {
+      await running.stop()
+      throw error
+    })
   let stopping: Promise<number> | undefined
   const end = async () => {
     await running.stop()
@@ -83,6 +91,21 @@ async function proveCheck(origin: string, cookie: string, person: number): Promi
   await response.body.dump()
   if (response.statusCode !== 417)
     throw new Error(`${origin}: identity headers are not checked: ${response.statusCode}`)
+}
+
+/**
+ * @throws {Error} when the contender loses header fields of the request or of the response, which
+ * would make it cheaper
+ */
+async function proveFields(origin: string, cookie: string): Promise<void> {
+  const sent = [cookie, ...cookies].filter(Boolean).join('; ')
+  const response = await request(`${origin}/typical/1`, { headers: { ...requestFields, cookie: sent } })
+  const text = await response.body.text()
+  if (response.statusCode !== 200) throw new Error(`${origin}: ${response.statusCode} ${text}`)
+  // A gateway may replace these.
+  const { server: _, 'cache-control': __, vary: ___, ...kept } = responseFields
+  for (const [name, value] of Object.entries(kept))
+    if (response.headers[name] !== value) throw new Error(`${origin}: the response has lost ${name}`)
 }
 
 /**

@@ -2,6 +2,8 @@
 // results as little as possible.
 //
 //   GET /bytes/N          N bytes
+//   GET /typical/N        N bytes, with as many header fields as responses usually have; 417 if the
+//                         request does not have the fields of a browser
 //   POST /upload          reads a body of a known length, and responds with 1 KiB
 //   GET /whoami           the head of the request, as text
 //   GET /ws               a WebSocket that returns each message
@@ -15,21 +17,30 @@
 // response is 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
+import { hasTypicalFields, responseFields } from './load/typical-fields.ts'
 import { claimValues } from './people.ts'
 import { serving } from './process.ts'
 import { echoFrames } from './websocket-echo.ts'
 
-function answer(status: string, body: Buffer, type = 'text/plain'): Buffer {
-  const head = `HTTP/1.1 ${status}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`
-  return Buffer.concat([Buffer.from(head), body])
+function answer(status: string, body: Buffer, type = 'text/plain', fields: readonly string[] = []): Buffer {
+  const lines = [`HTTP/1.1 ${status}`, `content-type: ${type}`, `content-length: ${body.length}`, ...fields]
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body])
 }
 
+const typicalLines = Object.entries(responseFields).map(([name, value]) => `${name}: ${value}`)
+
+/** By path. */
 const bodies = new Map<string, Buffer>()
-function bytes(size: string): Buffer {
-  const known = bodies.get(size)
+function bytes(path: string): Buffer {
+  const known = bodies.get(path)
   if (known) return known
-  const made = answer('200 OK', Buffer.alloc(Number(size), 'x'))
-  bodies.set(size, made)
+  const [, kind, size] = path.split('/')
+  const body = Buffer.alloc(Number(size), 'x')
+  const isTypical = kind === 'typical'
+  const made = isTypical
+    ? answer('200 OK', body, 'application/json; charset=utf-8', [`date: ${new Date().toUTCString()}`, ...typicalLines])
+    : answer('200 OK', body)
+  bodies.set(path, made)
   return made
 }
 /** A page of that size, for a gateway at a port. */
@@ -47,6 +58,7 @@ const withCookie = Buffer.from(
   `HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 1024\r\nset-cookie: SID=${'s'.repeat(32)}; Path=/\r\n\r\n${'x'.repeat(1024)}`,
 )
 const noIdentity = answer('417 Expectation Failed', Buffer.from('The identity headers are not those of the person.\n'))
+const noFields = answer('417 Expectation Failed', Buffer.from('Header fields of the client are missing.\n'))
 const unknown = answer('404 Not Found', Buffer.alloc(0))
 
 const endOfHead = '\r\n\r\n'
@@ -90,10 +102,11 @@ class Connection {
 
   /** Responds to a request. Returns whether the next bytes on the connection are not a head. */
   #onHead(head: string): boolean {
-    if (head.startsWith('GET /bytes/')) {
+    if (head.startsWith('GET /bytes/') || head.startsWith('GET /typical/')) {
       if (head !== this.#lastHead) {
         this.#lastHead = head
-        this.#lastResponse = isIdentified(head) ? bytes(/^GET \/bytes\/(\d+)/.exec(head)?.[1] ?? '0') : noIdentity
+        this.#lastResponse = isIdentified(head) ? bytes(/^GET (\/\w+\/\d+)/.exec(head)?.[1] ?? '/bytes/0') : noIdentity
+        if (head.startsWith('GET /typical/') && !hasTypicalFields(head)) this.#lastResponse = noFields
         if (isIdentified(head) && head.includes('\r\nX-Session-Cookie: ') && !head.includes('SID='))
           this.#lastResponse = withCookie
         const [, size = '', port = ''] = /^GET \/bytes\/(\d+)[^]*\r\nhost: [^:]*:(\d+)\r\n/i.exec(head) ?? []

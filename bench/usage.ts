@@ -13,22 +13,17 @@ interface Stat {
   readonly ticks: number
 }
 
-/** A process and all its descendants, each with its child processes. */
-function treeOf(root: number): Map<number, readonly number[]> {
+/** A process and all its descendants. */
+export function treePids(root: number): number[] {
   const childrenOf = new Map<number, number[]>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const parent = statOf(Number(name))?.parent
     if (parent !== undefined) childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), Number(name)])
   }
-  const tree = new Map([[root, childrenOf.get(root) ?? []]])
-  for (const children of tree.values()) for (const pid of children) tree.set(pid, childrenOf.get(pid) ?? [])
+  const tree = [root]
+  for (const pid of tree) tree.push(...(childrenOf.get(pid) ?? []))
   return tree
-}
-
-/** The processes without child processes: a process itself, or those that work for it. */
-export function leavesOf(root: number): number[] {
-  return [...treeOf(root)].filter(([, children]) => children.length === 0).map(([pid]) => pid)
 }
 
 function statOf(pid: number): Stat | undefined {
@@ -46,7 +41,7 @@ function statOf(pid: number): Stat | undefined {
 
 /** The processor time of a process, its threads and all its descendants, in µs. */
 export function cpuMicros(root: number): number {
-  return [...treeOf(root).keys()].reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
+  return treePids(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0) * microsPerTick
 }
 
 /**
@@ -60,9 +55,14 @@ export function exactMicros(pid: number): number {
   return nanos.reduce((sum, n) => sum + n, 0) / 1000
 }
 
-/** The same for each process separately, by pid. */
+/** The same of a process and all its descendants. Threads that have ended do not count. */
+export function exactTreeMicros(root: number): number {
+  return treePids(root).reduce((sum, pid) => sum + exactMicros(pid), 0)
+}
+
+/** The processor time of each process separately, by pid. */
 export function cpuByProcess(root: number): Map<number, number> {
-  return new Map([...treeOf(root).keys()].map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
+  return new Map(treePids(root).map((pid) => [pid, (statOf(pid)?.ticks ?? 0) * microsPerTick]))
 }
 
 /**
@@ -70,7 +70,7 @@ export function cpuByProcess(root: number): Map<number, number> {
  * of them.
  */
 export function memoryBytes(root: number): number {
-  return [...treeOf(root).keys()].reduce((sum, pid) => {
+  return treePids(root).reduce((sum, pid) => {
     const kib = /^VmRSS:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`) ?? '')?.[1]
     return sum + Number(kib ?? 0) * 1024
   }, 0)

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { find, folderFor, type Bed } from '../bed.ts'
+import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
+import { goEnvironment, goRunsWith } from './go-program.ts'
 
 /** Caddy as a plain proxy: no sign-in, three fixed headers, no access log. */
 export const caddy: Contender = {
@@ -11,6 +12,8 @@ export const caddy: Contender = {
   signsIn: false,
   can: new Set(['tls', 'websockets']),
   missing: () => (find('caddy') ? undefined : 'caddy is not installed'),
+  version: () => versionOf('caddy', ['version'], /^(\S+)/),
+  runsWith: goRunsWith,
   start: run,
 }
 
@@ -38,7 +41,7 @@ ${tls ? 'https' : 'http'}://127.0.0.1:${port} {
     command: find('caddy') as string,
     args: ['run', '--config', file, '--adapter', 'caddyfile'],
     cpus,
-    env: { XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+    env: { ...goEnvironment({ cpus }), XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
     logFile: join(folder, 'output.log'),
   })
   await untilListening(port)

@@ -13,8 +13,14 @@ export interface Contender {
   readonly signsIn: boolean
   /** The abilities that it has besides proxying plain requests. */
   readonly can: ReadonlySet<Ability>
+  /** The path that accepts Logout Tokens. Absent: it accepts none. */
+  readonly logoutPath?: string
   /** Why it cannot run on this machine. `undefined`: it can. */
   missing(): string | undefined
+  /** The version that its program reports. */
+  version(): string
+  /** Its flags, its environment, and its processes or threads, as Markdown for the report. */
+  runsWith(setting: Pick<Setting, 'workers' | 'cpus'>): string
   /** Starts the program. Resolves when it listens. */
   start(bed: Bed, setting: Setting): Promise<Listening>
 }

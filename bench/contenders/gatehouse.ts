@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
 import { folderFor, type Bed } from '../bed.ts'
 import type { FillPlace } from '../fill.ts'
 import { claimNames } from '../people.ts'
 import { builtGateway, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
+import { nodeEnvironment, nodeFlags, nodeRunsWith } from './node-program.ts'
 
 /** What an upstream may have besides, as YAML of the upstream, and what its title says. */
 const extras = {
@@ -36,18 +38,13 @@ export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras
     title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}`,
     signsIn: true,
     can: new Set(['tls', 'websockets', ...(store === 'redis' ? (['workers'] as const) : [])]),
+    logoutPath: '/.gatehouse/backchannel-logout',
     missing: () => undefined,
+    version: () => manifest.version,
+    runsWith: ({ workers }) => `${nodeRunsWith}; \`workers: ${workers}\``,
     start: (bed, setting) => run(bed, setting, { name, store, extra }),
   }
 }
-
-/** The options of Node.js in the image. */
-const asInTheImage = (() => {
-  const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
-  const [, entrypoint = '[]'] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
-  const [, MALLOC_ARENA_MAX = ''] = /^ENV MALLOC_ARENA_MAX=(.*)$/m.exec(dockerfile) ?? []
-  return { args: (JSON.parse(entrypoint) as string[]).filter((arg) => arg.startsWith('--')), env: { MALLOC_ARENA_MAX } }
-})()
 
 const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
@@ -92,9 +89,9 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
   const program = startProgram({
     command: node,
-    args: [...asInTheImage.args, ...nodeOptions, builtGateway, 'run', '--config', file],
+    args: [...nodeFlags, ...nodeOptions, builtGateway, 'run', '--config', file],
     cpus,
-    env: { ...env, ...asInTheImage.env },
+    env: { ...env, ...nodeEnvironment(bed) },
     logFile: join(folder, 'errors'),
     stdout: reader.stdin,
   })

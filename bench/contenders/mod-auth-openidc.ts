@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { find, folderFor, type Bed } from '../bed.ts'
+import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
@@ -17,20 +17,26 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
     title: `mod_auth_openidc, sessions in ${cache === 'redis' ? 'Redis' : 'shared memory'}`,
     signsIn: true,
     can: new Set(['websockets']),
+    logoutPath: '/oidc/callback?logout=backchannel',
     missing: () => {
       if (find('apache2') === undefined) return 'apache2 is not installed'
       return existsSync(`${modules}/mod_auth_openidc.so`) ? undefined : 'libapache2-mod-auth-openidc is not installed'
     },
+    version: () =>
+      `${versionOf('dpkg-query', ['-W', '-f', '${Version}', 'libapache2-mod-auth-openidc'], /^(\S+)/)}, ` +
+      `httpd ${versionOf('apache2', ['-v'], /Apache\/(\S+)/)}`,
+    runsWith: () => '`mpm_event`, `StartServers 2`, `ThreadsPerChild 192`',
     start: (bed, setting) => run(bed, setting, name, cache),
   }
 }
 
 async function run(bed: Bed, { port, cpus }: Setting, name: string, cache: 'redis' | 'shm'): Promise<Listening> {
-  const folder = folderFor(bed, `${name}-${port}`)
+  const client_id = `${name}-${port}`
+  const folder = folderFor(bed, client_id)
   const redirect_uri = `http://127.0.0.1:${port}/oidc/callback`
-  bed.provider.register({ client_id: name, client_secret: secret, redirect_uri })
+  bed.provider.register({ client_id, client_secret: secret, redirect_uri })
   const file = join(folder, 'httpd.conf')
-  writeFileSync(file, configuration(bed, folder, name, port, cache))
+  writeFileSync(file, configuration(bed, folder, client_id, port, cache))
   // Its child processes run as the user nobody.
   chmodSync(bed.folder, 0o755)
   chmodSync(folder, 0o777)
@@ -90,6 +96,7 @@ ProxyPreserveHost On
 ProxyPass /oidc/ !
 ProxyPass / http://${bed.upstream}/ keepalive=On upgrade=websocket
 OIDCProviderMetadataURL ${bed.provider.issuer}/.well-known/openid-configuration
+OIDCProviderBackChannelLogoutSupported On
 OIDCClientID ${client_id}
 OIDCClientSecret ${secret}
 OIDCRedirectURI http://127.0.0.1:${port}/oidc/callback

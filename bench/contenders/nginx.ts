@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { find, folderFor, type Bed } from '../bed.ts'
+import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
@@ -14,6 +14,8 @@ export const nginx: Contender = {
   signsIn: false,
   can: new Set(['tls', 'websockets', 'workers']),
   missing: () => (find('nginx') ? undefined : 'nginx is not installed'),
+  version: () => versionOf('nginx', ['-v'], /nginx\/(\S+)/),
+  runsWith: ({ workers }) => `\`worker_processes ${workers}\``,
   start: run,
 }
 

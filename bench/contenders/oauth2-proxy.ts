@@ -1,27 +1,36 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { find, folderFor, type Bed } from '../bed.ts'
+import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { claimNames } from '../people.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
+import { goEnvironment, goRunsWith } from './go-program.ts'
 
 const secret = 'correct-horse-battery-staple'
 
-/** oauth2-proxy with sessions in Redis: ten claims as headers, no request log. */
-export const oauth2Proxy: Contender = {
-  name: 'oauth2-proxy',
-  title: 'oauth2-proxy, sessions in Redis',
-  signsIn: true,
-  can: new Set(['websockets']),
-  missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
-  start: run,
+/** oauth2-proxy with sessions in Redis or in the cookie: ten claims as headers, no request log. */
+export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
+  const name = `oauth2-proxy-${store}`
+  return {
+    name,
+    title: `oauth2-proxy, sessions in ${store === 'redis' ? 'Redis' : 'cookies'}`,
+    signsIn: true,
+    can: new Set(['websockets']),
+    missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
+    version: () =>
+      versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/).replace('undefined', 'not in the binary'),
+    runsWith: goRunsWith,
+    start: (bed, setting) => run(bed, setting, name, store),
+  }
 }
 
-async function run(bed: Bed, { port, cpus }: Setting): Promise<Listening> {
-  const folder = folderFor(bed, `oauth2-proxy-${port}`)
+async function run(bed: Bed, { port, cpus }: Setting, name: string, store: 'redis' | 'cookie'): Promise<Listening> {
+  const client_id = `${name}-${port}`
+  const folder = folderFor(bed, client_id)
   const redirect_uri = `http://127.0.0.1:${port}/oauth2/callback`
-  bed.provider.register({ client_id: 'oauth2-proxy', client_secret: secret, redirect_uri })
+  bed.provider.register({ client_id, client_secret: secret, redirect_uri })
   const [settings, providers] = [join(folder, 'oauth2-proxy.cfg'), join(folder, 'oauth2-proxy.yaml')]
+  const redis = `redis_connection_url="redis://127.0.0.1:${bed.redisPort}/1"`
   writeFileSync(
     settings,
     `email_domains=["*"]
@@ -29,26 +38,37 @@ cookie_secret="0123456789abcdef0123456789abcdef"
 cookie_secure=false
 cookie_refresh="30m"
 redirect_url="${redirect_uri}"
-session_store_type="redis"
-redis_connection_url="redis://127.0.0.1:${bed.redisPort}/1"
+session_store_type="${store}"
+${store === 'redis' ? redis : ''}
 skip_provider_button=true
 request_logging=false
 auth_logging=false
 `,
   )
+  writeFileSync(providers, providersFile(bed, port, client_id))
+  const program = startProgram({
+    command: find('oauth2-proxy') as string,
+    args: ['--config', settings, '--alpha-config', providers],
+    cpus,
+    env: goEnvironment({ cpus }),
+    logFile: join(folder, 'output.log'),
+  })
+  await untilListening(port)
+  return program
+}
+
+function providersFile(bed: Bed, port: number, client_id: string): string {
   const headers = claimNames.map(
     (claim) => `  - name: X-${claim.replaceAll('_', '-')}
     values: [{ claimSource: { claim: ${claim === 'sub' ? 'user' : claim} } }]`,
   )
-  writeFileSync(
-    providers,
-    `injectRequestHeaders:
+  return `injectRequestHeaders:
 ${headers.join('\n')}
 metricsServer: {}
 providers:
   - id: bench
     provider: oidc
-    clientID: oauth2-proxy
+    clientID: ${client_id}
     clientSecret: ${secret}
     scope: "openid profile email offline_access"
     code_challenge_method: S256
@@ -65,14 +85,5 @@ server:
 upstreamConfig:
   upstreams:
     - { id: application, path: /, uri: "http://${bed.upstream}", passHostHeader: true, proxyWebSockets: true, timeout: 1h }
-`,
-  )
-  const program = startProgram({
-    command: find('oauth2-proxy') as string,
-    args: ['--config', settings, '--alpha-config', providers],
-    cpus,
-    logFile: join(folder, 'output.log'),
-  })
-  await untilListening(port)
-  return program
+`
 }

@@ -1,19 +1,28 @@
 import type { Socket } from 'node:net'
 import type { Asker } from './loads.ts'
 import type { RequestsOrder, Visitor } from './order.ts'
+import { cookies, requestFields } from './typical-fields.ts'
 
-/** The header fields that a browser usually sends. */
-export function requestOf({ port, bodyBytes, uploadBytes }: RequestsOrder, { cookie, person }: Visitor): Buffer {
+export function requestOf(order: RequestsOrder, { cookie, person }: Visitor): Buffer {
+  const { port, bodyBytes, uploadBytes } = order
+  const isTypical = order.fields === 'typical'
+  const origin = `127.0.0.1:${port}`
+  const sent = [cookie, ...(isTypical ? cookies : [])].filter(Boolean).join('; ')
+  const path = `/${isTypical ? 'typical' : 'bytes'}/${bodyBytes}`
   const lines = [
-    uploadBytes === undefined ? `GET /bytes/${bodyBytes} HTTP/1.1` : 'POST /upload HTTP/1.1',
-    `host: 127.0.0.1:${port}`,
-    'user-agent: bench',
-    'accept: text/html',
+    uploadBytes === undefined ? `GET ${path} HTTP/1.1` : 'POST /upload HTTP/1.1',
+    `host: ${origin}`,
+    ...(isTypical ? typicalLines(origin) : ['user-agent: bench', 'accept: text/html']),
     ...(uploadBytes === undefined ? [] : [`content-length: ${uploadBytes}`, 'content-type: application/octet-stream']),
-    ...(cookie === '' ? [] : [`cookie: ${cookie}`]),
+    ...(sent === '' ? [] : [`cookie: ${sent}`]),
     ...(person === undefined ? [] : [`x-bench-person: ${person}`]),
   ]
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), Buffer.alloc(uploadBytes ?? 0, 'x')])
+}
+
+function typicalLines(origin: string): readonly string[] {
+  const lines = Object.entries(requestFields).map(([name, value]) => `${name}: ${value}`)
+  return [...lines, `referer: http://${origin}/orders`]
 }
 
 /**

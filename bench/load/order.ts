@@ -9,6 +9,9 @@ export interface Visitor {
   readonly person?: number
 }
 
+/** As few as possible, or as many as those of browsers and applications usually are. */
+export type Fields = 'few' | 'typical'
+
 interface Order {
   /** The port on loopback. */
   readonly port: number
@@ -23,6 +26,8 @@ export interface RequestsOrder extends Order {
   readonly kind: 'requests'
   /** The size of a response body, in bytes. */
   readonly bodyBytes: number
+  /** How many header fields requests and responses have. */
+  readonly fields: Fields
   /** The size of a POST body, in bytes. Absent: GET. */
   readonly uploadBytes?: number
   /**

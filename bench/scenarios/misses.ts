@@ -5,12 +5,13 @@ import type { Contender } from '../contenders/contender.ts'
 import { placeOf } from '../contenders/gatehouse.ts'
 import type { Filled, FillPlace } from '../fill.ts'
 import type { Visitor } from '../load/order.ts'
-import { measureInTurn, medianOf, usualLoad } from '../measure.ts'
+import { usualLoad } from '../measure.ts'
 import { personOf } from '../people.ts'
 import { start } from '../process.ts'
 import { readsOf } from '../redis-figures.ts'
-import { roundsTable } from '../report.ts'
+import { figureOf } from '../rounds.ts'
 import type { Stand } from '../stand.ts'
+import { measureAll } from './requests.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
@@ -29,23 +30,46 @@ export const misses: Scenario = {
   title: '1 KiB, 32 connections; sessions in memory, and sessions that each request reads from Redis',
   async run(bench) {
     const contender = bench.contenders.get('gatehouse-redis')
-    if (contender === undefined) return bench.print('Left out: there is no gatehouse-redis.')
+    if (contender === undefined) throw new Error('gatehouse-redis has to take part')
     const { hits, misses } = counts
     const inMemory = await standWith(bench, contender, hits, 'in memory')
     const inRedis = await standWith(bench, contender, misses, 'read from Redis')
+    await requestEach(bench.bed, inMemory)
+    await requestEach(bench.bed, inRedis)
     const redis = new Redis(bench.bed.redisPort, '127.0.0.1')
-    const before = await readsOf(redis)
-    const measured = await measureInTurn(bench.bed, [inMemory, inRedis], usualLoad, bench.plan)
-    const reads = (await readsOf(redis)) - before
+    const totals = new Map([inMemory, inRedis].map((stand) => [stand, { reads: 0, requests: 0 }]))
+    const measured = await measureAll(bench, [inMemory, inRedis], usualLoad, async (stand, round) => {
+      const count = async () => [await readsOf(redis), bench.bed.served(stand.port)] as const
+      const before = await count()
+      const result = await round()
+      const after = await count()
+      const sum = totals.get(stand)
+      if (sum === undefined) return result
+      sum.reads += after[0] - before[0]
+      sum.requests += after[1] - before[1]
+      return result
+    })
     redis.disconnect()
-    bench.print(`${roundsTable(measured)}\n`)
-    const times = medianOf(measured.get(inRedis), 'cpu') / medianOf(measured.get(inMemory), 'cpu')
-    const share = reads / (bench.bed.served(inRedis.port) + hits)
-    bench.print(
-      `A miss costs ${times.toFixed(2)} times as much as a hit. ` +
-        `Redis read ${share.toFixed(2)} sessions for each request of the second row, and each of the first once.`,
-    )
+    for (const [stand, fact] of [
+      [inMemory, 'cpu hit'],
+      [inRedis, 'cpu miss'],
+    ] as const)
+      bench.facts.set(
+        `${fact} ${contender.name}`,
+        figureOf(measured.get(stand)?.rounds, ({ cpu }) => cpu),
+      )
+    const [hit, miss] = [...totals.values()].map(({ reads, requests }) => (reads / requests).toFixed(2))
+    bench.print(`For each request, Redis read ${hit} sessions in the first row, and ${miss} in the second.`)
   },
+}
+
+/**
+ * Sends at least one request of each session, so that the memory for sessions is as full as later.
+ */
+async function requestEach(bed: Bed, stand: Stand): Promise<void> {
+  const { port, tls } = stand
+  const count = stand.visitors.length
+  while (bed.served(port) < count) await bed.load({ ...usualLoad, port, tls, visitors: stand.visitors, ms: 1_000 })
 }
 
 async function standWith(bench: Bench, contender: Contender, count: number, what: string): Promise<Stand> {

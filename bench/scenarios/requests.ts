@@ -2,8 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { issueCertificates } from '../../test/support/certificates.ts'
-import { measureInTurn, medianOf, usualLoad, type Load, type Round } from '../measure.ts'
+import { gatehouse, isExtra } from '../contenders/gatehouse.ts'
+import { measureInTurn, usualLoad, type Load, type Measured, type Round, type Watch } from '../measure.ts'
 import { roundsTable } from '../report.ts'
+import { figureOf } from '../rounds.ts'
 import type { Stand, StandOptions } from '../stand.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
@@ -13,12 +15,16 @@ export const hotPath: Scenario = {
   name: 'hot-path',
   title: '1 KiB, 32 connections, one person signed in',
   async run(bench) {
-    const measured = await measureAll(bench, await standAll(bench), usualLoad)
-    for (const [{ contender }, rounds] of measured) {
-      bench.facts.set(`cpu ${contender.name}`, medianOf(rounds, 'cpu'))
-      bench.facts.set(`rate ${contender.name}`, medianOf(rounds, 'requestsPerSecond'))
-      bench.facts.set(`memory ${contender.name}`, medianOf(rounds, 'memory'))
-    }
+    const stands = await standAll(bench)
+    bench.print('Few header fields:')
+    const few = await measureAll(bench, stands, usualLoad)
+    record(bench, few, 'cpu', 'cpu')
+    record(bench, few, 'rate', 'requestsPerSecond')
+    record(bench, few, 'memory', 'memory')
+    bench.print('The header fields of real traffic, thirteen of a request and ten of a response:')
+    const typical = await measureAll(bench, stands, { ...usualLoad, fields: 'typical' })
+    record(bench, typical, 'cpu typical', 'cpu')
+    record(bench, typical, 'memory typical', 'memory')
   },
 }
 
@@ -26,13 +32,17 @@ export const largeBody: Scenario = {
   name: 'large-body',
   title: 'A body of 1 MiB, 8 connections',
   async run(bench) {
-    const measured = await measureAll(bench, await standAll(bench), {
-      ...usualLoad,
-      bodyBytes: 1024 * kib,
-      connections: 8,
-    })
-    for (const [{ contender }, rounds] of measured)
-      bench.facts.set(`cpu 1 MiB ${contender.name}`, medianOf(rounds, 'cpu'))
+    const load = { ...usualLoad, bodyBytes: 1024 * kib, connections: 8 }
+    record(bench, await measureAll(bench, await standAll(bench), load), 'cpu download', 'cpu')
+  },
+}
+
+export const largeUpload: Scenario = {
+  name: 'large-upload',
+  title: '`POST` of 1 MiB, with a response of 1 KiB, 8 connections',
+  async run(bench) {
+    const load = { ...usualLoad, uploadBytes: 1024 * kib, connections: 8 }
+    record(bench, await measureAll(bench, await standAll(bench), load), 'cpu upload', 'cpu')
   },
 }
 
@@ -50,16 +60,12 @@ export const manyConnections: Scenario = {
 
 export const uploads: Scenario = {
   name: 'uploads',
-  title: 'POST, responded with 1 KiB',
+  title: '`POST`, with a response of 1 KiB, 32 connections',
   async run(bench) {
     const stands = await standAll(bench)
-    for (const [size, uploadBytes, connections] of [
-      ['1 KiB', kib, 32],
-      ['100 KiB', 100 * kib, 32],
-      ['1 MiB', 1024 * kib, 8],
-    ] as const) {
-      bench.print(`${size}, ${connections} connections:\n`)
-      await measureAll(bench, stands, { ...usualLoad, uploadBytes, connections })
+    for (const size of [1, 100]) {
+      bench.print(`${size} KiB:`)
+      await measureAll(bench, stands, { ...usualLoad, uploadBytes: size * kib })
     }
   },
 }
@@ -67,10 +73,17 @@ export const uploads: Scenario = {
 export const manySessions: Scenario = {
   name: 'sessions',
   title: '1 KiB, 32 connections, 10,000 sessions that take turns',
+  run: async (bench) => void (await measureAll(bench, await standAll(bench, { people: 10_000 }, 'sign-in'), usualLoad)),
+}
+
+export const settings: Scenario = {
+  name: 'settings',
+  title: 'Settings of an upstream, 1 KiB, 32 connections',
   async run(bench) {
-    const people = 10_000
-    bench.print(`${people} people sign in at each of those that know sign-in, which takes minutes.\n`)
-    await measureAll(bench, await standAll(bench, { people }), usualLoad)
+    const stands: Stand[] = [await bench.stand(gatehouse('redis'))]
+    for (const extra of ['cookies', 'signed', 'pages', 'rewrite'].filter(isExtra))
+      stands.push(await bench.stand(gatehouse('redis', extra), { changesFields: true }))
+    await measureAll(bench, stands, usualLoad)
   },
 }
 
@@ -78,22 +91,29 @@ export const tls: Scenario = {
   name: 'tls',
   title: '1 KiB, 32 connections that are kept, TLS 1.3 in front',
   async run(bench) {
-    const over: (() => unknown)[] = []
     const { server } = issueCertificates()
     const usual = getGlobalDispatcher()
     // The browsers that sign in trust the certificate. The measured clients accept any certificate.
     setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))
-    over.push(() => setGlobalDispatcher(usual))
-    await measureAll(bench, await standAll(bench, { tls: server }, 'tls'), usualLoad)
-    for (const tidy of over) await tidy()
+    try {
+      await measureAll(bench, await standAll(bench, { tls: server }, 'tls'), usualLoad)
+    } finally {
+      setGlobalDispatcher(usual)
+    }
   },
 }
 
 /** The selected contenders; only those with the ability, if one is given. */
-export async function standAll(bench: Bench, options?: StandOptions, ability?: 'tls' | 'websockets'): Promise<Stand[]> {
+export async function standAll(
+  bench: Bench,
+  options?: StandOptions,
+  ability?: 'tls' | 'websockets' | 'sign-in',
+): Promise<Stand[]> {
   const stands: Stand[] = []
-  for (const contender of bench.contenders.values())
-    if (ability === undefined || contender.can.has(ability)) stands.push(await bench.stand(contender, options))
+  for (const contender of bench.contenders.values()) {
+    const isAble = ability === 'sign-in' ? contender.signsIn : ability === undefined || contender.can.has(ability)
+    if (isAble) stands.push(await bench.stand(contender, options))
+  }
   return stands
 }
 
@@ -102,8 +122,23 @@ export async function measureAll(
   { bed, plan, print }: Bench,
   stands: readonly Stand[],
   load: Load,
-): Promise<Map<Stand, readonly Round[]>> {
-  const measured = await measureInTurn(bed, stands, load, plan)
-  print(`${roundsTable(measured)}\n`)
+  watch?: Watch,
+): Promise<Map<Stand, Measured>> {
+  const measured = await measureInTurn(bed, stands, load, plan, watch)
+  print(roundsTable(measured))
   return measured
+}
+
+/** Keeps a figure of each contender for the targets. */
+export function record(
+  bench: Pick<Bench, 'facts'>,
+  measured: ReadonlyMap<Stand, Measured>,
+  fact: string,
+  figure: keyof Round,
+): void {
+  for (const [{ contender }, { rounds }] of measured)
+    bench.facts.set(
+      `${fact} ${contender.name}`,
+      figureOf(rounds, (round) => round[figure]),
+    )
 }

@@ -1,12 +1,12 @@
 import type { Bed } from '../bed.ts'
 import type { Contender, Setting } from '../contenders/contender.ts'
-import type { Plan } from '../measure.ts'
+import type { Plan } from '../rounds.ts'
 import type { Stand, StandOptions } from '../stand.ts'
 import type { Facts } from '../targets.ts'
 
 /** One measurement of the bench. */
 export interface Scenario {
-  /** Its name on the command line. */
+  /** Its name on the command line, and in the markers of docs/performance.md. */
   readonly name: string
   /** The heading of its table. */
   readonly title: string
@@ -24,6 +24,7 @@ export interface Bench {
   stand(contender: Contender, options?: StandOptions): Promise<Stand>
   /** The settings for contenders that a scenario starts without `stand`. */
   readonly options: Pick<Setting, 'node'>
+  /** Adds a paragraph or a table to the report. */
   print(text: string): void
   /** The results so far that the targets refer to. */
   readonly facts: Facts

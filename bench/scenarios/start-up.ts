@@ -1,34 +1,56 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 import { freePort } from '../../test/support/free-port.ts'
-import { spread, untilQuiet } from '../measure.ts'
-import { table, withSpread } from '../report.ts'
+import type { Contender } from '../contenders/contender.ts'
+import { quietness, table, withSpread } from '../report.ts'
+import { figureOf, runInTurn, startMeter, type Disturbed } from '../rounds.ts'
 import { settingOf } from '../stand.ts'
-import type { Scenario } from './scenario.ts'
+import { exactTreeMicros } from '../usage.ts'
+import type { Bench, Scenario } from './scenario.ts'
 
-/** The time from the start of the process to its first HTTP response, whatever its status. */
+/**
+ * The time from the start of the process until it is ready: it has responded to a request, whatever
+ * the status, and Gatehouse has also reported that it is ready.
+ */
 export const startUp: Scenario = {
   name: 'start-up',
-  title: 'From start to the first answer',
-  async run({ bed, contenders, plan, print, facts, options }) {
-    const rows: string[][] = []
-    for (const contender of contenders.values()) {
-      const times: number[] = []
-      // The first start does not count, because it reads files from the disk.
-      for (let round = -1; round < plan.rounds; round += 1) {
-        await untilQuiet(plan.patience)
-        const setting = settingOf(await freePort(), options)
-        const startedAt = performance.now()
-        const starting = contender.start(bed, setting)
-        await untilItResponds(`http://127.0.0.1:${setting.port}/whoami`)
-        if (round >= 0) times.push(performance.now() - startedAt)
-        await (await starting).stop()
-      }
-      facts.set(`start ${contender.name}`, spread(times).median)
-      rows.push([contender.title, withSpread(times)])
-    }
-    print(table(['', 'ms'], rows))
+  title: 'From start to ready',
+  async run(bench) {
+    const { contenders, plan, print, facts } = bench
+    const all = [...contenders.values()]
+    // The first start does not count, because it reads files from the disk.
+    for (const contender of all) await startOf(bench, contender)
+    const measured = await runInTurn(all, plan, (contender) => startOf(bench, contender))
+    const rows = [...measured].map(([contender, rounds]) => {
+      const of = (figure: 'ms' | 'cpu') => withSpread(rounds.map((round) => round[figure]))
+      facts.set(
+        `start ${contender.name}`,
+        figureOf(rounds, ({ cpu }) => cpu),
+      )
+      return [contender.title, of('ms'), of('cpu'), quietness(rounds)]
+    })
+    print(table(['', 'ms', 'CPU ms', 'quiet rounds'], rows))
   },
+}
+
+interface Start extends Disturbed {
+  readonly ms: number
+  /** Processor time in ms. */
+  readonly cpu: number
+}
+
+async function startOf({ bed, options }: Bench, contender: Contender): Promise<Start> {
+  const setting = settingOf(await freePort(), options)
+  const stop = startMeter(process.pid)
+  const startedAt = performance.now()
+  const [running] = await Promise.all([
+    contender.start(bed, setting),
+    untilItResponds(`http://127.0.0.1:${setting.port}/whoami`),
+  ])
+  const ms = performance.now() - startedAt
+  const start = { ms, cpu: exactTreeMicros(running.pid) / 1000, foreign: stop().foreign }
+  await running.stop()
+  return start
 }
 
 /** Sends a request every 2 ms. */

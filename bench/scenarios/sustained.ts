@@ -1,5 +1,6 @@
-import { spread, usualLoad } from '../measure.ts'
+import { usualLoad } from '../measure.ts'
 import { table } from '../report.ts'
+import { spread } from '../rounds.ts'
 import { memoryBytes } from '../usage.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -15,7 +16,7 @@ const people = 100
 export const sustained: Scenario = {
   name: 'sustained',
   title: 'Memory under the requests of an hour at 1,000 per second',
-  async run({ bed, contenders, stand, print, facts }) {
+  async run({ bed, contenders, stand, print }) {
     const contender = contenders.get('gatehouse-redis')
     if (contender === undefined) throw new Error('gatehouse-redis has to take part')
     const { port, tls, visitors, pid } = await stand(contender, { people })
@@ -32,9 +33,8 @@ export const sustained: Scenario = {
     const minutes = (performance.now() - startedAt) / 60_000
     const fifth = Math.ceil(samples.length / 5)
     const of = (part: number) => spread(samples.slice(part * fifth, (part + 1) * fifth)).median / 2 ** 20
-    facts.set('memory growth', of(4) / of(1) - 1)
     print(
-      `${((done + warm.count) / 1e6).toFixed(1)} million requests in ${minutes.toFixed(1)} minutes, ${people} people, ${connections} connections, opened anew every ${roundMs / 1000} s.\n`,
+      `${((done + warm.count) / 1e6).toFixed(1)} million requests in ${minutes.toFixed(1)} minutes, ${people} people, ${connections} connections, opened anew every ${roundMs / 1000} s.`,
     )
     const names = ['first fifth', 'second', 'third', 'fourth', 'last']
     print(table(['resident memory, MB', ...names], [['median', ...names.map((_, part) => of(part).toFixed(0))]]))

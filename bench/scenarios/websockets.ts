@@ -2,18 +2,17 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import { table } from '../report.ts'
 import { memoryBytes } from '../usage.ts'
-import { measureAll, standAll } from './requests.ts'
+import { measureAll, record, standAll } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
 export const messages: Scenario = {
   name: 'websocket-messages',
   title: 'WebSocket messages of 32 bytes that come back, 32 connections; a request is a message and its echo',
-  run: async (bench) =>
-    void (await measureAll(bench, await standAll(bench, {}, 'websockets'), {
-      kind: 'websockets',
-      connections: 32,
-      areIdle: false,
-    })),
+  async run(bench) {
+    const stands = await standAll(bench, {}, 'websockets')
+    const load = { kind: 'websockets', connections: 32, areIdle: false } as const
+    record(bench, await measureAll(bench, stands, load), 'cpu message', 'cpu')
+  },
 }
 
 const wanted = 10_000
@@ -27,7 +26,7 @@ export const idleWebSockets: Scenario = {
     const limit = Number(execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Infinity
     const connections = Math.min(wanted, Math.floor((limit - otherFiles) / 2))
     if (connections < wanted)
-      bench.print(`A process may have ${limit} files open here, which leaves ${connections} of ${wanted} WebSockets.\n`)
+      bench.print(`A process may have ${limit} files open here, which leaves ${connections} of ${wanted} WebSockets.`)
     const rows: string[][] = []
     for (const stand of await standAll(bench, {}, 'websockets')) {
       const { port, tls, visitors, pid, title } = stand
@@ -41,7 +40,7 @@ export const idleWebSockets: Scenario = {
       const order = { kind: 'websockets', areIdle: true, port, tls, visitors, connections, ms: 0 } as const
       const failure = await bench.bed.load(order, { started, ended: () => {} }).then(
         () => undefined,
-        (error: unknown) => (error as Error).message.split('\n')[0],
+        (error: unknown) => (error as Error).message.split('\n').slice(0, 2).join(' '),
       )
       const figures = [mib(before), mib(open), ((open - before) / connections / 1024).toFixed(1)]
       rows.push([title, ...(failure === undefined ? figures : [mib(before), '—', failure])])

@@ -4,11 +4,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { request } from 'undici'
 import { selfTimes } from '../../bench/cpu-profile.ts'
 import type { LoadMessage, LoadOrder } from '../../bench/load/order.ts'
+import { cookies, requestFields } from '../../bench/load/typical-fields.ts'
+import { markersOf, replaceSection } from '../../bench/page.ts'
 import { claimValues } from '../../bench/people.ts'
 import { start, startServer } from '../../bench/process.ts'
-import { targetsTable } from '../../bench/targets.ts'
+import { runInTurn, warmUp, type Figure } from '../../bench/rounds.ts'
+import { forTargets, further } from '../../bench/scenarios/all.ts'
+import { targetsTable, type Facts } from '../../bench/targets.ts'
 import { bundledModules } from '../support/bundle.ts'
 import { root } from '../support/command.ts'
 
@@ -29,6 +34,20 @@ test("A request that lacks a claim of the person, or has another person's claim,
   assert.equal(await statusWith([...claims.slice(1), claimValues(8)[0] as string]), 417)
 })
 
+test('Real traffic that has lost header fields or cookies of the browser does not count as served', async (t) => {
+  const upstream = await startServer('upstream.ts')
+  t.after(() => process.kill(upstream.pid))
+  const statusWith = async (cookie: string, fields = requestFields) => {
+    const response = await request(`${upstream.url}/typical/1024`, { headers: { ...fields, cookie } })
+    await response.body.dump()
+    return response.statusCode
+  }
+  assert.equal(await statusWith(cookies.join('; ')), 200)
+  assert.equal(await statusWith(cookies[0] as string), 417)
+  const { 'accept-language': _, ...fewer } = requestFields
+  assert.equal(await statusWith(cookies.join('; '), fewer), 417)
+})
+
 test('A response with another status than 200 ends the measurement, and the error shows the response', async (t) => {
   const upstream = await startServer('upstream.ts')
   t.after(() => process.kill(upstream.pid))
@@ -37,7 +56,15 @@ test('A response with another status than 200 ends the measurement, and the erro
   const carryOut = async (person: number | undefined): Promise<LoadMessage> => {
     const visitor = person === undefined ? { cookie: '' } : { cookie: '', person }
     const where = { port: Number(new URL(upstream.url).port), tls: false }
-    const order = { ...where, kind: 'requests', bodyBytes: 1024, visitors: [visitor], connections: 2, ms: 50 } as const
+    const order = {
+      ...where,
+      kind: 'requests',
+      bodyBytes: 1024,
+      fields: 'few',
+      visitors: [visitor],
+      connections: 2,
+      ms: 50,
+    } as const
     clients.send(order satisfies LoadOrder)
     await once(clients, 'message')
     clients.send('go')
@@ -52,21 +79,68 @@ test('A response with another status than 200 ends the measurement, and the erro
   assert.match(refused.kind === 'failed' ? refused.reason : '', /417 Expectation Failed/)
 })
 
-test('The report says whether a target is reached or missed, and omits targets without a measurement', () => {
-  const facts = new Map([
-    ['cpu gatehouse-redis', 50],
-    ['cpu nginx', 12.5],
-    ['cpu caddy', 60],
-    ['sign-in gatehouse-redis', 0.9],
-    ['sign-in in requests of nginx gatehouse-redis', 110],
-  ])
-  const report = targetsTable(facts) ?? ''
-  assert.match(report, /times nginx plain \| 0\.25 \| at least 0\.2 \| at least 0\.4 \| target reached/)
-  assert.match(report, /times Caddy plain \| 1\.20 \| at least 1\.3 \| at least 2\.6 \| NOT reached/)
-  assert.match(report, /a sign-in, ms of CPU \| 0\.90 \| .* \| aim reached/)
-  assert.match(report, /where nginx takes 13\.5 µs for a request \(reckoned\) \| 1\.5 \| .* \| target reached/)
-  assert.doesNotMatch(report, /mod_auth_openidc|NaN|undefined/)
-  assert.equal(targetsTable(new Map()), undefined)
+test('The report says whether a target is met, how many rounds were quiet, and what was not measured', () => {
+  const figure = (value: number, quiet = 3) => ({ value, quiet, rounds: 3 })
+  const rowsOf = (facts: Facts) => targetsTable(facts).split('\n')
+  const rows = rowsOf(
+    new Map<string, Figure>([
+      ['cpu gatehouse-redis', figure(50)],
+      ['cpu nginx', figure(12.5)],
+      ['cpu caddy', figure(150, 1)],
+      ['cpu typical gatehouse-redis', figure(60)],
+      ['cpu typical nginx', figure(18, 2)],
+      ['workers gatehouse-redis', { ...figure(1.9), isCalculated: true }],
+    ]),
+  )
+  const rowOf = (what: string) => rows.find((row) => row.includes(what)) ?? ''
+  assert.match(rowOf('times nginx |'), /\| at least 0\.5 \| 0\.25 \| MISSED \| 0\.30, 2 of 3 rounds quiet \|/)
+  assert.match(rowOf('times Caddy'), /\| at least 2\.5 \| 3\.00 \| met, 1 of 3 rounds quiet \| — \|/)
+  assert.match(rowOf('mod_auth_openidc with Redis'), /\| at least 12 \| — \| not measured \| — \|/)
+  assert.match(rowOf('two workers'), /\| 1\.90 \| calculated, does not count \|/)
+  assert.doesNotMatch(rows.join('\n'), /NaN|undefined/)
+
+  const nothing = rowsOf(new Map()).slice(2)
+  assert.ok(nothing.length > 0 && nothing.every((row) => row.includes('| not measured |')), nothing.join('\n'))
+})
+
+test('A warm-up ends when two windows differ by less than 5 %, not before 2 s of work, or after eight', async () => {
+  const warmedUpBy = async (cpu: readonly number[], cpuSeconds = 1) => {
+    let windows = 0
+    const { isStable } = await warmUp(async () => ({ each: cpu[windows++ % cpu.length] as number, cpuSeconds }))
+    return { windows, isStable }
+  }
+  assert.deepEqual(await warmedUpBy([90, 60, 41, 40, 40]), { windows: 4, isStable: true })
+  assert.deepEqual(await warmedUpBy([40, 50]), { windows: 8, isStable: false })
+  // A busy machine: the contender gets a third of its processor, and still runs slow code.
+  assert.deepEqual(await warmedUpBy([97, 96, 95, 60, 41, 41, 41], 0.34), { windows: 6, isStable: true })
+})
+
+test('A round that other programs disturbed is repeated, but not after the time for repetitions', async () => {
+  const plan = { rounds: 2, seconds: 1, warmUp: 1, patience: 0, repeatUntil: Infinity }
+  const foreignOf = async (repeatUntil: number) => {
+    const foreign = [0.5, 0, 0.2, 0]
+    const measured = await runInTurn(['a'], { ...plan, repeatUntil }, async () => ({ foreign: foreign.shift() ?? 1 }))
+    return measured.get('a')?.map((round) => round.foreign)
+  }
+  assert.deepEqual(await foreignOf(Infinity), [0, 0])
+  assert.deepEqual(await foreignOf(0), [0, 0.5])
+})
+
+const performancePage = readFileSync(join(root, 'docs/performance.md'), 'utf8')
+const sections = ['contenders', 'targets', ...[...forTargets, ...further].map(({ name }) => name)]
+
+for (const section of sections)
+  test(`The report of the bench replaces what is between the markers of ${section}, and nothing else`, () => {
+    const [begin, end] = markersOf(section)
+    const replaced = replaceSection(performancePage, section, 'a new table')
+    const [before = '', after = ''] = [performancePage.split(begin)[0], performancePage.split(end)[1]]
+    assert.equal(replaced, `${before}${begin}\n\na new table\n\n${end}${after}`)
+  })
+
+test('A page without the markers of a section, with two of them or in the wrong order, is not changed', () => {
+  const [begin, end] = markersOf('hot-path')
+  for (const page of ['', begin, `${end} ${begin}`, `${begin} ${end} ${begin}`])
+    assert.throws(() => replaceSection(page, 'hot-path', 'a table'), /once|wrong order/)
 })
 
 test('A profile lists functions by their own time, summed over all callers, at their place in the sources', () => {

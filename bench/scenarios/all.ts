@@ -1,0 +1,46 @@
+import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
+import { misses } from './misses.ts'
+import {
+  hotPath,
+  largeBody,
+  largeUpload,
+  manyConnections,
+  manySessions,
+  mediumBody,
+  settings,
+  tls,
+  uploads,
+} from './requests.ts'
+import { sameRate } from './same-rate.ts'
+import type { Scenario } from './scenario.ts'
+import { signIns } from './sign-ins.ts'
+import { startUp } from './start-up.ts'
+import { sustained } from './sustained.ts'
+import { idleWebSockets, messages } from './websockets.ts'
+import { workers } from './workers.ts'
+
+/** The scenarios that the targets refer to. They run unless others are named. */
+export const forTargets: readonly Scenario[] = [
+  hotPath,
+  sameRate,
+  largeBody,
+  largeUpload,
+  messages,
+  misses,
+  signIns,
+  startUp,
+  workers,
+]
+
+export const further: readonly Scenario[] = [
+  mediumBody,
+  manyConnections,
+  manySessions,
+  tls,
+  uploads,
+  settings,
+  logoutTokens,
+  logoutTokensOfMany,
+  idleWebSockets,
+  sustained,
+]
