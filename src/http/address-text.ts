@@ -95,6 +95,42 @@ export class AddressText {
   }
 }
 
+/** How many characters before an address the pattern looks at: an escape such as `%22`. */
+const lookedBehind = 3
+
+/** Replaces the addresses in a text that arrives in parts, as if it were whole. */
+export class AddressStream {
+  readonly #addresses: AddressText
+  /** Characters that were passed on, because the pattern looks behind, and all that was not. */
+  #text = ''
+  /** Where the characters begin that were not passed on. */
+  #from = 0
+
+  constructor(addresses: AddressText) {
+    this.#addresses = addresses
+  }
+
+  /** Takes the next part, and returns what no later part can change any more. */
+  next(part: string): string {
+    this.#text += part
+    return this.#passUpTo(this.#text.length - this.#addresses.maxLength)
+  }
+
+  /** Returns the rest. */
+  end(): string {
+    return this.#passUpTo(this.#text.length)
+  }
+
+  #passUpTo(limit: number): string {
+    if (limit <= this.#from) return ''
+    const { replaced, end } = this.#addresses.replace(this.#text, this.#from, limit)
+    const kept = Math.max(end - lookedBehind, 0)
+    this.#text = this.#text.slice(kept)
+    this.#from = end - kept
+    return replaced
+  }
+}
+
 /** An origin with the default port is written with and without it. */
 function spellings(origin: string): readonly string[] {
   const { protocol, port } = new URL(origin)

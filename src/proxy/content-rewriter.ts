@@ -1,7 +1,7 @@
 import { Transform, type TransformCallback } from 'node:stream'
 import zlib from 'node:zlib'
 import { GatewayError } from '../core/errors.ts'
-import type { AddressText } from '../http/address-text.ts'
+import { AddressStream, type AddressText } from '../http/address-text.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import { fieldText, fieldValue } from './raw-fields.ts'
@@ -231,38 +231,31 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
 
 /** Replaces addresses in a stream of content without a content coding. */
 class Rewriting extends Transform {
-  readonly #addresses: AddressText
-  /** One character that was passed on, because the pattern looks behind, and all that was not. */
-  #text = ''
-  #from = 0
+  readonly #addresses: AddressStream
+  /** What has arrived, until it is long enough to show whether the content can be read. */
+  #beginning = ''
   #isUnreadable: boolean | undefined
 
   constructor(addresses: AddressText) {
     super()
-    this.#addresses = addresses
+    this.#addresses = new AddressStream(addresses)
   }
 
   override _transform(part: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    this.#text += part.toString('latin1')
-    if (this.#isUnreadable === undefined && this.#text.length >= utf16Mark) this.#isUnreadable = isUtf16(this.#text)
-    if (this.#isUnreadable === true) {
-      done(null, Buffer.from(this.#text, 'latin1'))
-      this.#text = ''
-      return
+    if (this.#isUnreadable === true) return done(null, part)
+    let text = part.toString('latin1')
+    if (this.#isUnreadable === undefined) {
+      this.#beginning += text
+      if (this.#beginning.length < utf16Mark) return done()
+      text = this.#beginning
+      this.#isUnreadable = isUtf16(text)
     }
-    done(null, this.#passUpTo(this.#text.length - this.#addresses.maxLength))
+    done(null, Buffer.from(this.#isUnreadable ? text : this.#addresses.next(text), 'latin1'))
   }
 
   override _flush(done: TransformCallback): void {
-    done(null, this.#passUpTo(this.#text.length))
-  }
-
-  #passUpTo(limit: number): Buffer | null {
-    if (limit <= this.#from) return null
-    const { replaced, end } = this.#addresses.replace(this.#text, this.#from, limit)
-    this.#text = this.#text.slice(end - 1)
-    this.#from = 1
-    return Buffer.from(replaced, 'latin1')
+    const beginning = this.#isUnreadable === undefined ? this.#addresses.next(this.#beginning) : ''
+    done(null, Buffer.from(beginning + this.#addresses.end(), 'latin1'))
   }
 }
 
