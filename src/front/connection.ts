@@ -164,7 +164,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     if (req === undefined || this.socket.destroyed) return
     if (!req.complete) {
       this.#res = undefined
-      req.removeAllListeners('data').removeAllListeners('end')
+      req.removeAll('data', 'end')
       req.on('end', () => this.#next())
       req.resume()
       return

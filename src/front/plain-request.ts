@@ -1,8 +1,8 @@
-import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { LentPart } from '../core/read-buffers.ts'
 import type { ClientMessage, UseNodeMessage } from '../http/client-messages.ts'
+import { Listeners } from './listeners.ts'
 import type { RequestHead } from './request-head.ts'
 import type { ReusedReads } from './reused-reads.ts'
 
@@ -22,7 +22,7 @@ const maxHeldBytes = 64 * 1024
  * A request whose head is plain. Its content is delivered like that of Node's `IncomingMessage`:
  * nothing is lost before the first listener for `data`, and nothing arrives while it is paused.
  */
-export class PlainRequest extends EventEmitter implements ClientMessage {
+export class PlainRequest extends Listeners implements ClientMessage {
   method: string
   url: string
   readonly httpVersion = '1.1'
@@ -71,7 +71,7 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
   }
 
   override on(event: string, listener: (...values: never[]) => void): this {
-    super.on(event, listener as () => void)
+    super.on(event, listener)
     if (event === 'data' && this.#state === 'waiting') this.resume()
     return this
   }

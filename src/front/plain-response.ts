@@ -1,8 +1,8 @@
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { ClientReply } from '../http/client-messages.ts'
 import { reasonPhrase } from '../http/response.ts'
 import { dateField } from './date-field.ts'
+import { Listeners } from './listeners.ts'
 import type { PlainRequest } from './plain-request.ts'
 
 /** What a response needs of its connection. */
@@ -17,6 +17,7 @@ export interface ResponseConnection {
 /** How the end of the content is marked. */
 type Framing = 'length' | 'chunked' | 'none'
 
+const noFields: readonly string[] = []
 const invalidName = /[^\w!#$%&'*+.^`|~-]/
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 
@@ -24,7 +25,7 @@ const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
  * The response to a plain request. It has the fields and the framing that Node's `ServerResponse`
  * would have, and is written with as few writes as possible.
  */
-export class PlainResponse extends EventEmitter implements ClientReply {
+export class PlainResponse extends Listeners implements ClientReply {
   statusCode = 200
   headersSent = false
   writableFinished = false
@@ -72,18 +73,18 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   }
 
   writeHead(status: number, message?: string | string[], fields?: string[]): this {
-    const [statusMessage, received] = typeof message === 'string' ? [message, fields] : [reasonPhrase(status), message]
+    const statusMessage = typeof message === 'string' ? message : reasonPhrase(status)
+    const received = (typeof message === 'string' ? fields : message) ?? noFields
     this.statusCode = status
-    const own = [...(this.#fields?.values() ?? [])].flatMap(([name, values]) =>
-      values.flatMap((value) => [name, value]),
-    )
-    this.#head = this.#headText(
-      status,
-      statusMessage,
-      own.length === 0 ? (received ?? own) : [...own, ...(received ?? [])],
-    )
+    this.#head = this.#headText(status, statusMessage, this.#fields === undefined ? received : this.#withOwn(received))
     this.headersSent = true
     return this
+  }
+
+  /** The fields that were set one by one, and then these. */
+  #withOwn(fields: readonly string[]): readonly string[] {
+    const own = [...(this.#fields?.values() ?? [])]
+    return [...own.flatMap(([name, values]) => values.flatMap((value) => [name, value])), ...fields]
   }
 
   #headText(status: number, statusMessage: string, fields: readonly string[]): string {

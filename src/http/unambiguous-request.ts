@@ -39,8 +39,19 @@ export function requireUnambiguous(req: FramedRequest, limits: Pick<GatewayConfi
  * never reach an upstream.
  */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
-  const reserved = reservedPrefix.split('/').filter((segment) => segment !== '')
+  const reserved = segmentsOf(reservedPrefix)
   const isBelow = (segments: readonly string[]) =>
-    reserved.every((segment, index) => foldCase(segments[index] ?? '') === foldCase(segment))
+    reserved.every((segment, index) => foldCase(segments[index] ?? '') === segment)
   return isBelow(target.segments) || (target.otherReadings?.some(isBelow) ?? false)
+}
+
+/** The folded segments of each reserved prefix. A gateway has one. */
+const segments = new Map<string, readonly string[]>()
+
+function segmentsOf(prefix: string): readonly string[] {
+  const known = segments.get(prefix)
+  if (known !== undefined) return known
+  const folded = prefix.split('/').flatMap((segment) => (segment === '' ? [] : foldCase(segment)))
+  segments.set(prefix, folded)
+  return folded
 }
