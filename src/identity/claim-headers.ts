@@ -210,9 +210,10 @@ function fitted(
     drop(why)
     return undefined
   }
+  const whole = encoding.whole(joined(members))
+  if (whole.length <= header.maxBytes) return whole
   const valueOf = (count: number) => encoding.whole(joined(members.slice(0, count)))
   const fits = (count: number) => valueOf(count).length <= header.maxBytes
-  if (fits(members.length)) return valueOf(members.length)
   const kept = header.tooLong === 'trim' ? largest(members.length - 1, fits) : 0
   drop(
     kept === 0

@@ -25,7 +25,7 @@ export const encodings: Readonly<Record<HeaderEncoding | 'base64Members' | 'base
 
 /** Encoders replace every lone surrogate by U+FFFD, so two different texts would become equal. */
 export function malformedReason(text: string): string | undefined {
-  return /\p{Surrogate}/u.test(text) ? 'text that is not well-formed Unicode' : undefined
+  return text.isWellFormed() ? undefined : 'text that is not well-formed Unicode'
 }
 
 /**
@@ -33,8 +33,9 @@ export function malformedReason(text: string): string | undefined {
  * §5.5).
  */
 function notPlainReason(text: string): string | undefined {
-  // Some recipients treat U+2028 and U+2029 as the end of a line.
-  if (/[\p{Cc}\u2028\u2029]/u.test(text)) return 'a control character, which a header cannot contain'
+  // Control characters of ASCII and Latin-1. Some recipients treat U+2028 and U+2029 as the end of
+  // a line.
+  if (/[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(text)) return 'a control character, which a header cannot contain'
   return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
 }
 
