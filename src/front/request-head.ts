@@ -1,4 +1,4 @@
-import { withoutSpaceAround } from '../core/field-value.ts'
+import { hasControl, withoutSpaceAround } from '../core/field-value.ts'
 import { ownText } from '../core/own-text.ts'
 
 /** A request head that has only one possible meaning. */
@@ -69,17 +69,6 @@ function fieldOf(name: string): Field {
 /** An object without prototype; its fields are read faster than those of `{ __proto__: null }`. */
 const HeadersByName = function () {} as unknown as new () => Record<string, string | undefined>
 HeadersByName.prototype = Object.create(null)
-
-/** Whether there is a control character other than tabs and whole line ends. */
-function hasControl(bytes: Uint8Array, end: number): boolean {
-  for (let at = 0; at < end; at++) {
-    const byte = bytes[at] as number
-    if ((byte >= 0x20 && byte !== 0x7f) || byte === 0x09) continue
-    if (byte !== 0x0d || bytes[at + 1] !== 0x0a) return true
-    at++
-  }
-  return false
-}
 
 /**
  * Reads a request head: the bytes before `headEnd`, where the empty line at its end begins. Returns

@@ -231,7 +231,7 @@ export class UpstreamConnection implements ExchangeConnection {
         else this.#readUnusual(exchange, input)
         return
       }
-      head = plainResponseHead(input.toString('latin1', 0, end), exchange.request.method)
+      head = plainResponseHead(input, end, exchange.request.method)
       rest = input.subarray(end + headEnd.length)
     } while (head?.status === 100)
     if (head === undefined) {

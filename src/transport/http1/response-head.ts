@@ -1,4 +1,4 @@
-import { withoutSpaceAround } from '../../core/field-value.ts'
+import { hasControl, withoutSpaceAround } from '../../core/field-value.ts'
 import { ownText } from '../../core/own-text.ts'
 
 /** The longest response head, in bytes. */
@@ -24,7 +24,6 @@ export interface ResponseHead {
 // character.
 const statusLine = /^HTTP\/1\.1 (10[01]|[2-5]\d\d)(?: ([\t\x20-\x7e]*))?$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
-const control = /[^\t\x20-\x7e\x80-\xff]/
 const contentLength = /^\d{1,15}$/
 const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 
@@ -35,12 +34,14 @@ const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 const keepAliveMarginMs = 1_000
 
 /**
- * Reads a response head without the empty line at its end. Returns `undefined` for a head that is
- * not plain, which is not necessarily invalid. A plain head follows the rules of RFC 9112 §4 to §6
- * for senders, and exactly one field says where the content ends.
+ * Reads a response head: the bytes before `headEnd`, where the empty line at its end begins.
+ * Returns `undefined` for a head that is not plain, which is not necessarily invalid. A plain head
+ * follows the rules of RFC 9112 §4 to §6 for senders, and exactly one field says where the content
+ * ends.
  */
-export function plainResponseHead(text: string, method: string): ResponseHead | undefined {
-  const lines = text.split('\r\n')
+export function plainResponseHead(bytes: Buffer, headEnd: number, method: string): ResponseHead | undefined {
+  if (hasControl(bytes, headEnd)) return undefined
+  const lines = bytes.toString('latin1', 0, headEnd).split('\r\n')
   const [, code, statusMessage = ''] = statusLine.exec(lines[0] as string) ?? []
   if (code === undefined) return undefined
   const status = Number(code)
@@ -55,7 +56,6 @@ export function plainResponseHead(text: string, method: string): ResponseHead | 
     const colon = line.indexOf(':')
     const name = line.slice(0, Math.max(colon, 0))
     const value = withoutSpaceAround(line, colon + 1)
-    if (control.test(value)) return undefined
     fields.push(name, value)
     switch (meaningOf(name)) {
       case 'none':
