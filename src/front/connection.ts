@@ -97,7 +97,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   get isIdle(): boolean {
-    return this.hasServed && this.#req === undefined && this.#ahead.length === 0
+    return this.hasServed && this.#req === undefined && this.#rest === undefined && this.#ahead.length === 0
   }
 
   /** The head of the next request has not arrived completely. */

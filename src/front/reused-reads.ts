@@ -52,6 +52,8 @@ export class ReusedReads {
     properties[generate] = reads.#next
     properties[callback] = reads.#onRead
     handle.useUserBuffer(shared)
+    // A stream that is paused reads on until it is full. From now on it would never be full.
+    if (socket.isPaused()) socket.pause()
     return reads
   }
 

@@ -86,7 +86,11 @@ export async function startWorkers(parts: WorkersParts): Promise<Workers> {
     }, pauseMs)
   }
 
-  const stopOne = (worker: Worker) => stopWorker(worker, config.config.shutdown.drainTimeoutMs + killAfterMs)
+  const stopOne = (worker: Worker) => {
+    // It takes no more connections, so those of a worker that dies meanwhile cannot go to it.
+    serving.delete(worker)
+    return stopWorker(worker, config.config.shutdown.drainTimeoutMs + killAfterMs)
+  }
   const stopAll = async (): Promise<void> => void (await Promise.all(allWorkers().map(stopOne)))
   const stop = () => (stopping ??= stopAll())
 

@@ -46,11 +46,29 @@ test('A connection is closed when the last worker dies, so that its client tries
   assert.deepEqual(new Set(outcomes), new Set(['closed']))
 })
 
+test('A connection to a worker that dies while the other worker stops is closed', async (t) => {
+  const { gateway, workers, clients, upstream, url } = await startTwoWorkers(t)
+  process.kill(workers[0], 'SIGSTOP')
+  const outcomes = clients(2)
+  await until('the other worker serves a connection', () => outcomes.length === 1)
+  const slow = fetch(`${url}/static/slow`)
+  await until('the other worker has a request', () => upstream.waiting() === 1)
+  gateway.child.kill('SIGTERM')
+  await until('the other worker closes the connections that it does not need', () => outcomes.closed() === 1)
+
+  process.kill(workers[0], 'SIGKILL')
+
+  await until('the connection has an outcome', () => outcomes.length === 2)
+  assert.deepEqual([...outcomes], ['served', 'closed'])
+  upstream.release()
+  assert.equal((await slow).status, 200)
+})
+
 async function startTwoWorkers(t: TestContext) {
   const redis = await startRedis(t)
-  const { url, file, env } = await prepareGateway(t, {
+  const { url, file, env, upstream } = await prepareGateway(t, {
     store: `{ redis: { url: "${redis.url}" } }`,
-    settings: 'workers: 2',
+    settings: 'workers: 2\nshutdown: { drain_timeout: 60s }',
   })
   const gateway = startCommand(t, ['run', '--config', file], { env })
   await gateway.said('gatehouse is ready')
@@ -58,17 +76,21 @@ async function startTwoWorkers(t: TestContext) {
   /** Each connection sends a request. Its first outcome is in the result. */
   const clients = (count: number) => {
     const outcomes: string[] = []
+    let closed = 0
     const connected = Array.from({ length: count }, () => {
       const socket = connect(Number(port), '127.0.0.1')
       t.after(() => socket.destroy())
       let outcome: string | undefined
       const note = (what: string) => outcome ?? outcomes.push((outcome = what))
       socket.on('error', () => {}).once('data', () => note('served'))
-      socket.once('close', () => note('closed'))
+      socket.once('close', () => {
+        closed += 1
+        note('closed')
+      })
       socket.write(`GET /static/x HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
       return new Promise<void>((resolve) => socket.once('connect', () => resolve()))
     })
-    return Object.assign(outcomes, { connected: Promise.all(connected) })
+    return Object.assign(outcomes, { connected: Promise.all(connected), closed: () => closed })
   }
-  return { gateway, workers: childrenOf(gateway.pid) as [number, number], clients }
+  return { gateway, workers: childrenOf(gateway.pid) as [number, number], clients, upstream, url }
 }

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { test } from 'node:test'
+import { Front } from '../../src/front/front.ts'
+import type { PlainRequest } from '../../src/front/plain-request.ts'
+import type { PlainResponse } from '../../src/front/plain-response.ts'
+import { RawClient } from '../proxy/support.ts'
+import { until } from '../support/until.ts'
+
+const mebibyte = 1024 * 1024
+const head = (line: string, ...fields: readonly string[]) =>
+  [`${line} HTTP/1.1`, 'Host: h', ...fields, '', ''].join('\r\n')
+
+test('A large upload behind another request is not read before its content is used', async (t) => {
+  const underWay: (readonly [PlainRequest, PlainResponse])[] = []
+  const server = createServer()
+  new Front(server, false, {
+    request: (req, res) => void underWay.push([req, res]),
+    isDraining: () => false,
+    maxHeadBytes: 16 * 1024,
+    headersTimeoutMs: 60_000,
+    keepAliveMs: 75_000,
+    maxWaitingBytes: mebibyte,
+    onTooManyWaiting: () => assert.fail('too many bytes wait'),
+  })
+  server.listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const connected = once(server, 'connection') as Promise<[Socket]>
+  const client = new RawClient(t, (server.address() as AddressInfo).port)
+  const [connection] = await connected
+  // So much arrives at once that one read stops the connection, and leaves nothing in its stream.
+  const parts = [
+    head('GET /'),
+    head('PUT /', `Content-Length: ${64 * mebibyte}`) + 'x'.repeat(10_000),
+    'x'.repeat(60_000),
+  ]
+  for (const part of parts) {
+    const before = connection.bytesRead
+    client.send(part)
+    await until('the part was read', () => connection.bytesRead === before + part.length)
+  }
+
+  underWay[0]?.[1].end('one')
+  await until('the upload has begun', () => underWay.length === 2)
+  const { socket } = client
+  socket.write(Buffer.alloc(60 * mebibyte, 'x'))
+  let before = -1
+  let turns = 0
+  await until('nothing more is read', () => {
+    turns = connection.bytesRead === before ? turns + 1 : 0
+    before = connection.bytesRead
+    return turns > 20
+  })
+
+  assert.ok(before < mebibyte, `${before} bytes were read`)
+  let length = 0
+  underWay[1]?.[0].on('data', (part: Buffer, giveBack: () => void) => {
+    length += part.length
+    giveBack()
+  })
+  await until('the content arrives once it is used', () => length === 60 * mebibyte + 70_000)
+})
