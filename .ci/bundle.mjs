@@ -45,6 +45,33 @@ const adapt = {
   },
 }
 
+/**
+ * Parts of fastify that the gateway has no use for, because its endpoints have no JSON schemas and
+ * `inject` is for tests. Node.js would read them at every start.
+ */
+const omitted = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request)$/
+
+/** Puts a module that throws an error in the place of the omitted packages. */
+const omit = {
+  name: 'omit',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: omitted }, ({ path }) => ({ path, namespace: 'omitted' }))
+    onLoad({ filter: /.*/, namespace: 'omitted' }, ({ path }) => ({
+      contents: `throw new Error(${JSON.stringify(`${path} is not part of the program.`)})`,
+    }))
+  },
+}
+
+/**
+ * V8 keeps the text of a module, with two bytes for each character if one of them is not ASCII.
+ * esbuild escapes such characters in code, but not in comments.
+ */
+function withAsciiComments(text) {
+  return text.replace(/^ *(?:\/[/*]|\*).*$/gm, (comment) =>
+    comment.replaceAll('§', 'section ').replace(/[^\p{ASCII}]/gu, '?'),
+  )
+}
+
 const outdir = resolve(process.argv[2])
 const { metafile } = await build({
   absWorkingDir: root,
@@ -67,8 +94,12 @@ const { metafile } = await build({
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
-  plugins: [schemaValidatorPlugin, adapt],
+  plugins: [schemaValidatorPlugin, adapt, omit],
 })
+for (const path of Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'))) {
+  const file = resolve(root, path)
+  writeFileSync(file, withAsciiComments(readFileSync(file, 'utf8')))
+}
 for (const file of changes.keys())
   if (!changed.has(file)) throw new Error(`${file} is not in the program: see .ci/bundle.mjs`)
 const packages = packagesIn(metafile)

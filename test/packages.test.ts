@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { bundledPackages } from './support/bundle.ts'
+import { bundledModules, bundledPackages } from './support/bundle.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (file: string) => readFileSync(new URL(file, root), 'utf8')
@@ -112,6 +112,21 @@ test('the page about security names tests that there are, and each advisory that
   assert.ok(advisories.length >= 40)
   assert.deepEqual(
     advisories.filter((name) => !page.includes(`(../test/advisories/${name})`)),
+    [],
+  )
+})
+
+test('the program contains no compiler of schemas for endpoints, which have none', () => {
+  assert.deepEqual(
+    bundledNames.filter((name) => /ajv-compiler|json-stringify-compiler|light-my-request/.test(name)),
+    [],
+  )
+})
+
+// V8 keeps the text of a module, with two bytes for each character if one of them is not ASCII.
+test('the text of the program has only ASCII characters, which need less memory', () => {
+  assert.deepEqual(
+    bundledModules().flatMap(({ name, text }) => (/[^\p{ASCII}]/u.test(text) ? name : [])),
     [],
   )
 })

@@ -133,6 +133,8 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     trustProxy: false,
     // This ID is unique across all processes. The numbers of Fastify are not.
     genReqId: (req) => parts.recordOf(req).id,
+    // The endpoints have no schemas. Fastify would load two compilers of schemas.
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   })
   readForms(app)
   const partsOf = new Map(parts.realms.all.map((realm) => [realm, endpointPartsOf(realm, parts)]))
@@ -300,6 +302,11 @@ class SecurityEventContent {
   constructor(token: string) {
     this.token = token
   }
+}
+
+/** Takes the place of a compiler of schemas. A schema for an endpoint would be an error. */
+function noSchemas(): never {
+  throw new Error('The endpoints have no schemas.')
 }
 
 /** Reads a form as text. Other content is read within the limit, and treated as an empty form. */

@@ -5,6 +5,10 @@ import type { StoredSession } from './record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
+/**
+ * The memory of a session besides its record, in bytes: its entry here, its key and its objects.
+ */
+const entryBytes = 768
 /** How many ended sessions are remembered. */
 const maxEnded = 100_000
 
@@ -29,7 +33,7 @@ export interface PendingRead {
 export class NearCache {
   readonly #live = new LRUCache<SessionKey, NearSession>({
     maxSize: maxBytes,
-    sizeCalculation: ({ stored }) => stored.bytes + 512,
+    sizeCalculation: ({ stored }) => stored.bytes + entryBytes,
   })
   // `max` would allocate the memory for all entries at the start, which takes 40 ms.
   readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))

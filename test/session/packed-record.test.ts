@@ -109,3 +109,19 @@ test('a record of an earlier version opens, and one of a later version does not'
   assert.deepEqual(openRecord(keyring, place, sealed(1))?.record, given)
   assert.equal(openRecord(keyring, place, sealed(9)), undefined)
 })
+
+// The near-cache bounds the sum of these sizes. The objects of a list of short texts take several
+// times the memory of its JSON.
+test('the size of a session in memory counts its packed tokens once and its claims four times', () => {
+  const groups = Array.from({ length: 200 }, (_, n) => `team-${n}`)
+  const { claims, ...rest } = { ...record(), created_at: now, absolute_expires_at: now }
+  const few = packRecord({ ...rest, claims })
+  const many = packRecord({ ...rest, claims: { ...claims, groups } })
+
+  for (const { bytes, unpackedBytes } of [few, many])
+    assert.equal(unpackRecord(bytes)?.unpackedBytes, unpackedBytes, 'the same when it is read from the store')
+  const added = JSON.stringify(groups).length - JSON.stringify(claims['groups']).length
+  const addedBytes = many.unpackedBytes - few.unpackedBytes - (many.bytes.length - few.bytes.length)
+  assert.equal(addedBytes, 4 * added)
+  assert.ok(few.unpackedBytes >= few.bytes.length + 4 * JSON.stringify(claims).length)
+})
