@@ -231,9 +231,10 @@ export class OpenidProvider {
     },
   ): Promise<SignedIn> {
     const found = await this.#discovery.provider()
-    const redirect = new URL(callback)
+    let redirect = callback
     if (isJwtMode(this.config.response_mode)) {
       const parameters = await readJwtResponse(callback.searchParams, this.#expectations(found))
+      redirect = new URL(callback)
       redirect.search = parameters.toString()
     }
     const dpop_key = this.config.dpop ? await newDpopKey() : undefined

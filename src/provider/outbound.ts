@@ -191,15 +191,16 @@ function asResponse(url: string, { status, headers, content }: WholeResponse): R
   if (valuesOf('content-type').some((type) => /^application\/jwt\b/i.test(type)))
     rejectResponse('a JWT instead of JSON')
   const fields = readFields.flatMap((name) => valuesOf(name).map((value): [string, string] => [name, value]))
-  const hasContent = content.length > 0 && status !== 204 && status !== 205 && status !== 304
-  const response = new Response(hasContent ? content : null, { status, headers: fields })
-  // The content is in memory. Reading JSON from a stream takes five times as long.
+  // The content is in memory. Creating a stream and reading it would take several times as long.
+  const response = new Response(null, { status, headers: fields })
+  const text = async (): Promise<string> => utf8.decode(content)
   const json = async (): Promise<unknown> => {
     const value: unknown = JSON.parse(utf8.decode(content))
     if (isDeeperThan(maxJsonDepth, value)) rejectResponse(`JSON that is nested deeper than ${maxJsonDepth} levels`)
     return value
   }
-  return Object.assign(response, { json })
+  // Both can be called more than once, so a clone need not be another object.
+  return Object.assign(response, { text, json, clone: () => response })
 }
 
 /** A URL for the log, without parameters, which may contain tokens. */

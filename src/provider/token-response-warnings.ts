@@ -76,10 +76,11 @@ function isSameScope(granted: string, requested: string): boolean {
 function isOffline({ refresh_token, refresh_expires_in }: TokenEndpointResponse): boolean {
   if (refresh_token === undefined) return false
   if (refresh_expires_in === 0) return true
+  // A refresh token need not be a JWT (RFC 6749 §1.5). An error for each would take long.
+  if (refresh_token.split('.', 4).length !== 3) return false
   try {
     return decodeJwt(refresh_token)['typ'] === 'Offline'
   } catch {
-    // A refresh token need not be a JWT (RFC 6749 §1.5).
     return false
   }
 }

@@ -257,11 +257,15 @@ function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'sc
 /** The facts that endpoints need about a request. */
 function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
-  const { host, cookie, isPage, isFrame, forwarded } = requestFacts(request.raw, parts.trusted, config.externalUrl.host)
+  const { host, target, cookie, isPage, isFrame, forwarded } = requestFacts(
+    request.raw,
+    parts.trusted,
+    config.externalUrl.host,
+  )
   const externalUrl = externalUrlAt(host, config)
   return {
     ...{ method, url, cookie, isPage, isFrame, externalUrl },
-    query: new URL(url, externalUrl).searchParams,
+    query: new URLSearchParams(target.query),
     form: new URLSearchParams(typeof request.body === 'string' ? request.body : ''),
     host: forwarded.host,
     ...initiatorOf(headers),

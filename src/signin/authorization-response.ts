@@ -27,11 +27,11 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
 }
 
 /**
- * The parameters of the authorization response; empty when it did not arrive in the requested
- * response mode.
+ * The parameters of the authorization response, without "?"; empty when it did not arrive in the
+ * requested response mode.
  */
 export function authorizationResponse(callback: URL, { keyring, provider }: Parts): string {
-  if (!provider.config.response_mode.startsWith('form_post')) return callback.search
+  if (!provider.config.response_mode.startsWith('form_post')) return callback.search.slice(1)
   const sealed = onlyValue(callback.searchParams, 'response') ?? ''
   return keyring.open(Buffer.from(sealed, 'base64url'), sealContext)?.toString('utf8') ?? ''
 }

@@ -116,8 +116,8 @@ async function askWhichToEnd(
  * @throws {SignInError} the reason, and the page for a new sign-in
  */
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<AfterSignIn> {
-  const callback = new URL(redirectUri(request.externalUrl, parts.prefix))
-  callback.search = authorizationResponse(new URL(request.url, request.externalUrl), parts)
+  const response = authorizationResponse(new URL(request.url, request.externalUrl), parts)
+  const callback = new URL(`${redirectUri(request.externalUrl, parts.prefix)}?${response}`)
   const state = stateOf(callback.searchParams, parts.provider.config.response_mode)
   const transaction = transactionFromState(state, parts.keyring)
   const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
