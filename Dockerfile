@@ -50,5 +50,5 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
   CMD ["node", "/opt/gatehouse/dist/main.js", "health", "--config", "/etc/gatehouse/gateway.yaml"]
 # Less memory, and what that costs: docs/performance.md, "Memory".
 ENV MALLOC_ARENA_MAX=1
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=100", "--no-flush-bytecode", "--expose-gc", "/opt/gatehouse/dist/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=100", "--expose-gc", "/opt/gatehouse/dist/main.js"]
 CMD ["run", "--config", "/etc/gatehouse/gateway.yaml"]
