@@ -74,9 +74,9 @@ test('A kill between an event and its acknowledgement, or before the event took 
   await until('the other one acknowledges it', () => streams.acked.includes(jti))
 
   assert.equal(await isIn(replica, jane), false)
-  // The log may arrive after the acknowledgement.
+  // The log may arrive after the acknowledgement. A killed process may lose its last lines.
   await two.said('signal.replayed')
-  assert.deepEqual([obeyed([one, two]).length, two.log().filter(({ msg }) => msg === 'signal.replayed').length], [1, 1])
+  assert.deepEqual([obeyed([two]).length, two.log().filter(({ msg }) => msg === 'signal.replayed').length], [0, 1])
   assert.equal(streams.all.size, 1)
 
   // UserInfo is read before the event takes effect, and does not respond.
