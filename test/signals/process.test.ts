@@ -77,6 +77,7 @@ test('A kill between an event and its acknowledgement, or before the event took 
   // The log may arrive after the acknowledgement. A killed process may lose its last lines.
   await two.said('signal.replayed')
   assert.deepEqual([obeyed([two]).length, two.log().filter(({ msg }) => msg === 'signal.replayed').length], [0, 1])
+  assert.ok(obeyed([one]).length <= 1, 'the event took effect once')
   assert.equal(streams.all.size, 1)
 
   // UserInfo is read before the event takes effect, and does not respond.
