@@ -2,6 +2,7 @@ import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
+import { makeStringsFast } from '../core/fast-strings.ts'
 import { checkMethod } from '../forward/ext-authz.ts'
 import { listenForGrpc } from '../forward/grpc.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
@@ -60,6 +61,7 @@ export interface GatewayParts extends ObservingParts {
  * @throws {OperatorError} when an address cannot be listened on or a certificate cannot be read
  */
 export async function startGateway(config: GatewayConfig, parts: GatewayParts): Promise<Gateway> {
+  makeStringsFast()
   const { clock = systemClock, serveProcessApi } = parts
   const startedAt = clock.now()
   const observing = startObserving(config, parts)
