@@ -6,7 +6,7 @@ import { writeToSocket } from '../http/response.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
 import { ReplayedConnection } from './replayed-connection.ts'
-import { plainRequestHead } from './request-head.ts'
+import { plainRequestHead, type RequestHead } from './request-head.ts'
 import { type ReadsOwner, ReusedReads } from './reused-reads.ts'
 
 /** What a connection needs of the listener. */
@@ -38,7 +38,7 @@ const headEnd = Buffer.from('\r\n\r\n')
 const maxHeadParts = 8
 /** A connection with more bytes than this that wait for earlier requests is not read. */
 const maxAheadBytes = 16 * 1024
-/** More content than this is read into memory that is used again, in bytes. */
+/** A client that sends more content than this may get a large buffer, in bytes. */
 const largeContentBytes = 64 * 1024
 
 /**
@@ -53,7 +53,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   #ahead: Buffer = empty
   /** How many of them wait for the end of a request. */
   #waiting = 0
-  #head: Buffer = empty
+  #head: RequestHead | undefined
   /** In how many parts the head has arrived until now. */
   #headParts = 0
   #req: PlainRequest | undefined
@@ -65,8 +65,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   #hasEnded = false
   #isContentHeld = false
   #isReading = true
-  /** `undefined` until a request has much content. */
-  #reads: ReusedReads | undefined
+  /** `undefined`: Node.js allocates memory for each read. */
+  readonly #reads: ReusedReads | undefined
   hasServed = false
   /** Since when it has waited for a request or for the rest of its head, in ms, monotonic. */
   waitingSince = performance.now()
@@ -74,6 +74,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   constructor(socket: Socket, owner: ConnectionOwner) {
     this.socket = socket
     this.#owner = owner
+    this.#reads = ReusedReads.begin(socket, this)
     socket.on('data', this.receive).on('end', this.#onEnd).on('close', this.#onClose)
     socket.on('drain', this.#onDrain).on('error', ignore)
   }
@@ -128,7 +129,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     this.#replayed ??= new ReplayedConnection(this.socket, () => (this.#replayed = undefined))
     if (!this.#replayed.isServed) this.#owner.serveReplayed(this.#replayed, this)
     this.#replayed.isServed = true
-    this.#replayed.begin(this.#head, req)
+    if (this.#head !== undefined) this.#replayed.begin(this.#head.text, req)
   }
 
   /** Node's server has read the request that was replayed. */
@@ -171,8 +172,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     }
     req.close()
     this.hasServed = true
-    // It may be a small part of many bytes, which an idle connection must not keep in memory.
-    this.#head = empty
+    this.#head = undefined
     this.#req = undefined
     this.#res = undefined
     this.waitingSince = performance.now()
@@ -229,15 +229,13 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     const end = at + headEnd.length
     // The rest of the content never arrives (RFC 9112 §8).
     if (this.#hasEnded && bytes.length - end < head.contentLength) return this.#reject(400)
-    this.#head = this.#own(end === bytes.length ? bytes : bytes.subarray(0, end))
+    this.#head = head
     const req = new PlainRequest(this, head)
     this.#req = req
     const rest = bytes.subarray(end)
     const taken = rest.length === 0 ? 0 : req.arrive(rest, this.#reads)
     this.#ahead = empty
     if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
-    if (head.contentLength - taken > largeContentBytes && !('encrypted' in this.socket))
-      this.#reads ??= ReusedReads.begin(this.socket, this)
     const res = new PlainResponse(this, req, this.#mayContinue)
     this.#res = res
     this.#owner.request(req, res)

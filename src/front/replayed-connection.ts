@@ -39,10 +39,13 @@ export class ReplayedConnection extends Duplex {
     return this.#socket.bytesWritten
   }
 
-  /** Node's server gets the head of a request, and then its content. */
-  begin(head: Buffer, req: PlainRequest): void {
+  /**
+   * Node's server gets a request.
+   * @param head without the empty line; a character is a byte
+   */
+  begin(head: string, req: PlainRequest): void {
     this.#req = req
-    this.push(head)
+    this.push(`${head}\r\n\r\n`, 'latin1')
     req.on('data', this.#onContent)
   }
 

@@ -3,6 +3,8 @@ import { ownText } from '../core/own-text.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {
+  /** The whole head as it arrived, without the empty line; a character is a byte. */
+  readonly text: string
   readonly method: string
   /** The request target in origin-form (RFC 9112 §3.2.1). */
   readonly url: string
@@ -122,6 +124,7 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   }
   if (headers['host'] === undefined) return undefined
   return {
+    text,
     method: line[1] as string,
     url: line[2] as string,
     rawHeaders,
