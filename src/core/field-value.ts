@@ -10,18 +10,26 @@ export function withoutSpaceAround(text: string, from = 0, to = text.length): st
   return text.slice(start, end)
 }
 
+/** The head of a message has not arrived completely. */
+export const incomplete = -1
+/** The head has a control character other than tabs and whole line ends. */
+export const hasControl = -2
+
 /**
- * Whether the head of a message, the bytes before `end`, has a control character other than tabs
- * and whole line ends. A loop takes half of the time of a regular expression.
+ * Where the empty line at the end of the head of a message begins; or {@link incomplete}, or
+ * {@link hasControl}. One loop takes half of the time of a regular expression.
  */
-export function hasControl(bytes: Uint8Array, end: number): boolean {
-  for (let at = 0; at < end; at++) {
+export function headEndOf(bytes: Uint8Array): number {
+  for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at] as number
     if ((byte >= 0x20 && byte !== 0x7f) || byte === 0x09) continue
-    if (byte !== 0x0d || bytes[at + 1] !== 0x0a) return true
+    if (byte !== 0x0d) return hasControl
+    if (at + 1 === bytes.length) return incomplete
+    if (bytes[at + 1] !== 0x0a) return hasControl
+    if (bytes[at + 2] === 0x0d && bytes[at + 3] === 0x0a) return at
     at++
   }
-  return false
+  return incomplete
 }
 
 function isSpace(code: number): boolean {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { headEndOf, incomplete } from '../core/field-value.ts'
 import type { UseNodeMessage } from '../http/client-messages.ts'
 import { writeToSocket } from '../http/response.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
@@ -31,7 +32,8 @@ export interface ConnectionOwner {
 }
 
 const empty = Buffer.alloc(0)
-const headEnd = Buffer.from('\r\n\r\n')
+/** The length of a line end and an empty line. */
+const headEndBytes = 4
 /**
  * A head that arrives in more parts than this is read by Node's parser, which reads each byte once.
  */
@@ -216,17 +218,17 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   #readHead(bytes: Buffer): void {
     const { maxHeadBytes } = this.#owner
-    const at = bytes.indexOf(headEnd)
-    if (at === -1 && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
+    const at = headEndOf(bytes)
+    if (at === incomplete && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
       if (this.#headParts === 0 && this.hasServed) this.waitingSince = performance.now()
       this.#headParts += 1
       this.#ahead = this.#own(bytes)
       return
     }
     this.#headParts = 0
-    const head = at === -1 || at > maxHeadBytes ? undefined : plainRequestHead(bytes, at)
+    const head = at < 0 || at > maxHeadBytes ? undefined : plainRequestHead(bytes, at)
     if (head === undefined) return this.#handOver(bytes)
-    const end = at + headEnd.length
+    const end = at + headEndBytes
     // The rest of the content never arrives (RFC 9112 §8).
     if (this.#hasEnded && bytes.length - end < head.contentLength) return this.#reject(400)
     this.#head = head

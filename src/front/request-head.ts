@@ -1,4 +1,4 @@
-import { hasControl, withoutSpaceAround } from '../core/field-value.ts'
+import { withoutSpaceAround } from '../core/field-value.ts'
 import { ownText } from '../core/own-text.ts'
 
 /** A request head that has only one possible meaning. */
@@ -73,13 +73,12 @@ const HeadersByName = function () {} as unknown as new () => Record<string, stri
 HeadersByName.prototype = Object.create(null)
 
 /**
- * Reads a request head: the bytes before `headEnd`, where the empty line at its end begins. Returns
+ * Reads a request head: the bytes before `headEnd`, which `headEndOf` has found. Returns
  * `undefined` for a head that is not plain, which is not necessarily invalid: Node's parser reads
  * it then. A plain head follows the rules of RFC 9112 §3 to §6 for senders, has one `Host`, and
  * says in one way how much content follows.
  */
 export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | undefined {
-  if (hasControl(bytes, headEnd)) return undefined
   const text = bytes.toString('latin1', 0, headEnd)
   let end = text.indexOf('\r\n')
   if (end === -1) return undefined

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
+import { headEndOf, incomplete } from '../../core/field-value.ts'
 import { ReadBuffer } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
@@ -33,7 +34,8 @@ export interface ConnectionOptions {
  * handler, and the connection takes another buffer.
  */
 const copiedShare = 1 / 4
-const headEnd = Buffer.from('\r\n\r\n')
+/** The length of a line end and an empty line. */
+const headEndBytes = 4
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
 const noFields: RawFields = []
 const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
@@ -225,14 +227,14 @@ export class UpstreamConnection implements ExchangeConnection {
     // A client has to ignore a "100 Continue" that it did not ask for (RFC 9110 §15.2).
     do {
       input = rest
-      const end = input.indexOf(headEnd)
+      const end = headEndOf(input)
       if (end < 0) {
-        if (mayBecomePlain(input.toString('latin1'))) this.#head = Buffer.from(input)
+        if (end === incomplete && mayBecomePlain(input)) this.#head = Buffer.from(input)
         else this.#readUnusual(exchange, input)
         return
       }
       head = plainResponseHead(input, end, exchange.request.method)
-      rest = input.subarray(end + headEnd.length)
+      rest = input.subarray(end + headEndBytes)
     } while (head?.status === 100)
     if (head === undefined) {
       this.#readUnusual(exchange, input)

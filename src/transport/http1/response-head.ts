@@ -1,4 +1,4 @@
-import { hasControl, withoutSpaceAround } from '../../core/field-value.ts'
+import { withoutSpaceAround } from '../../core/field-value.ts'
 import { ownText } from '../../core/own-text.ts'
 
 /** The longest response head, in bytes. */
@@ -34,15 +34,15 @@ const keepAliveTimeout = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,6})/i
 const keepAliveMarginMs = 1_000
 
 /**
- * Reads a response head: the bytes before `headEnd`, where the empty line at its end begins.
- * Returns `undefined` for a head that is not plain, which is not necessarily invalid. A plain head
- * follows the rules of RFC 9112 §4 to §6 for senders, and exactly one field says where the content
- * ends.
+ * Reads a response head: the bytes before `headEnd`, which `headEndOf` has found. Returns
+ * `undefined` for a head that is not plain, which is not necessarily invalid. A plain head follows
+ * the rules of RFC 9112 §4 to §6 for senders, and exactly one field says where the content ends.
  */
 export function plainResponseHead(bytes: Buffer, headEnd: number, method: string): ResponseHead | undefined {
-  if (hasControl(bytes, headEnd)) return undefined
-  const lines = bytes.toString('latin1', 0, headEnd).split('\r\n')
-  const [, code, statusMessage = ''] = statusLine.exec(lines[0] as string) ?? []
+  const text = bytes.toString('latin1', 0, headEnd)
+  let end = text.indexOf('\r\n')
+  if (end === -1) end = text.length
+  const [, code, statusMessage = ''] = statusLine.exec(text.slice(0, end)) ?? []
   if (code === undefined) return undefined
   const status = Number(code)
   const fields: string[] = []
@@ -51,11 +51,14 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   let keepAliveMs = Infinity
   let closes = false
 
-  for (let at = 1; at < lines.length; at++) {
-    const line = lines[at] as string
-    const colon = line.indexOf(':')
-    const name = line.slice(0, Math.max(colon, 0))
-    const value = withoutSpaceAround(line, colon + 1)
+  while (end < text.length) {
+    const start = end + 2
+    end = text.indexOf('\r\n', start)
+    if (end === -1) end = text.length
+    const colon = text.indexOf(':', start)
+    if (colon === -1 || colon >= end) return undefined
+    const name = text.slice(start, colon)
+    const value = withoutSpaceAround(text, colon + 1, end)
     fields.push(name, value)
     switch (meaningOf(name)) {
       case 'none':
@@ -103,17 +106,10 @@ export function announcesContent(isChunked: boolean, contentLength: string | und
 const beginning = 'HTTP/1.1 '
 /** A head that arrives in parts is read again with each part, so a longer head is not plain. */
 const maxHeldBytes = 16 * 1024
-const controlButLineEnds = /[^\t\r\n\x20-\x7e\x80-\xff]/
 
-/** Whether the text could be the beginning of a plain head. */
-export function mayBecomePlain(text: string): boolean {
-  const start = text.slice(0, beginning.length)
-  return (
-    text.length < maxHeldBytes &&
-    beginning.startsWith(start) &&
-    !controlButLineEnds.test(text) &&
-    !/(?:^|[^\r])\n/.test(text)
-  )
+/** Whether bytes without an empty line could be the beginning of a plain head. */
+export function mayBecomePlain(bytes: Buffer): boolean {
+  return bytes.length < maxHeldBytes && beginning.startsWith(bytes.toString('latin1', 0, beginning.length))
 }
 
 type Meaning = 'none' | 'invalid' | 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding'
