@@ -256,6 +256,9 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     socket.unshift(this.#own(bytes))
     this.#reads?.becomeStream()
     this.#owner.handOver(socket)
+    // A listener for `data` makes Node's parser read from the stream of the socket. Otherwise it
+    // reads from TLS itself, and may get later bytes before those that wait in the stream.
+    if ('encrypted' in socket) socket.on('data', ignore).off('data', ignore)
     socket.resume()
   }
 
