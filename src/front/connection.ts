@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { headEndOf, incomplete } from '../core/field-value.ts'
 import type { UseNodeMessage } from '../http/client-messages.ts'
+import { closeLater } from '../http/lingering-close.ts'
 import { writeToSocket } from '../http/response.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
@@ -115,9 +116,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   /** Responds without a request, and reads no request afterwards. */
   #reject(status: 400 | 408): void {
-    this.socket.off('data', this.receive)
-    this.#reads?.drop()
-    this.#ahead = empty
+    this.#dropRest()
     writeToSocket(this.socket, { status, headers: {}, body: '' })
   }
 
@@ -128,7 +127,10 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   replay(req: PlainRequest, use: UseNodeMessage): void {
     this.#use = use
-    this.#replayed ??= new ReplayedConnection(this.socket, () => (this.#replayed = undefined))
+    this.#replayed ??= new ReplayedConnection(this.socket, {
+      dropped: () => (this.#replayed = undefined),
+      close: () => this.#close(),
+    })
     if (!this.#replayed.isServed) this.#owner.serveReplayed(this.#replayed, this)
     this.#replayed.isServed = true
     if (this.#head !== undefined) this.#replayed.begin(this.#head.text, req)
@@ -139,7 +141,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     const use = this.#use
     this.#use = undefined
     if (use === undefined) return void res.destroy()
-    res.shouldKeepAlive = this.#mayContinue
+    res.shouldKeepAlive = this.mayContinue
     const replayed = this.#replayed
     if (replayed !== undefined) replayed.response = res
     res.once('close', () => {
@@ -152,13 +154,34 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   responded(): void {
-    if (this.#res?.shouldKeepAlive === true && this.#mayContinue) this.#next()
-    else this.socket.destroySoon()
+    // The client was told so before a drain began, and may have sent the next request.
+    if (this.#res?.shouldKeepAlive === true && this.#hasMore) this.#next()
+    else this.#close()
   }
 
-  get #mayContinue(): boolean {
-    const hasMore = !this.#hasEnded || this.#ahead.length > 0
-    return this.#req?.isKeepAlive === true && hasMore && !this.#owner.isDraining
+  get mayContinue(): boolean {
+    return this.#req?.isKeepAlive === true && this.#hasMore && !this.#owner.isDraining
+  }
+
+  get #hasMore(): boolean {
+    return !this.#hasEnded || this.#ahead.length > 0
+  }
+
+  /**
+   * Closes the connection after the last response. A client that did not ask for that may still
+   * send requests, which are dropped (RFC 9112 §9.6).
+   */
+  #close(): void {
+    if (this.#req?.isKeepAlive !== true || this.#hasEnded) return void this.socket.destroySoon()
+    this.#dropRest()
+    closeLater(this.socket.resume())
+  }
+
+  #dropRest(): void {
+    this.socket.off('data', this.receive)
+    this.#reads?.drop()
+    this.#ahead = empty
+    this.#countWaiting(0)
   }
 
   /** The response has been sent. The rest of the content of its request is dropped. */
@@ -238,7 +261,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     const taken = rest.length === 0 ? 0 : req.arrive(rest, this.#reads)
     this.#ahead = empty
     if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
-    const res = new PlainResponse(this, req, this.#mayContinue)
+    const res = new PlainResponse(this, req)
     this.#res = res
     this.#owner.request(req, res)
   }
@@ -256,6 +279,9 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     socket.unshift(this.#own(bytes))
     this.#reads?.becomeStream()
     this.#owner.handOver(socket)
+    // A listener for `data` makes Node's parser read from the stream of the socket. Otherwise it
+    // reads from TLS itself, and may get later bytes before those that wait in the stream.
+    if ('encrypted' in socket) socket.on('data', ignore).off('data', ignore)
     socket.resume()
   }
 
@@ -264,7 +290,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
    * socket.
    */
   #handOverEnd(bytes: Buffer): void {
-    this.#rest = new ReplayedConnection(this.socket, () => this.socket.destroySoon())
+    const close = () => this.socket.destroySoon()
+    this.#rest = new ReplayedConnection(this.socket, { dropped: close, close })
     this.#owner.handOver(this.#rest)
     this.#rest.push(this.#own(bytes))
     this.#rest.push(null)
@@ -292,7 +319,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     if (this.#req === undefined) return this.#end()
     // The rest of the request never arrives.
     if (!this.#req.complete) this.socket.destroy()
-    else if (this.#res !== undefined) this.#res.shouldKeepAlive &&= this.#mayContinue
+    else if (this.#res !== undefined) this.#res.shouldKeepAlive &&= this.#hasMore
   }
 
   readonly #onDrain = (): void => void this.#res?.emit('drain')

@@ -10,6 +10,8 @@ export interface ResponseConnection {
   readonly socket: Socket
   /** The `Keep-Alive` field of responses after which the connection stays open. */
   readonly keepAliveField: string
+  /** A further request may follow on the connection. */
+  readonly mayContinue: boolean
   /** The response was handed to the operating system completely. */
   responded(): void
 }
@@ -31,7 +33,7 @@ export class PlainResponse extends Listeners implements ClientReply {
   writableFinished = false
   chunkedEncoding = false
   /** Whether the connection stays open afterwards. */
-  shouldKeepAlive: boolean
+  shouldKeepAlive = true
   #connection: ResponseConnection | undefined
   readonly req: PlainRequest
   /** Fields that were set one by one: values by lower-case name. */
@@ -43,11 +45,10 @@ export class PlainResponse extends Listeners implements ClientReply {
   #hasEnded = false
   #isDestroyed = false
 
-  constructor(connection: ResponseConnection, req: PlainRequest, isKeepAlive: boolean) {
+  constructor(connection: ResponseConnection, req: PlainRequest) {
     super()
     this.#connection = connection
     this.req = req
-    this.shouldKeepAlive = isKeepAlive
   }
 
   /** `null` after the response was sent completely. */
@@ -89,6 +90,7 @@ export class PlainResponse extends Listeners implements ClientReply {
 
   #headText(status: number, statusMessage: string, fields: readonly string[]): string {
     if (invalidValue.test(statusMessage)) throw new TypeError('invalid reason phrase')
+    this.shouldKeepAlive &&= this.#connection?.mayContinue === true
     let text = `HTTP/1.1 ${status} ${statusMessage}\r\n`
     let [hasDate, hasLength, hasConnection] = [false, false, false]
     for (let at = 0; at + 1 < fields.length; at += 2) {

@@ -5,6 +5,14 @@ import type { PlainRequest } from './plain-request.ts'
 
 type Done = (error?: Error | null) => void
 
+/** What a connection inside a connection needs of the outer one. */
+interface Outer {
+  /** The inner connection cannot be used again. */
+  readonly dropped: () => void
+  /** The last response was sent. */
+  readonly close: () => void
+}
+
 /**
  * A connection inside a connection: Node's server reads from it the bytes of one plain request
  * after the other, and writes the responses to the client. So a request that needs the classes of
@@ -12,18 +20,17 @@ type Done = (error?: Error | null) => void
  */
 export class ReplayedConnection extends Duplex {
   readonly #socket: Socket
-  readonly #dropped: () => void
+  readonly #outer: Outer
   /** The request that it carries. */
   #req: PlainRequest | undefined
   /** Node's server listens to it. */
   isServed = false
   response: ServerResponse | undefined
 
-  /** @param dropped called when it cannot be used again */
-  constructor(socket: Socket, dropped: () => void) {
+  constructor(socket: Socket, outer: Outer) {
     super({ allowHalfOpen: true, emitClose: true })
     this.#socket = socket
-    this.#dropped = dropped
+    this.#outer = outer
     this.on('error', () => {})
   }
 
@@ -75,7 +82,7 @@ export class ReplayedConnection extends Duplex {
   }
 
   destroySoon(): void {
-    this.#socket.destroySoon()
+    this.#outer.close()
   }
 
   override _read(): void {
@@ -99,7 +106,7 @@ export class ReplayedConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    this.#dropped()
+    this.#outer.dropped()
     if (this.#req !== undefined || this.writableEnded) this.#socket.destroy()
     done(error)
   }

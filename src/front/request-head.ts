@@ -20,7 +20,8 @@ export interface RequestHead {
 
 const requestLine = /^(DELETE|GET|HEAD|PATCH|POST|PUT) (\/[\x21-\x7e]*) HTTP\/1\.1$/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
-const contentLength = /^\d{1,15}$/
+/** Node's parser rejects a tab. */
+const contentLength = /^ *\d{1,15} *$/
 
 /**
  * What a field means for the request:
@@ -106,7 +107,7 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
         headers[field.name] = value
         break
       case 'content-length':
-        if (earlier !== undefined || !contentLength.test(value)) return undefined
+        if (earlier !== undefined || !contentLength.test(text.slice(colon + 1, end))) return undefined
         headers[field.name] = value
         break
       case 'single':

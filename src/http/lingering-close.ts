@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { hasBody } from './request-body.ts'
 
@@ -14,12 +15,22 @@ export const lingerMs = 2_000
  * connection closes at once.
  */
 export function lingerOnClose(req: ClientMessage): void {
-  const { socket } = req
-  socket.destroySoon = () => {
-    socket.end()
-    setTimeout(() => socket.destroy(), lingerMs).unref()
-  }
+  lingerAfterLast(req.socket)
   req.resume()
+}
+
+/**
+ * Like {@link lingerOnClose}, for a client whose request has arrived, but that may send further
+ * requests because it did not ask to close the connection.
+ */
+export function lingerAfterLast(socket: ClientMessage['socket']): void {
+  socket.destroySoon = () => closeLater(socket)
+}
+
+/** Ends a connection, and closes it later: see {@link lingerOnClose}. Its data must be dropped. */
+export function closeLater(socket: Duplex): void {
+  socket.end()
+  setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
 /**

@@ -13,6 +13,7 @@ import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
+import { IdleConnections } from './idle-connections.ts'
 import { RequestOrder, type WaitingLimits } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
@@ -63,14 +64,19 @@ export async function listen(
   const server = createHttpServer(
     config,
     limits,
-    upgradeOptions({ listed: () => handlers.upgradeProtocols, isFull: (socket) => order.isFull(socket) }),
+    upgradeOptions({
+      listed: () => handlers.upgradeProtocols,
+      // Nothing is read after the last response either (RFC 9112 §9.6).
+      isFull: (socket) => socket.writableEnded || order.isFull(socket),
+    }),
   )
   const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
     parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
   const front = createFront(server, config, limits, { handlers, isDraining: () => isDraining, noteOverrun })
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
+  const idle = new IdleConnections(server)
   const closeIdle = () => {
-    server.closeIdleConnections()
+    idle.close()
     front?.closeIdle()
   }
   limitConnections(server, limits, { ...parts, closeIdle })
@@ -89,19 +95,22 @@ export async function listen(
    */
   const refuseAfterIgnoredUpgrade = (req: IncomingMessage, res: ServerResponse, handle: Handler) => {
     if (ending.has(req.socket)) return void res.destroy()
+    idle.keepFor(res)
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
     // Setting a `Connection` field instead would merge it with the fields of the upstream.
-    if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
+    if (isDraining || ending.has(req.socket)) idle.endAfter(res)
     handle(req, res)
   }
   const closeOverrun = ({ socket }: IncomingMessage) => {
     if (socket.destroyed) return
+    // It is closed later, so that the client gets the last response.
+    if (socket.writableEnded) return void socket.resume()
     noteOverrun(socket)
     socket.destroy()
   }
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
-    if (front?.serve(req, res) === true) return
-    if (order.isFull(req.socket)) return closeOverrun(req)
+    if (front?.serve(req, res) === true) return idle.keepFor(res)
+    if (req.socket.writableEnded || order.isFull(req.socket)) return closeOverrun(req)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
   const request = inOrder((req, res) => handlers.request(req, res))
@@ -129,6 +138,7 @@ export async function listen(
     address: { host: config.host, port: (server.address() as AddressInfo).port },
     drain: async (drainTimeoutMs) => {
       isDraining = true
+      idle.endAfterResponses()
       watcher?.close()
       await drain(server, drainTimeoutMs, {
         closeIdle: () => {
