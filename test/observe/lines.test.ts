@@ -132,10 +132,12 @@ test('Processes that share a pipe do not mix their lines', async (t) => {
     process.stderr.write('written')
     await log.flush(60_000)`
   const children = [writing(t, program, pipe), writing(t, program, pipe)]
-  // Both wait for room in the pipe before anybody reads.
+  // From now on, because the first one may end while the second one still starts.
+  const exits = children.map((child) => once(child, 'exit'))
+  // Nothing reads before both have their lines.
   await Promise.all(children.map((child) => once(child.stderr as NodeJS.ReadableStream, 'data')))
   const read = linesOf(sink.stdout)
-  await Promise.all(children.map((child) => once(child, 'exit')))
+  await Promise.all(exits)
   sink.stdin.end()
 
   assert.equal((await read).length, 2400)
