@@ -132,6 +132,7 @@ export class RedisEndings {
     this.recent.rememberTombstone(tombstone)
     void notices.announceRaised(tombstone)
 
+    /** Promises that the response waits for, and that do not reject. */
     const confirmed: Promise<void>[] = []
     let hasTakenJti = false
     for (const [count, chunk] of chunksOf(members).entries()) {
@@ -141,11 +142,14 @@ export class RedisEndings {
       confirmed.push(ended.confirmed)
       await inTime(Promise.all([begun, ended.acknowledged]))
       const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
-      hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
+      const finishing = commands.run('finishEnding', [index, jti], args)
+      // Sent with the last step, because each wait wakes the process once more. A session that was
+      // ended by its sub has left that index already.
+      if (!options.leave) confirmed.push(this.leaveSubs(this.#unreportedOf(chunk.members.map(keyOf))))
+      hasTakenJti = (await inTime(finishing)) === 1
     }
     const reported = this.#report(members.map(keyOf))
-    // A session that was ended by its sub has left that index already.
-    await Promise.all([...confirmed, options.leave ? undefined : this.leaveSubs(reported)])
+    await Promise.all(confirmed)
     // When the same token arrives twice at the same time, each attempt reports some of the
     // sessions.
     return hasTakenJti || reported.length > 0 ? reported : 'replayed'
@@ -214,11 +218,13 @@ export class RedisEndings {
 
   /** The ended sessions that no other attempt has reported, so that the audit log has each once. */
   #report(keys: readonly SessionKey[]): readonly Ended[] {
-    return keys.flatMap((key) => {
-      const ended = this.#unreported.get(key)
-      this.#unreported.delete(key)
-      return ended ?? []
-    })
+    const ended = this.#unreportedOf(keys)
+    for (const key of keys) this.#unreported.delete(key)
+    return ended
+  }
+
+  #unreportedOf(keys: readonly SessionKey[]): readonly Ended[] {
+    return keys.flatMap((key) => this.#unreported.get(key) ?? [])
   }
 
   /** Runs a script in the slot of a hash tag, with acknowledgement by replicas if configured. */
