@@ -10,6 +10,7 @@ import { Profiler, selfTimes } from './cpu-profile.ts'
 import type { LoadOrder } from './load/order.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
+import { post, tokensFor } from './scenarios/logout-tokens.ts'
 import { withStored } from './scenarios/misses.ts'
 import { signInMany } from './scenarios/sign-ins.ts'
 import { stand } from './stand.ts'
@@ -28,6 +29,8 @@ const { values } = parseArgs({
     typical: { type: 'boolean', default: false },
     connections: { type: 'string', default: String(usualLoad.connections) },
     'sign-ins': { type: 'string' },
+    /** Logout Tokens, one at a time, each for the session of another person. */
+    'logout-tokens': { type: 'string' },
     /** Each request reads its session from Redis: see scenarios/misses.ts. */
     misses: { type: 'boolean', default: false },
     /** WebSocket messages instead of requests: see load/websocket.ts. */
@@ -44,6 +47,8 @@ const started = await stand(
   {
     node: values.node,
     nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
+    // The warm-up and the profile end the sessions of different people.
+    people: 2 * Number(values['logout-tokens'] ?? 0) || 1,
   },
 )
 const standing = values.misses ? await withStored(bed, started) : started
@@ -60,11 +65,19 @@ const order: LoadOrder = values.messages
       ...common,
     }
 const signIns = values['sign-ins']
+const logoutTokens = values['logout-tokens']
+const left = [...visitors]
 /** Resolves to the number of requests or messages. */
 const load = async (): Promise<number> => {
+  if (logoutTokens !== undefined) return endSessions(Number(logoutTokens))
   if (signIns === undefined) return (await bed.load(order)).count
   await signInMany(standing, Number(signIns))
   return Number(signIns)
+}
+async function endSessions(count: number): Promise<number> {
+  const ending = { stand: standing, left: left.splice(0, count), tokens: bed.provider.logoutToken }
+  for (const logout_token of await tokensFor(ending)) await post(standing, logout_token)
+  return count
 }
 // V8 compiles the hot code in this first run, before the profile begins.
 await load()
@@ -77,7 +90,14 @@ await stop()
 await bed.close()
 
 const functions = selfTimes(profile)
-const what = signIns !== undefined ? 'sign-in' : values.messages ? 'message' : 'request'
+const what =
+  logoutTokens !== undefined
+    ? 'Logout Token'
+    : signIns !== undefined
+      ? 'sign-in'
+      : values.messages
+        ? 'message'
+        : 'request'
 const total = functions.reduce((sum, { micros }) => sum + micros, 0)
 const top = functions.slice(0, 10).map(({ functionName, place, micros }) => {
   const share = `${((100 * micros) / total).toFixed(1)} %`

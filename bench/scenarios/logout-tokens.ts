@@ -79,13 +79,13 @@ interface LogoutRound extends Disturbed {
 
 /** @throws {Error} when a token is rejected, or a session outlives it */
 async function endSessions({ stand, left, redis, tokens }: Crowd, count: number): Promise<LogoutRound> {
-  const { contender, port, pid } = stand
+  const { port, pid } = stand
   const origin = `http://127.0.0.1:${port}`
   const ending = left.splice(0, count)
-  const posts = await Promise.all(ending.map(({ person }) => tokens(`${contender.name}-${port}`, person ?? NaN)))
+  const posts = await tokensFor({ stand, left: ending, tokens })
   const latencies: number[] = []
   const [stop, cpu, ofRedis] = [startMeter(pid), exactTreeMicros(pid), await microsOf(redis)]
-  for (const logout_token of posts) latencies.push(await post(`${origin}${contender.logoutPath}`, logout_token))
+  for (const logout_token of posts) latencies.push(await post(stand, logout_token))
   const used = { cpu: exactTreeMicros(pid) - cpu, redis: (await microsOf(redis)) - ofRedis }
   const { foreign } = stop()
   for (const { cookie } of ending) {
@@ -96,7 +96,19 @@ async function endSessions({ stand, left, redis, tokens }: Crowd, count: number)
   return { latencies, cpu: used.cpu / count, redis: used.redis / count, foreign }
 }
 
-async function post(url: string, logout_token: string): Promise<number> {
+/** A Logout Token for the session of each person. */
+export function tokensFor({ stand, left, tokens }: Omit<Crowd, 'redis'>): Promise<readonly string[]> {
+  const { contender, port } = stand
+  return Promise.all(left.map(({ person }) => tokens(`${contender.name}-${port}`, person ?? NaN)))
+}
+
+/**
+ * Sends a Logout Token.
+ * @returns the time from the request to the end of the response, in ms
+ * @throws {Error} when the token is rejected
+ */
+export async function post({ contender, port }: Stand, logout_token: string): Promise<number> {
+  const url = `http://127.0.0.1:${port}${contender.logoutPath}`
   const startedAt = performance.now()
   const response = await request(url, {
     method: 'POST',

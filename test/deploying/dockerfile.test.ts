@@ -31,6 +31,23 @@ test('The start command and the health check of the image are valid commands wit
   assert.equal(inDockerfile('STOPSIGNAL'), 'SIGTERM')
 })
 
+test('The compile cache is made with the flags of the start command and of the health check', () => {
+  const [, ...entry] = JSON.parse(inDockerfile('ENTRYPOINT')) as string[]
+  const making = [...inDockerfile('RUN install').matchAll(/ node (.*?)dist\/main\.js (\w+)/g)]
+  const flagsOf = (command: string) =>
+    making
+      .find(([, , name]) => name === command)?.[1]
+      ?.trim()
+      .split(/ +/)
+
+  // Node.js has another cache for other flags of V8.
+  assert.deepEqual(
+    flagsOf('run'),
+    entry.filter((argument) => argument.startsWith('--')),
+  )
+  assert.deepEqual(flagsOf('health'), [''])
+})
+
 test('The image has a command with the name from the documentation', () => {
   assert.match(dockerfile, /&& chmod a\+x dist\/main\.js$/m)
   assert.match(dockerfile, /&& ln -s \/opt\/gatehouse\/dist\/main\.js \/usr\/local\/bin\/gatehouse /)

@@ -66,6 +66,33 @@ test('A single line of a request is written soon', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
+test('An audit event waits for other lines, which are written in the same system call', async (t) => {
+  const child = writing(
+    t,
+    `import fs from 'node:fs'
+     const { write } = fs
+     const written = []
+     fs.write = (fd, text, ...more) => {
+       if (text.length > 0) written.push(text)
+       write(fd, text, ...more)
+     }
+     log.audit.info('session.ended', { audit: true })
+     log.audit.info('logout_token.obeyed', { audit: true })
+     access(1)
+     await log.flush(60_000)
+     log.announce('the.end', { writes: written.length })
+     await log.flush(60_000)`,
+  )
+
+  const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
+
+  assert.deepEqual(
+    lines.map(({ msg }) => msg),
+    ['session.ended', 'logout_token.obeyed', 'request.ended', 'the.end'],
+  )
+  assert.equal(lines.at(-1)?.['writes'], 1)
+})
+
 test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
     t,
@@ -132,10 +159,12 @@ test('Processes that share a pipe do not mix their lines', async (t) => {
     process.stderr.write('written')
     await log.flush(60_000)`
   const children = [writing(t, program, pipe), writing(t, program, pipe)]
-  // Both wait for room in the pipe before anybody reads.
+  // From now on, because the first one may end while the second one still starts.
+  const exits = children.map((child) => once(child, 'exit'))
+  // Nothing reads before both have their lines.
   await Promise.all(children.map((child) => once(child.stderr as NodeJS.ReadableStream, 'data')))
   const read = linesOf(sink.stdout)
-  await Promise.all(children.map((child) => once(child, 'exit')))
+  await Promise.all(exits)
   sink.stdin.end()
 
   assert.equal((await read).length, 2400)

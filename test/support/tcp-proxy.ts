@@ -16,8 +16,15 @@ export interface TcpProxy {
   thaw(): void
 }
 
-/** A TCP proxy to a server on this machine that can fail silently, as networks do. */
-export async function startTcpProxy(scope: Scope, target: number): Promise<TcpProxy> {
+/**
+ * A TCP proxy to a server on this machine that can fail silently, as networks do. `onRequest` is
+ * called with bytes of a client before they are passed on.
+ */
+export async function startTcpProxy(
+  scope: Scope,
+  target: number,
+  onRequest: (bytes: Buffer) => void = () => {},
+): Promise<TcpProxy> {
   let frozen: { readonly what: 'responses' | 'requests' | 'both' | 'nothing'; readonly port?: number | undefined } = {
     what: 'nothing',
   }
@@ -34,7 +41,10 @@ export async function startTcpProxy(scope: Scope, target: number): Promise<TcpPr
   const listener = createServer((client) => {
     const pair = { client, server: connect(target, '127.0.0.1') }
     pairs.add(pair)
-    client.on('data', (bytes) => pair.server.write(bytes))
+    client.on('data', (bytes) => {
+      onRequest(bytes)
+      pair.server.write(bytes)
+    })
     pair.server.on('data', (bytes) => client.write(bytes))
     for (const socket of [client, pair.server]) {
       socket.on('error', () => {})

@@ -29,6 +29,10 @@ interface EndingOptions {
   readonly tombstone_ttl: number
   /** Whether the sessions leave the index of their sid at once. */
   readonly leave: boolean
+  /**
+   * The `jti` that is taken in the same step, and how long it is kept in ms (0: it is not taken).
+   */
+  readonly jti?: { readonly key: string; readonly ttl: number }
 }
 
 interface EndedInRedis {
@@ -51,6 +55,11 @@ export class RedisEndings {
   readonly recent: RecentEndings
   readonly #parts: RedisEndingsParts
   readonly #acknowledged: AcknowledgedWrites | undefined
+  /**
+   * The sessions that a script ends together with a `jti`, until all processes have confirmed it.
+   * They stay when the reply of the script is lost or too late.
+   */
+  readonly #unconfirmed = new LRUCache<string, readonly SessionKey[]>(atMost(maxUnreported))
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
   readonly #unreported = new LRUCache<SessionKey, Ended>(atMost(maxUnreported))
 
@@ -79,6 +88,7 @@ export class RedisEndings {
       index: this.#parts.keys.sidIndex(tag),
       keyOf: (hash) => `${tag}:${hash}` as SessionKey,
       options: { tombstone_ttl: 0, leave: false },
+      isOneSlot: true,
     })
     return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
@@ -89,6 +99,7 @@ export class RedisEndings {
       index: this.#parts.keys.subIndex(tag),
       keyOf: (key) => key as SessionKey,
       options: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
+      isOneSlot: false,
     })
     return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
@@ -105,7 +116,8 @@ export class RedisEndings {
   /**
    * Ends all sessions of an index. They stay in the index until all processes have been notified,
    * and the `jti` of the token is taken last. So if a step fails, the provider can send the token
-   * again, and the remaining sessions are still in the index.
+   * again, and the remaining sessions are still in the index. With one primary, one script does all
+   * of that for the sessions of a sid.
    */
   async #endIndex(
     order: LogoutOrder,
@@ -114,9 +126,11 @@ export class RedisEndings {
       readonly index: string
       readonly keyOf: (member: string) => SessionKey
       readonly options: EndingOptions
+      /** Whether the sessions are in the slot of the index. */
+      readonly isOneSlot: boolean
     },
   ): Promise<readonly Ended[] | 'replayed'> {
-    const { index, keyOf, options } = target
+    const { index, keyOf, options, isOneSlot } = target
     const { commands, keys, notices } = this.#parts
     const jti = keys.jti(tag, order.jti)
     const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl) }
@@ -128,22 +142,32 @@ export class RedisEndings {
     })
     const { reply, acknowledged: begun } = await inTime(beginning)
     const members = (reply as Buffer[] | null)?.map(String)
-    if (members === undefined) return 'replayed'
+    const endedBefore = await this.#completeUnconfirmed(jti)
+    if (members === undefined) return endedBefore.length > 0 ? endedBefore : 'replayed'
     this.recent.rememberTombstone(tombstone)
     void notices.announceRaised(tombstone)
 
+    /** Promises that the response waits for, and that do not reject. */
     const confirmed: Promise<void>[] = []
     let hasTakenJti = false
     for (const [count, chunk] of chunksOf(members).entries()) {
       // Each further chunk has the whole time, so that thousands of sessions can be ended.
       if (count > 0) inTime = commands.deadline()
-      const ended = await inTime(this.#end(chunk.members.map(keyOf), { options, until: inTime.until }))
-      confirmed.push(ended.confirmed)
-      await inTime(Promise.all([begun, ended.acknowledged]))
-      const args = [chunk.isLast ? atLeast1(order.jti_ttl) : 0, ...chunk.members]
-      hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], args))) === 1
+      const chunkKeys = chunk.members.map(keyOf)
+      const ttl = chunk.isLast ? atLeast1(order.jti_ttl) : 0
+      if (isOneSlot && this.#scriptsReachAll && chunkKeys.length > 0) {
+        const oneStep = { ...options, leave: true, jti: { key: jti, ttl } }
+        const ended = await inTime(this.#endInSlot([tag as SidTag, chunkKeys], oneStep))
+        confirmed.push(ended.confirmed)
+        hasTakenJti = ended.hasTakenJti
+      } else {
+        const ended = await inTime(this.#end(chunkKeys, { options, until: inTime.until }))
+        confirmed.push(ended.confirmed)
+        await inTime(Promise.all([begun, ended.acknowledged]))
+        hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], [ttl, ...chunk.members]))) === 1
+      }
     }
-    const reported = this.#report(members.map(keyOf))
+    const reported = [...endedBefore, ...this.#report(members.map(keyOf))]
     // A session that was ended by its sub has left that index already.
     await Promise.all([...confirmed, options.leave ? undefined : this.leaveSubs(reported)])
     // When the same token arrives twice at the same time, each attempt reports some of the
@@ -193,32 +217,56 @@ export class RedisEndings {
   async #endInSlot(
     [tag, keys]: readonly [SidTag, readonly SessionKey[]],
     options: EndingOptions,
-  ): Promise<EndedInRedis> {
+  ): Promise<EndedInRedis & { readonly hasTakenJti: boolean }> {
     const { commands, notices } = this.#parts
+    const { jti } = options
+    let hasTakenJti = false
+    if (jti !== undefined) this.#unconfirmed.set(jti.key, keys)
     const { confirmed } = await notices.confirmedBy(keys, async (id) => {
       const call = this.#endSessionsCall(tag, keys, options, id)
-      return this.#remember(tag, (await commands.run('endSessions', call.keys, call.args)) as EndSessionsReply)
+      const reply = (await commands.run('endSessions', call.keys, call.args)) as EndSessionsReply
+      hasTakenJti = reply[1] === 1
+      return this.#remember(tag, reply)
     })
     this.recent.remember(keys)
-    return { confirmed, acknowledged: Promise.resolve() }
+    const completed = confirmed.then(() => {
+      if (jti !== undefined) this.#unconfirmed.delete(jti.key)
+    })
+    return { confirmed: completed, acknowledged: Promise.resolve(), hasTakenJti }
+  }
+
+  /**
+   * Announces again the sessions of an earlier attempt whose reply was lost or too late.
+   * @returns those that the attempt has not reported
+   */
+  async #completeUnconfirmed(jti: string): Promise<readonly Ended[]> {
+    const keys = this.#unconfirmed.get(jti)
+    if (keys === undefined) return []
+    const { confirmed } = await this.#parts.notices.announceEnded(keys)
+    const reported = this.#report(keys)
+    await Promise.all([confirmed, this.leaveSubs(reported)])
+    this.#unconfirmed.delete(jti)
+    return reported
   }
 
   /**
    * Remembers the ended sessions until they are reported.
    * @returns how many processes received the notice of the script
    */
-  #remember(tag: SidTag, [receivers, ...found]: EndSessionsReply): number {
+  #remember(tag: SidTag, [receivers, , ...found]: EndSessionsReply): number {
     for (const each of endedFrom(tag, found)) this.#unreported.set(each.key, each)
     return receivers
   }
 
   /** The ended sessions that no other attempt has reported, so that the audit log has each once. */
   #report(keys: readonly SessionKey[]): readonly Ended[] {
-    return keys.flatMap((key) => {
-      const ended = this.#unreported.get(key)
-      this.#unreported.delete(key)
-      return ended ?? []
-    })
+    const ended = this.#unreportedOf(keys)
+    for (const key of keys) this.#unreported.delete(key)
+    return ended
+  }
+
+  #unreportedOf(keys: readonly SessionKey[]): readonly Ended[] {
+    return keys.flatMap((key) => this.#unreported.get(key) ?? [])
   }
 
   /** Runs a script in the slot of a hash tag, with acknowledgement by replicas if configured. */
@@ -261,14 +309,15 @@ export class RedisEndings {
   }
 
   /** The keys and arguments of the script `endSessions`. With `id`, its notice is confirmed. */
-  #endSessionsCall(tag: SidTag, sessions: readonly SessionKey[], { tombstone_ttl, leave }: EndingOptions, id?: string) {
+  #endSessionsCall(tag: SidTag, sessions: readonly SessionKey[], options: EndingOptions, id?: string) {
+    const { tombstone_ttl, leave, jti } = options
     const { keys, notices } = this.#parts
     const places = sessions
       .map((key) => keys.session(key))
       .flatMap(({ session, lease, ended }) => [session, lease, ended])
     const notice = notices.ended(sessions, id)
-    const args = [notices.channel, notice, tombstone_ttl, leave ? 1 : 0, ...sessions.map(hashOf)]
-    return { keys: [keys.sidIndex(tag), ...places], args }
+    const args = [notices.channel, notice, tombstone_ttl, leave ? 1 : 0, jti?.ttl ?? 0, ...sessions.map(hashOf)]
+    return { keys: [keys.sidIndex(tag), ...places, ...(jti === undefined ? [] : [jti.key])], args }
   }
 }
 
@@ -280,8 +329,11 @@ function chunksOf<T>(members: readonly T[]): { readonly members: readonly T[]; r
   }))
 }
 
-/** The number of processes that received the notice; then, for each session, see `endedFrom`. */
-type EndSessionsReply = readonly [receivers: number, ...ended: Buffer[]]
+/**
+ * The number of processes that received the notice, and 1 if the script took the `jti`. Then, for
+ * each session, see `endedFrom`.
+ */
+type EndSessionsReply = readonly [receivers: number, hasTakenJti: number, ...ended: Buffer[]]
 
 /** The script returns three values for each session: its hash, its sealed bytes and its sub tag. */
 function endedFrom(tag: SidTag, found: readonly Buffer[]): Ended[] {

@@ -125,18 +125,20 @@ return redis.call('ZRANGE', KEYS[1], 0, -1)`
 /**
  * Ends sessions of one slot: notifies the other processes, and deletes the sessions with their
  * leases. When they are ended by their sub, each gets a tombstone, because it may be between the
- * two steps of its creation. Returns how many processes received the notice, and the ended
- * sessions. Without `leave` they stay in the index until all processes have been notified. KEYS are
- * the index, and three keys for each session.
+ * two steps of its creation. Returns how many processes received the notice, whether the `jti` was
+ * taken, and the ended sessions. Without `leave` they stay in the index until all processes have
+ * been notified. KEYS are the index, three keys for each session, and the `jti`. With a `jti_ttl`
+ * of 0, the `jti` is not taken.
  */
 const endSessions = `
 ${now}${index}
 local channel, notice, tombstone_ttl, leave = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local jti_ttl = tonumber(ARGV[5])
 prune(KEYS[1])
-local ended = { 0 }
-if #ARGV > 4 then ended[1] = redis.call('PUBLISH', channel, notice) end
-for n = 5, #ARGV do
-  local hash, key = ARGV[n], (n - 5) * 3 + 2
+local ended = { 0, 0 }
+if #ARGV > 5 then ended[1] = redis.call('PUBLISH', channel, notice) end
+for n = 6, #ARGV do
+  local hash, key = ARGV[n], (n - 6) * 3 + 2
   local found = redis.call('HMGET', KEYS[key], 'sealed', 'sub')
   if found[1] then
     ended[#ended + 1] = hash
@@ -147,12 +149,13 @@ for n = 5, #ARGV do
   if leave then redis.call('ZREM', KEYS[1], hash) end
   if tombstone_ttl > 0 then redis.call('SET', KEYS[key + 2], '1', 'PX', tombstone_ttl) end
 end
+if jti_ttl > 0 and redis.call('SET', KEYS[#KEYS], '1', 'PX', jti_ttl, 'NX') then ended[2] = 1 end
 return ended`
 
 /**
- * The last step, after sessions of an index have ended and all processes were notified. Removes
- * them from the index and, after the last ones, takes the `jti` of the token. Returns 0 when
- * another attempt took the `jti`.
+ * The last step, after sessions of an index have ended and all processes were notified, unless
+ * `endSessions` did the same. Removes them from the index and, after the last ones, takes the `jti`
+ * of the token. Returns 0 when another attempt took the `jti`.
  */
 const finishEnding = `
 ${now}${index}

@@ -84,7 +84,7 @@ test('when an ending resolves, every other process has dropped the session', asy
   assert.ok(log.warnings().length < 5, 'nobody is waited for in vain')
 })
 
-test('an ending takes three scripts, or one for one session, and notifies each process once', async (t) => {
+test('an ending takes two scripts, or one for one session, and notifies each process once', async (t) => {
   const { store } = await openShared(t)
   const other = await openAnother(t)
   await hearing(store, other.store)
@@ -97,12 +97,38 @@ test('an ending takes three scripts, or one for one session, and notifies each p
   const sid = await scriptsOf(one, () => store.endSid(tagOf(one.key), order(Date.now())))
   const single = await scriptsOf(two, () => store.endOne(two.key))
 
-  assert.equal(sid.length, 3)
+  assert.equal(sid.length, 2)
   assert.equal(single.length, 1)
   for (const { key } of [one, two]) {
     const ended = other.notices.filter((notice) => notice.kind === 'ended' && notice.keys.includes(key))
     assert.equal(ended.length, 1)
   }
+})
+
+test('after a lost reply, the repeated Logout Token ends nothing, but waits until the others have dropped the session', async (t) => {
+  let isLosing = false
+  const proxy = await startTcpProxy(t, shared.port, (bytes) => {
+    if (isLosing && bytes.includes('"named":true')) proxy.freeze('responses')
+  })
+  const keyPrefix = `${randomToken(6)}:`
+  const { store } = openUrl(t, { url: new URL(`redis://127.0.0.1:${proxy.port}`), keyPrefix })
+  const other = await openShared(t, { keyPrefix })
+  await hearing(store, other.store)
+  const { key } = await created(store, Date.now())
+  const token = order(Date.now())
+  const announced = () => other.notices.filter((notice) => notice.kind === 'ended' && notice.keys.includes(key)).length
+
+  const ports = proxy.ports()
+
+  isLosing = true
+  await assert.rejects(store.endSid(tagOf(key), token), { code: 'ERR_STORE_UNAVAILABLE' })
+  await until(tick, () => announced() === 1 && !proxy.ports().some((port) => ports.includes(port)))
+  isLosing = false
+  proxy.thaw()
+  await until(tick, () => responds(store))
+
+  assert.equal(await store.endSid(tagOf(key), token), 'replayed')
+  assert.equal(announced(), 2)
 })
 
 test('an ending waits a quarter of a second at most for a process that hangs or fails', async (t) => {
