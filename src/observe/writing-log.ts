@@ -46,7 +46,7 @@ export function createLog(options: LogOptions): WritingLog {
   })
   const logger = pino(pinoOptions(level), lines)
   const always = logger.child({}, { level: 'info' })
-  const auditor = pino(pinoOptions(level), { write: (line) => lines.add(line, 'audit') })
+  const auditor = pino(pinoOptions(level), { write: (line) => lines.write(line, 'audit') })
   const audit: WritingLog['audit'] = { info: (message, fields) => auditor.info(fields ?? {}, message) }
   return {
     add: (line) => lines.add(line, 'access'),

@@ -66,33 +66,6 @@ test('A single line of a request is written soon', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
-test('An audit event waits for other lines, which are written in the same system call', async (t) => {
-  const child = writing(
-    t,
-    `import fs from 'node:fs'
-     const { write } = fs
-     const written = []
-     fs.write = (fd, text, ...more) => {
-       if (text.length > 0) written.push(text)
-       write(fd, text, ...more)
-     }
-     log.audit.info('session.ended', { audit: true })
-     log.audit.info('logout_token.obeyed', { audit: true })
-     access(1)
-     await log.flush(60_000)
-     log.announce('the.end', { writes: written.length })
-     await log.flush(60_000)`,
-  )
-
-  const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
-
-  assert.deepEqual(
-    lines.map(({ msg }) => msg),
-    ['session.ended', 'logout_token.obeyed', 'request.ended', 'the.end'],
-  )
-  assert.equal(lines.at(-1)?.['writes'], 1)
-})
-
 test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
     t,
