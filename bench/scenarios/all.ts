@@ -1,3 +1,4 @@
+import { bursts } from './bursts.ts'
 import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
 import {
@@ -43,4 +44,5 @@ export const further: readonly Scenario[] = [
   logoutTokensOfMany,
   idleWebSockets,
   sustained,
+  bursts,
 ]

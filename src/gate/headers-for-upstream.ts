@@ -65,16 +65,16 @@ export class HeadersForUpstream {
     return found
   }
 
-  #identity(upstream: UpstreamConfig, configured: HeaderList, { key, record }: StoredSession): IdentityHeaders {
+  #identity(upstream: UpstreamConfig, configured: HeaderList, session: StoredSession): IdentityHeaders {
+    const { key, record } = session
     const { signedIdentity } = upstream
     const signed = signedIdentity && this.#identities.of(record, signedIdentity)
-    const byList = this.#ofRecord.get(record) ?? new Map<HeaderList, PersonHeaders>()
-    this.#ofRecord.set(record, byList)
-    const known = byList.get(configured)
+    const byList = this.#ofRecord.get(record)
+    const known = byList?.get(configured)
     if (known !== undefined && known.signed === signed) return known.all
     const unsigned = known?.unsigned ?? identityHeaders(configured, record.claims, record.tokens)
     const all = signedIdentity && signed ? withSigned(unsigned, signedIdentity.header, signed) : unsigned
-    byList.set(configured, { unsigned, signed, all })
+    if (session.isTransient !== true) this.#keep(record, configured, { unsigned, signed, all })
     // A JWT is renewed often, with the same claims.
     if (known === undefined) {
       if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
@@ -83,6 +83,14 @@ export class HeadersForUpstream {
       if ('fields' in all) this.#logBudget(upstream, key, all.fields)
     }
     return all
+  }
+
+  #keep(record: StoredSession['record'], configured: HeaderList, headers: PersonHeaders): void {
+    // A connection keeps the text of a frozen list.
+    if ('fields' in headers.all) Object.freeze(headers.all.fields)
+    const byList = this.#ofRecord.get(record)
+    if (byList === undefined) this.#ofRecord.set(record, new Map([[configured, headers]]))
+    else byList.set(configured, headers)
   }
 
   /** Logs once for each upstream that headers may be too large for it. */

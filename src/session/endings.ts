@@ -130,7 +130,7 @@ export class SessionEndings {
     const sessions = await this.#carryOut({
       name: key,
       scope: key,
-      isProven: near.get(key) !== undefined,
+      isProven: near.has(key),
       send: async () => ((await this.#isForeign(key)) ? [] : store.endOne(key)),
       findInMemory: () => [key],
       repeat: async () => {

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { StoredSession } from './record.ts'
+import { unpackRecord, type UnpackedRecord } from './packed-record.ts'
+import type { PackedSession, StoredSession } from './record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
@@ -19,6 +20,16 @@ export interface NearSession {
   touchedAt: number
 }
 
+/** A session that was read from the store stays packed until it is used again: many are not. */
+interface Entry {
+  readonly key: SessionKey
+  stored: StoredSession | undefined
+  packed: PackedSession | undefined
+  touchedAt: number
+  /** The approximate size in memory, without {@link entryBytes}. */
+  bytes: number
+}
+
 export interface PendingRead {
   /** The session was changed or ended during the read, so the result must not be kept. */
   overtaken: boolean
@@ -31,21 +42,34 @@ export interface PendingRead {
  * returns.
  */
 export class NearCache {
-  readonly #live = new LRUCache<SessionKey, NearSession>({
+  readonly #live = new LRUCache<SessionKey, Entry>({
     maxSize: maxBytes,
-    sizeCalculation: ({ stored }) => stored.bytes + entryBytes,
+    sizeCalculation: ({ bytes }) => bytes + entryBytes,
   })
   // `max` would allocate the memory for all entries at the start, which takes 40 ms.
   readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
+  /** A live session that is used. Its record stays unpacked from now on. */
   get(key: SessionKey): NearSession | undefined {
-    return this.#live.get(key)
+    const entry = this.#live.get(key)
+    if (entry?.packed !== undefined) this.#unpack(entry, entry.packed)
+    return entry as NearSession | undefined
+  }
+
+  has(key: SessionKey): boolean {
+    return this.#live.has(key)
+  }
+
+  /** {@link NearSession.touchedAt} of a live session that is not used. */
+  touchedAt(key: SessionKey): number | undefined {
+    return this.#live.peek(key)?.touchedAt
   }
 
   /** The live sessions for which `matches` returns `true`. */
   keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
-    return [...this.#live.values()].flatMap(({ stored }) => (matches(stored) ? stored.key : []))
+    const all = [...this.#live.values()]
+    return all.flatMap(({ key, stored, packed }) => (matches(stored ?? unpacked(packed as PackedSession)) ? key : []))
   }
 
   hasEnded(key: SessionKey): boolean {
@@ -53,16 +77,22 @@ export class NearCache {
   }
 
   /** Keeps a session, unless it has ended or a newer version is in memory. */
-  keep(stored: StoredSession, touchedAt: number): void {
-    if (this.#ended.has(stored.key)) return
-    const present = this.#live.get(stored.key)
-    if (present !== undefined && present.stored.version > stored.version) return
-    this.#live.set(stored.key, { stored, touchedAt })
+  keep(session: StoredSession | PackedSession, touchedAt: number): void {
+    const { key, version } = session
+    if (this.#ended.has(key)) return
+    const present = this.#live.peek(key)
+    if (present !== undefined && versionOf(present) > version) return
+    const entry =
+      'packed' in session
+        ? { key, stored: undefined, packed: session, touchedAt, bytes: session.packed.length }
+        : { key, stored: session, packed: undefined, touchedAt, bytes: session.bytes }
+    this.#live.set(key, entry)
   }
 
   /** Copies the live sessions of another near-cache. */
   takeOver(other: NearCache): void {
-    for (const { stored, touchedAt } of [...other.#live.values()].toReversed()) this.keep(stored, touchedAt)
+    for (const { stored, packed, touchedAt } of [...other.#live.values()].toReversed())
+      this.keep(stored ?? (packed as PackedSession), touchedAt)
   }
 
   /** Begins a read. Call `settle` when it is over. */
@@ -96,4 +126,28 @@ export class NearCache {
     this.#live.clear()
     for (const reads of this.#pending.values()) for (const read of reads) read.overtaken = true
   }
+
+  #unpack(entry: Entry, packed: PackedSession): void {
+    entry.stored = unpacked(packed, (bytes) => this.#resize(entry, entry.bytes + bytes))
+    entry.packed = undefined
+    this.#resize(entry, entry.stored.bytes)
+  }
+
+  #resize(entry: Entry, bytes: number): void {
+    entry.bytes = bytes
+    if (this.#live.peek(entry.key) !== entry) return
+    // The size of an entry is read when it is set, and when it is another one than before.
+    this.#live.delete(entry.key)
+    this.#live.set(entry.key, entry)
+  }
+}
+
+/** @param onGrown called with the bytes that its tokens take, when they are unpacked too */
+function unpacked({ packed, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
+  const { record, unpackedBytes: bytes } = unpackRecord(packed, onGrown) as UnpackedRecord
+  return { ...session, record, bytes }
+}
+
+function versionOf({ stored, packed }: Entry): number {
+  return (stored ?? packed)?.version ?? 0
 }

@@ -63,8 +63,14 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
           lead(formats.compressed, signed.length),
           ...[signed, deflateRawSync(Buffer.concat([json, Buffer.from('\n'), ...texts]), options)],
         ]
-  const packed = Buffer.concat(bytes)
-  return { bytes: packed, unpackedBytes: memoryOf(json.length, packed.length) }
+  // These tokens are not packed.
+  const tokenBytes = lengthOf(tokenNames.map((name) => record.tokens[name] ?? ''))
+  return { bytes: Buffer.concat(bytes), unpackedBytes: memoryOf(json.length, tokenBytes) }
+}
+
+/** The sum of the lengths. */
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0)
 }
 
 /**
@@ -78,12 +84,13 @@ function partsOf(token: string | undefined): readonly Buffer[] | undefined {
 }
 
 /**
- * The approximate memory of a record that is in use, in bytes. The packed bytes stay in memory,
- * because they have the tokens. Measured, the values of the JSON and one list of header fields made
- * of them take three to five times the length of the JSON.
+ * The approximate memory of a record that is in use, in bytes. Packed bytes stay in memory, because
+ * they have the tokens. Measured, the values of the JSON and one list of header fields made of them
+ * take three to five times the length of the JSON.
+ * @param tokenBytes of the texts of the tokens, or of the packed record
  */
-function memoryOf(jsonBytes: number, packedBytes: number): number {
-  return 4 * jsonBytes + packedBytes
+function memoryOf(jsonBytes: number, tokenBytes: number): number {
+  return 4 * jsonBytes + tokenBytes
 }
 
 function plainTokens(tokens: TokenSet): TokenSet {
@@ -103,19 +110,24 @@ function optionsAfter(json: Buffer) {
   return { ...options, dictionary: Buffer.concat([dictionary, json]) }
 }
 
+export interface UnpackedRecord {
+  readonly record: SessionRecord
+  /** The approximate memory of the record and of `bytes`. */
+  readonly unpackedBytes: number
+}
+
 /**
  * Reads a packed record or JSON; `undefined` when the format is unknown. The tokens stay packed
  * until one of them is read, because most requests need none.
+ * @param onTokens called when the tokens are unpacked, with the memory that they take besides
  */
-export function unpackRecord(
-  bytes: Buffer,
-): { readonly record: SessionRecord; readonly unpackedBytes: number } | undefined {
+export function unpackRecord(bytes: Buffer, onTokens?: (bytes: number) => void): UnpackedRecord | undefined {
   if (bytes[0] === '{'.charCodeAt(0)) return readJson(bytes)
   if (bytes[0] !== formats.plainJson && bytes[0] !== formats.compressed) return undefined
   const json = jsonOf(bytes)
   const record = JSON.parse(json) as Omit<SessionRecord, 'tokens'> & { tokens: TokenSet }
   if (tokenNames.some((name) => Array.isArray(record.tokens[name])))
-    record.tokens = new PackedTokens(record.tokens, bytes)
+    record.tokens = new PackedTokens(record.tokens, bytes, onTokens)
   return { record, unpackedBytes: memoryOf(Buffer.byteLength(json), bytes.length) }
 }
 
@@ -145,11 +157,13 @@ class PackedTokens implements TokenSet {
   readonly #tokens: TokenSet
   #read: ReadonlyMap<string, string> | undefined
   readonly #bytes: Buffer
+  readonly #onRead: ((bytes: number) => void) | undefined
 
   /** @param bytes the packed record */
-  constructor(tokens: TokenSet, bytes: Buffer) {
+  constructor(tokens: TokenSet, bytes: Buffer, onRead?: (bytes: number) => void) {
     this.#tokens = tokens
     this.#bytes = bytes
+    this.#onRead = onRead
   }
 
   get obtained_at(): number {
@@ -179,7 +193,10 @@ class PackedTokens implements TokenSet {
   #textOf(name: TokenName): string | undefined {
     const token = this.#tokens[name]
     if (!Array.isArray(token)) return token
-    this.#read ??= readTokens(this.#tokens, this.#bytes)
+    if (this.#read === undefined) {
+      this.#read = readTokens(this.#tokens, this.#bytes)
+      this.#onRead?.(lengthOf([...this.#read.values()]))
+    }
     return this.#read.get(name)
   }
 

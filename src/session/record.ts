@@ -73,6 +73,16 @@ export interface StoredSession {
   readonly isDoubtful?: boolean
   /** The approximate size of the record in memory, in bytes. */
   readonly bytes: number
+  /**
+   * Whether the session stays in memory with another, packed copy of the record. So it is useless
+   * to keep anything for this copy.
+   */
+  readonly isTransient?: boolean
+}
+
+/** A session whose record is packed. See `packRecord`. */
+export interface PackedSession extends Pick<StoredSession, 'key' | 'audience' | 'version' | 'isDoubtful'> {
+  readonly packed: Buffer
 }
 
 /** The length of a `SidTag` or `SubTag`, in characters. */

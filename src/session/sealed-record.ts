@@ -29,6 +29,7 @@ export interface OpenedRecord {
   /** The one of the audiences that the record was sealed for. */
   readonly audience: string
   readonly unpackedBytes: number
+  readonly packed: Buffer
 }
 
 /**
@@ -42,9 +43,9 @@ export function openRecord(
   sealed: Uint8Array,
 ): OpenedRecord | undefined {
   for (const audience of audiences) {
-    const plain = keyring.open(sealed, context({ key, audience }))
-    const opened = plain && unpackRecord(plain)
-    if (opened !== undefined) return { ...opened, audience }
+    const packed = keyring.open(sealed, context({ key, audience }))
+    const opened = packed && unpackRecord(packed)
+    if (packed !== undefined && opened !== undefined) return { ...opened, audience, packed }
   }
   return undefined
 }

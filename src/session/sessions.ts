@@ -18,6 +18,7 @@ import {
   subTag,
   tagOf,
   type BoundDevice,
+  type PackedSession,
   type SessionRecord,
   type StoredSession,
 } from './record.ts'
@@ -68,9 +69,13 @@ export interface LastUse {
   readonly at: number | undefined
 }
 
-/** A session that was read from the store. */
-interface FoundSession {
+/** A session that was read from the store: to be used, and to be kept in memory. */
+interface OpenedSession {
   readonly stored: StoredSession
+  readonly packed: PackedSession
+}
+
+interface FoundSession extends OpenedSession {
   /** Whether an activity has to move the idle timeout in the store. */
   readonly isTouchDue: boolean
 }
@@ -146,7 +151,7 @@ export class Sessions {
     return this.#orInGrace(key, async () => {
       const found = await this.#readFrom(key, 'activity')
       if (found === undefined || !found.isTouchDue) return found?.stored
-      return (await this.#touched(found.stored)) ? found.stored : undefined
+      return (await this.#touched(found.packed)) ? found.stored : undefined
     })
   }
 
@@ -215,23 +220,24 @@ export class Sessions {
       // copy.
       if (sealed === undefined) this.#near.drop(key)
       if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const stored = this.#open(key, sealed)
+      const opened = this.#open(key, sealed)
       const now = this.#parts.clock.now()
       // The store decides when a session expires. This check applies when the clock of the store is
       // behind.
-      if (stored === undefined || now >= stored.record.absolute_expires_at || this.#isEnding(stored)) return undefined
+      if (opened === undefined || now >= opened.stored.record.absolute_expires_at || this.#isEnding(opened.stored))
+        return undefined
       // Another process, or this one before, may have moved the idle timeout a moment ago.
       const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
       const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
-      const near = this.#near.get(key)
-      if (purpose === 'activity' && !isTouchDue) keep(stored, touchedAt)
-      else if (near !== undefined) keep(stored, near.touchedAt)
-      return { stored, isTouchDue }
+      const touchedBefore = this.#near.touchedAt(key)
+      if (purpose === 'activity' && !isTouchDue) keep(opened.packed, touchedAt)
+      else if (touchedBefore !== undefined) keep(opened.packed, touchedBefore)
+      return { ...opened, isTouchDue }
     })
   }
 
   /** Opens the record of a session. `undefined` when it cannot be opened, which is logged. */
-  #open(key: SessionKey, { sealed, version, isDoubtful = false }: SealedSession): StoredSession | undefined {
+  #open(key: SessionKey, { sealed, version, isDoubtful = false }: SealedSession): OpenedSession | undefined {
     const { keyring, audiences, log } = this.#parts
     const opened = openRecord(keyring, { key, audiences }, sealed)
     if (opened === undefined) {
@@ -241,8 +247,9 @@ export class Sessions {
       })
       return undefined
     }
-    const { record, audience, unpackedBytes: bytes } = opened
-    return { key, audience, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
+    const { record, audience, unpackedBytes: bytes, packed } = opened
+    const session = { key, audience, version, ...(isDoubtful && { isDoubtful }) }
+    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, packed } }
   }
 
   /**
@@ -293,7 +300,7 @@ export class Sessions {
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, record)
     const job = this.#parts.jobs?.get(audience)?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
-      const touchedAt = this.#near.get(key)?.touchedAt
+      const touchedAt = this.#near.touchedAt(key)
       // First, because a job that is not in the index would not be noticed when the session
       // expires.
       if (job instanceof Buffer) await this.#watchJob(key, audience)
@@ -366,13 +373,14 @@ export class Sessions {
    * Restarts the idle timeout of a session that was read from the store.
    * @returns `false` when the session has ended since it was read
    */
-  async #touched(stored: StoredSession): Promise<boolean> {
-    return this.#query(stored.key, async (keep) => {
+  async #touched(session: PackedSession): Promise<boolean> {
+    const { key } = session
+    return this.#query(key, async (keep) => {
       const now = this.#parts.clock.now()
-      const exists = await this.#store.touch(stored.key, this.#parts.config.idleTimeoutMs)
-      if (exists) keep(stored, now)
-      else this.#parts.endings.announce([stored.key])
-      return exists && !this.#near.hasEnded(stored.key)
+      const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
+      if (exists) keep(session, now)
+      else this.#parts.endings.announce([key])
+      return exists && !this.#near.hasEnded(key)
     })
   }
 
@@ -382,12 +390,12 @@ export class Sessions {
    */
   async #query<T>(
     key: SessionKey,
-    run: (keep: (stored: StoredSession, touchedAt: number) => void) => Promise<T>,
+    run: (keep: (session: StoredSession | PackedSession, touchedAt: number) => void) => Promise<T>,
   ): Promise<T> {
     const { read, settle } = this.#near.reading(key)
     try {
-      return await run((stored, touchedAt) => {
-        if (!read.overtaken) this.#near.keep(stored, touchedAt)
+      return await run((session, touchedAt) => {
+        if (!read.overtaken) this.#near.keep(session, touchedAt)
       })
     } finally {
       settle()

@@ -45,8 +45,8 @@ export interface UpstreamRequest {
   /** Field names and values in turn. */
   readonly headers: readonly string[]
   /**
-   * The identity fields, which follow `headers`. While they do not change, all requests of a
-   * session have the same array, so that its text is cached.
+   * The identity fields, which follow `headers`. While they do not change, requests of a session
+   * have the same frozen array, so that its text is kept.
    */
   readonly identity: readonly string[]
   readonly body: RequestContent | undefined

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { hearing, open, settings } from '../session/redis-stores.ts'
 import { created } from '../session/store-contract.ts'
 import { block } from '../support/block.ts'
 import { startRedis } from '../support/redis.ts'
 
-test('A reply of Redis that arrives while the process is busy counts, and the connection stays open', async (t) => {
+async function connected(t: TestContext) {
   const server = await startRedis(t)
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())
@@ -15,6 +16,11 @@ test('A reply of Redis that arrives while the process is busy counts, and the co
   const { store, log } = open(t, { ...settings, kind: 'redis', url: new URL(server.url) })
   await hearing(store)
   const { key } = await created(store, Date.now())
+  return { store, log, key, connections }
+}
+
+test('A reply of Redis that arrives while the process is busy counts, and the connection stays open', async (t) => {
+  const { store, log, key, connections } = await connected(t)
   const before = await connections()
   assert.equal(before.length, 2)
 
@@ -22,10 +28,24 @@ test('A reply of Redis that arrives while the process is busy counts, and the co
     const reading = store.read(key)
     const pinging = store.ping()
     // Now both are sent.
-    for (let step = 0; step < 20; step += 1) await Promise.resolve()
+    await setImmediate()
     block(3 * settings.timeoutMs)
     assert.notEqual(await reading, undefined)
     await pinging
+  }
+
+  assert.deepEqual(await connections(), before)
+  assert.deepEqual(log.messages(), ['store.available'])
+})
+
+test('A read that waits for the end of a long turn is sent then, and has all of its time', async (t) => {
+  const { store, log, key, connections } = await connected(t)
+  const before = await connections()
+
+  for (let round = 0; round < 3; round += 1) {
+    const reading = store.read(key)
+    block(3 * settings.timeoutMs)
+    assert.notEqual(await reading, undefined)
   }
 
   assert.deepEqual(await connections(), before)

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { NearCache } from '../../src/session/near-cache.ts'
-import type { StoredSession } from '../../src/session/record.ts'
+import { packRecord } from '../../src/session/packed-record.ts'
+import type { PackedSession, StoredSession } from '../../src/session/record.ts'
 
 const mebibyte = 1024 * 1024
 
@@ -28,3 +29,36 @@ test('the size of a session includes its entry, besides its record', () => {
 
   assert.equal(near.keysOf(() => true).length, (128 * mebibyte) / (entry + record))
 })
+
+test('a session that was read from the store grows when it is used again, and when its tokens are', () => {
+  const near = new NearCache()
+  const large = Buffer.alloc(mebibyte)
+  const others = Array.from({ length: 127 }, (_, n) => packed(n, large))
+  const kept = () => others.filter(({ key }) => near.has(key)).length
+  const tokens = { obtained_at: 1, access_token: 'a'.repeat(mebibyte), id_token: 'i' }
+  const claims = { sub: 's', text: 'c'.repeat(mebibyte) }
+  const times = { created_at: 1, absolute_expires_at: 2, userinfo_read_at: 1 }
+  const { bytes } = packRecord({ iss: '', sub: 's', ...times, tokens, claims })
+  const one = packed(1_000, bytes)
+  near.keep(one, 0)
+  for (const other of others) near.keep(other, 0)
+  assert.equal(kept(), 127)
+
+  const used = near.get(one.key) ?? assert.fail()
+  assert.equal(used.stored.record.sub, 's')
+  assert.equal(kept(), 123, 'claims count four times')
+  assert.equal(used.stored.record.tokens.access_token.length, mebibyte)
+  assert.equal(kept(), 122)
+
+  near.drop(one.key)
+  near.keep(one, 0)
+  const dropped = near.get(one.key) ?? assert.fail()
+  near.drop(one.key)
+  for (const other of others) near.keep(other, 0)
+  assert.equal(dropped.stored.record.tokens.id_token, 'i')
+  assert.equal(kept(), 127, 'a session that has left memory does not count')
+})
+
+function packed(n: number, bytes: Buffer): PackedSession {
+  return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, packed: bytes }
+}

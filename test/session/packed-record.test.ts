@@ -112,16 +112,24 @@ test('a record of an earlier version opens, and one of a later version does not'
 
 // The near-cache bounds the sum of these sizes. The objects of a list of short texts take several
 // times the memory of its JSON.
-test('the size of a session in memory counts its packed tokens once and its claims four times', () => {
+test('the size of a session in memory counts its claims four times, and its tokens as they are', () => {
   const groups = Array.from({ length: 200 }, (_, n) => `team-${n}`)
   const { claims, ...rest } = { ...record(), created_at: now, absolute_expires_at: now }
   const few = packRecord({ ...rest, claims })
   const many = packRecord({ ...rest, claims: { ...claims, groups } })
-
-  for (const { bytes, unpackedBytes } of [few, many])
-    assert.equal(unpackRecord(bytes)?.unpackedBytes, unpackedBytes, 'the same when it is read from the store')
   const added = JSON.stringify(groups).length - JSON.stringify(claims['groups']).length
-  const addedBytes = many.unpackedBytes - few.unpackedBytes - (many.bytes.length - few.bytes.length)
-  assert.equal(addedBytes, 4 * added)
-  assert.ok(few.unpackedBytes >= few.bytes.length + 4 * JSON.stringify(claims).length)
+  const { access_token, refresh_token = '', id_token } = rest.tokens
+  const tokenBytes = access_token.length + refresh_token.length + id_token.length
+
+  assert.equal(many.unpackedBytes - few.unpackedBytes, 4 * added)
+  assert.ok(few.unpackedBytes >= tokenBytes + 4 * JSON.stringify(claims).length)
+  for (const { bytes, unpackedBytes } of [few, many]) {
+    const grown: number[] = []
+    const read = unpackRecord(bytes, (more) => grown.push(more)) ?? assert.fail()
+    assert.equal(read.unpackedBytes - bytes.length, unpackedBytes - tokenBytes, 'read from the store, they are packed')
+    assert.deepEqual(grown, [])
+    assert.equal(read.record.tokens.access_token, access_token)
+    assert.equal(read.record.tokens.id_token, id_token)
+    assert.deepEqual(grown, [tokenBytes], 'once they are used, they are in memory twice')
+  }
 })

@@ -46,6 +46,8 @@ export class RedisConnection {
   #closed = false
   /** Since when every attempt to connect has failed, on the clock of `performance`. */
   #downSince: number | undefined
+  /** The commands that are sent when the events that have arrived are handled. */
+  #waiting: (() => void)[] = []
 
   constructor(
     redis: Redis | Cluster,
@@ -131,6 +133,28 @@ export class RedisConnection {
   async run(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     const command = (this.redis as unknown as Record<string, Command>)[`${script}Buffer`] as Command
     return this.reply(command.call(this.redis, keys.length, keys, args))
+  }
+
+  /**
+   * Like {@link run}, for a command that many requests send at about the same time. It is sent
+   * after the events that have arrived were handled, in one write with the others. Its time limit
+   * begins with that write, so a long turn of the event loop does not count.
+   */
+  runTogether(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return new Promise((resolve) => {
+      const count = this.#waiting.push(() => resolve(this.run(script, keys, args)))
+      if (count === 1) setImmediate(() => this.#sendWaiting())
+    })
+  }
+
+  #sendWaiting(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    // While it is not connected, ioredis has no stream yet, or an earlier one.
+    const streams = this.servers.flatMap(({ status, stream }) => (status === 'ready' ? stream : []))
+    for (const stream of streams) stream.cork()
+    for (const send of waiting) send()
+    for (const stream of streams) stream.uncork()
   }
 
   /**

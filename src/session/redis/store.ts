@@ -119,7 +119,7 @@ class RedisStore implements SessionStore {
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
     const { session } = this.#keys.session(key)
-    const found = (await this.#commands.run('read', [session], [])) as FoundSession
+    const found = (await this.#commands.runTogether('read', [session], [])) as FoundSession
     const [sealed, version, run, ttl] = found
     if (!sealed || !version) return undefined
     const isDoubtful = await this.#runs.isUnknown(run?.toString() ?? '')

@@ -38,13 +38,16 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
 
 const identityTexts = new WeakMap<readonly string[], string>()
 
-/** The text of identity fields, computed once for all requests of a session. */
+/**
+ * The text of identity fields. It is kept for frozen arrays, which many requests of a session
+ * share.
+ */
 function identityText(identity: readonly string[]): string {
   let text = identityTexts.get(identity)
   if (text !== undefined) return text
   text = ''
   for (let at = 0; at + 1 < identity.length; at += 2) text += field(identity[at] as string, identity[at + 1] as string)
-  identityTexts.set(identity, text)
+  if (Object.isFrozen(identity)) identityTexts.set(identity, text)
   return text
 }
 

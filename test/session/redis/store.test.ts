@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test, type TestContext } from 'node:test'
@@ -30,6 +31,18 @@ storeContract('redis', async (t) => {
   // A channel of its own: the notice of a tombstone of the test before may be on its way yet.
   const { store } = await openShared(t, { keyPrefix: `${randomToken(6)}:` })
   return { store, now: systemClock.now, tick, size: () => sizeOf(admin) }
+})
+
+test('sessions that are asked for in the same turn are read in one round trip', async (t) => {
+  const { store } = await openShared(t)
+  const { key } = await created(store, Date.now())
+  const write = t.mock.method(Socket.prototype, '_write')
+
+  const found = await Promise.all(Array.from({ length: 50 }, () => store.read(key)))
+
+  assert.ok(found.every((session) => session !== undefined))
+  const writes = write.mock.calls.filter(({ this: socket }) => (socket as Socket).remotePort === shared.port)
+  assert.ok(writes.length < 10, `${writes.length} commands were written alone`)
 })
 
 test('a notice of an ending or a change reaches the other processes', async (t) => {
