@@ -36,9 +36,9 @@ COPY gateway.example.yaml ./
 ENV NODE_COMPILE_CACHE=/opt/gatehouse/compile-cache
 RUN install -d -o 1000 -g 1000 "$NODE_COMPILE_CACHE" \
   && as_user="setpriv --reuid=1000 --regid=1000 --clear-groups" \
-  && DEMO_CLIENT_SECRET=tried-while-building $as_user node --max-semi-space-size=4 --heap-growing-percent=100 --expose-gc \
+  && DEMO_CLIENT_SECRET=tried-while-building $as_user node --max-semi-space-size=4 --heap-growing-percent=100 --no-maglev --expose-gc \
   dist/main.js check --config gateway.example.yaml >/dev/null \
-  && $as_user node --max-semi-space-size=4 --heap-growing-percent=100 --expose-gc dist/main.js run --help >/dev/null \
+  && $as_user node --max-semi-space-size=4 --heap-growing-percent=100 --no-maglev --expose-gc dist/main.js run --help >/dev/null \
   && $as_user node dist/main.js health --help >/dev/null \
   && chown -R 0:0 "$NODE_COMPILE_CACHE" \
   && chmod -R a+rX,go-w "$NODE_COMPILE_CACHE" gateway.example.yaml \
@@ -53,5 +53,7 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
   CMD ["node", "/opt/gatehouse/dist/main.js", "health", "--config", "/etc/gatehouse/gateway.yaml"]
 # Less memory, and what that costs: docs/performance.md, "Memory".
 ENV MALLOC_ARENA_MAX=1
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=100", "--expose-gc", "/opt/gatehouse/dist/main.js"]
+ENV MALLOC_MMAP_THRESHOLD_=32768
+ENV MALLOC_TRIM_THRESHOLD_=4194304
+ENTRYPOINT ["node", "--max-semi-space-size=4", "--heap-growing-percent=100", "--no-maglev", "--expose-gc", "/opt/gatehouse/dist/main.js"]
 CMD ["run", "--config", "/etc/gatehouse/gateway.yaml"]

@@ -10,8 +10,8 @@ export interface LentPart {
 /** The size of a buffer, in bytes. After a read that filled a buffer, the next one is large. */
 export const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024
-/** How many free buffers of each size are kept. */
-const maxFree = 16
+/** How much free memory of each size is kept, in bytes. */
+const maxFreeBytes = 4 * 1024 * 1024
 
 /**
  * Memory that content is read into. It is used again, because allocating memory for each part of
@@ -68,7 +68,8 @@ export class ReadBuffer {
   /** Must be called once by the reader. */
   giveBack(): void {
     this.#holders -= 1
-    if (this.#holders === 0 && this.#free.length < maxFree) this.#free.push(this)
+    const isKept = (this.#free.length + 1) * this.memory.length <= maxFreeBytes
+    if (this.#holders === 0 && isKept) this.#free.push(this)
   }
 }
 
