@@ -287,13 +287,13 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   /**
    * Passes the last bytes of a client that sends nothing more. No bytes can be put back into its
-   * socket.
+   * socket. They were kept behind an earlier request or head, so their memory is not overwritten.
    */
   #handOverEnd(bytes: Buffer): void {
     const close = () => this.socket.destroySoon()
     this.#rest = new ReplayedConnection(this.socket, { dropped: close, close })
     this.#owner.handOver(this.#rest)
-    this.#rest.push(this.#own(bytes))
+    this.#rest.push(bytes)
     this.#rest.push(null)
   }
 

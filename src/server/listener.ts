@@ -125,6 +125,9 @@ export async function listen(
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     if (isOverrun(req)) return closeOverrun(req)
+    // Node's server stops reading while content waits, and the stream does not notice. Without this
+    // call, it would wait for a read under way, and read nothing more.
+    socket.push('')
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { request } from 'undici'
+import { ReadBuffer } from '../../src/core/read-buffers.ts'
 import { exposition } from '../../src/observe/exposition.ts'
 import type { LogFields } from '../../src/observe/log.ts'
 import { navigation, type Browser, type Visit } from '../support/browser.ts'
@@ -99,6 +100,27 @@ test('A form without Content-Length is kept, and a form without content too', as
       ['/delete', '', '0'],
     ],
   )
+})
+
+test('A form that arrives slowly is not overwritten by the content of other clients', async (t) => {
+  const { world, application } = await startForms(t)
+  const jane = await signedOut(world)
+  const half = 'x'.repeat(50_000)
+  async function* halves() {
+    yield half
+    // The gateway reads the first half in the meantime, and waits for more before it stores a part.
+    for (let turns = 50; turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve))
+    for (const buffer of Array.from({ length: 40 }, () => ReadBuffer.take(false))) {
+      buffer.memory.fill('!')
+      buffer.giveBack()
+    }
+    yield half
+  }
+  const length = { 'content-length': '100000' }
+
+  await press(jane, await goOn(jane, await submitInChunks(jane, world.url, halves(), length)), 'Send now')
+
+  assert.ok(onlyOne(application).content.equals(Buffer.from(half + half)))
 })
 
 test('Neither a reload, nor Back, nor a second click sends a form again', async (t) => {
@@ -401,8 +423,16 @@ async function keptKeys(t: TestContext, world: World): Promise<() => Promise<rea
   return () => redis.keys('*:k:*')
 }
 
-/** Submits a form whose length is not known before. */
-async function submitInChunks(browser: Browser, url: string, chunks: readonly string[]): Promise<Visit> {
+/**
+ * Submits a form in parts. Without `Content-Length` among the fields, its length is not known
+ * before.
+ */
+async function submitInChunks(
+  browser: Browser,
+  url: string,
+  chunks: readonly string[] | AsyncIterable<string>,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<Visit> {
   const to = `${url}/orders?new=1`
   const headers = {
     ...navigation,
@@ -410,6 +440,7 @@ async function submitInChunks(browser: Browser, url: string, chunks: readonly st
     'sec-fetch-site': 'same-origin',
     cookie: browser.cookieHeader,
     referer: `${url}/forms`,
+    ...fields,
   }
   const response = await request(to, { method: 'POST', headers, body: Readable.from(chunks) })
   for (const line of [response.headers['set-cookie'] ?? []].flat()) {
