@@ -15,7 +15,7 @@ export const headEndBytes = 4
 /** The head of a message has not arrived completely. */
 export const incomplete = -1
 /** The head has a control character other than tabs and whole line ends. */
-export const hasControl = -2
+const hasControl = -2
 
 /**
  * Where the empty line at the end of the head of a message begins; or {@link incomplete}, or
