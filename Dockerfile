@@ -32,7 +32,7 @@ COPY --from=build /build/dist ./dist
 COPY gateway.example.yaml ./
 # What Node.js compiles is kept, which saves a seventh of a start. It belongs to root: no process can put code there. Node.js keeps
 # it by user, processor, version and flags: the flags here are those of the start command and of the health check below. Other
-# users go without. Nothing installs packages here any more.
+# users start without it. Nothing installs packages after this step.
 ENV NODE_COMPILE_CACHE=/opt/gatehouse/compile-cache
 RUN install -d -o 1000 -g 1000 "$NODE_COMPILE_CACHE" \
   && as_user="setpriv --reuid=1000 --regid=1000 --clear-groups" \

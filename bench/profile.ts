@@ -10,7 +10,7 @@ import { Profiler, selfTimes } from './cpu-profile.ts'
 import type { LoadOrder } from './load/order.ts'
 import { usualLoad } from './measure.ts'
 import { table } from './report.ts'
-import { post, tokensFor } from './scenarios/logout-tokens.ts'
+import { postLogoutToken, tokensFor } from './scenarios/logout-tokens.ts'
 import { withStored } from './scenarios/misses.ts'
 import { signInMany } from './scenarios/sign-ins.ts'
 import { stand } from './stand.ts'
@@ -76,7 +76,7 @@ const load = async (): Promise<number> => {
 }
 async function endSessions(count: number): Promise<number> {
   const ending = { stand: standing, left: left.splice(0, count), tokens: bed.provider.logoutToken }
-  for (const logout_token of await tokensFor(ending)) await post(standing, logout_token)
+  for (const logout_token of await tokensFor(ending)) await postLogoutToken(standing, logout_token)
   return count
 }
 // V8 compiles the hot code in this first run, before the profile begins.

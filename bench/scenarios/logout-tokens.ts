@@ -85,7 +85,7 @@ async function endSessions({ stand, left, redis, tokens }: Crowd, count: number)
   const posts = await tokensFor({ stand, left: ending, tokens })
   const latencies: number[] = []
   const [stop, cpu, ofRedis] = [startMeter(pid), exactTreeMicros(pid), await microsOf(redis)]
-  for (const logout_token of posts) latencies.push(await post(stand, logout_token))
+  for (const logout_token of posts) latencies.push(await postLogoutToken(stand, logout_token))
   const used = { cpu: exactTreeMicros(pid) - cpu, redis: (await microsOf(redis)) - ofRedis }
   const { foreign } = stop()
   for (const { cookie } of ending) {
@@ -107,7 +107,7 @@ export function tokensFor({ stand, left, tokens }: Omit<Crowd, 'redis'>): Promis
  * @returns the time from the request to the end of the response, in ms
  * @throws {Error} when the token is rejected
  */
-export async function post({ contender, port }: Stand, logout_token: string): Promise<number> {
+export async function postLogoutToken({ contender, port }: Stand, logout_token: string): Promise<number> {
   const url = `http://127.0.0.1:${port}${contender.logoutPath}`
   const startedAt = performance.now()
   const response = await request(url, {

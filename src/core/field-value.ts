@@ -10,6 +10,8 @@ export function withoutSpaceAround(text: string, from = 0, to = text.length): st
   return text.slice(start, end)
 }
 
+/** The length of the end of a head, in bytes: a line end and an empty line. */
+export const headEndBytes = 4
 /** The head of a message has not arrived completely. */
 export const incomplete = -1
 /** The head has a control character other than tabs and whole line ends. */

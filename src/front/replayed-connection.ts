@@ -7,9 +7,9 @@ type Done = (error?: Error | null) => void
 
 /** What a connection inside a connection needs of the outer one. */
 interface Outer {
-  /** The inner connection cannot be used again. */
+  /** Called when the inner connection cannot be used again. */
   readonly dropped: () => void
-  /** The last response was sent. */
+  /** Called when the last response was sent: closes the outer connection. */
   readonly close: () => void
 }
 

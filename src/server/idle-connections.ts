@@ -46,6 +46,7 @@ export class IdleConnections {
   }
 
   close(): void {
+    // Node's method calls `destroy` of each connection that it closes. The busy ones ignore that.
     const busy = new Set([...this.#lingering, ...[...this.#unsent].map(({ req }) => req.socket)])
     for (const socket of busy) socket.destroy = () => socket
     this.#closeAll()

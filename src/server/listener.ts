@@ -91,7 +91,8 @@ export async function listen(
   const ending = new WeakSet<Socket>()
   /**
    * Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be
-   * the content of that request.
+   * the content of that request. Such a connection ends after the response, and during a drain
+   * each does.
    */
   const refuseAfterIgnoredUpgrade = (req: IncomingMessage, res: ServerResponse, handle: Handler) => {
     if (ending.has(req.socket)) return void res.destroy()

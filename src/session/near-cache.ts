@@ -20,7 +20,10 @@ export interface NearSession {
   touchedAt: number
 }
 
-/** A session that was read from the store stays packed until it is used again: many are not. */
+/**
+ * Has either `stored` or `packed`. A session that was read from the store stays packed until it is
+ * used again, because many are not.
+ */
 interface Entry {
   readonly key: SessionKey
   stored: StoredSession | undefined
@@ -50,23 +53,24 @@ export class NearCache {
   readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
   readonly #pending = new Map<SessionKey, Set<PendingRead>>()
 
-  /** A live session that is used. Its record stays unpacked from now on. */
+  /** A live session, to be used: its record is unpacked, and stays so. */
   get(key: SessionKey): NearSession | undefined {
     const entry = this.#live.get(key)
     if (entry?.packed !== undefined) this.#unpack(entry, entry.packed)
     return entry as NearSession | undefined
   }
 
+  /** Whether the session is live here. Its record stays packed. */
   has(key: SessionKey): boolean {
     return this.#live.has(key)
   }
 
-  /** {@link NearSession.touchedAt} of a live session that is not used. */
+  /** {@link NearSession.touchedAt} of a live session, which stays packed. */
   touchedAt(key: SessionKey): number | undefined {
     return this.#live.peek(key)?.touchedAt
   }
 
-  /** The live sessions for which `matches` returns `true`. */
+  /** The live sessions for which `matches` returns `true`. Packed records stay packed. */
   keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
     const all = [...this.#live.values()]
     return all.flatMap(({ key, stored, packed }) => (matches(stored ?? unpacked(packed as PackedSession)) ? key : []))
@@ -136,7 +140,7 @@ export class NearCache {
   #resize(entry: Entry, bytes: number): void {
     entry.bytes = bytes
     if (this.#live.peek(entry.key) !== entry) return
-    // The size of an entry is read when it is set, and when it is another one than before.
+    // The cache takes the size of an entry when it is set, unless the same entry is there already.
     this.#live.delete(entry.key)
     this.#live.set(entry.key, entry)
   }

@@ -46,7 +46,7 @@ export class RedisConnection {
   #closed = false
   /** Since when every attempt to connect has failed, on the clock of `performance`. */
   #downSince: number | undefined
-  /** The commands that are sent when the events that have arrived are handled. */
+  /** Commands that {@link runTogether} has not sent yet. */
   #waiting: (() => void)[] = []
 
   constructor(

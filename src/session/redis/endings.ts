@@ -56,8 +56,8 @@ export class RedisEndings {
   readonly #parts: RedisEndingsParts
   readonly #acknowledged: AcknowledgedWrites | undefined
   /**
-   * The sessions that a script ends together with a `jti`, until all processes have confirmed it.
-   * They stay when the reply of the script is lost or too late.
+   * The sessions that a script ends together with a `jti`, by the key of the `jti`, until all
+   * processes have confirmed. They stay here when the reply of the script is lost or too late.
    */
   readonly #unconfirmed = new LRUCache<string, readonly SessionKey[]>(atMost(maxUnreported))
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
@@ -260,13 +260,11 @@ export class RedisEndings {
 
   /** The ended sessions that no other attempt has reported, so that the audit log has each once. */
   #report(keys: readonly SessionKey[]): readonly Ended[] {
-    const ended = this.#unreportedOf(keys)
-    for (const key of keys) this.#unreported.delete(key)
-    return ended
-  }
-
-  #unreportedOf(keys: readonly SessionKey[]): readonly Ended[] {
-    return keys.flatMap((key) => this.#unreported.get(key) ?? [])
+    return keys.flatMap((key) => {
+      const ended = this.#unreported.get(key)
+      this.#unreported.delete(key)
+      return ended ?? []
+    })
   }
 
   /** Runs a script in the slot of a hash tag, with acknowledgement by replicas if configured. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
-import { headEndOf, incomplete } from '../../core/field-value.ts'
+import { headEndBytes, headEndOf, incomplete } from '../../core/field-value.ts'
 import { ReadBuffer } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
@@ -34,8 +34,6 @@ export interface ConnectionOptions {
  * handler, and the connection takes another buffer.
  */
 const copiedShare = 1 / 4
-/** The length of a line end and an empty line. */
-const headEndBytes = 4
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
 const noFields: RawFields = []
 const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
