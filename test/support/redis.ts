@@ -66,7 +66,8 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   }
   scope.after(async () => {
     await kill()
-    rmSync(dir, { recursive: true, force: true })
+    // A child of Redis that rewrites its append-only file may still write.
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
   })
   return {
     url: `${options.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`,
