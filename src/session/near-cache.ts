@@ -112,7 +112,17 @@ export class NearCache {
   /** The session was changed elsewhere, so the copy and all running reads are out of date. */
   drop(key: SessionKey): void {
     this.#live.delete(key)
-    for (const read of this.#pending.get(key) ?? []) read.overtaken = true
+    this.#overtakeReads(key)
+  }
+
+  /**
+   * The session was changed through this process and has this version now. An older copy and all
+   * running reads are out of date.
+   */
+  dropOlder({ key, version }: Pick<StoredSession, 'key' | 'version'>): void {
+    const present = this.#live.peek(key)
+    if (present !== undefined && versionOf(present) < version) this.#live.delete(key)
+    this.#overtakeReads(key)
   }
 
   /** The session has ended. */
@@ -125,6 +135,10 @@ export class NearCache {
   clear(): void {
     this.#live.clear()
     for (const reads of this.#pending.values()) for (const read of reads) read.overtaken = true
+  }
+
+  #overtakeReads(key: SessionKey): void {
+    for (const read of this.#pending.get(key) ?? []) read.overtaken = true
   }
 
   #unpack(entry: Entry, packed: PackedSession): void {
