@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { SessionKey } from '../core/names.ts'
 import { unpackRecord, type UnpackedRecord } from './packed-record.ts'
-import type { PackedSession, StoredSession } from './record.ts'
+import type { PackedSession, SessionOwner, StoredSession } from './record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
@@ -66,10 +66,10 @@ export class NearCache {
     return this.#live.peek(key)?.touchedAt
   }
 
-  /** The live sessions for which `matches` returns `true`. */
-  keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
+  /** The live sessions for which `matches` returns `true`. No record is unpacked for it. */
+  keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     const all = [...this.#live.values()]
-    return all.flatMap(({ key, stored, packed }) => (matches(stored ?? unpacked(packed as PackedSession)) ? key : []))
+    return all.flatMap((entry) => (matches(ownerOf(entry)) ? entry.key : []))
   }
 
   hasEnded(key: SessionKey): boolean {
@@ -157,9 +157,15 @@ export class NearCache {
 }
 
 /** @param onGrown called with the bytes that its tokens take, when they are unpacked too */
-function unpacked({ packed, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
+function unpacked({ packed, sub: _, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
   const { record, unpackedBytes: bytes } = unpackRecord(packed, onGrown) as UnpackedRecord
   return { ...session, record, bytes }
+}
+
+function ownerOf({ stored, packed }: Entry): SessionOwner {
+  if (stored === undefined) return packed as PackedSession
+  const { key, audience, record } = stored
+  return { key, audience, sub: record.sub }
 }
 
 function versionOf({ stored, packed }: Entry): number {

@@ -251,7 +251,7 @@ export class Sessions {
     }
     const { record, audience, unpackedBytes: bytes, packed } = opened
     const session = { key, audience, version, ...(isDoubtful && { isDoubtful }) }
-    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, packed } }
+    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, sub: record.sub, packed } }
   }
 
   /**
