@@ -8,7 +8,7 @@ import type { Audit, Cause } from '../observe/audit.ts'
 import type { NearCache } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
-import { sidTag, subTag, tagOf, type SessionRecord, type StoredSession } from './record.ts'
+import { sidTag, subTag, tagOf, type SessionRecord, type SessionOwner } from './record.ts'
 import { openRecord, type OpenedRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from './store.ts'
 
@@ -176,7 +176,7 @@ export class SessionEndings {
       scope: tag,
       isProven: true,
       send: async () => store.endSub(tag, await this.#logoutOrder(order)),
-      findInMemory: () => caches.keysOf((session) => session.audience === audience && session.record.sub === sub),
+      findInMemory: () => caches.keysOf((session) => session.audience === audience && session.sub === sub),
       repeat: () => this.endSub(sub, order, by, cause),
     })
     return ended === 'replayed' ? ended : this.#record(ended, by, cause)
@@ -254,7 +254,7 @@ export class SessionEndings {
   }
 }
 
-function hasTag(tag: string): (session: StoredSession) => boolean {
+function hasTag(tag: string): (session: SessionOwner) => boolean {
   return ({ key }) => tagOf(key) === tag
 }
 

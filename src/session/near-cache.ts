@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { SessionKey } from '../core/names.ts'
 import { unpackRecord, type UnpackedRecord } from './packed-record.ts'
-import type { PackedSession, StoredSession } from './record.ts'
+import type { PackedSession, SessionOwner, StoredSession } from './record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
@@ -70,10 +70,10 @@ export class NearCache {
     return this.#live.peek(key)?.touchedAt
   }
 
-  /** The live sessions for which `matches` returns `true`. Packed records stay packed. */
-  keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
+  /** The live sessions for which `matches` returns `true`. No record is unpacked for it. */
+  keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     const all = [...this.#live.values()]
-    return all.flatMap(({ key, stored, packed }) => (matches(stored ?? unpacked(packed as PackedSession)) ? key : []))
+    return all.flatMap((entry) => (matches(ownerOf(entry)) ? entry.key : []))
   }
 
   hasEnded(key: SessionKey): boolean {
@@ -116,7 +116,17 @@ export class NearCache {
   /** The session was changed elsewhere, so the copy and all running reads are out of date. */
   drop(key: SessionKey): void {
     this.#live.delete(key)
-    for (const read of this.#pending.get(key) ?? []) read.overtaken = true
+    this.#overtakeReads(key)
+  }
+
+  /**
+   * The session was changed through this process and has this version now. An older copy and all
+   * running reads are out of date.
+   */
+  dropOlder({ key, version }: Pick<StoredSession, 'key' | 'version'>): void {
+    const present = this.#live.peek(key)
+    if (present !== undefined && versionOf(present) < version) this.#live.delete(key)
+    this.#overtakeReads(key)
   }
 
   /** The session has ended. */
@@ -129,6 +139,10 @@ export class NearCache {
   clear(): void {
     this.#live.clear()
     for (const reads of this.#pending.values()) for (const read of reads) read.overtaken = true
+  }
+
+  #overtakeReads(key: SessionKey): void {
+    for (const read of this.#pending.get(key) ?? []) read.overtaken = true
   }
 
   #unpack(entry: Entry, packed: PackedSession): void {
@@ -147,9 +161,15 @@ export class NearCache {
 }
 
 /** @param onGrown called with the bytes that its tokens take, when they are unpacked too */
-function unpacked({ packed, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
+function unpacked({ packed, sub: _, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
   const { record, unpackedBytes: bytes } = unpackRecord(packed, onGrown) as UnpackedRecord
   return { ...session, record, bytes }
+}
+
+function ownerOf({ stored, packed }: Entry): SessionOwner {
+  if (stored === undefined) return packed as PackedSession
+  const { key, audience, record } = stored
+  return { key, audience, sub: record.sub }
 }
 
 function versionOf({ stored, packed }: Entry): number {

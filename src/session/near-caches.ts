@@ -1,6 +1,6 @@
 import type { SessionKey } from '../core/names.ts'
 import type { NearCache } from './near-cache.ts'
-import type { StoredSession } from './record.ts'
+import type { SessionOwner } from './record.ts'
 
 /**
  * All near-caches of this process. After a reload there are two for a while. A session that one
@@ -19,7 +19,7 @@ export class NearCaches {
   }
 
   /** The sessions in any of the caches for which `matches` returns `true`. */
-  keysOf(matches: (session: StoredSession) => boolean): readonly SessionKey[] {
+  keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     return [...this.#caches].flatMap((cache) => cache.keysOf(matches))
   }
 

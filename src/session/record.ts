@@ -83,7 +83,12 @@ export interface StoredSession {
 /** A session whose record is packed. See `packRecord`. */
 export interface PackedSession extends Pick<StoredSession, 'key' | 'audience' | 'version' | 'isDoubtful'> {
   readonly packed: Buffer
+  /** Of the record. */
+  readonly sub: string
 }
+
+/** Whose session it is. */
+export type SessionOwner = Pick<PackedSession, 'key' | 'audience' | 'sub'>
 
 /** The length of a `SidTag` or `SubTag`, in characters. */
 const tagLength = 24

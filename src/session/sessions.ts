@@ -80,6 +80,9 @@ interface FoundSession extends OpenedSession {
   readonly isTouchDue: boolean
 }
 
+/** Puts a session into memory, unless it was changed or ended during the query. */
+type Keep = (session: StoredSession | PackedSession, touchedAt: number) => void
+
 /**
  * Finds, creates and replaces sessions. Live sessions are served from memory. The store notifies
  * this process of what other processes end and change.
@@ -148,11 +151,12 @@ export class Sessions {
   async find(key: SessionKey): Promise<StoredSession | undefined> {
     const inMemory = this.findInMemory(key)
     if (inMemory !== undefined) return inMemory
-    return this.#orInGrace(key, async () => {
-      const found = await this.#readFrom(key, 'activity')
+    const query = async (keep: Keep) => {
+      const found = await this.#readFrom(key, 'activity', keep)
       if (found === undefined || !found.isTouchDue) return found?.stored
-      return (await this.#touched(found.packed)) ? found.stored : undefined
-    })
+      return (await this.#touched(found.packed, keep)) ? found.stored : undefined
+    }
+    return this.#orInGrace(key, () => this.#query(key, query))
   }
 
   /**
@@ -204,36 +208,34 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
-    return (await this.#readFrom(key, 'no activity'))?.stored
+    return this.#query(key, async (keep) => (await this.#readFrom(key, 'no activity', keep))?.stored)
   }
 
   /**
    * Returns a session as the store has it now. An activity puts it into memory, unless the idle
    * timeout has to be moved first.
    */
-  async #readFrom(key: SessionKey, purpose: 'activity' | 'no activity'): Promise<FoundSession | undefined> {
+  async #readFrom(key: SessionKey, purpose: 'activity' | 'no activity', keep: Keep): Promise<FoundSession | undefined> {
     // A pending ending of this one session applies whenever the session was created: at 0 too.
     if (this.#near.hasEnded(key) || this.#parts.pending.covers(0, key)) return undefined
-    return this.#query(key, async (keep) => {
-      const sealed = await this.#store.read(key)
-      // An outage may begin before the notice of the ending arrives. Its grace must not serve the
-      // copy.
-      if (sealed === undefined) this.#near.drop(key)
-      if (sealed === undefined || this.#near.hasEnded(key)) return undefined
-      const opened = this.#open(key, sealed)
-      const now = this.#parts.clock.now()
-      // The store decides when a session expires. This check applies when the clock of the store is
-      // behind.
-      if (opened === undefined || now >= opened.stored.record.absolute_expires_at || this.#isEnding(opened.stored))
-        return undefined
-      // Another process, or this one before, may have moved the idle timeout a moment ago.
-      const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
-      const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
-      const touchedBefore = this.#near.touchedAt(key)
-      if (purpose === 'activity' && !isTouchDue) keep(opened.packed, touchedAt)
-      else if (touchedBefore !== undefined) keep(opened.packed, touchedBefore)
-      return { ...opened, isTouchDue }
-    })
+    const sealed = await this.#store.read(key)
+    // An outage may begin before the notice of the ending arrives. Its grace must not serve the
+    // copy.
+    if (sealed === undefined) this.#near.drop(key)
+    if (sealed === undefined || this.#near.hasEnded(key)) return undefined
+    const opened = this.#open(key, sealed)
+    const now = this.#parts.clock.now()
+    // The store decides when a session expires. This check applies when the clock of the store is
+    // behind.
+    if (opened === undefined || now >= opened.stored.record.absolute_expires_at || this.#isEnding(opened.stored))
+      return undefined
+    // Another process, or this one before, may have moved the idle timeout a moment ago.
+    const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
+    const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
+    const touchedBefore = this.#near.touchedAt(key)
+    if (purpose === 'activity' && !isTouchDue) keep(opened.packed, touchedAt)
+    else if (touchedBefore !== undefined) keep(opened.packed, touchedBefore)
+    return { ...opened, isTouchDue }
   }
 
   /** Opens the record of a session. `undefined` when it cannot be opened, which is logged. */
@@ -249,7 +251,7 @@ export class Sessions {
     }
     const { record, audience, unpackedBytes: bytes, packed } = opened
     const session = { key, audience, version, ...(isDoubtful && { isDoubtful }) }
-    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, packed } }
+    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, sub: record.sub, packed } }
   }
 
   /**
@@ -312,6 +314,7 @@ export class Sessions {
       const stored = { key, audience, version: version + 1, record, bytes }
       this.#parts.caches.dropElsewhere(key, this.#near)
       if (touchedAt !== undefined) keep(stored, touchedAt)
+      this.#near.dropOlder(stored)
       return stored
     })
   }
@@ -373,25 +376,20 @@ export class Sessions {
    * Restarts the idle timeout of a session that was read from the store.
    * @returns `false` when the session has ended since it was read
    */
-  async #touched(session: PackedSession): Promise<boolean> {
+  async #touched(session: PackedSession, keep: Keep): Promise<boolean> {
     const { key } = session
-    return this.#query(key, async (keep) => {
-      const now = this.#parts.clock.now()
-      const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
-      if (exists) keep(session, now)
-      else this.#parts.endings.announce([key])
-      return exists && !this.#near.hasEnded(key)
-    })
+    const now = this.#parts.clock.now()
+    const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
+    if (exists) keep(session, now)
+    else this.#parts.endings.announce([key])
+    return exists && !this.#near.hasEnded(key)
   }
 
   /**
-   * Runs a query to the store. `keep` puts a session into memory, unless the session was changed or
-   * ended elsewhere during the query.
+   * Runs a query to the store. All steps whose result is kept belong to one query, so that no
+   * change is missed between two of them.
    */
-  async #query<T>(
-    key: SessionKey,
-    run: (keep: (session: StoredSession | PackedSession, touchedAt: number) => void) => Promise<T>,
-  ): Promise<T> {
+  async #query<T>(key: SessionKey, run: (keep: Keep) => Promise<T>): Promise<T> {
     const { read, settle } = this.#near.reading(key)
     try {
       return await run((session, touchedAt) => {

@@ -59,6 +59,23 @@ test('a session that was read from the store grows when it is used again, and wh
   assert.equal(kept(), 127, 'a session that has left memory does not count')
 })
 
+test('to find sessions in memory, no record is unpacked', () => {
+  const near = new NearCache()
+  // The same records would take half a second for each Logout Token that the store cannot take.
+  near.keep(packed(1, Buffer.from('this is not a record')), 0)
+  const record = { sub: 'other' } as StoredSession['record']
+  near.keep({ ...stored(2, 1), record }, 0)
+
+  assert.deepEqual(
+    near.keysOf(({ audience, sub }) => audience === 'a' && sub === 's'),
+    ['session-1'],
+  )
+  assert.deepEqual(
+    near.keysOf(({ sub }) => sub === 'other'),
+    ['session-2'],
+  )
+})
+
 function packed(n: number, bytes: Buffer): PackedSession {
-  return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, packed: bytes }
+  return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, sub: 's', packed: bytes }
 }

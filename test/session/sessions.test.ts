@@ -18,16 +18,18 @@ function open(t: TestContext, maxSessions: number) {
   const clock = { now: () => now }
   const store = createMemoryStore({ maxSessions, clock })
   t.after(() => store.close())
-  const { sessions, endings } = createSessions({
-    store,
-    keyring: new Keyring([Buffer.alloc(32, 1)]),
-    audiences: ['orders'],
-    config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
-    clock,
-    log: quiet,
-    audit: { record() {} },
-    pending: new PendingEndings(quiet),
-  })
+  const another = () =>
+    createSessions({
+      store,
+      keyring: new Keyring([Buffer.alloc(32, 1)]),
+      audiences: ['orders'],
+      config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
+      clock,
+      log: quiet,
+      audit: { record() {} },
+      pending: new PendingEndings(quiet),
+    })
+  const { sessions, endings } = another()
   const signIn = async (sub: string) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
     const person = { iss: 'https://id.example.com', sub, sid: sub, tokens, claims: { sub }, userinfo_read_at: 0 }
@@ -35,7 +37,7 @@ function open(t: TestContext, maxSessions: number) {
     assert.ok(id)
     return sessionKey(id)
   }
-  return { store, sessions, endings, signIn, now: () => now, pass: (ms: number) => void (now += ms) }
+  return { store, sessions, endings, signIn, another, now: () => now, pass: (ms: number) => void (now += ms) }
 }
 
 test('a session that the store has lost without a notice is not served from memory for ever', async (t) => {
@@ -127,4 +129,41 @@ test('a session that another process has used stays in memory for as long as the
   pass(1)
   assert.ok(sessions.findInMemory(jane))
   assert.equal(touch.mock.callCount(), 2)
+})
+
+for (const where of ['here', 'elsewhere'] as const)
+  test(`a session that is changed ${where} while its idle timeout is moved is not kept in its old version`, async (t) => {
+    const { store, sessions: first, signIn, another, pass } = open(t, 10)
+    const jane = await signIn('jane')
+    pass(touchEveryMs)
+    const listening = t.mock.method(store, 'onNotice')
+    const { sessions } = another()
+    const stored = (await first.read(jane)) as StoredSession
+    const changed = { ...stored.record, claims: { sub: 'jane', groups: ['former'] } }
+    const read = store.read.bind(store)
+    t.mock.method(store, 'read').mock.mockImplementationOnce(async (key) => {
+      const before = await read(key)
+      await (where === 'here' ? sessions : first).replace(stored, changed)
+      if (where === 'elsewhere') listening.mock.calls[0]?.arguments[0]({ kind: 'changed', key })
+      return before
+    })
+
+    assert.deepEqual((await sessions.find(jane))?.record.claims, { sub: 'jane' }, 'the reply is older than the change')
+    assert.deepEqual((await sessions.find(jane))?.record.claims, changed.claims)
+  })
+
+test('a session that is read while it is changed is not kept in its old version', async (t) => {
+  const { store, sessions: first, signIn, another } = open(t, 10)
+  const jane = await signIn('jane')
+  const { sessions } = another()
+  const stored = (await first.read(jane)) as StoredSession
+  const replace = store.replace.bind(store)
+  t.mock.method(store, 'replace').mock.mockImplementationOnce(async (...args) => {
+    assert.ok(await sessions.find(jane))
+    return replace(...args)
+  })
+
+  await sessions.replace(stored, { ...stored.record, claims: { sub: 'jane', groups: ['former'] } })
+
+  assert.deepEqual((await sessions.find(jane))?.record.claims['groups'], ['former'])
 })

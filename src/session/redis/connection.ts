@@ -17,6 +17,12 @@ export interface Deadline {
   readonly until: number
 }
 
+/**
+ * How many commands are sent in one write. With many thousands, the time limit of the first would
+ * be over before the last is prepared.
+ */
+const maxTogether = 500
+
 /** The hash tag whose slot decides which server the notices go through. */
 export const noticesTag = 'notices'
 
@@ -148,8 +154,9 @@ export class RedisConnection {
   }
 
   #sendWaiting(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
+    const waiting = this.#waiting.slice(0, maxTogether)
+    this.#waiting = this.#waiting.slice(maxTogether)
+    if (this.#waiting.length > 0) setImmediate(() => this.#sendWaiting())
     // While it is not connected, ioredis has no stream yet, or an earlier one.
     const streams = this.servers.flatMap(({ status, stream }) => (status === 'ready' ? stream : []))
     for (const stream of streams) stream.cork()

@@ -42,6 +42,32 @@ interface EndedInRedis {
   readonly acknowledged: Promise<unknown>
 }
 
+/** The index of a sid or a sub, whose sessions a Logout Token ends. */
+interface IndexTarget {
+  readonly index: string
+  readonly keyOf: (member: string) => SessionKey
+  readonly options: EndingOptions
+  /** Whether the sessions are in the slot of the index. */
+  readonly isOneSlot: boolean
+}
+
+/** The use of a Logout Token. */
+interface TokenUse {
+  readonly tag: SidTag | SubTag
+  /** The key of its `jti`. */
+  readonly jti: string
+  /** How long the `jti` is kept, in ms. */
+  readonly ttl: number
+  /** Resolves when enough replicas have the tombstone. */
+  readonly begun: Promise<void>
+}
+
+interface TokenSteps {
+  readonly hasTakenJti: boolean
+  /** Resolves when the other processes have dropped the sessions. Does not reject. */
+  readonly confirmed: Promise<unknown>
+}
+
 export interface RedisEndingsParts extends Pick<RedisServers, 'commands' | 'endings'> {
   readonly replicasAcknowledge: number
   readonly keys: RedisKeys
@@ -56,10 +82,13 @@ export class RedisEndings {
   readonly #parts: RedisEndingsParts
   readonly #acknowledged: AcknowledgedWrites | undefined
   /**
-   * The sessions that a script ends together with a `jti`, by the key of the `jti`, until all
-   * processes have confirmed. They stay here when the reply of the script is lost or too late.
+   * By `jti`: the sessions of an attempt that has not succeeded. When a reply was lost or too late,
+   * they may have ended and left the index, and the `jti` may be taken.
    */
-  readonly #unconfirmed = new LRUCache<string, readonly SessionKey[]>(atMost(maxUnreported))
+  readonly #attempted = new LRUCache<string, readonly SessionKey[]>({
+    maxSize: maxUnreported,
+    sizeCalculation: ({ length }) => length,
+  })
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
   readonly #unreported = new LRUCache<SessionKey, Ended>(atMost(maxUnreported))
 
@@ -122,39 +151,58 @@ export class RedisEndings {
   async #endIndex(
     order: LogoutOrder,
     tag: SidTag | SubTag,
-    target: {
-      readonly index: string
-      readonly keyOf: (member: string) => SessionKey
-      readonly options: EndingOptions
-      /** Whether the sessions are in the slot of the index. */
-      readonly isOneSlot: boolean
-    },
+    target: IndexTarget,
   ): Promise<readonly Ended[] | 'replayed'> {
-    const { index, keyOf, options, isOneSlot } = target
     const { commands, keys, notices } = this.#parts
     const jti = keys.jti(tag, order.jti)
     const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl) }
-    let inTime: Deadline = commands.deadline()
+    const inTime = commands.deadline()
     const beginning = this.#write(tag, 'beginEnding', {
-      keys: [index, keys.tombstone(tag), jti],
+      keys: [target.index, keys.tombstone(tag), jti],
       args: [tombstone.at, tombstone.ttl, notices.channel, notices.raised(tombstone)],
       until: inTime.until,
     })
     const { reply, acknowledged: begun } = await inTime(beginning)
     const members = (reply as Buffer[] | null)?.map(String)
-    const endedBefore = await this.#completeUnconfirmed(jti)
-    if (members === undefined) return endedBefore.length > 0 ? endedBefore : 'replayed'
-    this.recent.rememberTombstone(tombstone)
-    void notices.announceRaised(tombstone)
+    const attempted = this.#attempted.get(jti) ?? []
+    if (members === undefined && attempted.length === 0) return 'replayed'
 
-    /** Promises that the response waits for, and that do not reject. */
+    // Each session once, because each is reported once.
+    const all = [...new Set([...attempted, ...(members ?? []).map(target.keyOf)])]
+    if (all.length > 0) this.#attempted.set(jti, all)
+    const before = attempted.length > 0 ? await inTime(notices.announceEnded(attempted)) : undefined
+    let steps: TokenSteps = { hasTakenJti: false, confirmed: Promise.resolve() }
+    if (members !== undefined) {
+      this.recent.rememberTombstone(tombstone)
+      void notices.announceRaised(tombstone)
+      const token = { tag, jti, ttl: atLeast1(order.jti_ttl), begun }
+      steps = await this.#endMembers(members, target, token, inTime)
+    }
+    const reported = this.#report(all)
+    this.#attempted.delete(jti)
+    // A session that was ended by its sub has left that index already.
+    await Promise.all([before?.confirmed, steps.confirmed, target.options.leave ? undefined : this.leaveSubs(reported)])
+    // When the same token arrives twice at the same time, each attempt reports some of the
+    // sessions.
+    return steps.hasTakenJti || reported.length > 0 ? reported : 'replayed'
+  }
+
+  /** Ends the members of an index, in chunks, and takes the `jti` with the last chunk. */
+  async #endMembers(
+    members: readonly string[],
+    { index, keyOf, options, isOneSlot }: IndexTarget,
+    { tag, jti, begun, ...token }: TokenUse,
+    firstDeadline: Deadline,
+  ): Promise<TokenSteps> {
+    const { commands } = this.#parts
     const confirmed: Promise<void>[] = []
+    let inTime = firstDeadline
     let hasTakenJti = false
     for (const [count, chunk] of chunksOf(members).entries()) {
       // Each further chunk has the whole time, so that thousands of sessions can be ended.
       if (count > 0) inTime = commands.deadline()
       const chunkKeys = chunk.members.map(keyOf)
-      const ttl = chunk.isLast ? atLeast1(order.jti_ttl) : 0
+      const ttl = chunk.isLast ? token.ttl : 0
       if (isOneSlot && this.#scriptsReachAll && chunkKeys.length > 0) {
         const oneStep = { ...options, leave: true, jti: { key: jti, ttl } }
         const ended = await inTime(this.#endInSlot([tag as SidTag, chunkKeys], oneStep))
@@ -167,12 +215,7 @@ export class RedisEndings {
         hasTakenJti = (await inTime(commands.run('finishEnding', [index, jti], [ttl, ...chunk.members]))) === 1
       }
     }
-    const reported = [...endedBefore, ...this.#report(members.map(keyOf))]
-    // A session that was ended by its sub has left that index already.
-    await Promise.all([...confirmed, options.leave ? undefined : this.leaveSubs(reported)])
-    // When the same token arrives twice at the same time, each attempt reports some of the
-    // sessions.
-    return hasTakenJti || reported.length > 0 ? reported : 'replayed'
+    return { hasTakenJti, confirmed: Promise.all(confirmed) }
   }
 
   /** Ends sessions, slot by slot, and notifies all processes. */
@@ -219,9 +262,7 @@ export class RedisEndings {
     options: EndingOptions,
   ): Promise<EndedInRedis & { readonly hasTakenJti: boolean }> {
     const { commands, notices } = this.#parts
-    const { jti } = options
     let hasTakenJti = false
-    if (jti !== undefined) this.#unconfirmed.set(jti.key, keys)
     const { confirmed } = await notices.confirmedBy(keys, async (id) => {
       const call = this.#endSessionsCall(tag, keys, options, id)
       const reply = (await commands.run('endSessions', call.keys, call.args)) as EndSessionsReply
@@ -229,24 +270,7 @@ export class RedisEndings {
       return this.#remember(tag, reply)
     })
     this.recent.remember(keys)
-    const completed = confirmed.then(() => {
-      if (jti !== undefined) this.#unconfirmed.delete(jti.key)
-    })
-    return { confirmed: completed, acknowledged: Promise.resolve(), hasTakenJti }
-  }
-
-  /**
-   * Announces again the sessions of an earlier attempt whose reply was lost or too late.
-   * @returns those that the attempt has not reported
-   */
-  async #completeUnconfirmed(jti: string): Promise<readonly Ended[]> {
-    const keys = this.#unconfirmed.get(jti)
-    if (keys === undefined) return []
-    const { confirmed } = await this.#parts.notices.announceEnded(keys)
-    const reported = this.#report(keys)
-    await Promise.all([confirmed, this.leaveSubs(reported)])
-    this.#unconfirmed.delete(jti)
-    return reported
+    return { confirmed, acknowledged: Promise.resolve(), hasTakenJti }
   }
 
   /**
