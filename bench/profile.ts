@@ -74,6 +74,12 @@ const load = async (): Promise<number> => {
   await signInMany(standing, Number(signIns))
   return Number(signIns)
 }
+function whatIsProfiled(): string {
+  if (logoutTokens !== undefined) return 'Logout Token'
+  if (signIns !== undefined) return 'sign-in'
+  return values.messages ? 'message' : 'request'
+}
+
 async function endSessions(count: number): Promise<number> {
   const ending = { stand: standing, left: left.splice(0, count), tokens: bed.provider.logoutToken }
   for (const logout_token of await tokensFor(ending)) await postLogoutToken(standing, logout_token)
@@ -90,14 +96,7 @@ await stop()
 await bed.close()
 
 const functions = selfTimes(profile)
-const what =
-  logoutTokens !== undefined
-    ? 'Logout Token'
-    : signIns !== undefined
-      ? 'sign-in'
-      : values.messages
-        ? 'message'
-        : 'request'
+const what = whatIsProfiled()
 const total = functions.reduce((sum, { micros }) => sum + micros, 0)
 const top = functions.slice(0, 10).map(({ functionName, place, micros }) => {
   const share = `${((100 * micros) / total).toFixed(1)} %`
