@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { headEndBytes, headEndOf, incomplete } from '../core/field-value.ts'
 import type { UseNodeMessage } from '../http/client-messages.ts'
 import { closeLater } from '../http/lingering-close.ts'
+import { parseFromStream } from '../http/parse-from-stream.ts'
 import { writeToSocket } from '../http/response.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
@@ -278,10 +279,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     socket.unshift(this.#own(bytes))
     this.#reads?.becomeStream()
     this.#owner.handOver(socket)
-    // A listener for `data` makes Node's parser read from the stream of the socket. Otherwise the
-    // parser reads from TLS itself, and may get later bytes before those that wait in the stream
-    // (tested with Node.js 20 and 24 by test/regressions/an-upload-is-garbled-over-tls.test.ts).
-    if ('encrypted' in socket) socket.on('data', ignore).off('data', ignore)
+    if ('encrypted' in socket) parseFromStream(socket)
     socket.resume()
   }
 

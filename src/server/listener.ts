@@ -7,6 +7,7 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { Front } from '../front/front.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { listenError } from '../http/listen-error.ts'
+import { parseFromStream } from '../http/parse-from-stream.ts'
 import { writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
@@ -73,6 +74,7 @@ export async function listen(
   const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
     parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
   const front = createFront(server, config, limits, { handlers, isDraining: () => isDraining, noteOverrun })
+  if (front === undefined && tls !== undefined) server.on('secureConnection', parseFromStream)
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const idle = new IdleConnections(server)
   const closeIdle = () => {
