@@ -74,6 +74,7 @@ export async function listen(
   const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
     parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
   const front = createFront(server, config, limits, { handlers, isDraining: () => isDraining, noteOverrun })
+  // The front does the same for each connection that it passes to Node's server.
   if (front === undefined && tls !== undefined) server.on('secureConnection', parseFromStream)
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const idle = new IdleConnections(server)
