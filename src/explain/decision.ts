@@ -1,5 +1,5 @@
 import type { Place } from '../config/document/sources.ts'
-import { endpointRefusal, endpoints } from '../config/endpoints.ts'
+import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
 import { externalUrlAt, siteOf } from '../config/hosts.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
 import { claimsOf } from '../config/requirement-claims.ts'
@@ -18,6 +18,7 @@ import { crossSiteReason } from '../gate/cross-site.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { resourceMetadata } from '../gate/resource-metadata.ts'
+import { isByPerson } from '../http/endpoint-request.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
 import { isScript, type RequestFacts } from '../http/request-facts.ts'
@@ -180,19 +181,25 @@ function atEndpoint(
   const { method, target } = facts
   const why = `URLs below ${config.reservedPrefix} belong to the gateway itself`
   const refusal = endpointRefusal(method, target.path, config)
-  if (refusal === undefined) {
-    const name = target.path.slice(target.path.lastIndexOf('/') + 1)
-    const beginsSignIn = [endpoints.signIn.name, endpoints.initiateLogin.name].some((each) => each === name)
-    const wrong = beginsSignIn && !who.isSignedIn ? wrongHost(facts, headers, config) : undefined
-    if (wrong === undefined) return { outcome: 'own_url', why }
-    return { outcome: 'refused', status: errorRow(wrong.code).status, code: wrong.code, why: wrong.why }
+  if (refusal !== undefined) {
+    const fault =
+      refusal.code === 'ERR_NO_ROUTE'
+        ? 'this is not one of its endpoints'
+        : `this endpoint allows ${refusal.allowed.join(', ')} only`
+    return refusedBecause(refusal.code, `${why}, and ${fault}`)
   }
-  const fault =
-    refusal.code === 'ERR_NO_ROUTE'
-      ? 'this is not one of its endpoints'
-      : `this endpoint allows ${refusal.allowed.join(', ')} only`
-  const { code } = refusal
-  return { outcome: 'refused', status: errorRow(code).status, code, why: `${why}, and ${fault}` }
+  const endpoint = endpointsOf(config).find(
+    (at) => at.path === target.path && at.endpoint.methods.some((each) => each === method),
+  )?.endpoint
+  if (endpoint?.isForPageLoads && !isByPerson(facts.isPage, headers))
+    return refusedBecause('ERR_UNAUTHENTICATED', `${why}, and this one serves page loads only`)
+  const beginsSignIn = [endpoints.signIn.name, endpoints.initiateLogin.name].some((each) => each === endpoint?.name)
+  const wrong = beginsSignIn && !who.isSignedIn ? wrongHost(facts, headers, config) : undefined
+  return wrong === undefined ? { outcome: 'own_url', why } : refusedBecause(wrong.code, wrong.why)
+}
+
+function refusedBecause(code: ErrorCode, why: string): Decision {
+  return { outcome: 'refused', status: errorRow(code).status, code, why }
 }
 
 /** The error of a sign-in that begins at a host other than `external_url`, or `undefined`. */

@@ -35,6 +35,17 @@ export function initiatorOf(headers: HeaderView): Initiator {
   }
 }
 
+/**
+ * Whether a person makes this request, and not a script, an image, a frame, or a prefetch (the
+ * browser repeats a prefetched request when the person opens the page). `isPage`: whether a browser
+ * loads a page.
+ */
+export function isByPerson(isPage: boolean, headers: HeaderView): boolean {
+  const { purpose, secFetchMode } = initiatorOf(headers)
+  const mayBeScript = headers['x-requested-with'] !== undefined || [headers['accept']].flat().join().includes('json')
+  return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
+}
+
 /** A request to an endpoint of the gateway. */
 export interface EndpointRequest extends Initiator {
   readonly method: string
@@ -47,8 +58,8 @@ export interface EndpointRequest extends Initiator {
   readonly cookie: string | undefined
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
-  /** Whether it has a field that scripts send: `X-Requested-With`, or `Accept` with JSON. */
-  readonly mayBeScript: boolean
+  /** See `isByPerson`. */
+  readonly isByPerson: boolean
   /** Whether a browser loads a page. */
   readonly isPage: boolean
   /** Whether a browser loads a page in a frame. */

@@ -17,7 +17,7 @@ import { deviceRefresh } from '../device/refresh.ts'
 import { deviceRegistration } from '../device/registration.ts'
 import { refuseOtherSpelling } from '../forward/endpoints.ts'
 import { startPageOf } from '../gate/start-page.ts'
-import { type EndpointRequest, initiatorOf } from '../http/endpoint-request.ts'
+import { type EndpointRequest, initiatorOf, isByPerson } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
 import { cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
@@ -162,7 +162,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     const ofRealm = choices.length === 0 ? known : { ...known, choices, prefix: config.reservedPrefix }
     // These requests do not count against the limit. Otherwise a page of another site could use up
     // the limit of a client address.
-    if (endpoint.isForPageLoads && !isPersonal(request)) return signInRequired(request, ofRealm)
+    if (endpoint.isForPageLoads && !request.isByPerson) return signInRequired(request, ofRealm)
     try {
       return await limits.within(endpoint.limit, clientOf(request.cause.client), () => handle(request, ofRealm))
     } catch (error) {
@@ -269,7 +269,7 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     form: new URLSearchParams(typeof request.body === 'string' ? request.body : ''),
     host: forwarded.host,
     ...initiatorOf(headers),
-    mayBeScript: headers['x-requested-with'] !== undefined || headers.accept?.includes('json') === true,
+    isByPerson: isByPerson(isPage, headers),
     embeddingPage: embeddingPage(headers, forwarded.host),
     // Known with the realm: see `serve`.
     applicationCookies: [],
@@ -286,14 +286,6 @@ function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts
     deviceSession: [headers['sec-secure-session-id']].flat()[0],
     cause: parts.recordOf(request.raw).cause,
   }
-}
-
-/**
- * Whether a person makes this request, and not a script, an image, a frame, or a prefetch (the
- * browser repeats a prefetched request when the person opens the page).
- */
-function isPersonal({ isPage, purpose, secFetchMode, mayBeScript }: EndpointRequest): boolean {
-  return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
 }
 
 /** RFC 8417 §2.3. */

@@ -187,6 +187,16 @@ for (const [what, args, ...patterns] of [
   ],
   ['an endpoint of the gateway', ['/.gatehouse/sign-in?x'], /\nserved by the gateway itself\n/],
   [
+    'a script at an endpoint of the gateway that serves page loads only',
+    ['-H', 'Accept: application/json', '/.gatehouse/sign-in'],
+    /\n401 refused\n +because .*, and this one serves page loads only\n +code +ERR_UNAUTHENTICATED\n/,
+  ],
+  [
+    'a prefetch of the sign-in at a host that is not external_url',
+    ['-H', 'Sec-Purpose: prefetch', 'https://other.example.com/.gatehouse/sign-in'],
+    /\n401 refused\n +because .*, and this one serves page loads only\n +code +ERR_UNAUTHENTICATED\n/,
+  ],
+  [
     'an unknown URL below the reserved prefix',
     ['/.gatehouse/nope'],
     /\n404 refused\n +because +URLs below \/\.gatehouse\/ belong to the gateway itself, and this is not one of its endpoints\n +code +ERR_NO_ROUTE\n/,

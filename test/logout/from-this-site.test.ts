@@ -8,7 +8,7 @@ const nothing: EndpointRequest = {
   query: new URLSearchParams(),
   form: new URLSearchParams(),
   host: 'orders.example.com',
-  mayBeScript: false,
+  isByPerson: true,
   isPage: true,
   isFrame: false,
   embeddingPage: undefined,
