@@ -1,4 +1,4 @@
-import pino from 'pino'
+import fs from 'node:fs'
 
 /**
  * The purpose of a line. Each purpose has its own share of the buffer, see {@link Lines}.
@@ -37,60 +37,54 @@ export interface DroppedLines {
   readonly auditEvents: number
 }
 
-/** Lines that are written together, and the number of bytes of audit events among them. */
+/** When the next attempt follows, in ms, if a pipe that does not block is full. */
+const retryDelayMs = 100
+
+/** Lines that are written together. */
 interface Batch {
-  readonly text: string
-  readonly bytes: number
-  readonly auditBytes: number
+  readonly memory: Buffer
+  bytes: number
+  /** How many of the bytes are audit events. */
+  auditBytes: number
+  /** How many of the bytes are written. */
+  written: number
 }
 
 /**
  * Writes lines in their order, in batches, without blocking and with bounded buffers. When nothing
  * reads them, lines are dropped and counted, those of the access log first. Audit events have their
- * own bound, so other lines never displace them.
+ * own bound, so other lines never displace them. Batches use the same memory again: memory for each
+ * batch would become old before it is free, and fill some megabytes until V8 collects old objects.
  */
 export class Lines {
-  readonly #destination: ReturnType<typeof pino.destination>
+  readonly #fd: number
   readonly #maxBytes: number
   readonly #formatLine: ((line: string) => string) | undefined
-  readonly #batches: Batch[] = []
-  /** The destination has not finished its last write. */
-  #isBusy = false
+  readonly #onReadAgain: (dropped: DroppedLines) => void
+  /** Batches without room for the next line, which are written first. */
+  readonly #full: Batch[] = []
   /** The batch that collects lines. */
-  #nextText = ''
-  #nextBytes = 0
-  #nextAuditBytes = 0
+  #next: Batch | undefined
+  /** The batch that collects lines does not wait for more. */
+  #isDue = false
+  /** The batch that is being written, or of which an error has left a part. */
+  #current: Batch | undefined
+  #isWriting = false
+  /** Memory of a batch that was written. The next batch uses it again. */
+  #free: Buffer | undefined
+  #isReaderGone = false
   readonly #waiting = { ordinary: 0, audit: 0 }
   #timer: NodeJS.Timeout | undefined
   readonly #dropped = { lines: 0, auditEvents: 0 }
   #unreported = { lines: 0, auditEvents: 0 }
-  #whenWritten: (() => void)[] = []
+  readonly #flushes: (() => void)[] = []
 
   /** @param onReadAgain receives the number of dropped lines when the reader reads again */
   constructor({ fd, isShared, formatLine }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
+    this.#fd = fd
     this.#maxBytes = isShared ? maxAtomicWrite : maxBatchBytes
     this.#formatLine = formatLine
-    // A synchronous write into a full pipe would block the process.
-    this.#destination = pino.destination({
-      fd,
-      sync: false,
-      minLength: 1,
-      maxLength: maxWaiting.ordinary,
-      ...(isShared ? { maxWrite: maxAtomicWrite } : {}),
-    })
-    // After an error (EPIPE, a full disk) the next write tries again.
-    this.#destination.on('error', () => {
-      this.#isBusy = false
-      if (this.#whenWritten.length > 0) this.#pass()
-    })
-    this.#destination.on('drain', () => {
-      this.#isBusy = false
-      this.#pass()
-      const { lines, auditEvents } = this.#unreported
-      if (this.#isBusy || lines + auditEvents === 0) return
-      this.#unreported = { lines: 0, auditEvents: 0 }
-      onReadAgain({ lines, auditEvents })
-    })
+    this.#onReadAgain = onReadAgain
   }
 
   /** The number of lines dropped so far. */
@@ -100,6 +94,7 @@ export class Lines {
 
   /** Adds a line with its line break. It may wait to be written with others. */
   add(line: string, kind: LineKind = 'log'): void {
+    if (this.#isReaderGone) return
     const text = this.#formatLine === undefined ? line : this.#formatLine(line)
     const bytes = Buffer.byteLength(text)
     if (!this.#hasRoomFor(bytes, kind)) {
@@ -108,10 +103,10 @@ export class Lines {
       this.#unreported[what] += 1
       return
     }
-    if (this.#nextBytes + bytes > this.#maxBytes) this.#closeBatch()
-    this.#nextText += text
-    this.#nextBytes += bytes
-    if (kind === 'audit') this.#nextAuditBytes += bytes
+    const batch = this.#batchFor(bytes)
+    batch.memory.write(text, batch.bytes)
+    batch.bytes += bytes
+    if (kind === 'audit') batch.auditBytes += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
     this.#timer ??= setTimeout(writeWaiting, batchDelayMs, this)
   }
@@ -119,31 +114,26 @@ export class Lines {
   /** Writes a line with its line break at once, after the waiting ones. */
   write(line: string, kind: LineKind = 'log'): void {
     this.add(line, kind)
-    this.#closeBatch()
+    this.#writeSoon()
   }
 
   writeWaiting(): void {
     this.#timer = undefined
-    this.#closeBatch()
+    this.#writeSoon()
   }
 
   /**
-   * Resolves with `true` when all lines are written, or with `false` after `limitMs` because
-   * nothing reads them.
+   * Resolves with `true` when all lines are written or cannot be written, and with `false` after
+   * `limitMs` because nothing reads them.
    */
   flush(limitMs: number): Promise<boolean> {
-    this.#closeBatch()
     return new Promise((resolve) => {
       const limit = setTimeout(() => resolve(false), limitMs)
-      this.#whenWritten.push(() =>
-        // `flush` also syncs, which fails on a pipe. Its callback still means that everything is
-        // written.
-        this.#destination.flush(() => {
-          clearTimeout(limit)
-          resolve(true)
-        }),
-      )
-      this.#pass()
+      this.#flushes.push(() => {
+        clearTimeout(limit)
+        resolve(true)
+      })
+      this.#writeSoon()
     })
   }
 
@@ -152,30 +142,92 @@ export class Lines {
     return this.#waiting.ordinary + bytes <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
-  #closeBatch(): void {
-    if (this.#nextText === '') return
-    this.#batches.push({ text: this.#nextText, bytes: this.#nextBytes, auditBytes: this.#nextAuditBytes })
-    this.#nextText = ''
-    this.#nextBytes = 0
-    this.#nextAuditBytes = 0
-    this.#pass()
+  /** The batch that collects lines, if a line of this size fits into it, or else a new one. */
+  #batchFor(bytes: number): Batch {
+    if (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
+      this.#full.push(this.#next)
+      this.#next = undefined
+      this.#writeOn()
+    }
+    this.#next ??= { memory: this.#memoryFor(bytes), bytes: 0, auditBytes: 0, written: 0 }
+    return this.#next
   }
 
-  /**
-   * Passes batches to the destination while it is ready. A batch that it has taken counts as
-   * written.
-   */
-  #pass(): void {
-    while (!this.#isBusy) {
-      const batch = this.#batches.shift()
-      if (batch === undefined) break
-      this.#waiting.audit -= batch.auditBytes
-      this.#waiting.ordinary -= batch.bytes - batch.auditBytes
-      // When the reader is gone, pino replaces `write` by a function without a result.
-      this.#isBusy = this.#destination.write(batch.text) === false
+  #memoryFor(bytes: number): Buffer {
+    const free = this.#free
+    if (free === undefined || bytes > free.length) return Buffer.allocUnsafeSlow(Math.max(bytes, this.#maxBytes))
+    this.#free = undefined
+    return free
+  }
+
+  /** Writes all lines, without waiting for more. */
+  #writeSoon(): void {
+    this.#isDue = true
+    this.#writeOn()
+  }
+
+  /** Goes on writing, unless a write is under way. */
+  #writeOn(): void {
+    if (this.#isWriting) return
+    this.#current ??= this.#take()
+    if (this.#current === undefined) {
+      this.#endFlushes()
+      return
     }
-    if (this.#batches.length > 0) return
-    for (const written of this.#whenWritten.splice(0)) written()
+    const { memory, written, bytes } = this.#current
+    this.#isWriting = true
+    fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
+  }
+
+  /** The next batch to write. Its lines count as written. */
+  #take(): Batch | undefined {
+    let batch = this.#full.shift()
+    if (batch === undefined && this.#isDue) {
+      batch = this.#next
+      this.#next = undefined
+      this.#isDue = false
+    }
+    if (batch === undefined) return undefined
+    this.#waiting.audit -= batch.auditBytes
+    this.#waiting.ordinary -= batch.bytes - batch.auditBytes
+    return batch
+  }
+
+  readonly #onWrite = (error: NodeJS.ErrnoException | null, bytes: number): void => {
+    if (error?.code === 'EAGAIN') {
+      setTimeout(this.#onWrite, retryDelayMs, null, 0)
+      return
+    }
+    this.#isWriting = false
+    if (error !== null) {
+      if (error.code === 'EPIPE') this.#dropAll()
+      // After another error, such as that of a full disk, the next line tries again.
+      this.#endFlushes()
+      return
+    }
+    const batch = this.#current as Batch
+    batch.written += bytes
+    if (batch.written === batch.bytes) {
+      this.#current = undefined
+      if (batch.memory.length === this.#maxBytes) this.#free = batch.memory
+    }
+    this.#writeOn()
+    const { lines, auditEvents } = this.#unreported
+    if (this.#isWriting || lines + auditEvents === 0) return
+    this.#unreported = { lines: 0, auditEvents: 0 }
+    this.#onReadAgain({ lines, auditEvents })
+  }
+
+  /** Nothing will read the lines. */
+  #dropAll(): void {
+    this.#isReaderGone = true
+    this.#full.length = 0
+    this.#next = undefined
+    this.#current = undefined
+  }
+
+  #endFlushes(): void {
+    for (const end of this.#flushes.splice(0)) end()
   }
 }
 

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import fs from 'node:fs'
 import { test, type TestContext } from 'node:test'
+import { Lines } from '../../src/observe/lines.ts'
 import { buildModule } from '../support/bundle.ts'
+import { folderWith } from '../support/command-line.ts'
 
 const log = buildModule('src/observe/writing-log.ts')
 
@@ -141,4 +144,70 @@ test('Processes that share a pipe do not mix their lines', async (t) => {
   sink.stdin.end()
 
   assert.equal((await read).length, 2400)
+})
+
+type Write = (fd: number, memory: Buffer, from: number, bytes: number, at: null, done: Written) => void
+type Written = (error: Error | null, bytes: number) => void
+
+/** Lines that are written into a file, with `fs.write` replaced by `write`. */
+function linesInto(t: TestContext, write: (real: Write) => Write) {
+  const path = `${folderWith(t, { log: '' })}/log`
+  const fd = fs.openSync(path, 'w')
+  t.after(() => fs.closeSync(fd))
+  t.mock.method(fs, 'write', write(fs.write as unknown as Write) as unknown as typeof fs.write)
+  const lines = new Lines({ fd, isShared: false }, () => {})
+  return { lines, written: () => fs.readFileSync(path, 'utf8') }
+}
+
+const manyLines = Array.from({ length: 2000 }, (_, n) => `${JSON.stringify({ n, sub: 'jürgen'.repeat(n % 30) })}\n`)
+
+test('Lines are complete and in order when a write takes only a part of them, or none', async (t) => {
+  let count = 0
+  const { lines, written } = linesInto(t, (real) => (fd, memory, from, bytes, at, done) => {
+    count += 1
+    if (count === 3) setImmediate(done, Object.assign(new Error('the pipe is full'), { code: 'EAGAIN' }), 0)
+    else real(fd, memory, from, Math.ceil(bytes / 2), at, done)
+  })
+
+  for (const [n, line] of manyLines.entries()) {
+    if (n % 300 === 0) lines.write(line)
+    else lines.add(line)
+  }
+  assert.ok(await lines.flush(60_000))
+
+  assert.ok(count > 10)
+  assert.equal(written(), manyLines.join(''))
+})
+
+test('After an error of the disk, the next line is written behind those that were left', async (t) => {
+  let isFull = true
+  const { lines, written } = linesInto(t, (real) => (fd, memory, from, bytes, at, done) => {
+    if (isFull) setImmediate(done, Object.assign(new Error('the disk is full'), { code: 'ENOSPC' }), 0)
+    else real(fd, memory, from, bytes, at, done)
+  })
+  const [last = '', ...others] = manyLines.toReversed()
+  for (const line of others.toReversed()) lines.add(line)
+  assert.ok(await lines.flush(60_000))
+  assert.equal(written(), '')
+
+  isFull = false
+  lines.write(last)
+  assert.ok(await lines.flush(60_000))
+
+  assert.equal(written(), manyLines.join(''))
+})
+
+test('Batches of lines are written from the same memory again', async (t) => {
+  const used = new Set<Buffer>()
+  const { lines } = linesInto(t, (real) => (fd, memory, from, bytes, at, done) => {
+    used.add(memory)
+    real(fd, memory, from, bytes, at, done)
+  })
+
+  for (const line of manyLines.slice(0, 100)) {
+    lines.write(line)
+    assert.ok(await lines.flush(60_000))
+  }
+
+  assert.equal(used.size, 1)
 })
