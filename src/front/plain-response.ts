@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { writeText } from '../core/direct-writes.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { reasonPhrase } from '../http/response.ts'
 import { dateField } from './date-field.ts'
@@ -130,7 +131,7 @@ export class PlainResponse extends Listeners implements ClientReply {
     }
     const head = this.#takeHead()
     if (typeof part === 'string' && encoding === 'latin1' && this.#framing === 'length')
-      return socket.write(head + part, 'latin1', written)
+      return writeText(socket, head + part, written)
     const bytes = typeof part === 'string' ? Buffer.from(part, encoding) : part
     socket.cork()
     const start = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
@@ -164,7 +165,7 @@ export class PlainResponse extends Listeners implements ClientReply {
       text += this.chunkedEncoding ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes
     }
     if (this.chunkedEncoding) text += `0\r\n${this.#trailers}\r\n`
-    connection.socket.write(text, 'latin1', this.#onWritten)
+    writeText(connection.socket, text, this.#onWritten)
     return this
   }
 

@@ -6,7 +6,7 @@ import { reportActivity } from './activity.ts'
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
-import { writeCopy } from './write-copy.ts'
+import { writeCopy, writeOwn } from './write-copy.ts'
 
 /** When one side is gone: how long writing the remaining data to the other may take, in ms. */
 const flushMs = 30_000
@@ -159,7 +159,7 @@ export class Tunnel implements LiveStream {
     const { client, session, parts } = this.#input
     const upstream = this.#upstream
     this.#toUpstream?.read(chunk)
-    if (!isPassed(upstream, upstream.write(chunk))) client.pause()
+    if (!isPassed(upstream, writeOwn(upstream, chunk))) client.pause()
     // Only data of the client counts, because a page that is left open still receives messages.
     this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }

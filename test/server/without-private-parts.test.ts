@@ -71,7 +71,7 @@ const offer = [
 const webSocket = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhl']
 
 test('Without private parts of Node.js, the gateway serves', async (t) => {
-  const world = await startWithout(t, ['httpAllowHalfOpen', 'destroySoon', 'upgrade', 'kBuffer'])
+  const world = await startWithout(t, ['httpAllowHalfOpen', 'destroySoon', 'upgrade', 'kBuffer', 'getAsyncId'])
   const { gateway, url, seen, client } = world
 
   await t.test('A person signs in, and the application receives the identity', async () => {
@@ -145,7 +145,7 @@ test('Without private parts of Node.js, the gateway serves', async (t) => {
     assert.equal((await fetch(`${url}/static/next`)).status, 200)
   })
 
-  assert.deepEqual(missed(world), ['destroySoon', 'httpAllowHalfOpen', 'kBuffer', 'upgrade'])
+  assert.deepEqual(missed(world), ['destroySoon', 'getAsyncId', 'httpAllowHalfOpen', 'kBuffer', 'upgrade'])
 })
 
 test('Without messages of node:cluster, the workers share a port, and one that dies is replaced', async (t) => {

@@ -61,6 +61,12 @@ const parts = {
     }
   },
 
+  /** Requests to write do not say whether a write has used them. */
+  getAsyncId: () => {
+    const { WriteWrap } = process.binding('stream_wrap')
+    Object.defineProperty(WriteWrap.prototype, 'getAsyncId', { get: () => report('getAsyncId') })
+  },
+
   assignSocket: () => {
     http.ServerResponse = class extends http.ServerResponse {
       get assignSocket() {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { writeText } from '../../core/direct-writes.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../core/field-value.ts'
 import { ReadBuffer } from '../../core/read-buffers.ts'
@@ -143,7 +144,7 @@ export class UpstreamConnection implements ExchangeConnection {
   #write(exchange: UpstreamExchange): void {
     const { head, body } = exchange.request
     if (body === undefined) {
-      this.#socket.write(head, 'latin1')
+      writeText(this.#socket, head)
       return
     }
     // The head and the content that has arrived until now leave in one write.

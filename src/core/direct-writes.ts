@@ -1,0 +1,100 @@
+import type { Socket } from 'node:net'
+import { getSystemErrorName } from 'node:util'
+
+/** The handle of a TCP socket, as far as it writes text. */
+interface Handle {
+  /** @returns 0, or the number of a system error */
+  writeLatin1String(request: WriteRequest, text: string): number
+}
+
+/** The state of a write that the operating system does not take at once. */
+interface WriteRequest {
+  oncomplete?: (status: number) => void
+  /** `unused` until such a write has begun. */
+  getAsyncId(): number
+}
+
+type Written = (error?: Error | null) => void
+
+const unused = -1
+/** Node.js does not try to pass a longer text on at once. In bytes. */
+const maxBytes = 16 * 1024
+
+/** Classes of Node.js. The first text that is written shows them. */
+let TcpHandle: unknown
+let Request: (new () => WriteRequest) | undefined
+/** For the next write. It stays unused while the operating system takes each text at once. */
+let spare: WriteRequest | undefined
+
+/**
+ * Writes text, of which each character is a byte, like `socket.write(text, 'latin1', written)`. If
+ * the socket has nothing else to write, the text is passed to the operating system without the
+ * stream of the socket. The stream would cost more than anything else in Node.js does for a short
+ * text. A text that is not taken at once is left to the stream, like one with an error.
+ *
+ * The handle of a socket is not public (tested with Node.js 20 to 24 by
+ * test/core/direct-writes.test.ts). With a version of Node.js that has another one, and over TLS,
+ * the stream writes each text.
+ *
+ * @param written see `socket.write`
+ * @returns see `socket.write`
+ */
+export function writeText(socket: Socket, text: string, written?: Written): boolean {
+  const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null }
+  if (!handle || !isDirect(socket, handle, text)) return socket.write(text, 'latin1', written)
+  const request = (spare ??= new (Request as new () => WriteRequest)())
+  const status = handle.writeLatin1String(request, text)
+  if (status !== 0 || request.getAsyncId() !== unused) {
+    spare = undefined
+    return leaveToStream(socket, text, { request, status, written })
+  }
+  if (written !== undefined) process.nextTick(written, null)
+  return true
+}
+
+function isDirect(socket: Socket, handle: Handle, text: string): boolean {
+  if (Request === undefined) {
+    learnClasses(handle)
+    return false
+  }
+  const isFree = socket.writableLength === 0 && socket.writableCorked === 0
+  const isOpen = !socket.connecting && !socket.writableEnded
+  return isFree && isOpen && text.length <= maxBytes && handle.constructor === TcpHandle
+}
+
+/** The next text that the stream writes shows the classes of its handle and of its request. */
+function learnClasses(handle: Handle): void {
+  if (TcpHandle !== undefined || handle.constructor.name !== 'TCP') return
+  TcpHandle = handle.constructor
+  handle.writeLatin1String = (request, text) => {
+    Reflect.deleteProperty(handle, 'writeLatin1String')
+    if (typeof request.getAsyncId === 'function') {
+      const Class = request.constructor as new () => WriteRequest
+      if (new Class().getAsyncId() === unused) Request = Class
+    }
+    return handle.writeLatin1String(request, text)
+  }
+}
+
+/** The stream of the socket treats a write that has begun as one of its own. */
+function leaveToStream(
+  socket: Socket,
+  text: string,
+  {
+    request,
+    status,
+    written,
+  }: { readonly request: WriteRequest; readonly status: number; readonly written: Written | undefined },
+): boolean {
+  socket._write = (_text, _encoding, done) => {
+    Reflect.deleteProperty(socket, '_write')
+    if (status !== 0) done(systemError(status))
+    else request.oncomplete = (result) => done(result === 0 || socket.destroyed ? null : systemError(result))
+  }
+  return socket.write(text, 'latin1', written)
+}
+
+function systemError(status: number): Error {
+  const code = getSystemErrorName(status)
+  return Object.assign(new Error(`write ${code}`), { code, errno: status, syscall: 'write' })
+}
