@@ -53,24 +53,26 @@ const started = await stand(
 )
 const standing = values.misses ? await withStored(bed, started) : started
 const { port, tls, stop } = standing
-const { visitors } = standing
-const common = { connections: Number(values.connections), port, tls, visitors, ms: Number(values.seconds) * 1000 }
-const order: LoadOrder = values.messages
-  ? { kind: 'websockets', areIdle: false, ...common }
-  : {
-      kind: 'requests',
-      bodyBytes: Number(values.body),
-      fields: values.typical ? 'typical' : 'few',
-      ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
-      ...common,
-    }
+/** With `--misses`, each load continues with the sessions after those of the load before. */
+const orderNow = (): LoadOrder => {
+  const { visitors } = standing
+  const common = { connections: Number(values.connections), port, tls, visitors, ms: Number(values.seconds) * 1000 }
+  if (values.messages) return { kind: 'websockets', areIdle: false, ...common }
+  return {
+    kind: 'requests',
+    bodyBytes: Number(values.body),
+    fields: values.typical ? 'typical' : 'few',
+    ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
+    ...common,
+  }
+}
 const signIns = values['sign-ins']
 const logoutTokens = values['logout-tokens']
-const left = [...visitors]
+const left = [...standing.visitors]
 /** Resolves to the number of requests or messages. */
 const load = async (): Promise<number> => {
   if (logoutTokens !== undefined) return endSessions(Number(logoutTokens))
-  if (signIns === undefined) return (await bed.load(order)).count
+  if (signIns === undefined) return (await bed.load(orderNow())).count
   await signInMany(standing, Number(signIns))
   return Number(signIns)
 }

@@ -142,7 +142,10 @@ function withFacts(
  */
 function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: HeaderList, headers: SentHeaders) => void {
   const logged = new WeakSet<HeaderConfig>()
+  const done = new WeakSet<HeaderList>()
   return (upstream, configured, headers) => {
+    if (done.has(configured)) return
+    done.add(configured)
     const absent = headersWithoutValue(configured, headers)
     for (const header of configured) {
       if (absent.includes(header) && !logged.has(header))

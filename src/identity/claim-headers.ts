@@ -85,6 +85,7 @@ function isAddedLater({ source }: Pick<HeaderConfig, 'source'>): boolean {
 export type BearerTokens = Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
 
 type Drop = (why: string) => void
+const ignore: Drop = () => {}
 
 /** The value of a header is too long, and the request must be refused. */
 const refused = Symbol('refused')
@@ -142,7 +143,7 @@ function basicValue(
  */
 export function exchangedHeaders(headers: readonly HeaderConfig[], token: string): readonly string[] | undefined {
   const names = headers.flatMap(({ name, source }) => (source.kind === 'exchanged' ? [name] : []))
-  const value = bearerValue(token, () => {})
+  const value = bearerValue(token, ignore)
   return typeof value === 'string' ? names.flatMap((name) => [name, value]) : undefined
 }
 
@@ -162,9 +163,7 @@ function claimValue(header: HeaderConfig, claim: JsonValue | undefined, drop: Dr
   const encoding = encodingOf(header)
   if (!isList(claim)) {
     const text = header.json === true ? jsonText(claim, header, drop) : exactText(claim, header, drop)
-    return text === undefined
-      ? undefined
-      : fitted(header, [encoding.piece(text)], ([only = '']) => only, encoding, drop)
+    return text === undefined ? undefined : fittedText(header, encoding.piece(text), encoding, drop)
   }
   if (header.json === true) {
     const members = claim.flatMap((member) => jsonText(member, header, drop) ?? [])
@@ -190,7 +189,16 @@ function templateValue(header: HeaderConfig, template: ClaimTemplate, claims: Cl
     isExact &&= exact !== undefined
     return encoding.piece(exact ?? '')
   })
-  return text === undefined || !isExact ? undefined : fitted(header, [text], ([only = '']) => only, encoding, drop)
+  return text === undefined || !isExact ? undefined : fittedText(header, text, encoding, drop)
+}
+
+/** The encoded value of a single text. See {@link fitted}. */
+function fittedText(header: HeaderConfig, text: string, encoding: Encoding, drop: Drop): HeaderValue {
+  return fitted(header, [text], firstOf, encoding, drop)
+}
+
+function firstOf([only = '']: readonly string[]): string {
+  return only
 }
 
 /**
@@ -205,12 +213,13 @@ function fitted(
   drop: Drop,
 ): HeaderValue {
   if (members.every((member) => member === '')) return undefined
-  const why = encoding.unfitReason(joined(members))
+  const text = joined(members)
+  const why = encoding.unfitReason(text)
   if (why !== undefined) {
     drop(why)
     return undefined
   }
-  const whole = encoding.whole(joined(members))
+  const whole = encoding.whole(text)
   if (whole.length <= header.maxBytes) return whole
   const valueOf = (count: number) => encoding.whole(joined(members.slice(0, count)))
   const fits = (count: number) => valueOf(count).length <= header.maxBytes
@@ -300,15 +309,28 @@ function separateMembers(
   drop: Drop,
 ): readonly string[] {
   const separator = withoutControls(header.join)
-  const members = claim.filter((member) => printed(member) !== '')
-  const exact = members.map((member) => exactText(member, header, () => {})).filter((text) => text !== undefined)
-  const texts = unique(exact, header).filter((text) => text !== '')
-  const carried = texts.filter((text) => encoding.unfitReason(text) === undefined).map(encoding.piece)
-  const lost = members.length - exact.length + texts.length - carried.length
+  const texts: string[] = []
+  let lost = 0
+  for (const member of claim) {
+    if (printed(member) === '') continue
+    const text = exactText(member, header, ignore)
+    if (text === undefined) lost += 1
+    else if (text !== '') texts.push(text)
+  }
+  const apart: string[] = []
+  let inseparable = 0
+  for (const text of unique(texts, header)) {
+    if (encoding.unfitReason(text) !== undefined) {
+      lost += 1
+      continue
+    }
+    const piece = encoding.piece(text)
+    if (isSeparable(piece, separator)) apart.push(piece)
+    else inseparable += 1
+  }
   if (lost > 0) drop(`${lost} of a list's members cannot be carried unchanged`)
-  const apart = carried.filter((piece) => isSeparable(piece, separator))
-  if (apart.length < carried.length)
-    drop(`${carried.length - apart.length} of a list's members contain the separator, or begin or end with white space`)
+  if (inseparable > 0)
+    drop(`${inseparable} of a list's members contain the separator, or begin or end with white space`)
   return apart
 }
 
@@ -349,5 +371,6 @@ function encodingOf({ encode, source, json }: HeaderConfig): Encoding {
 
 /** A configured separator must not end the header field (RFC 9110 §5.5). */
 function withoutControls(text: string): string {
+  if (/^[\x21-\x7e]*$/.test(text)) return text
   return text.replaceAll(/[\p{Cc}\u2028\u2029 ]+/gu, ' ')
 }

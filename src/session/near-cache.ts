@@ -33,9 +33,11 @@ interface Entry {
   bytes: number
 }
 
-export interface PendingRead {
-  /** The session was changed or ended during the read, so the result must not be kept. */
-  overtaken: boolean
+/** Reads of one session that run at the same time. */
+export interface PendingReads {
+  /** The session was changed or ended during the reads, so no result must be kept. */
+  areOvertaken: boolean
+  count: number
 }
 
 /**
@@ -51,7 +53,8 @@ export class NearCache {
   })
   // `max` would allocate the memory for all entries at the start, which takes 40 ms.
   readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
-  readonly #pending = new Map<SessionKey, Set<PendingRead>>()
+  /** Reads that are not overtaken. */
+  readonly #pending = new Map<SessionKey, PendingReads>()
 
   /** A live session, to be used: its record is unpacked, and stays so. */
   get(key: SessionKey): NearSession | undefined {
@@ -99,18 +102,17 @@ export class NearCache {
       this.keep(stored ?? (packed as PackedSession), touchedAt)
   }
 
-  /** Begins a read. Call `settle` when it is over. */
-  reading(key: SessionKey): { readonly read: PendingRead; settle(): void } {
-    const read: PendingRead = { overtaken: false }
-    const reads = this.#pending.get(key) ?? new Set()
-    this.#pending.set(key, reads.add(read))
-    return {
-      read,
-      settle: () => {
-        reads.delete(read)
-        if (reads.size === 0 && this.#pending.get(key) === reads) this.#pending.delete(key)
-      },
-    }
+  /** Begins a read. Call {@link settle} when it is over. */
+  reading(key: SessionKey): PendingReads {
+    let reads = this.#pending.get(key)
+    if (reads === undefined) this.#pending.set(key, (reads = { areOvertaken: false, count: 0 }))
+    reads.count += 1
+    return reads
+  }
+
+  settle(key: SessionKey, reads: PendingReads): void {
+    reads.count -= 1
+    if (reads.count === 0 && !reads.areOvertaken) this.#pending.delete(key)
   }
 
   /** The session was changed elsewhere, so the copy and all running reads are out of date. */
@@ -138,11 +140,15 @@ export class NearCache {
   /** Notices may have been missed, so all copies and running reads may be out of date. */
   clear(): void {
     this.#live.clear()
-    for (const reads of this.#pending.values()) for (const read of reads) read.overtaken = true
+    for (const key of this.#pending.keys()) this.#overtakeReads(key)
   }
 
   #overtakeReads(key: SessionKey): void {
-    for (const read of this.#pending.get(key) ?? []) read.overtaken = true
+    const reads = this.#pending.get(key)
+    if (reads === undefined) return
+    reads.areOvertaken = true
+    // A read that begins later gets the new state.
+    this.#pending.delete(key)
   }
 
   #unpack(entry: Entry, packed: PackedSession): void {

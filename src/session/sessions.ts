@@ -151,12 +151,18 @@ export class Sessions {
   async find(key: SessionKey): Promise<StoredSession | undefined> {
     const inMemory = this.findInMemory(key)
     if (inMemory !== undefined) return inMemory
-    const query = async (keep: Keep) => {
-      const found = await this.#readFrom(key, 'activity', keep)
-      if (found === undefined || !found.isTouchDue) return found?.stored
-      return (await this.#touched(found.packed, keep)) ? found.stored : undefined
+    try {
+      return await this.#query(key, (keep) => this.#findInStore(key, keep))
+    } catch (error) {
+      return this.#inGrace(key, error)
     }
-    return this.#orInGrace(key, () => this.#query(key, query))
+  }
+
+  /** Returns a session from the store, and moves its idle timeout if that is due. */
+  async #findInStore(key: SessionKey, keep: Keep): Promise<StoredSession | undefined> {
+    const found = await this.#readFrom(key, 'activity', keep)
+    if (found === undefined || !found.isTouchDue) return found?.stored
+    return (await this.#touched(found.packed, keep)) ? found.stored : undefined
   }
 
   /**
@@ -164,7 +170,11 @@ export class Sessions {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async peek(key: SessionKey): Promise<StoredSession | undefined> {
-    return this.#orInGrace(key, () => this.read(key))
+    try {
+      return await this.read(key)
+    } catch (error) {
+      return this.#inGrace(key, error)
+    }
   }
 
   /** Whether sessions in memory may be served while the store is unavailable. */
@@ -232,9 +242,8 @@ export class Sessions {
     // Another process, or this one before, may have moved the idle timeout a moment ago.
     const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
     const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
-    const touchedBefore = this.#near.touchedAt(key)
-    if (purpose === 'activity' && !isTouchDue) keep(opened.packed, touchedAt)
-    else if (touchedBefore !== undefined) keep(opened.packed, touchedBefore)
+    const movedAt = purpose === 'activity' && !isTouchDue ? touchedAt : this.#near.touchedAt(key)
+    if (movedAt !== undefined) keep(opened.packed, movedAt)
     return { ...opened, isTouchDue }
   }
 
@@ -326,21 +335,15 @@ export class Sessions {
     return this.#store.jobs.watch(audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
   }
 
-  async #orInGrace(
-    key: SessionKey,
-    query: () => Promise<StoredSession | undefined>,
-  ): Promise<StoredSession | undefined> {
-    try {
-      return await query()
-    } catch (error) {
-      const near = this.#near.get(key)
-      const isUnavailable = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'
-      if (!isUnavailable || !this.#grace.lasts || near === undefined || this.#isOver(near, this.#parts.clock.now()))
-        throw error
-      if (this.#isEnding(near.stored)) return undefined
-      this.#grace.serve(error.message)
-      return near.stored
-    }
+  /** A session in memory, when a query has failed. @throws `error` when none may be served */
+  #inGrace(key: SessionKey, error: unknown): StoredSession | undefined {
+    const near = this.#near.get(key)
+    const isUnavailable = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'
+    if (!isUnavailable || !this.#grace.lasts || near === undefined || this.#isOver(near, this.#parts.clock.now()))
+      throw error
+    if (this.#isEnding(near.stored)) return undefined
+    this.#grace.serve(error.message)
+    return near.stored
   }
 
   #isOver({ stored, touchedAt }: NearSession, now: number): boolean {
@@ -390,13 +393,13 @@ export class Sessions {
    * change is missed between two of them.
    */
   async #query<T>(key: SessionKey, run: (keep: Keep) => Promise<T>): Promise<T> {
-    const { read, settle } = this.#near.reading(key)
+    const reads = this.#near.reading(key)
     try {
       return await run((session, touchedAt) => {
-        if (!read.overtaken) this.#near.keep(session, touchedAt)
+        if (!reads.areOvertaken) this.#near.keep(session, touchedAt)
       })
     } finally {
-      settle()
+      this.#near.settle(key, reads)
     }
   }
 }

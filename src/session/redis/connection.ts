@@ -17,12 +17,6 @@ export interface Deadline {
   readonly until: number
 }
 
-/**
- * How many commands are sent in one write. With many thousands, the time limit of the first would
- * be over before the last is prepared.
- */
-const maxTogether = 500
-
 /** The hash tag whose slot decides which server the notices go through. */
 export const noticesTag = 'notices'
 
@@ -33,6 +27,14 @@ export type RedisProblem = 'unknown_primary'
 interface Outage {
   readonly text: string
   readonly problem?: RedisProblem
+}
+
+/** Redis has replied to a command with an error. */
+export class CommandRejected extends GatewayError {}
+
+/** Whether an error of ioredis is a reply of Redis. */
+function isErrorReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
 }
 
 /**
@@ -52,8 +54,6 @@ export class RedisConnection {
   #closed = false
   /** Since when every attempt to connect has failed, on the clock of `performance`. */
   #downSince: number | undefined
-  /** Commands that {@link runTogether} has not sent yet. */
-  #waiting: (() => void)[] = []
 
   constructor(
     redis: Redis | Cluster,
@@ -141,27 +141,16 @@ export class RedisConnection {
     return this.reply(command.call(this.redis, keys.length, keys, args))
   }
 
-  /**
-   * Like {@link run}, for a command that many requests send at about the same time. It is sent
-   * after the events that have arrived were handled, in one write with the others. Its time limit
-   * begins with that write, so a long turn of the event loop does not count.
-   */
-  runTogether(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    return new Promise((resolve) => {
-      const count = this.#waiting.push(() => resolve(this.run(script, keys, args)))
-      if (count === 1) setImmediate(() => this.#sendWaiting())
-    })
-  }
-
-  #sendWaiting(): void {
-    const waiting = this.#waiting.slice(0, maxTogether)
-    this.#waiting = this.#waiting.slice(maxTogether)
-    if (this.#waiting.length > 0) setImmediate(() => this.#sendWaiting())
+  /** Sends the commands of a function in one write to each server. */
+  inOneWrite<T>(send: () => T): T {
     // While it is not connected, ioredis has no stream yet, or an earlier one.
     const streams = this.servers.flatMap(({ status, stream }) => (status === 'ready' ? stream : []))
     for (const stream of streams) stream.cork()
-    for (const send of waiting) send()
-    for (const stream of streams) stream.uncork()
+    try {
+      return send()
+    } finally {
+      for (const stream of streams) stream.uncork()
+    }
   }
 
   /**
@@ -174,14 +163,16 @@ export class RedisConnection {
 
   /**
    * Waits for the reply to a command.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error; a {@link CommandRejected} when
+   * the reply is an error
    */
   async reply<T>(command: Promise<T>): Promise<T> {
     try {
       return await command
     } catch (error) {
       // Only the text, because ioredis attaches the command with its arguments to its errors.
-      throw this.unavailable(this.redis.status === 'ready' ? reason(error) : this.why)
+      const unavailable = this.unavailable(this.redis.status === 'ready' ? reason(error) : this.why)
+      throw isErrorReply(error) ? new CommandRejected(unavailable.code, unavailable.message) : unavailable
     }
   }
 
@@ -265,7 +256,7 @@ export class RedisConnection {
     if (this.#isOutageOld) this.#outage = this.#outageBy(error)
     this.#isOutageOld = false
     // After a rejected SELECT, the connection would use database 0, which may belong to others.
-    if (error instanceof Error && error.name === 'ReplyError') this.renew()
+    if (isErrorReply(error)) this.renew()
   }
 
   /** Explains an error of ioredis, whose messages about Sentinels lack the reason. */

@@ -31,13 +31,18 @@ export class RedisKeys {
     const hash = hashOf(key)
     const slot = `${this.#prefix}{${tag}}`
     return {
-      session: `${slot}:s:${hash}`,
+      session: this.sessionAt(key),
       lease: `${slot}:l:${hash}`,
       job: `${slot}:c:${hash}`,
       ended: `${slot}:t:${hash}`,
       index: this.sidIndex(tag),
       tombstone: this.tombstone(tag),
     }
+  }
+
+  /** Only the place of the session itself. */
+  sessionAt(key: SessionKey): string {
+    return `${this.#prefix}{${tagOf(key)}}:s:${hashOf(key)}`
   }
 
   /** A glob pattern for the keys of all sessions. */

@@ -42,13 +42,18 @@ export class RedisRuns {
     return this.#runOf(this.#commands.serverOf(tag))
   }
 
+  /** Whether this process was connected during the run, or the session names none. */
+  isKnown(run: string): boolean {
+    return run === '' || this.#known.has(run)
+  }
+
   /**
    * Whether a session of this run may have ended without a notice to this process. The run may
    * belong to any primary, because slots move.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary replies
    */
   async isUnknown(run: string): Promise<boolean> {
-    if (run === '' || this.#known.has(run)) return false
+    if (this.isKnown(run)) return false
     const queries = await Promise.allSettled(this.#commands.primaries().map((server) => this.#runOf(server)))
     if (queries.every((each) => each.status === 'rejected')) throw queries[0]?.reason
     // When Redis shows no run, there is nothing to compare with.

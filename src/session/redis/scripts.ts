@@ -1,7 +1,7 @@
 /**
  * The Lua scripts. Every script uses the keys of one slot only, and all of them are in KEYS, so
- * that a Cluster can run it. The clock of Redis decides when a key expires, so the gateway sends
- * durations only.
+ * that a Cluster can run it. Only `read` gets keys of several slots, from a single primary. The
+ * clock of Redis decides when a key expires, so the gateway sends durations only.
  *
  * The value of a tombstone is compared with the time at which a sign-in began. Both are the time of
  * the server that the notices go through, because the nodes of a Cluster have different clocks.
@@ -78,10 +78,13 @@ if job and job ~= '' then
 end
 return 'replaced'`
 
-/** Reads a session, and for how long it lives if nothing moves its expiry. */
+/** Reads sessions, and for how long each lives if nothing moves its expiry. */
 const read = `
-local found = redis.call('HMGET', KEYS[1], 'sealed', 'version', 'run')
-found[4] = redis.call('PTTL', KEYS[1])
+local found = {}
+for n, session in ipairs(KEYS) do
+  found[n] = redis.call('HMGET', session, 'sealed', 'version', 'run')
+  found[n][4] = redis.call('PTTL', session)
+end
 return found`
 
 /** Moves the idle expiry, never past the absolute one. */

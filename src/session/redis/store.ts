@@ -25,12 +25,10 @@ import { RedisNotices } from './notices.ts'
 import { RedisRuns } from './runs.ts'
 import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis, type RedisServers } from './servers.ts'
+import { SharedReads } from './shared-reads.ts'
 
 /** How many entries Redis looks at in one step of a scan, before it runs other commands. */
 const scanCount = 1_000
-
-/** The reply of the script `read`. */
-type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
 
 /**
  * A session store in Redis, shared by all processes. Connects in the background. While Redis is
@@ -59,6 +57,7 @@ class RedisStore implements SessionStore {
   readonly #notices: RedisNotices
   readonly #endings: RedisEndings
   readonly #keys: RedisKeys
+  readonly #reads: SharedReads
   readonly #runs: RedisRuns
   readonly #clock: Clock
 
@@ -68,6 +67,7 @@ class RedisStore implements SessionStore {
     const keys = new RedisKeys(config.keyPrefix)
     this.#servers = servers
     this.#commands = commands
+    this.#reads = new SharedReads(commands)
     this.#keys = keys
     this.jobs = new RedisLogoutJobs(commands, keys)
     this.kept = new RedisKeptStore(commands, keys)
@@ -118,11 +118,10 @@ class RedisStore implements SessionStore {
   }
 
   async read(key: SessionKey): Promise<SealedSession | undefined> {
-    const { session } = this.#keys.session(key)
-    const found = (await this.#commands.runTogether('read', [session], [])) as FoundSession
-    const [sealed, version, run, ttl] = found
+    const [sealed, version, run, ttl] = await this.#reads.read(this.#keys.sessionAt(key))
     if (!sealed || !version) return undefined
-    const isDoubtful = await this.#runs.isUnknown(run?.toString() ?? '')
+    const runName = run?.toString() ?? ''
+    const isDoubtful = !this.#runs.isKnown(runName) && (await this.#runs.isUnknown(runName))
     return { sealed, version: Number(version), expiresIn: Math.max(0, ttl), ...(isDoubtful && { isDoubtful }) }
   }
 
@@ -142,11 +141,11 @@ class RedisStore implements SessionStore {
   }
 
   async touch(key: SessionKey, idle_timeout: number): Promise<boolean> {
-    return (await this.#commands.run('touch', [this.#keys.session(key).session], [Math.floor(idle_timeout)])) === 1
+    return (await this.#commands.run('touch', [this.#keys.sessionAt(key)], [Math.floor(idle_timeout)])) === 1
   }
 
   async expiresIn(key: SessionKey): Promise<number | undefined> {
-    const ttl = await this.#commands.reply(this.#commands.redis.pttl(this.#keys.session(key).session))
+    const ttl = await this.#commands.reply(this.#commands.redis.pttl(this.#keys.sessionAt(key)))
     return ttl < 0 ? undefined : ttl
   }
 

@@ -1,0 +1,95 @@
+import { Redis } from 'ioredis'
+import { CommandRejected, type Deadline, type RedisConnection } from './connection.ts'
+
+/** A session in the reply of the script `read`. Without a session, `sealed` is `null`. */
+export type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
+
+/** A read that was not sent yet. */
+interface WaitingRead {
+  readonly place: string
+  readonly resolve: (found: FoundSession | Promise<FoundSession>) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * How many sessions one command reads. Redis runs no other command at that time. With many
+ * thousands, the time limit of the first would be over before the last is prepared.
+ */
+export const maxReadsTogether = 64
+
+/**
+ * Reads sessions, which many requests do at about the same time. The reads of one turn of the event
+ * loop are one command. It is sent after the events that have arrived were handled. Its time limit
+ * begins then, so a long turn of the event loop does not count.
+ *
+ * In a Cluster, the keys of a command must lie in one slot. So each read is a command of its own,
+ * and all are sent in one write.
+ */
+export class SharedReads {
+  readonly #connection: RedisConnection
+  #waiting: WaitingRead[] = []
+  /** Whether one command may have keys of several slots. */
+  #canCombine: boolean
+
+  constructor(connection: RedisConnection) {
+    this.#connection = connection
+    this.#canCombine = connection.redis instanceof Redis
+  }
+
+  /**
+   * Reads the session at a key of Redis.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  read(place: string): Promise<FoundSession> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.push({ place, resolve, reject }) === 1) setImmediate(() => this.#send())
+    })
+  }
+
+  #send(): void {
+    const reads = this.#waiting.slice(0, maxReadsTogether)
+    this.#waiting = this.#waiting.slice(maxReadsTogether)
+    if (this.#waiting.length > 0) setImmediate(() => this.#send())
+    if (this.#canCombine) void this.#sendTogether(reads)
+    else void this.#sendEach(reads)
+  }
+
+  async #sendTogether(reads: readonly WaitingRead[]): Promise<void> {
+    const inTime = this.#connection.deadline()
+    try {
+      const found = await this.#found(reads.map(({ place }) => place))
+      for (const [index, { resolve }] of reads.entries()) resolve(found[index] as FoundSession)
+    } catch (error) {
+      if (error instanceof CommandRejected && reads.length > 1) await this.#repeatEach(reads, inTime)
+      else for (const { reject } of reads) reject(error)
+    }
+  }
+
+  /**
+   * Redis has rejected a command, and may do so because of one of its keys. So each session is read
+   * alone. When no read fails, Redis does not accept the keys in one command: some services with
+   * one address distribute the slots to several servers. Then no more commands are combined.
+   */
+  async #repeatEach(reads: readonly WaitingRead[], inTime: Deadline): Promise<void> {
+    const outcomes = await Promise.allSettled(this.#sendEach(reads, inTime))
+    if (outcomes.every(({ status }) => status === 'fulfilled')) this.#canCombine = false
+  }
+
+  #sendEach(reads: readonly WaitingRead[], inTime?: Deadline): readonly Promise<FoundSession>[] {
+    return this.#connection.inOneWrite(() =>
+      reads.map(({ place, resolve }) => {
+        const found = this.#found([place]).then(([session]) => session as FoundSession)
+        const read = inTime ? inTime(found) : found
+        resolve(read)
+        return read
+      }),
+    )
+  }
+
+  /** The sessions at these keys, in their order. */
+  async #found(places: readonly string[]): Promise<readonly FoundSession[]> {
+    const found = (await this.#connection.run('read', places, [])) as readonly FoundSession[]
+    if (found.length === places.length) return found
+    throw this.#connection.unavailable(`${found.length} sessions in the reply to a read of ${places.length}`)
+  }
+}
