@@ -25,6 +25,23 @@ test('HEAD of the endpoints returns the header fields of GET, without content', 
   }
 })
 
+for (const path of ['sign-in?return_to=%2Fecho', 'callback?state=unknown&code=x'])
+  test(`GET ${path} gets the same response with content, which Node's server reads`, async (t) => {
+    const world = await startWorld(t)
+    const { port, host } = new URL(world.url)
+    const responseTo = async (fields: string, content: string) => {
+      const head = `GET /.gatehouse/${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\n${fields}Connection: close\r\n\r\n`
+      const response = await new RawClient(t, Number(port)).send(head + content).untilClosed()
+      const [status, ...rest] = response.slice(0, response.indexOf('\r\n\r\n')).split('\r\n')
+      return { status, fields: rest.map((field) => field.split(':')[0]?.toLowerCase()).toSorted() }
+    }
+
+    const without = await responseTo('', '')
+
+    assert.deepEqual(await responseTo('Content-Length: 3\r\n', 'a=b'), without)
+    assert.match(String(without.status), path.startsWith('sign-in') ? /303/ : /400/)
+  })
+
 test('HEAD neither completes a sign-in nor signs out', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()
