@@ -127,14 +127,14 @@ export interface Endpoints {
   /** Serves all requests. It never listens: the request handler calls `app.routing`. */
   readonly app: FastifyInstance
   /**
-   * The response to a request of a sign-in, which needs neither the classes of Node's server nor a
-   * router. `undefined`: `app` serves the request.
+   * The response to a request of a sign-in or to a Logout Token, which needs neither the classes of
+   * Node's server nor a router. `undefined`: `app` serves the request.
    */
   readonly respond: (req: ClientMessage) => Promise<Response> | undefined
 }
 
-/** Each sign-in has one request for each of these. */
-const ofEachSignIn: readonly EndpointKey[] = ['signIn', 'callback']
+/** Each sign-in and each logout at the provider has a request for one of these. */
+const frequent: readonly EndpointKey[] = ['signIn', 'callback', 'callbackPost', 'backchannelLogout']
 
 /** What is read of a request, with or without Fastify. */
 interface Received extends Pick<FastifyRequest, 'method' | 'url' | 'headers' | 'id' | 'body'> {
@@ -160,7 +160,11 @@ export async function createEndpoints(config: GatewayConfig, parts: AppParts): P
   app.setErrorHandler((error, request, reply) => send(reply, errorResponse(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
   const all = endpointsOf(config)
-  const direct = new Map(all.flatMap((at) => (ofEachSignIn.includes(at.key) ? [[at.path, at] as const] : [])))
+  const direct = new Map(
+    all
+      .filter(({ key }) => frequent.includes(key))
+      .flatMap((at) => at.endpoint.methods.map((method) => [`${method} ${at.path}`, at])),
+  )
   for (const at of all)
     app.route({
       method: [...at.endpoint.methods],
@@ -172,9 +176,11 @@ export async function createEndpoints(config: GatewayConfig, parts: AppParts): P
 
   function respond(raw: ClientMessage): Promise<Response> | undefined {
     const { method, url = '', headers } = raw
-    const at = direct.get(pathOf(url))
-    if (at === undefined || method !== 'GET' || hasBody(raw)) return undefined
-    return respondAt(at, { method, url, headers, raw, id: parts.recordOf(raw).id, body: undefined })
+    const at = direct.get(`${method} ${pathOf(url)}`)
+    if (at === undefined || method === undefined || method === 'HEAD') return undefined
+    const body = method === 'POST' ? formIn(raw) : ''
+    if (body === undefined || (method === 'GET' && hasBody(raw))) return undefined
+    return respondAt(at, { method, url, headers, raw, id: parts.recordOf(raw).id, body })
   }
 
   async function respondAt(at: EndpointAtPath, request: Received): Promise<Response> {
@@ -348,6 +354,17 @@ function readForms(app: FastifyInstance): void {
     done(null, new SecurityEventContent(String(body))),
   )
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, _body, done) => done(null, undefined))
+}
+
+const formType = /^application\/x-www-form-urlencoded(?: ?; ?charset=utf-8)?$/i
+
+/**
+ * The text of a form that arrived together with its head. `undefined`: Fastify reads the content.
+ */
+function formIn(req: ClientMessage): string | undefined {
+  const { 'content-type': type = '', 'content-length': length = '0' } = req.headers
+  const isForm = formType.test(type) && Number(length) > 0 && Number(length) <= maxFormBytes
+  return isForm ? req.takeContent?.()?.toString('utf8') : undefined
 }
 
 function codeOf(error: unknown): ErrorCode {

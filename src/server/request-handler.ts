@@ -94,8 +94,8 @@ export interface RequestHandlerParts {
   /** Serves the check requests of other proxies. Absent: no upstream has `forward_auth`. */
   readonly checks?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
   /**
-   * The response of an endpoint of the gateway to a request without content. `undefined`:
-   * `serveEndpoint` has to serve it.
+   * The response of an endpoint of the gateway to a usual request. `undefined`: `serveEndpoint` has
+   * to serve it.
    */
   readonly respondAsEndpoint: (req: ClientMessage, record: RequestRecord) => Promise<Response> | undefined
   /** Serves a request for an endpoint of the gateway. */
