@@ -92,6 +92,16 @@ export class PlainRequest extends Listeners implements ClientMessage {
     return this.#state === 'paused'
   }
 
+  takeContent(): Buffer | undefined {
+    if (this.#left > 0 || this.#state !== 'waiting') return undefined
+    const held = this.#held
+    this.#held = []
+    this.#heldBytes = 0
+    const content = Buffer.concat(held.map(({ part }) => part))
+    for (const { giveBack } of held) giveBack()
+    return content
+  }
+
   asNodeMessage(use: UseNodeMessage): void {
     this.#connection.replay(this, use)
   }

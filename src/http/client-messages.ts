@@ -35,6 +35,11 @@ export interface ClientMessage {
   /** Emits what has arrived at once. Absent: it is emitted in a later step. */
   deliver?(): void
   /**
+   * Takes the whole content, if it has arrived and has no reader. `undefined`: it has to be read.
+   * Absent: it always has to be read.
+   */
+  takeContent?(): Buffer | undefined
+  /**
    * Serves the request with the classes of Node's server instead. Neither its content may have been
    * read before, nor anything written to the client. Absent: it has them already.
    */

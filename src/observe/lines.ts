@@ -26,6 +26,11 @@ export interface LinesOptions {
   readonly fd: number
   /** Other processes write into it too. */
   readonly isShared: boolean
+  /**
+   * A write takes what the reader has room for, and never waits: see `isNonBlocking`. Then the main
+   * thread writes. Waking a thread for a line would cost more than the line.
+   */
+  readonly isNonBlocking?: boolean
   /** Formats a line before it is written. */
   readonly formatLine?: ((line: string) => string) | undefined
 }
@@ -39,6 +44,22 @@ export interface DroppedLines {
 
 /** When the next attempt follows, in ms, if a pipe that does not block is full. */
 const retryDelayMs = 100
+
+/**
+ * Whether a write to a standard stream never waits for its reader. Node.js sets this for pipes and
+ * sockets when the stream is first used. The start of a worker process resets it for all processes
+ * that share the stream. The result is `false` where the operating system does not tell.
+ */
+export function isNonBlocking(stream: 'stdout' | 'stderr'): boolean {
+  const { fd, isTTY } = process[stream]
+  if (isTTY) return false
+  try {
+    const [, flags = ''] = /^flags:\s*([0-7]+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? []
+    return (Number.parseInt(flags, 8) & fs.constants.O_NONBLOCK) !== 0
+  } catch {
+    return false
+  }
+}
 
 /** Lines that are written together. */
 interface Batch {
@@ -59,6 +80,7 @@ interface Batch {
 export class Lines {
   readonly #fd: number
   readonly #maxBytes: number
+  readonly #isNonBlocking: boolean
   readonly #formatLine: ((line: string) => string) | undefined
   readonly #onReadAgain: (dropped: DroppedLines) => void
   /** Batches without room for the next line, which are written first. */
@@ -80,8 +102,12 @@ export class Lines {
   readonly #flushes: (() => void)[] = []
 
   /** @param onReadAgain receives the number of dropped lines when the reader reads again */
-  constructor({ fd, isShared, formatLine }: LinesOptions, onReadAgain: (dropped: DroppedLines) => void) {
+  constructor(
+    { fd, isShared, isNonBlocking = false, formatLine }: LinesOptions,
+    onReadAgain: (dropped: DroppedLines) => void,
+  ) {
     this.#fd = fd
+    this.#isNonBlocking = isNonBlocking
     this.#maxBytes = isShared ? maxAtomicWrite : maxBatchBytes
     this.#formatLine = formatLine
     this.#onReadAgain = onReadAgain
@@ -176,7 +202,19 @@ export class Lines {
     }
     const { memory, written, bytes } = this.#current
     this.#isWriting = true
-    fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
+    if (this.#isNonBlocking) this.#writeNow(memory, written, bytes - written)
+    else fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
+  }
+
+  #writeNow(memory: Buffer, from: number, bytes: number): void {
+    let written = 0
+    let failure: NodeJS.ErrnoException | null = null
+    try {
+      written = fs.writeSync(this.#fd, memory, from, bytes)
+    } catch (error) {
+      failure = error as NodeJS.ErrnoException
+    }
+    this.#onWrite(failure, written)
   }
 
   /** The next batch to write. Its lines count as written. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import {
   type EndpointAtPath,
@@ -17,8 +16,10 @@ import { deviceRefresh } from '../device/refresh.ts'
 import { deviceRegistration } from '../device/registration.ts'
 import { refuseOtherSpelling } from '../forward/endpoints.ts'
 import { startPageOf } from '../gate/start-page.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import { type EndpointRequest, initiatorOf, isByPerson } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
+import { hasBody } from '../http/request-body.ts'
 import { embeddingPage, hostName, requestFacts } from '../http/request-facts.ts'
 import { cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
 import { declineKeptRequest, keptRequest } from '../kept/kept-request.ts'
@@ -117,15 +118,30 @@ export interface AppParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
   readonly store: SignInParts['store'] & SessionEventsParts['store'] & SignalParts['store']
   readonly trusted: TrustedProxies
-  readonly recordOf: (req: IncomingMessage) => RequestRecord
+  readonly recordOf: (req: ClientMessage) => RequestRecord
   readonly rejectedClients: RejectedClients
 }
 
-/**
- * The endpoints of the gateway as a Fastify app. It never listens. The request handler passes
- * requests to `app.routing`.
- */
-export async function createApp(config: GatewayConfig, parts: AppParts): Promise<FastifyInstance> {
+/** The endpoints of the gateway. */
+export interface Endpoints {
+  /** Serves all requests. It never listens: the request handler calls `app.routing`. */
+  readonly app: FastifyInstance
+  /**
+   * The response to a request of a sign-in or to a Logout Token, which needs neither the classes of
+   * Node's server nor a router. `undefined`: `app` serves the request.
+   */
+  readonly respond: (req: ClientMessage) => Promise<Response> | undefined
+}
+
+/** Each sign-in and each logout at the provider has a request for one of these. */
+const frequent: readonly EndpointKey[] = ['signIn', 'callback', 'callbackPost', 'backchannelLogout']
+
+/** What is read of a request, with or without Fastify. */
+interface Received extends Pick<FastifyRequest, 'method' | 'url' | 'headers' | 'id' | 'body'> {
+  readonly raw: ClientMessage
+}
+
+export async function createEndpoints(config: GatewayConfig, parts: AppParts): Promise<Endpoints> {
   const app = Fastify({
     logger: false,
     bodyLimit: maxFormBytes,
@@ -139,18 +155,41 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
   readForms(app)
   const partsOf = new Map(parts.realms.all.map((realm) => [realm, endpointPartsOf(realm, parts)]))
   const limits = new EndpointLimits(config.limits.perClient, parts)
-  const requestOf = (request: FastifyRequest) => toEndpointRequest(request, config, parts)
+  const requestOf = (request: Received) => toEndpointRequest(request, config, parts)
 
   app.setErrorHandler((error, request, reply) => send(reply, errorResponse(error, request)))
   app.setNotFoundHandler((request, reply) => send(reply, notFound(request)))
-  for (const at of endpointsOf(config))
+  const all = endpointsOf(config)
+  const direct = new Map(
+    all
+      .filter(({ key }) => frequent.includes(key))
+      .flatMap((at) => at.endpoint.methods.map((method) => [`${method} ${at.path}`, at])),
+  )
+  for (const at of all)
     app.route({
       method: [...at.endpoint.methods],
       url: at.path,
       handler: async (request, reply) => send(reply, await serve(at, requestOf(request))),
     })
   await app.ready()
-  return app
+  return { app, respond }
+
+  function respond(raw: ClientMessage): Promise<Response> | undefined {
+    const { method, url = '', headers } = raw
+    const at = direct.get(`${method} ${pathOf(url)}`)
+    if (at === undefined || method === undefined || method === 'HEAD') return undefined
+    const body = method === 'POST' ? formIn(raw) : ''
+    if (body === undefined || (method === 'GET' && hasBody(raw))) return undefined
+    return respondAt(at, { method, url, headers, raw, id: parts.recordOf(raw).id, body })
+  }
+
+  async function respondAt(at: EndpointAtPath, request: Received): Promise<Response> {
+    try {
+      return await serve(at, requestOf(request))
+    } catch (error) {
+      return errorResponse(error, request)
+    }
+  }
 
   async function serve({ key, endpoint, provider }: EndpointAtPath, sent: EndpointRequest): Promise<Response> {
     const { handle, reject } = handlers[key]
@@ -215,7 +254,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     return refused(request, refusal?.code ?? 'ERR_NO_ROUTE', headers)
   }
 
-  function errorResponse(error: unknown, request: FastifyRequest): Response {
+  function errorResponse(error: unknown, request: Received): Response {
     const code = codeOf(error)
     if (error instanceof TooManyRequests)
       return refused(request, code, { 'Retry-After': String(error.retryAfterSeconds) })
@@ -226,7 +265,7 @@ export async function createApp(config: GatewayConfig, parts: AppParts): Promise
     return error instanceof SeveralSessionsError ? withHeaders(response, cookies(error.setCookies)) : response
   }
 
-  function refused(request: FastifyRequest, code: ErrorCode, headers: Response['headers'] = {}): Response {
+  function refused(request: Received, code: ErrorCode, headers: Response['headers'] = {}): Response {
     const endpointRequest = requestOf(request)
     return parts.pages.refusal(code, { ...pageContext(endpointRequest), asPage: endpointRequest.isPage, headers })
   }
@@ -255,7 +294,7 @@ function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'sc
 }
 
 /** The facts that endpoints need about a request. */
-function toEndpointRequest(request: FastifyRequest, config: GatewayConfig, parts: AppParts): EndpointRequest {
+function toEndpointRequest(request: Received, config: GatewayConfig, parts: AppParts): EndpointRequest {
   const { method, url, headers } = request
   const { host, target, cookie, isPage, isFrame, forwarded } = requestFacts(
     request.raw,
@@ -315,6 +354,17 @@ function readForms(app: FastifyInstance): void {
     done(null, new SecurityEventContent(String(body))),
   )
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, _body, done) => done(null, undefined))
+}
+
+const formType = /^application\/x-www-form-urlencoded(?: ?; ?charset=utf-8)?$/i
+
+/**
+ * The text of a form that arrived together with its head. `undefined`: Fastify reads the content.
+ */
+function formIn(req: ClientMessage): string | undefined {
+  const { 'content-type': type = '', 'content-length': length = '0' } = req.headers
+  const isForm = formType.test(type) && Number(length) > 0 && Number(length) <= maxFormBytes
+  return isForm ? req.takeContent?.()?.toString('utf8') : undefined
 }
 
 function codeOf(error: unknown): ErrorCode {

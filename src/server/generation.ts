@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model.ts'
@@ -18,6 +17,7 @@ import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { receiveForm } from '../kept/receive.ts'
@@ -56,7 +56,7 @@ import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { type AccountLimits, ServiceAccounts } from '../tokens/service-accounts.ts'
 import type { TokenEndings } from '../tokens/token-endings.ts'
-import { createApp } from './endpoints.ts'
+import { createEndpoints } from './endpoints.ts'
 import type { ListenerHandlers } from './listener.ts'
 import { Realms } from './realms.ts'
 import { RequestHandler } from './request-handler.ts'
@@ -171,9 +171,9 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const { reservedPrefix } = config
   const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
 
-  const records = new WeakMap<IncomingMessage, RequestRecord>()
+  const records = new WeakMap<ClientMessage, RequestRecord>()
   const site = siteOf(config)
-  const app = await createApp(config, {
+  const { app, respond } = await createEndpoints(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
     ...{ pages, signingKeys, live, site, deviceMetrics, misuseLog, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
@@ -237,6 +237,10 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
       const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }
       return takeForSending(reference, req, facts, cause, { ...ofRealm, pages, log, audit })
+    },
+    respondAsEndpoint: (req, record) => {
+      records.set(req, record)
+      return respond(req)
     },
     serveEndpoint: (req, res, record) => {
       records.set(req, record)

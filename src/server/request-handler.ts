@@ -93,6 +93,11 @@ export interface RequestHandlerParts {
   ) => Promise<SentRequest | undefined>
   /** Serves the check requests of other proxies. Absent: no upstream has `forward_auth`. */
   readonly checks?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
+  /**
+   * The response of an endpoint of the gateway to a usual request. `undefined`: `serveEndpoint` has
+   * to serve it.
+   */
+  readonly respondAsEndpoint: (req: ClientMessage, record: RequestRecord) => Promise<Response> | undefined
   /** Serves a request for an endpoint of the gateway. */
   readonly serveEndpoint: (req: IncomingMessage, res: ServerResponse, record: RequestRecord) => void
 }
@@ -223,6 +228,14 @@ export class RequestHandler implements ListenerHandlers {
     record: RequestRecord,
     { method, url }: { readonly method: string; readonly url: string },
   ): void {
+    Object.assign(req, { method, url })
+    const response = this.#parts.respondAsEndpoint(req, record)
+    if (response !== undefined) {
+      response
+        .then((found) => respond(req, res, record, found))
+        .catch((error: unknown) => this.#refuse(req, res, record, codeOf(error), reason(error)))
+      return
+    }
     asNodeMessage(req, res, (nodeReq, nodeRes) => {
       nodeReq.method = method
       nodeReq.url = url

@@ -13,6 +13,12 @@ const formats = { compressed: 2, plainJson: 3 } as const
  */
 const maxPlainJson = 2048
 
+/**
+ * Shorter texts of tokens, in bytes, are not compressed: a few hundred bytes less in Redis are not
+ * worth the time, of which zlib needs most for its set-up.
+ */
+const minCompressed = 512
+
 const tokenNames = ['access_token', 'refresh_token', 'id_token'] as const
 type TokenName = (typeof tokenNames)[number]
 
@@ -27,7 +33,8 @@ const dictionary = Buffer.from(
     '"origin":"https://","created_at":1,"absolute_expires_at":1,{"iss":"https://","sub":"',
 )
 // With the larger default windows of zlib, the set-up takes longer than the compression.
-const options = { dictionary, level: 6, windowBits: 13, memLevel: 6 }
+// A chunk is memory for output, which zlib would allocate for 16 KiB.
+const options = { dictionary, level: 6, windowBits: 13, memLevel: 6, chunkSize: 2048 }
 
 /**
  * It replaces a token in the JSON: the lengths of the header, the payload and the signature of a
@@ -54,10 +61,7 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
   const signed = Buffer.concat(signatures)
   const bytes =
     json.length <= maxPlainJson
-      ? [
-          lead(formats.plainJson, signed.length, json.length),
-          ...[signed, json, deflateRawSync(Buffer.concat(texts), optionsAfter(json))],
-        ]
+      ? [lead(formats.plainJson, signed.length, json.length), ...[signed, json, ...deflated(texts, json)]]
       : // The output of JSON.stringify has no line breaks.
         [
           lead(formats.compressed, signed.length),
@@ -68,8 +72,27 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
   return { bytes: Buffer.concat(bytes), unpackedBytes: memoryOf(json.length, tokenBytes) }
 }
 
+/** The texts of the tokens after this JSON, as raw DEFLATE data (RFC 1951). */
+function deflated(texts: readonly Buffer[], json: Buffer): readonly Buffer[] {
+  const length = lengthOf(texts)
+  if (length < minCompressed) return [storedBlock(length), ...texts]
+  return [deflateRawSync(Buffer.concat(texts), optionsAfter(json))]
+}
+
+const lastStoredBlock = 1
+const storedBlockBytes = 5
+
+/** The beginning of a last block that is not compressed (RFC 1951 §3.2.4). The bytes follow. */
+function storedBlock(length: number): Buffer {
+  const bytes = Buffer.alloc(storedBlockBytes)
+  bytes.writeUInt8(lastStoredBlock, 0)
+  bytes.writeUInt16LE(length, 1)
+  bytes.writeUInt16LE(~length & 0xffff, 3)
+  return bytes
+}
+
 /** The sum of the lengths. */
-function lengthOf(texts: readonly string[]): number {
+function lengthOf(texts: readonly (string | Buffer)[]): number {
   return texts.reduce((sum, { length }) => sum + length, 0)
 }
 
@@ -231,7 +254,10 @@ function textsOf(bytes: Buffer): Buffer {
     const text = inflated(bytes)
     return text.subarray(text.indexOf('\n') + 1)
   }
-  return inflateRawSync(bytes.subarray(plainJsonEnd(bytes)), optionsAfter(plainJsonOf(bytes)))
+  const compressed = bytes.subarray(plainJsonEnd(bytes))
+  return compressed[0] === lastStoredBlock
+    ? compressed.subarray(storedBlockBytes)
+    : inflateRawSync(compressed, optionsAfter(plainJsonOf(bytes)))
 }
 
 /** Reads the format of earlier versions. */

@@ -69,6 +69,22 @@ test('A single line of a request is written soon', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
+test('Audit events are written even if the process is killed in the same turn', async (t) => {
+  const child = writing(
+    t,
+    `access(1)
+     for (const n of [2, 3, 4]) log.audit.info('session.ended', { audit: true, n })
+     process.kill(process.pid, 'SIGKILL')`,
+  )
+
+  const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
+
+  assert.deepEqual(
+    lines.map(({ n }) => n),
+    [1, 2, 3, 4],
+  )
+})
+
 test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
     t,

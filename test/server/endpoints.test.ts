@@ -25,6 +25,54 @@ test('HEAD of the endpoints returns the header fields of GET, without content', 
   }
 })
 
+for (const path of ['sign-in?return_to=%2Fecho', 'callback?state=unknown&code=x'])
+  test(`GET ${path} gets the same response with content, which Node's server reads`, async (t) => {
+    const world = await startWorld(t)
+    const { port, host } = new URL(world.url)
+    const responseTo = async (fields: string, content: string) => {
+      const head = `GET /.gatehouse/${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\n${fields}Connection: close\r\n\r\n`
+      const response = await new RawClient(t, Number(port)).send(head + content).untilClosed()
+      const [status, ...rest] = response.slice(0, response.indexOf('\r\n\r\n')).split('\r\n')
+      return { status, fields: rest.map((field) => field.split(':')[0]?.toLowerCase()).toSorted() }
+    }
+
+    const without = await responseTo('', '')
+
+    assert.deepEqual(await responseTo('Content-Length: 3\r\n', 'a=b'), without)
+    assert.match(String(without.status), path.startsWith('sign-in') ? /303/ : /400/)
+  })
+
+test('A Logout Token gets the same response in any number of parts, and so does the next request', async (t) => {
+  const world = await startWorld(t)
+  const { port, host } = new URL(world.url)
+  const content = `logout_token=${'x'.repeat(900)}`
+  const responsesTo = async (type: string, parts: (head: string) => readonly string[]) => {
+    const head = [
+      'POST /.gatehouse/backchannel-logout HTTP/1.1',
+      ...[`Host: ${host}`, `Content-Type: ${type}`, `Content-Length: ${content.length}`, '', ''],
+    ].join('\r\n')
+    const next = `GET /.gatehouse/session HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+    const client = new RawClient(t, Number(port))
+    for (const part of [...parts(head), next]) {
+      client.send(part)
+      await new Promise((resolve) => client.socket.write('', resolve))
+    }
+    return (await client.untilClosed()).replaceAll(/^(?:Date|X-Request-Id): .*|"request_id":"[^"]*"/gim, '')
+  }
+  const form = 'application/x-www-form-urlencoded'
+
+  const together = await responsesTo(form, (head) => [head + content])
+  assert.match(together, /^HTTP\/1\.1 400 [^]+"error":"invalid_request"[^]+HTTP\/1\.1 401 /)
+  for (const [type, parts] of [
+    [form, (head: string) => [head, content]],
+    [form, (head: string) => [head + content.slice(0, 500), content.slice(500)]],
+    // Fastify reads the content.
+    [`${form}; charset=iso-8859-1`, (head: string) => [head + content]],
+    [`${form.toUpperCase()}; Charset=UTF-8`, (head: string) => [head + content]],
+  ] as const)
+    assert.equal(await responsesTo(type, parts), together)
+})
+
 test('HEAD neither completes a sign-in nor signs out', async (t) => {
   const world = await startWorld(t)
   const jane = world.browser()

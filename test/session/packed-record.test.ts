@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
+import { inflateRawSync } from 'node:zlib'
 import { Redis } from 'ioredis'
 import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
@@ -98,6 +99,19 @@ for (const [what, tokens] of Object.entries({
       assert.deepEqual(JSON.parse(JSON.stringify(unpackRecord(packRecord(unpacked).bytes)?.record)), whole)
     }
   })
+
+test('Earlier versions read the tokens of a record whose tokens are not compressed', () => {
+  const given = { ...record(), created_at: 1, absolute_expires_at: 2 }
+  const id_token = jwt({ iss, sub: given.sub })
+  const { bytes } = packRecord({ ...given, tokens: { obtained_at: 1, access_token: 'opaque', id_token } })
+
+  const jsonEnd = 5 + bytes.readUInt16BE(1) + bytes.readUInt16BE(3)
+  const texts = inflateRawSync(bytes.subarray(jsonEnd), { windowBits: 13 }).toString()
+
+  const [header, payload] = id_token.split('.').map((part) => Buffer.from(part, 'base64url').toString())
+  assert.equal(texts, `opaque${header}${payload}`)
+  assert.ok(bytes.includes(texts))
+})
 
 test('a record of an earlier version opens, and one of a later version does not', () => {
   const keyring = new Keyring([Buffer.alloc(32, 1)])
