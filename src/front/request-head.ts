@@ -1,5 +1,5 @@
 import { withoutSpaceAround } from '../core/field-value.ts'
-import { ownText } from '../core/own-text.ts'
+import { type KnownField, KnownFields } from '../core/known-fields.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {
@@ -46,28 +46,16 @@ const special: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ].map((name) => [name, 'single'] as const),
 ])
 
-interface Field {
+interface FieldFacts {
   /** In lower case. */
   readonly name: string
   readonly meaning: Meaning
 }
 
-/** By the name as the client wrote it. Clients use few different names. */
-const fields = new Map<string, Field>()
-const maxFields = 1024
-/** Longer names are not remembered, because clients may invent them. */
-const maxNameLength = 64
-
-function fieldOf(name: string): Field {
-  const known = fields.get(name)
-  if (known !== undefined) return known
-  const copy = ownText(name)
-  const lowerCase = copy.toLowerCase()
-  const meaning = fieldName.test(name) ? (special.get(lowerCase) ?? 'list') : 'unusual'
-  const field = { name: lowerCase, meaning }
-  if (fields.size < maxFields && name.length <= maxNameLength) fields.set(copy, field)
-  return field
-}
+const knownFields = new KnownFields<FieldFacts>((written) => {
+  const name = written.toLowerCase()
+  return { name, meaning: fieldName.test(written) ? (special.get(name) ?? 'list') : 'unusual' }
+})
 
 /** An object without prototype; its fields are read faster than those of `{ __proto__: null }`. */
 const HeadersByName = function () {} as unknown as new () => Record<string, string | undefined>
@@ -88,39 +76,40 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   const rawHeaders: string[] = []
   const headers = new HeadersByName()
   let isKeepAlive = true
+  let field: KnownField<FieldFacts> | undefined
   while (end < text.length) {
     const start = end + 2
     end = text.indexOf('\r\n', start)
     if (end === -1) end = text.length
-    const colon = text.indexOf(':', start)
-    if (colon === -1 || colon >= end) return undefined
-    const name = text.slice(start, colon)
-    const value = withoutSpaceAround(text, colon + 1, end)
-    const field = fieldOf(name)
-    const earlier = headers[field.name]
-    switch (field.meaning) {
+    field = knownFields.at(text, start, end, field)
+    if (field === undefined) return undefined
+    const valueStart = start + field.beginning.length
+    const value = withoutSpaceAround(text, valueStart, end)
+    const { name, meaning } = field.facts
+    const earlier = headers[name]
+    switch (meaning) {
       case 'unusual':
         return undefined
       case 'connection':
         if (earlier !== undefined || !/^(?:keep-alive|close)$/i.test(value)) return undefined
         isKeepAlive = value.length === 10
-        headers[field.name] = value
+        headers[name] = value
         break
       case 'content-length':
-        if (earlier !== undefined || !contentLength.test(text.slice(colon + 1, end))) return undefined
-        headers[field.name] = value
+        if (earlier !== undefined || !contentLength.test(text.slice(valueStart, end))) return undefined
+        headers[name] = value
         break
       case 'single':
         if (earlier !== undefined) return undefined
-        headers[field.name] = value
+        headers[name] = value
         break
       case 'cookie':
-        headers[field.name] = earlier === undefined ? value : `${earlier}; ${value}`
+        headers[name] = earlier === undefined ? value : `${earlier}; ${value}`
         break
       case 'list':
-        headers[field.name] = earlier === undefined ? value : `${earlier}, ${value}`
+        headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
     }
-    rawHeaders.push(name, value)
+    rawHeaders.push(field.written, value)
   }
   if (headers['host'] === undefined) return undefined
   return {

@@ -1,4 +1,5 @@
 import type { ResponseHeadersConfig } from '../config/model.ts'
+import { ByName } from '../core/by-name.ts'
 import { GatewayError } from '../core/errors.ts'
 import { connectionOptions, isCorsField, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import { ownText } from '../core/own-text.ts'
@@ -54,9 +55,9 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = fieldText(received[at] ?? '')
     const value = fieldText(received[at + 1] ?? '')
-    const lowerCase = name.toLowerCase()
+    const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
-    if (isHopByHop(lowerCase) || listed.has(lowerCase)) continue
+    if (endsHere || listed.has(lowerCase)) continue
     checkValue(name, value)
     if (changes?.removed.has(lowerCase)) continue
     if (cors !== undefined && isCorsField(lowerCase)) continue
@@ -75,7 +76,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
         cacheControl = cacheControl === undefined ? value : `${cacheControl}, ${value}`
         continue
       }
-      if (caching !== 'upstream' && isForSharedCaches(lowerCase)) continue
+      if (caching !== 'upstream' && isForSharedCaches) continue
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
     fields.push(name, input.addresses.response(lowerCase, value))
@@ -90,13 +91,16 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   return fields
 }
 
+const namesOfFields = new ByName((name) => {
+  const lowerCase = name.toLowerCase()
+  return { lowerCase, endsHere: isHopByHop(lowerCase), isForSharedCaches: forSharedCaches.test(lowerCase) }
+})
+
 /**
  * Fields for the caches in front of the gateway, which do not apply to browsers: RFC 9213 and its
  * predecessors.
  */
-function isForSharedCaches(lowerCase: string): boolean {
-  return lowerCase === 'surrogate-control' || lowerCase === 'x-accel-expires' || lowerCase.endsWith('cdn-cache-control')
-}
+const forSharedCaches = /^(?:surrogate-control|x-accel-expires|.*cdn-cache-control)$/
 
 function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', received: string | undefined): string {
   if (caching === 'no_store') return 'no-store'

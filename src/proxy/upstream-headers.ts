@@ -1,5 +1,5 @@
+import { ByName } from '../core/by-name.ts'
 import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, withheldReason } from '../core/header-fields.ts'
-import { ownText } from '../core/own-text.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
@@ -25,18 +25,13 @@ export interface UpstreamHeadersInput {
 /** How a field of a request is treated. */
 type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
 
-/** How many names are cached. Usual clients use a few dozen. */
-const maxNames = 1024
-/** Longer names are not cached, because clients may invent them. */
-const maxNameLength = 64
-
 /** The name of the field with the loop markers of the upstreams that a request was sent to. */
 export const [loopField = ''] = fieldsOf('loop')
 
 /** How the fields of requests to one upstream are treated. */
 export class RequestFields {
   readonly #reserved: ReadonlySet<string>
-  readonly #treatments = new Map<string, Treatment>()
+  readonly #treatments = new ByName((name) => this.#decide(name.toLowerCase()))
 
   /**
    * @param reserved the names that only the gateway may set, in canonical form
@@ -48,11 +43,7 @@ export class RequestFields {
 
   /** @param name as the client wrote it */
   treatmentOf(name: string): Treatment {
-    const known = this.#treatments.get(name)
-    if (known !== undefined) return known
-    const treatment = this.#decide(name.toLowerCase())
-    if (this.#treatments.size < maxNames && name.length <= maxNameLength) this.#treatments.set(ownText(name), treatment)
-    return treatment
+    return this.#treatments.of(name)
   }
 
   #decide(lowerCase: string): Treatment {

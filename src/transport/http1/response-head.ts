@@ -1,5 +1,5 @@
 import { withoutSpaceAround } from '../../core/field-value.ts'
-import { ownText } from '../../core/own-text.ts'
+import { type KnownField, KnownFields } from '../../core/known-fields.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
@@ -50,17 +50,17 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   let isChunked = false
   let keepAliveMs = Infinity
   let closes = false
+  let field: KnownField<Meaning> | undefined
 
   while (end < text.length) {
     const start = end + 2
     end = text.indexOf('\r\n', start)
     if (end === -1) end = text.length
-    const colon = text.indexOf(':', start)
-    if (colon === -1 || colon >= end) return undefined
-    const name = text.slice(start, colon)
-    const value = withoutSpaceAround(text, colon + 1, end)
-    fields.push(name, value)
-    switch (meaningOf(name)) {
+    field = knownFields.at(text, start, end, field)
+    if (field === undefined) return undefined
+    const value = withoutSpaceAround(text, start + field.beginning.length, end)
+    fields.push(field.written, value)
+    switch (field.facts) {
       case 'none':
         break
       case 'invalid':
@@ -120,21 +120,13 @@ const framing: ReadonlySet<string> = new Set<Meaning>([
   'content-length',
   'transfer-encoding',
 ])
-/** The key is the name as the upstream wrote it. Upstreams use few different names. */
-const meanings = new Map<string, Meaning>()
-const maxMeanings = 1024
-/** Longer names are not remembered, because there may be many of them. */
-const maxNameLength = 64
 
 /** What a field says about the framing of the response. */
-function meaningOf(name: string): Meaning {
-  const cached = meanings.get(name)
-  if (cached !== undefined) return cached
-  const lowerCase = name.toLowerCase()
-  const meaning = framing.has(lowerCase) ? (lowerCase as Meaning) : fieldName.test(name) ? 'none' : 'invalid'
-  if (meanings.size < maxMeanings && name.length <= maxNameLength) meanings.set(ownText(name), meaning)
-  return meaning
-}
+const knownFields = new KnownFields<Meaning>((written) => {
+  const name = written.toLowerCase()
+  if (framing.has(name)) return name as Meaning
+  return fieldName.test(written) ? 'none' : 'invalid'
+})
 
 function keepAliveMsOf(keepAlive: string): number {
   const seconds = keepAliveTimeout.exec(keepAlive)?.[1]
