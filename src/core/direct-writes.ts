@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 
-/** The handle of a TCP socket, as far as it writes text. */
+/** The part of a TCP socket's handle that writes text. */
 interface Handle {
   /** @returns 0, or the number of a system error */
   writeLatin1String(request: WriteRequest, text: string): number
@@ -17,24 +17,24 @@ interface WriteRequest {
 type Written = (error?: Error | null) => void
 
 const unused = -1
-/** Node.js does not try to pass a longer text on at once. In bytes. */
+/** In bytes. Node.js never passes a longer text to the operating system at once. */
 const maxBytes = 16 * 1024
 
-/** Classes of Node.js. The first text that is written shows them. */
+/** Classes of Node.js. The first text that the stream of a socket writes shows them. */
 let TcpHandle: unknown
 let Request: (new () => WriteRequest) | undefined
 /** For the next write. It stays unused while the operating system takes each text at once. */
 let spare: WriteRequest | undefined
 
 /**
- * Writes text, of which each character is a byte, like `socket.write(text, 'latin1', written)`. If
- * the socket has nothing else to write, the text is passed to the operating system without the
- * stream of the socket. The stream would cost more than anything else in Node.js does for a short
- * text. A text that is not taken at once is left to the stream, like one with an error.
+ * Writes text like `socket.write(text, 'latin1', written)`: each character is a byte. If the socket
+ * has nothing else to write, the text is passed to the operating system without the stream of the
+ * socket. For a short text, the stream costs more than the rest of Node.js. If the operating system
+ * does not take the text at once, or reports an error, the stream treats the write as its own.
  *
  * The handle of a socket is not public (tested with Node.js 20 to 24 by
- * test/core/direct-writes.test.ts). With a version of Node.js that has another one, and over TLS,
- * the stream writes each text.
+ * test/core/direct-writes.test.ts). If Node.js has another handle, and over TLS, the stream writes
+ * each text.
  *
  * @param written see `socket.write`
  * @returns see `socket.write`
@@ -65,9 +65,10 @@ function isDirect(socket: Socket, handle: Handle, text: string): boolean {
 /** The next text that the stream writes shows the classes of its handle and of its request. */
 function learnClasses(handle: Handle): void {
   if (TcpHandle !== undefined || handle.constructor.name !== 'TCP') return
-  TcpHandle = handle.constructor
   handle.writeLatin1String = (request, text) => {
     Reflect.deleteProperty(handle, 'writeLatin1String')
+    // Only now, because the socket of an earlier text may have been closed before its write.
+    TcpHandle = handle.constructor
     if (typeof request.getAsyncId === 'function') {
       const Class = request.constructor as new () => WriteRequest
       if (new Class().getAsyncId() === unused) Request = Class
@@ -76,16 +77,16 @@ function learnClasses(handle: Handle): void {
   }
 }
 
-/** The stream of the socket treats a write that has begun as one of its own. */
-function leaveToStream(
-  socket: Socket,
-  text: string,
-  {
-    request,
-    status,
-    written,
-  }: { readonly request: WriteRequest; readonly status: number; readonly written: Written | undefined },
-): boolean {
+/** A write that the operating system did not take at once, or has rejected. */
+interface BegunWrite {
+  readonly request: WriteRequest
+  /** `0`, or the number of a system error. */
+  readonly status: number
+  readonly written: Written | undefined
+}
+
+/** The stream of the socket treats a write that has begun as its own. */
+function leaveToStream(socket: Socket, text: string, { request, status, written }: BegunWrite): boolean {
   socket._write = (_text, _encoding, done) => {
     Reflect.deleteProperty(socket, '_write')
     if (status !== 0) done(systemError(status))

@@ -142,10 +142,11 @@ function withFacts(
  */
 function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: HeaderList, headers: SentHeaders) => void {
   const logged = new WeakSet<HeaderConfig>()
-  const done = new WeakSet<HeaderList>()
+  // Its first session marks all headers of a list as logged, so the next ones need no comparison.
+  const examined = new WeakSet<HeaderList>()
   return (upstream, configured, headers) => {
-    if (done.has(configured)) return
-    done.add(configured)
+    if (examined.has(configured)) return
+    examined.add(configured)
     const absent = headersWithoutValue(configured, headers)
     for (const header of configured) {
       if (absent.includes(header) && !logged.has(header))

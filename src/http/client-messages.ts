@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 type Socket = IncomingMessage['socket']
 
 /**
- * A request of a client, as far as the gateway reads it for an upstream. Both Node's
- * `IncomingMessage` and the `PlainRequest` of the room `front` are one.
+ * The parts of a client's request that the gateway uses. Both Node's `IncomingMessage` and the
+ * `PlainRequest` of the room `front` have them.
  */
 export interface ClientMessage {
   method?: string | undefined
@@ -35,8 +35,8 @@ export interface ClientMessage {
   /** Emits what has arrived at once. Absent: it is emitted in a later step. */
   deliver?(): void
   /**
-   * Takes the whole content, if it has arrived and has no reader. `undefined`: it has to be read.
-   * Absent: it always has to be read.
+   * Takes the whole content, if it has arrived and nothing reads it yet. `undefined`: it has to be
+   * read. Absent: it always has to be read.
    */
   takeContent?(): Buffer | undefined
   /**
@@ -50,8 +50,8 @@ export interface ClientMessage {
 export type UseNodeMessage = (req: IncomingMessage, res: ServerResponse) => void
 
 /**
- * A response to a client, as far as the gateway writes it for an upstream. Both Node's
- * `ServerResponse` and the `PlainResponse` of the room `front` are one.
+ * The parts of a response to a client that the gateway uses. Both Node's `ServerResponse` and the
+ * `PlainResponse` of the room `front` have them.
  */
 export interface ClientReply {
   readonly socket: Socket | null

@@ -27,8 +27,8 @@ export interface LinesOptions {
   /** Other processes write into it too. */
   readonly isShared: boolean
   /**
-   * A write takes what the reader has room for, and never waits: see `isNonBlocking`. Then the main
-   * thread writes. Waking a thread for a line would cost more than the line.
+   * A write takes what the reader has room for, and never waits: see {@link isNonBlocking}. Then
+   * the main thread writes, because to wake a thread for a line would cost more than the line.
    */
   readonly isNonBlocking?: boolean
   /** Formats a line before it is written. */
@@ -170,7 +170,8 @@ export class Lines {
 
   /** The batch that collects lines, if a line of this size fits into it, or else a new one. */
   #batchFor(bytes: number): Batch {
-    if (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
+    // Again, because a write may report dropped lines. The report begins the next batch.
+    while (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
       this.#full.push(this.#next)
       this.#next = undefined
       this.#writeOn()

@@ -127,8 +127,8 @@ export interface Endpoints {
   /** Serves all requests. It never listens: the request handler calls `app.routing`. */
   readonly app: FastifyInstance
   /**
-   * The response to a request of a sign-in or to a Logout Token, which needs neither the classes of
-   * Node's server nor a router. `undefined`: `app` serves the request.
+   * Responds to the usual requests of a sign-in, and to a Logout Token, without the classes of
+   * Node's server and without a router. `undefined`: `app` serves the request.
    */
   readonly respond: (req: ClientMessage) => Promise<Response> | undefined
 }
@@ -136,7 +136,7 @@ export interface Endpoints {
 /** Each sign-in and each logout at the provider has a request for one of these. */
 const frequent: readonly EndpointKey[] = ['signIn', 'callback', 'callbackPost', 'backchannelLogout']
 
-/** What is read of a request, with or without Fastify. */
+/** The parts of a request that the endpoints read. A request of Fastify has them. */
 interface Received extends Pick<FastifyRequest, 'method' | 'url' | 'headers' | 'id' | 'body'> {
   readonly raw: ClientMessage
 }
@@ -175,11 +175,11 @@ export async function createEndpoints(config: GatewayConfig, parts: AppParts): P
   return { app, respond }
 
   function respond(raw: ClientMessage): Promise<Response> | undefined {
-    const { method, url = '', headers } = raw
+    const { method = '', url = '', headers } = raw
     const at = direct.get(`${method} ${pathOf(url)}`)
-    if (at === undefined || method === undefined || method === 'HEAD') return undefined
-    const body = method === 'POST' ? formIn(raw) : ''
-    if (body === undefined || (method === 'GET' && hasBody(raw))) return undefined
+    if (at === undefined) return undefined
+    const body = arrivedContent(raw)
+    if (body === undefined) return undefined
     return respondAt(at, { method, url, headers, raw, id: parts.recordOf(raw).id, body })
   }
 
@@ -359,9 +359,12 @@ function readForms(app: FastifyInstance): void {
 const formType = /^application\/x-www-form-urlencoded(?: ?; ?charset=utf-8)?$/i
 
 /**
- * The text of a form that arrived together with its head. `undefined`: Fastify reads the content.
+ * The content of a request that needs no reader: none of a GET, or the form of a POST that has
+ * arrived completely. `undefined`: Fastify has to read the request.
  */
-function formIn(req: ClientMessage): string | undefined {
+function arrivedContent(req: ClientMessage): string | undefined {
+  if (req.method === 'GET') return hasBody(req) ? undefined : ''
+  if (req.method !== 'POST') return undefined
   const { 'content-type': type = '', 'content-length': length = '0' } = req.headers
   const isForm = formType.test(type) && Number(length) > 0 && Number(length) <= maxFormBytes
   return isForm ? req.takeContent?.()?.toString('utf8') : undefined

@@ -226,9 +226,9 @@ export class RequestHandler implements ListenerHandlers {
     req: ClientMessage,
     res: ClientReply,
     record: RequestRecord,
-    { method, url }: { readonly method: string; readonly url: string },
+    target: { readonly method: string; readonly url: string },
   ): void {
-    Object.assign(req, { method, url })
+    Object.assign(req, target)
     const response = this.#parts.respondAsEndpoint(req, record)
     if (response !== undefined) {
       response
@@ -237,8 +237,7 @@ export class RequestHandler implements ListenerHandlers {
       return
     }
     asNodeMessage(req, res, (nodeReq, nodeRes) => {
-      nodeReq.method = method
-      nodeReq.url = url
+      Object.assign(nodeReq, target)
       endRecordWith(nodeRes, record)
       if (hasBody(nodeReq)) this.#limitFormTime(nodeReq, nodeRes, record)
       this.#parts.serveEndpoint(nodeReq, nodeRes, record)

@@ -35,7 +35,7 @@ interface Entry {
 
 /** Reads of one session that run at the same time. */
 export interface PendingReads {
-  /** The session was changed or ended during the reads, so no result must be kept. */
+  /** The session was changed or ended during the reads, so their results must not be kept. */
   areOvertaken: boolean
   count: number
 }
@@ -110,6 +110,7 @@ export class NearCache {
     return reads
   }
 
+  /** Ends a read. */
   settle(key: SessionKey, reads: PendingReads): void {
     reads.count -= 1
     if (reads.count === 0 && !reads.areOvertaken) this.#pending.delete(key)

@@ -335,7 +335,10 @@ export class Sessions {
     return this.#store.jobs.watch(audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
   }
 
-  /** A session in memory, when a query has failed. @throws `error` when none may be served */
+  /**
+   * Returns the session in memory after a query has failed.
+   * @throws `error`, the reason of the failure, when memory must not be used
+   */
   #inGrace(key: SessionKey, error: unknown): StoredSession | undefined {
     const near = this.#near.get(key)
     const isUnavailable = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'

@@ -7,6 +7,7 @@ import { test, type TestContext } from 'node:test'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import fc from 'fast-check'
 import { writeText } from '../../src/core/direct-writes.ts'
+import { buildModule } from '../support/bundle.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { searchFor } from '../support/searches.ts'
 import { until } from '../support/until.ts'
@@ -70,6 +71,22 @@ test('A short text is passed to the operating system without the stream of its s
   assert.equal(written, null)
   assert.equal(socket.bytesWritten, 14)
   assert.equal(await read(client, 14), 'a short text \xff')
+})
+
+test('A first text that is never written does not keep later ones from being passed on directly', async (t) => {
+  const { writeText: write } = (await import(buildModule('src/core/direct-writes.ts'))) as {
+    readonly writeText: typeof writeText
+  }
+  const [closed, { socket, client }] = await Promise.all([connected(t), connected(t)])
+  closed.socket.cork()
+  write(closed.socket, 'never written')
+  closed.socket.destroy()
+
+  write(socket, 'shown by the stream, ')
+  const streamWrites = countStreamWrites(socket)
+  write(socket, 'passed on directly')
+  assert.equal(streamWrites(), 0)
+  assert.equal(await read(client, 39), 'shown by the stream, passed on directly')
 })
 
 test('A text counts as waiting until the client has taken it', async (t) => {

@@ -227,3 +227,23 @@ test('Batches of lines are written from the same memory again', async (t) => {
 
   assert.equal(used.size, 1)
 })
+
+test('A line that follows a report of dropped lines is complete, however long it is', async (t) => {
+  const chunks: string[] = []
+  let isFull = true
+  t.mock.method(fs, 'writeSync', (_fd: number, memory: Buffer, from: number, bytes: number) => {
+    if (isFull) throw Object.assign(new Error('the disk is full'), { code: 'ENOSPC' })
+    chunks.push(memory.toString('utf8', from, from + bytes))
+    return bytes
+  })
+  const lines: Lines = new Lines({ fd: 1, isShared: false, isNonBlocking: true }, () => lines.add('dropped\n'))
+  for (let n = 0; n < 50; n += 1) lines.add(`${'x'.repeat(40_000)}\n`, 'access')
+  assert.ok(lines.dropped.lines > 0)
+
+  isFull = false
+  const long = `${'y'.repeat(65_530)}\n`
+  lines.add(long)
+  assert.ok(await lines.flush(60_000))
+
+  assert.ok(chunks.join('').endsWith(`x\ndropped\n${long}`))
+})

@@ -79,3 +79,16 @@ test('to find sessions in memory, no record is unpacked', () => {
 function packed(n: number, bytes: Buffer): PackedSession {
   return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, sub: 's', packed: bytes }
 }
+
+test('a change overtakes the reads that have begun before it, and no later ones', () => {
+  const near = new NearCache()
+  const { key } = stored(1, 1)
+  const before = near.reading(key)
+  near.drop(key)
+  const after = near.reading(key)
+  assert.deepEqual([before.areOvertaken, after.areOvertaken], [true, false])
+
+  near.settle(key, before)
+  near.drop(key)
+  assert.equal(after.areOvertaken, true)
+})

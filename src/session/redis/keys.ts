@@ -40,7 +40,7 @@ export class RedisKeys {
     }
   }
 
-  /** Only the place of the session itself. */
+  /** The key of the session itself. */
   sessionAt(key: SessionKey): string {
     return `${this.#prefix}{${tagOf(key)}}:s:${hashOf(key)}`
   }

@@ -1,6 +1,6 @@
 /**
- * The Lua scripts. Every script uses the keys of one slot only, and all of them are in KEYS, so
- * that a Cluster can run it. Only `read` gets keys of several slots, from a single primary. The
+ * The Lua scripts. The keys of a script are in one slot, and all of them are in KEYS, so that a
+ * Cluster can run it. The exception is `read`: a single primary gets keys of several slots. The
  * clock of Redis decides when a key expires, so the gateway sends durations only.
  *
  * The value of a tombstone is compared with the time at which a sign-in began. Both are the time of

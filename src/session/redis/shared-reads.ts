@@ -4,7 +4,7 @@ import { CommandRejected, type Deadline, type RedisConnection } from './connecti
 /** A session in the reply of the script `read`. Without a session, `sealed` is `null`. */
 export type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
 
-/** A read that was not sent yet. */
+/** A read that has not been sent. */
 interface WaitingRead {
   readonly place: string
   readonly resolve: (found: FoundSession | Promise<FoundSession>) => void
@@ -12,14 +12,14 @@ interface WaitingRead {
 }
 
 /**
- * How many sessions one command reads. Redis runs no other command at that time. With many
+ * How many sessions one command reads. Redis runs no other command meanwhile. With many
  * thousands, the time limit of the first would be over before the last is prepared.
  */
 export const maxReadsTogether = 64
 
 /**
- * Reads sessions, which many requests do at about the same time. The reads of one turn of the event
- * loop are one command. It is sent after the events that have arrived were handled. Its time limit
+ * Reads sessions for many requests at about the same time. The reads of one turn of the event loop
+ * are one command. It is sent after the events that have arrived were handled. Its time limit
  * begins then, so a long turn of the event loop does not count.
  *
  * In a Cluster, the keys of a command must lie in one slot. So each read is a command of its own,
