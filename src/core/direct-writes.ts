@@ -59,7 +59,9 @@ function isDirect(socket: Socket, handle: Handle, text: string): boolean {
   }
   const isFree = socket.writableLength === 0 && socket.writableCorked === 0
   const isOpen = !socket.connecting && !socket.writableEnded
-  return isFree && isOpen && text.length <= maxBytes && handle.constructor === TcpHandle
+  // An empty text that waits would not count in `writableLength`.
+  const fits = text.length > 0 && text.length <= maxBytes
+  return isFree && isOpen && fits && handle.constructor === TcpHandle
 }
 
 /** The next text that the stream writes shows the classes of its handle and of its request. */

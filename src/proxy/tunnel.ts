@@ -96,7 +96,7 @@ export class Tunnel implements LiveStream {
       return
     }
     this.#toUpstream?.read(head)
-    upstream.write(head)
+    if (head.length > 0) upstream.write(head)
     client.on('data', this.#fromClient)
     client.resume()
     this.#input.upstream.read(this.#fromUpstream)
