@@ -27,10 +27,10 @@ export interface LinesOptions {
   /** Other processes write into it too. */
   readonly isShared: boolean
   /**
-   * A write takes what the reader has room for, and never waits: see {@link isNonBlocking}. Then
-   * the main thread writes, because to wake a thread for a line would cost more than the line.
+   * Whether a write takes what the reader has room for, and never waits: see {@link isNonBlocking}.
+   * Then the main thread writes, because to wake a thread for a line would cost more than the line.
    */
-  readonly isNonBlocking?: boolean
+  readonly isNonBlocking?: () => boolean
   /** Formats a line before it is written. */
   readonly formatLine?: ((line: string) => string) | undefined
 }
@@ -42,13 +42,20 @@ export interface DroppedLines {
   readonly auditEvents: number
 }
 
+/**
+ * How long the result of `isNonBlocking` holds, in ms. Another process with the same stream may
+ * change it at any time, and then the main thread must not wait for the reader.
+ */
+const checkEveryMs = 100
+
 /** When the next attempt follows, in ms, if a pipe that does not block is full. */
 const retryDelayMs = 100
 
 /**
  * Whether a write to a standard stream never waits for its reader. Node.js sets this for pipes and
- * sockets when the stream is first used. The start of a worker process resets it for all processes
- * that share the stream. The result is `false` where the operating system does not tell.
+ * sockets when the stream is first used. The start or the end of another process of Node.js may
+ * reset it for all processes that share the stream. The result is `false` where the operating
+ * system does not tell.
  */
 export function isNonBlocking(stream: 'stdout' | 'stderr'): boolean {
   const { fd, isTTY } = process[stream]
@@ -80,7 +87,9 @@ interface Batch {
 export class Lines {
   readonly #fd: number
   readonly #maxBytes: number
-  readonly #isNonBlocking: boolean
+  readonly #isNonBlocking: () => boolean
+  /** The last result of `isNonBlocking`, and when it was asked, on the clock of `performance`. */
+  #nonBlocking = { isSet: false, at: Number.NEGATIVE_INFINITY }
   readonly #formatLine: ((line: string) => string) | undefined
   readonly #onReadAgain: (dropped: DroppedLines) => void
   /** Batches without room for the next line, which are written first. */
@@ -103,7 +112,7 @@ export class Lines {
 
   /** @param onReadAgain receives the number of dropped lines when the reader reads again */
   constructor(
-    { fd, isShared, isNonBlocking = false, formatLine }: LinesOptions,
+    { fd, isShared, isNonBlocking = never, formatLine }: LinesOptions,
     onReadAgain: (dropped: DroppedLines) => void,
   ) {
     this.#fd = fd
@@ -129,12 +138,15 @@ export class Lines {
       this.#unreported[what] += 1
       return
     }
+    const earlier = this.#next
     const batch = this.#batchFor(bytes)
     batch.memory.write(text, batch.bytes)
     batch.bytes += bytes
     if (kind === 'audit') batch.auditBytes += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
     this.#timer ??= setTimeout(writeWaiting, batchDelayMs, this)
+    // Only now, because a write that does not wait may report dropped lines, which adds lines.
+    if (earlier !== undefined && earlier !== batch) this.#writeOn()
   }
 
   /** Writes a line with its line break at once, after the waiting ones. */
@@ -170,11 +182,9 @@ export class Lines {
 
   /** The batch that collects lines, if a line of this size fits into it, or else a new one. */
   #batchFor(bytes: number): Batch {
-    // Again, because a write may report dropped lines. The report begins the next batch.
-    while (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
+    if (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
       this.#full.push(this.#next)
       this.#next = undefined
-      this.#writeOn()
     }
     this.#next ??= { memory: this.#memoryFor(bytes), bytes: 0, auditBytes: 0, written: 0 }
     return this.#next
@@ -203,8 +213,14 @@ export class Lines {
     }
     const { memory, written, bytes } = this.#current
     this.#isWriting = true
-    if (this.#isNonBlocking) this.#writeNow(memory, written, bytes - written)
+    if (this.#mayWriteNow()) this.#writeNow(memory, written, bytes - written)
     else fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
+  }
+
+  #mayWriteNow(): boolean {
+    const at = performance.now()
+    if (at - this.#nonBlocking.at >= checkEveryMs) this.#nonBlocking = { isSet: this.#isNonBlocking(), at }
+    return this.#nonBlocking.isSet
   }
 
   #writeNow(memory: Buffer, from: number, bytes: number): void {
@@ -268,6 +284,10 @@ export class Lines {
   #endFlushes(): void {
     for (const end of this.#flushes.splice(0)) end()
   }
+}
+
+function never(): boolean {
+  return false
 }
 
 function writeWaiting(lines: Lines): void {

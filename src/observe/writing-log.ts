@@ -40,7 +40,7 @@ export interface WritingLog extends Log {
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const formatLine = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
-  const to = { fd: stream === 'stdout' ? 1 : 2, isShared, isNonBlocking: !isShared && isNonBlocking(stream) }
+  const to = { fd: stream === 'stdout' ? 1 : 2, isShared, isNonBlocking: () => !isShared && isNonBlocking(stream) }
   const lines = new Lines({ ...to, formatLine }, (dropped) => {
     if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
     if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
