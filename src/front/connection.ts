@@ -147,14 +147,14 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
       replayed?.finish(req.complete)
       if (!res.writableFinished) this.socket.destroy()
       // Otherwise Node's server closes the connection.
-      else if (res.shouldKeepAlive && !this.socket.destroyed) this.#next()
+      else if (res.shouldKeepAlive && !this.socket.destroyed) this.#continue()
     })
     use(req, res)
   }
 
   responded(): void {
     // Without `Connection: close` the client may have sent its next request, also during a drain.
-    if (this.#res?.shouldKeepAlive === true && this.#hasMore) this.#next()
+    if (this.#res?.shouldKeepAlive === true && this.#hasMore) this.#continue()
     else this.#close()
   }
 
@@ -182,6 +182,15 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     this.#reads?.drop()
     this.#ahead = empty
     this.#countWaiting(0)
+  }
+
+  /**
+   * Goes on after a response. A request that has arrived already waits until other connections were
+   * read, because one read may contain hundreds of requests that are served at once.
+   */
+  #continue(): void {
+    if (this.#ahead.length > 0) setImmediate(() => this.#next())
+    else this.#next()
   }
 
   /** The response has been sent. The rest of the content of its request is dropped. */

@@ -16,6 +16,8 @@ interface WaitingRead {
  * thousands, the time limit of the first would be over before the last is prepared.
  */
 export const maxReadsTogether = 64
+/** How long commands are not combined after Redis has rejected one because of its keys, in ms. */
+const separateMs = 60_000
 
 /**
  * Reads sessions for many requests at about the same time. The reads of one turn of the event loop
@@ -28,12 +30,12 @@ export const maxReadsTogether = 64
 export class SharedReads {
   readonly #connection: RedisConnection
   #waiting: WaitingRead[] = []
-  /** Whether one command may have keys of several slots. */
-  #canCombine: boolean
+  /** From when on one command may have keys of several slots, on the clock of `performance`. */
+  #combinesFrom: number
 
   constructor(connection: RedisConnection) {
     this.#connection = connection
-    this.#canCombine = connection.redis instanceof Redis
+    this.#combinesFrom = connection.redis instanceof Redis ? 0 : Infinity
   }
 
   /**
@@ -50,7 +52,7 @@ export class SharedReads {
     const reads = this.#waiting.slice(0, maxReadsTogether)
     this.#waiting = this.#waiting.slice(maxReadsTogether)
     if (this.#waiting.length > 0) setImmediate(() => this.#send())
-    if (this.#canCombine) void this.#sendTogether(reads)
+    if (performance.now() >= this.#combinesFrom) void this.#sendTogether(reads)
     else void this.#sendEach(reads)
   }
 
@@ -68,11 +70,12 @@ export class SharedReads {
   /**
    * Redis has rejected a command, and may do so because of one of its keys. So each session is read
    * alone. When no read fails, Redis does not accept the keys in one command: some services with
-   * one address distribute the slots to several servers. Then no more commands are combined.
+   * one address distribute the slots to several servers. Then commands are not combined for a
+   * while. Redis may also have been busy at that moment.
    */
   async #repeatEach(reads: readonly WaitingRead[], inTime: Deadline): Promise<void> {
     const outcomes = await Promise.allSettled(this.#sendEach(reads, inTime))
-    if (outcomes.every(({ status }) => status === 'fulfilled')) this.#canCombine = false
+    if (outcomes.every(({ status }) => status === 'fulfilled')) this.#combinesFrom = performance.now() + separateMs
   }
 
   #sendEach(reads: readonly WaitingRead[], inTime?: Deadline): readonly Promise<FoundSession>[] {
