@@ -89,6 +89,16 @@ test('A first text that is never written does not keep later ones from being pas
   assert.equal(await read(client, 39), 'shown by the stream, passed on directly')
 })
 
+test('An empty text is written by the stream, because it would not count as waiting', async (t) => {
+  await writeFirstText(t)
+  const { socket } = await connected(t)
+  const streamWrites = countStreamWrites(socket)
+  const written = await new Promise((resolve) => writeText(socket, '', resolve))
+
+  assert.equal(streamWrites(), 1)
+  assert.ok(!(written instanceof Error))
+})
+
 test('A text counts as waiting until the client has taken it', async (t) => {
   await writeFirstText(t)
   const { socket, client } = await connected(t)
