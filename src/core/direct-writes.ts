@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
+import { atEndOfTurn } from './end-of-turn.ts'
 
 /** The part of a TCP socket's handle that writes text. */
 interface Handle {
@@ -36,7 +37,8 @@ let spare: WriteRequest | undefined
  * test/core/direct-writes.test.ts). If Node.js has another handle, and over TLS, the stream writes
  * each text.
  *
- * @param written see `socket.write`
+ * @param written see `socket.write`. It is called at the end of the turn, after the callbacks of
+ * what the stream writes in the same turn.
  * @returns see `socket.write`
  */
 export function writeText(socket: Socket, text: string, written?: Written): boolean {
@@ -48,7 +50,7 @@ export function writeText(socket: Socket, text: string, written?: Written): bool
     spare = undefined
     return leaveToStream(socket, text, { request, status, written })
   }
-  if (written !== undefined) process.nextTick(written, null)
+  if (written !== undefined) atEndOfTurn(written, null)
   return true
 }
 

@@ -1,4 +1,5 @@
 import { clientOf } from '../core/addresses.ts'
+import { atEndOfTurn } from '../core/end-of-turn.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { corsFields } from '../gate/cors.ts'
@@ -272,7 +273,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       record.markAsStream('event_stream')
     }
     // Most responses are complete by then, and need neither a flush nor a timer.
-    process.nextTick(onIncomplete, this)
+    atEndOfTurn(onIncomplete, this)
   }
 
   /** The upstream may still send content. It is dropped, until the client has its response. */
