@@ -52,7 +52,7 @@ export class Front implements ConnectionOwner {
     this.#server = server
     this.#options = options
     this.maxHeadBytes = options.maxHeadBytes
-    this.keepAliveField = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveMs / 1000)}\r\n`
+    this.keepAliveField = `\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveMs / 1000)}`
     const event = eventOf(isTls)
     this.#serveWithNode = server.listeners(event)[0] as ServeSocket
     server.removeAllListeners(event)

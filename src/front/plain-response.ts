@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { writeText } from '../core/direct-writes.ts'
+import { fieldLine } from '../core/field-line.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { reasonPhrase } from '../http/response.ts'
 import { dateField } from './date-field.ts'
@@ -9,7 +10,9 @@ import type { PlainRequest } from './plain-request.ts'
 /** What a response needs of its connection. */
 export interface ResponseConnection {
   readonly socket: Socket
-  /** The `Keep-Alive` field of responses after which the connection stays open. */
+  /**
+   * The fields of a response after which the connection stays open, behind the line before them.
+   */
   readonly keepAliveField: string
   /** A further request may follow on the connection. */
   readonly mayContinue: boolean
@@ -21,7 +24,6 @@ export interface ResponseConnection {
 type Framing = 'length' | 'chunked' | 'none'
 
 const noFields: readonly string[] = []
-const invalidName = /[^\w!#$%&'*+.^`|~-]/
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 
 /**
@@ -63,7 +65,7 @@ export class PlainResponse extends Listeners implements ClientReply {
 
   setHeader(name: string, value: string | number | readonly string[]): this {
     const values = [value].flat().map(String)
-    for (const each of values) checkField(name, each)
+    for (const each of values) checkedLine(name, each)
     this.#fields ??= new Map()
     this.#fields.set(name.toLowerCase(), [name, values])
     return this
@@ -92,13 +94,12 @@ export class PlainResponse extends Listeners implements ClientReply {
   #headText(status: number, statusMessage: string, fields: readonly string[]): string {
     if (invalidValue.test(statusMessage)) throw new TypeError('invalid reason phrase')
     this.shouldKeepAlive &&= this.#connection?.mayContinue === true
-    let text = `HTTP/1.1 ${status} ${statusMessage}\r\n`
+    let text = `HTTP/1.1 ${status} ${statusMessage}`
     let [hasDate, hasLength, hasConnection] = [false, false, false]
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const name = fields[at] as string
       const value = fields[at + 1] as string
-      checkField(name, value)
-      text += `${name}: ${value}\r\n`
+      text += checkedLine(name, value)
       if (name.length === 4) hasDate ||= name.toLowerCase() === 'date'
       else if (name.length === 14) hasLength ||= name.toLowerCase() === 'content-length'
       else if (name.length === 10 && name.toLowerCase() === 'connection') {
@@ -114,8 +115,8 @@ export class PlainResponse extends Listeners implements ClientReply {
       this.chunkedEncoding = true
     }
     if (!hasConnection)
-      text += this.shouldKeepAlive ? (this.#connection?.keepAliveField ?? '') : 'Connection: close\r\n'
-    return this.chunkedEncoding ? `${text}Transfer-Encoding: chunked\r\n\r\n` : `${text}\r\n`
+      text += this.shouldKeepAlive ? (this.#connection?.keepAliveField ?? '') : '\r\nConnection: close'
+    return this.chunkedEncoding ? `${text}\r\nTransfer-Encoding: chunked\r\n\r\n` : `${text}\r\n\r\n`
   }
 
   /** @returns `false` when the client is behind, until the next `drain` */
@@ -148,8 +149,7 @@ export class PlainResponse extends Listeners implements ClientReply {
 
   addTrailers(fields: readonly [name: string, value: string][]): void {
     for (const [name, value] of fields) {
-      checkField(name, value)
-      this.#trailers += `${name}: ${value}\r\n`
+      this.#trailers += checkedLine(name, value)
     }
   }
 
@@ -164,7 +164,7 @@ export class PlainResponse extends Listeners implements ClientReply {
       const bytes = encoding === 'latin1' ? last : Buffer.from(last, encoding).toString('latin1')
       text += this.chunkedEncoding ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes
     }
-    if (this.chunkedEncoding) text += `0\r\n${this.#trailers}\r\n`
+    if (this.chunkedEncoding) text += `0${this.#trailers}\r\n\r\n`
     writeText(connection.socket, text, this.#onWritten)
     return this
   }
@@ -218,9 +218,15 @@ export class PlainResponse extends Listeners implements ClientReply {
   }
 }
 
-/** @throws {TypeError} when the field would end the head, or begin another field */
-function checkField(name: string, value: string): void {
-  if (invalidName.test(name) || invalidValue.test(value)) throw new TypeError(`invalid field ${JSON.stringify(name)}`)
+/**
+ * See {@link fieldLine}.
+ * @throws {TypeError} with the code of Node.js for an invalid field
+ */
+function checkedLine(name: string, value: string): string {
+  const line = fieldLine(name, value)
+  if (line === undefined)
+    throw Object.assign(new TypeError(`an invalid field ${JSON.stringify(name)}`), { code: 'ERR_INVALID_CHAR' })
+  return line
 }
 
 function uncork(socket: Socket): void {

@@ -58,7 +58,6 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
     if (endsHere || listed.has(lowerCase)) continue
-    checkValue(name, value)
     if (changes?.removed.has(lowerCase)) continue
     if (cors !== undefined && isCorsField(lowerCase)) continue
 
@@ -174,8 +173,3 @@ function checkTransferEncoding(value: string): void {
 }
 
 const controlCharacter = /[^\t\x20-\x7e\x80-\xff]/
-
-function checkValue(name: string, value: string): void {
-  if (controlCharacter.test(value))
-    throw new GatewayError('ERR_UPSTREAM_RESPONSE', `the response has a control character in "${name}"`)
-}

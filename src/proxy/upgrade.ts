@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { UpstreamConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { fieldLine } from '../core/field-line.ts'
 import { hasBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { writeToSocket } from '../http/response.ts'
@@ -142,9 +143,13 @@ function switchingResponse(
       addresses,
       status: 101,
     })
-    let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}\r\n`
-    for (let at = 0; at + 1 < fields.length; at += 2) text += `${fields[at]}: ${fields[at + 1]}\r\n`
-    return text + '\r\n'
+    let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}`
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const line = fieldLine(fields[at] as string, fields[at + 1] as string)
+      if (line === undefined) return new GatewayError('ERR_UPSTREAM_RESPONSE', `the field "${fields[at]}" is invalid`)
+      text += line
+    }
+    return text + '\r\n\r\n'
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error

@@ -145,11 +145,6 @@ test('The first of two Date fields is forwarded', () => {
   assert.deepEqual(lines, ['Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1'])
 })
 
-test('A value with CR, LF or NUL is never forwarded', () => {
-  for (const evil of ['a\rb', 'a\nb', 'a\0b'])
-    assert.throws(() => responseHeaders(bytes('X-A', evil), input), { code: 'ERR_UPSTREAM_RESPONSE' })
-})
-
 test('A response with a transfer coding that cannot be forwarded is rejected', () => {
   assert.throws(() => responseHeaders(bytes('Transfer-Encoding', 'gzip, chunked'), input), {
     code: 'ERR_UPSTREAM_RESPONSE',

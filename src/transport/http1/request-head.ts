@@ -1,4 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
+import { fieldLine } from '../../core/field-line.ts'
 import type { RequestContent, UpstreamRequest } from '../transport.ts'
 
 /** A request as it is written to a connection. */
@@ -15,9 +16,9 @@ export interface WrittenRequest {
 
 const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
-/** @throws {GatewayError} ERR_REQUEST_MALFORMED when a field contains a control character */
+/** @throws {GatewayError} ERR_REQUEST_MALFORMED when a field is invalid */
 export function writtenRequest({ method, path, headers, identity, body, upgrade }: UpstreamRequest): WrittenRequest {
-  let head = `${method} ${path} HTTP/1.1\r\n`
+  let head = `${method} ${path} HTTP/1.1`
   let hasLength = false
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] as string
@@ -25,14 +26,14 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
     head += field(name, headers[at + 1] as string)
   }
   const isChunked = body !== undefined && !hasLength
-  if (isChunked) head += 'Transfer-Encoding: chunked\r\n'
+  if (isChunked) head += '\r\nTransfer-Encoding: chunked'
   // A request with such a method has the field even without content (RFC 9110 §8.6).
-  else if (!hasLength && expectsContent.has(method)) head += 'Content-Length: 0\r\n'
+  else if (!hasLength && expectsContent.has(method)) head += '\r\nContent-Length: 0'
   head += identityText(identity)
   const isUpgrade = upgrade !== undefined
-  if (isUpgrade) head += `Connection: Upgrade\r\n${field('Upgrade', upgrade)}\r\n`
+  if (isUpgrade) head += `\r\nConnection: Upgrade${field('Upgrade', upgrade)}\r\n\r\n`
   // A connection is not used again after HEAD, so the upstream may close it.
-  else head += method === 'HEAD' ? 'Connection: close\r\n\r\n' : 'Connection: keep-alive\r\n\r\n'
+  else head += method === 'HEAD' ? '\r\nConnection: close\r\n\r\n' : '\r\nConnection: keep-alive\r\n\r\n'
   return { method, head, body, isChunked, isUpgrade }
 }
 
@@ -51,13 +52,12 @@ function identityText(identity: readonly string[]): string {
   return text
 }
 
-const control = /[^\t\x20-\x7e\x80-\xff]/
-
 /**
  * The request parser and the configuration already reject control characters. This check is the
  * last guard against field injection.
  */
 function field(name: string, value: string): string {
-  if (control.test(value)) throw new GatewayError('ERR_REQUEST_MALFORMED', `a control character in "${name}"`)
-  return `${name}: ${value}\r\n`
+  const line = fieldLine(name, value)
+  if (line === undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${name}" is invalid`)
+  return line
 }
