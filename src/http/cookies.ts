@@ -69,8 +69,16 @@ export function cookiesNamed(header: string | undefined, prefix: string): Readon
  * is left.
  */
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
-  const kept = pairs(header).filter((pair) => !namesIn(pair).some(drop))
-  return kept.length > 0 ? kept.map((pair) => pair.trim()).join('; ') : undefined
+  let kept = ''
+  // Runs for each request, so it creates no list of pairs.
+  for (let start = 0; start < header.length;) {
+    const semicolon = header.indexOf(';', start)
+    const end = semicolon < 0 ? header.length : semicolon
+    const pair = header.slice(start, end).trim()
+    if (pair !== '' && !mayHaveName(pair, drop)) kept = kept === '' ? pair : `${kept}; ${pair}`
+    start = end + 1
+  }
+  return kept === '' ? undefined : kept
 }
 
 /**
@@ -125,14 +133,14 @@ function nameOf(pair: string): string {
 }
 
 /**
- * The name of a pair, and names that some applications find in its value: those that read a comma
- * (RFC 2109 §4.4) or white space as a separator.
+ * Whether a pair has such a name. Some applications find further names in its value: those that
+ * read a comma (RFC 2109 §4.4) or white space as a separator.
  */
-function namesIn(pair: string): readonly string[] {
-  const name = nameOf(pair)
+function mayHaveName(pair: string, isSuch: (name: string) => boolean): boolean {
+  if (isSuch(nameOf(pair))) return true
   const value = pair.slice(pair.indexOf('=') + 1)
-  if (!/[,\s]/.test(value)) return [name]
-  return [name, ...[...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].map(([, inner = '']) => inner)]
+  if (!/[,\s]/.test(value)) return false
+  return [...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].some(([, inner = '']) => isSuch(inner))
 }
 
 function unescaped(name: string): string {

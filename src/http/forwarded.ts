@@ -1,5 +1,6 @@
 import type { Subnet } from '../config/model.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
+import { isAuthority } from './host.ts'
 
 /** The proxies whose forwarding headers are trusted (`trusted_proxies`). */
 export class TrustedProxies {
@@ -56,7 +57,6 @@ interface Hop {
  * of addresses, only the end is read, which has the addresses nearest to the gateway.
  */
 const maxValueLength = 4096
-const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{0,5})?$/i
 /** Some proxies report the scheme of a WebSocket. */
 const protocols = new Map<string | undefined, 'http' | 'https'>([
   ['http', 'http'],
@@ -79,7 +79,7 @@ export function forwardedFacts(connection: Connection, headers: HeaderView, trus
   const chain = [peer]
   for (const hop of hops(headers)) {
     proto = protocols.get(hop.proto?.toLowerCase()) ?? proto
-    if (hop.host !== undefined && hostSyntax.test(hop.host)) host = withoutEmptyPort(hop.host)
+    if (hop.host !== undefined && isAuthority(hop.host)) host = withoutEmptyPort(hop.host)
     const from = hop.from === undefined ? undefined : nodeAddress(hop.from)
     if (from === undefined) break
     chain.unshift(from)

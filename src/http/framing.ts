@@ -1,3 +1,5 @@
+import { isAuthority } from './host.ts'
+
 /** The part of Node's `IncomingMessage` that says how a request is framed. */
 export interface FramedRequest {
   readonly httpVersion: string
@@ -31,8 +33,7 @@ export function framingFault(req: FramedRequest): string | undefined {
   if (hosts > 1) return 'more than one Host'
   // RFC 9112 §3.2 requires it in HTTP/1.1. Health checks of load balancers use HTTP/1.0 without it.
   if (hosts === 0 && req.httpVersion === '1.1') return 'no Host'
-  if (hosts === 1 && !/^(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i.test(req.headers.host ?? ''))
-    return 'a malformed Host'
+  if (hosts === 1 && !isAuthority(req.headers.host ?? '')) return 'a malformed Host'
   // Both must be equal (RFC 9112 §3.2), because a server may route by either of them.
   const authority = absoluteForm.exec(req.url ?? '')?.[1]
   if (hosts === 1 && authority !== undefined && authority.toLowerCase() !== req.headers.host?.toLowerCase())

@@ -1,6 +1,6 @@
-import { GatewayError } from '../core/errors.ts'
 import { ownText } from '../core/own-text.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
+import { hostName } from './host.ts'
 import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
 /** The facts about a request that the decision depends on. */
@@ -53,8 +53,6 @@ export interface ReceivedRequest {
   readonly socket: { readonly remoteAddress?: string | undefined; readonly encrypted?: boolean }
 }
 
-const hostSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i
-
 /**
  * @param defaultHost the host of a request without `Host` (RFC 9112 §3.3)
  * @throws {GatewayError} ERR_REQUEST_TARGET, or ERR_REQUEST_MALFORMED when `Host` is malformed
@@ -95,16 +93,6 @@ function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string 
   const isAuthorization = (name: string) => name.length === 13 && name.toLowerCase() === 'authorization'
   const all = rawHeaders.filter((_, at) => at % 2 === 1 && isAuthorization(rawHeaders[at - 1] ?? ''))
   return all.length > 1 ? all.join(', ') : textOf(headers, 'authorization')
-}
-
-/**
- * `Orders.Example.com.:8443` → `orders.example.com`.
- * @throws {GatewayError} ERR_REQUEST_MALFORMED
- */
-export function hostName(host: string): string {
-  const name = hostSyntax.exec(host)?.[1]
-  if (name === undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', 'Host is malformed')
-  return name.toLowerCase()
 }
 
 /**

@@ -76,9 +76,10 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
       if (input.withholdsAuthorization === true && name.toLowerCase() === 'authorization') continue
       fields.push(name, value)
     } else if (treatment === 'cookie') {
-      const cookies = [withoutWithheld(value, input.isWithheldCookie), keptCookies].filter((part) => part !== undefined)
+      const own = withoutWithheld(value, input.isWithheldCookie)
+      const cookies = own === undefined || keptCookies === undefined ? (own ?? keptCookies) : `${own}; ${keptCookies}`
       keptCookies = undefined
-      if (cookies.length > 0) fields.push(name, cookies.join('; '))
+      if (cookies !== undefined) fields.push(name, cookies)
     } else if (treatment === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {

@@ -311,10 +311,8 @@ export class RequestHandler implements ListenerHandlers {
       readonly reject: (code: ErrorCode, why: string) => void
     },
   ): void {
-    record.client = req.socket.remoteAddress ?? 'unknown'
+    noteUnverified(req, record)
     record.askedBy = record.client
-    record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
-    record.path = pathOf(req.url ?? '')
     try {
       requireUnambiguous(req, this.#config.limits)
     } catch (error) {
@@ -341,10 +339,6 @@ export class RequestHandler implements ListenerHandlers {
     record: RequestRecord,
     reject: (code: ErrorCode, why: string) => void,
   ): RequestFacts | undefined {
-    // The access log needs these for an invalid request too.
-    record.client = req.socket.remoteAddress ?? 'unknown'
-    record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
-    record.path = pathOf(req.url ?? '')
     try {
       const facts = unambiguousFacts(req, this.#config, this.#parts.trusted)
       record.client = facts.forwarded.clientAddress
@@ -353,6 +347,7 @@ export class RequestHandler implements ListenerHandlers {
       if (record.trace !== undefined) record.trace.requestOrigin = facts.forwarded
       return facts
     } catch (error) {
+      noteUnverified(req, record)
       return void reject(codeOf(error), reason(error))
     }
   }
@@ -620,6 +615,13 @@ function endRecordWith(res: ClientReply, record: RequestRecord): void {
   const closed = () => record.end(res.headersSent ? res.statusCode : undefined, isSentCompletely(res))
   if (res.destroyed) return closed()
   res.once('close', closed)
+}
+
+/** What the access log has of a request that may be invalid. */
+function noteUnverified(req: ClientMessage, record: RequestRecord): void {
+  record.client = req.socket.remoteAddress ?? 'unknown'
+  record.host = (req.headers.host ?? '').replace(/:\d*$/, '')
+  record.path = pathOf(req.url ?? '')
 }
 
 /** The path of a request target that may be malformed. */
