@@ -131,16 +131,15 @@ export class Lines {
   add(line: string, kind: LineKind = 'log'): void {
     if (this.#isReaderGone) return
     const text = this.#formatLine === undefined ? line : this.#formatLine(line)
-    const bytes = Buffer.byteLength(text)
-    if (!this.#hasRoomFor(bytes, kind)) {
+    if (!this.#hasRoomFor(text.length, kind)) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
       this.#dropped[what] += 1
       this.#unreported[what] += 1
       return
     }
     const earlier = this.#next
-    const batch = this.#batchFor(bytes)
-    batch.memory.write(text, batch.bytes)
+    const batch = this.#batchFor(text)
+    const bytes = batch.memory.write(text, batch.bytes)
     batch.bytes += bytes
     if (kind === 'audit') batch.auditBytes += bytes
     this.#waiting[kind === 'audit' ? 'audit' : 'ordinary'] += bytes
@@ -175,23 +174,25 @@ export class Lines {
     })
   }
 
-  #hasRoomFor(bytes: number, kind: LineKind): boolean {
-    if (kind === 'audit') return this.#waiting.audit + bytes <= maxWaiting.audit
-    return this.#waiting.ordinary + bytes <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
+  /** @param length in characters: most lines have only ASCII */
+  #hasRoomFor(length: number, kind: LineKind): boolean {
+    if (kind === 'audit') return this.#waiting.audit + length <= maxWaiting.audit
+    return this.#waiting.ordinary + length <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
   /** The batch that collects lines, if a line of this size fits into it, or else a new one. */
-  #batchFor(bytes: number): Batch {
-    if (this.#next !== undefined && this.#next.bytes + bytes > this.#next.memory.length) {
+  #batchFor(line: string): Batch {
+    if (this.#next !== undefined && !hasRoomFor(line, this.#next)) {
       this.#full.push(this.#next)
       this.#next = undefined
     }
-    this.#next ??= { memory: this.#memoryFor(bytes), bytes: 0, auditBytes: 0, written: 0 }
+    this.#next ??= { memory: this.#memoryFor(line), bytes: 0, auditBytes: 0, written: 0 }
     return this.#next
   }
 
-  #memoryFor(bytes: number): Buffer {
+  #memoryFor(line: string): Buffer {
     const free = this.#free
+    const bytes = Buffer.byteLength(line)
     if (free === undefined || bytes > free.length) return Buffer.allocUnsafeSlow(Math.max(bytes, this.#maxBytes))
     this.#free = undefined
     return free
@@ -284,6 +285,14 @@ export class Lines {
   #endFlushes(): void {
     for (const end of this.#flushes.splice(0)) end()
   }
+}
+
+/** A character takes at most three bytes (UTF-8). To count them takes longer than to write them. */
+const maxBytesOfCharacter = 3
+
+function hasRoomFor(line: string, { memory, bytes }: Batch): boolean {
+  const room = memory.length - bytes
+  return line.length * maxBytesOfCharacter <= room || Buffer.byteLength(line) <= room
 }
 
 function never(): boolean {
