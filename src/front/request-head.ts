@@ -18,7 +18,10 @@ export interface RequestHead {
   readonly isKeepAlive: boolean
 }
 
-const requestLine = /^(DELETE|GET|HEAD|PATCH|POST|PUT) (\/[\x21-\x7e]*) HTTP\/1\.1$/
+const methods = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'PATCH']
+const lineEnd = ' HTTP/1.1'
+/** Node's parser rejects or corrects such a target. */
+const unusualTarget = /[^\x21-\x7e]/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
 /** Node's parser rejects a tab. */
 const contentLength = /^ *\d{1,15} *$/
@@ -71,8 +74,11 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   const text = bytes.toString('latin1', 0, headEnd)
   let end = text.indexOf('\r\n')
   if (end === -1) return undefined
-  const line = requestLine.exec(text.slice(0, end))
-  if (line === null) return undefined
+  const method = methods.find((each) => text.startsWith(each))
+  if (method === undefined || !text.startsWith(' /', method.length)) return undefined
+  if (!text.startsWith(lineEnd, end - lineEnd.length)) return undefined
+  const url = text.slice(method.length + 1, end - lineEnd.length)
+  if (unusualTarget.test(url)) return undefined
   const rawHeaders: string[] = []
   const headers = new HeadersByName()
   let isKeepAlive = true
@@ -114,8 +120,8 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   if (headers['host'] === undefined) return undefined
   return {
     text,
-    method: line[1] as string,
-    url: line[2] as string,
+    method,
+    url,
     rawHeaders,
     headers,
     contentLength: Number(headers['content-length'] ?? 0),

@@ -1,5 +1,6 @@
 import { withoutSpaceAround } from '../../core/field-value.ts'
 import { type KnownField, KnownFields } from '../../core/known-fields.ts'
+import { ownText } from '../../core/own-text.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
@@ -42,9 +43,9 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   const text = bytes.toString('latin1', 0, headEnd)
   let end = text.indexOf('\r\n')
   if (end === -1) end = text.length
-  const [, code, statusMessage = ''] = statusLine.exec(text.slice(0, end)) ?? []
-  if (code === undefined) return undefined
-  const status = Number(code)
+  const line = statusLineIn(text, end)
+  if (line === undefined) return undefined
+  const { status, statusMessage } = line
   const fields: string[] = []
   let length: string | undefined
   let isChunked = false
@@ -91,6 +92,23 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   // the next request would receive it.
   const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
   return { status, statusMessage, fields, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
+}
+
+interface StatusLine {
+  readonly text: string
+  readonly status: number
+  readonly statusMessage: string
+}
+
+/** The last status line, because most responses have the same as the one before. */
+let lastLine: StatusLine | undefined
+
+function statusLineIn(head: string, end: number): StatusLine | undefined {
+  if (lastLine?.text.length === end && head.startsWith(lastLine.text)) return lastLine
+  const [text, code, statusMessage = ''] = statusLine.exec(ownText(head.slice(0, end))) ?? []
+  if (text === undefined) return undefined
+  lastLine = { text, status: Number(code), statusMessage }
+  return lastLine
 }
 
 /**
