@@ -69,10 +69,11 @@ export function identify(
   realms: readonly Realm[],
   expiredCookies: ExpiredCookies,
 ): Identity | Promise<Identity> {
-  const [first, ...others] = realms
+  const [first] = realms
   if (first === undefined) return anyone
   const found = identifyAt(first, cookieHeader, expiredCookies)
-  if (others.length === 0) return found
+  if (realms.length === 1) return found
+  const others = realms.slice(1)
   return found instanceof Promise
     ? found.then((identity) => orElsewhere(identity, cookieHeader, others, expiredCookies))
     : orElsewhere(found, cookieHeader, others, expiredCookies)
@@ -110,34 +111,48 @@ function identifyAt(
   const id = realm.cookie.read(cookieHeader)
   if (id === undefined) return { kind: 'anonymous', realm, staleCookie: realm.cookie.isIn(cookieHeader) }
   const key = sessionKey(id)
-  const asIdentity = (session: StoredSession | undefined, isElsewhere = false): Identity =>
-    session === undefined
-      ? {
-          kind: 'anonymous',
-          realm,
-          staleCookie: true,
-          ended: {
-            isExpired: () => expiredCookies.has(key),
-            noteExpired: () => expiredCookies.add(key),
-            isElsewhere,
-          },
-        }
-      : { kind: 'signed_in', session, realm }
-  const identityOf = (session: StoredSession): Identity | Promise<Identity> => {
-    const misuse = misuseOf(session, realm, cookieHeader)
-    if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
-    const fresh = realm.upkeep.fresh(session)
-    return fresh instanceof Promise
-      ? fresh.then((session) => asIdentity(session), unavailable)
-      : { kind: 'signed_in', session: fresh, realm }
-  }
   const inMemory = realm.sessions.findInMemory(key)
-  if (inMemory !== undefined) return identityOf(inMemory)
+  if (inMemory !== undefined) return identityOf(inMemory, realm, cookieHeader, expiredCookies)
   return realm.sessions.find(key).then(async (found) => {
-    if (found !== undefined) return identityOf(found)
+    if (found !== undefined) return identityOf(found, realm, cookieHeader, expiredCookies)
     // The reason is only for the page, so the request goes on without it.
-    return asIdentity(found, await realm.hasEndedElsewhere?.(key).catch(() => false))
+    return afterEnding(key, realm, expiredCookies, await realm.hasEndedElsewhere?.(key).catch(() => false))
   }, unavailable)
+}
+
+/** The sender of a request with the cookie of this session. */
+function identityOf(
+  session: StoredSession,
+  realm: Realm,
+  cookieHeader: string | undefined,
+  expiredCookies: ExpiredCookies,
+): Identity | Promise<Identity> {
+  const misuse = misuseOf(session, realm, cookieHeader)
+  if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
+  const fresh = realm.upkeep.fresh(session)
+  if (!(fresh instanceof Promise)) return { kind: 'signed_in', session: fresh, realm }
+  return fresh.then(
+    (renewed) =>
+      renewed === undefined
+        ? afterEnding(session.key, realm, expiredCookies)
+        : { kind: 'signed_in', session: renewed, realm },
+    unavailable,
+  )
+}
+
+/** The sender of a request with the cookie of a session that has ended. */
+function afterEnding(
+  key: SessionKey,
+  realm: Realm,
+  expiredCookies: ExpiredCookies,
+  isElsewhere = false,
+): AnonymousIdentity {
+  const ended = {
+    isExpired: () => expiredCookies.has(key),
+    noteExpired: () => expiredCookies.add(key),
+    isElsewhere,
+  }
+  return { kind: 'anonymous', realm, staleCookie: true, ended }
 }
 
 /** A bound session counts on its device only. */

@@ -40,9 +40,14 @@ export function requireUnambiguous(req: FramedRequest, limits: Pick<GatewayConfi
  */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
   const reserved = segmentsOf(reservedPrefix)
-  const isBelow = (segments: readonly string[]) =>
-    reserved.every((segment, index) => foldCase(segments[index] ?? '') === segment)
-  return isBelow(target.segments) || (target.otherReadings?.some(isBelow) ?? false)
+  if (isBelow(reserved, target.segments)) return true
+  return target.otherReadings !== undefined && target.otherReadings.some((segments) => isBelow(reserved, segments))
+}
+
+function isBelow(reserved: readonly string[], segments: readonly string[]): boolean {
+  for (let index = 0; index < reserved.length; index++)
+    if (foldCase(segments[index] ?? '') !== reserved[index]) return false
+  return true
 }
 
 /** The folded segments of each reserved prefix. A gateway has one. */

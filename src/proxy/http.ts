@@ -15,9 +15,9 @@ export function carry(
   facts: RequestFacts,
   record: RequestRecord,
   parts: ProxyParts,
-  options: Pick<ExchangeInput, 'replace' | 'content'> = {},
+  { replace, content }: Pick<ExchangeInput, 'replace' | 'content'> = {},
 ): void {
-  const input = { req, res, pass, facts, record, parts, ...options }
+  const input: ExchangeInput = { req, res, pass, facts, record, parts, replace, content }
   // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
   // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)
