@@ -1,16 +1,21 @@
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { atEndOfTurn } from './end-of-turn.ts'
+import { shortBytes } from './read-buffers.ts'
 
-/** The part of a TCP socket's handle that writes text. */
+/**
+ * The part of a TCP socket's handle that writes. Both return 0, or the number of a system error.
+ */
 interface Handle {
-  /** @returns 0, or the number of a system error */
   writeLatin1String(request: WriteRequest, text: string): number
+  writeBuffer(request: WriteRequest, bytes: Buffer): number
 }
 
 /** The state of a write that the operating system does not take at once. */
 interface WriteRequest {
   oncomplete?: (status: number) => void
+  /** Keeps memory that the operating system has not read completely. */
+  buffer?: Buffer
   /** `unused` until such a write has begun. */
   getAsyncId(): number
 }
@@ -19,13 +24,16 @@ type Written = (error?: Error | null) => void
 
 const unused = -1
 /** In bytes. Node.js never passes a longer text to the operating system at once. */
-const maxBytes = 16 * 1024
+const maxTextBytes = 16 * 1024
+/** In bytes: a short part of content with the head before it. */
+const maxWrappedBytes = shortBytes + 8 * 1024
 
 /** Classes of Node.js. The first text that the stream of a socket writes shows them. */
 let TcpHandle: unknown
 let Request: (new () => WriteRequest) | undefined
-/** For the next write. It stays unused while the operating system takes each text at once. */
+/** For the next write. Both stay unused while the operating system takes each write at once. */
 let spare: WriteRequest | undefined
+let outgoing: Buffer | undefined
 
 /**
  * Writes text like `socket.write(text, 'latin1', written)`: each character is a byte. If the socket
@@ -42,28 +50,80 @@ let spare: WriteRequest | undefined
  * @returns see `socket.write`
  */
 export function writeText(socket: Socket, text: string, written?: Written): boolean {
-  const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null }
-  if (!handle || !isDirect(socket, handle, text)) return socket.write(text, 'latin1', written)
-  const request = (spare ??= new (Request as new () => WriteRequest)())
+  const handle = directHandle(socket, text.length, maxTextBytes)
+  if (handle === undefined) return socket.write(text, 'latin1', written)
+  const request = nextRequest()
   const status = handle.writeLatin1String(request, text)
-  if (status !== 0 || request.getAsyncId() !== unused) {
-    spare = undefined
-    return leaveToStream(socket, text, { request, status, written })
+  if (!isTaken(request, status)) return leaveToStream(socket, Buffer.from(text, 'latin1'), { request, status, written })
+  if (written !== undefined) atEndOfTurn(written, null)
+  return true
+}
+
+/** Bytes with the text around them. In text, each character is a byte. */
+export interface Wrapped {
+  readonly before: string
+  readonly bytes: Uint8Array
+  readonly after: string
+}
+
+/**
+ * Writes bytes and the text around them like {@link writeText}, with one write. The memory of the
+ * bytes may be used again when the function has returned.
+ *
+ * @param written see {@link writeText}
+ * @returns see `socket.write`
+ */
+export function writeWrapped(socket: Socket, wrapped: Wrapped, written?: Written): boolean {
+  const length = wrapped.before.length + wrapped.bytes.length + wrapped.after.length
+  const handle = directHandle(socket, length, maxWrappedBytes)
+  if (handle === undefined) return socket.write(join(wrapped, Buffer.allocUnsafeSlow(length)), written)
+  outgoing ??= Buffer.allocUnsafeSlow(maxWrappedBytes)
+  const joined = join(wrapped, outgoing)
+  const request = nextRequest()
+  const status = handle.writeBuffer(request, joined)
+  if (!isTaken(request, status)) {
+    // The operating system may read it later.
+    request.buffer = joined
+    outgoing = undefined
+    return leaveToStream(socket, joined, { request, status, written })
   }
   if (written !== undefined) atEndOfTurn(written, null)
   return true
 }
 
-function isDirect(socket: Socket, handle: Handle, text: string): boolean {
+/** @returns the part of `memory` that was filled */
+function join({ before, bytes, after }: Wrapped, memory: Buffer): Buffer {
+  let end = before === '' ? 0 : memory.write(before, 'latin1')
+  memory.set(bytes, end)
+  end += bytes.length
+  if (after !== '') end += memory.write(after, end, 'latin1')
+  return memory.subarray(0, end)
+}
+
+/** The handle of a socket, if so many bytes may be written without its stream. */
+function directHandle(socket: Socket, length: number, maxBytes: number): Handle | undefined {
+  const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null }
+  if (!handle) return undefined
   if (Request === undefined) {
     learnClasses(handle)
-    return false
+    return undefined
   }
   const isFree = socket.writableLength === 0 && socket.writableCorked === 0
   const isOpen = !socket.connecting && !socket.writableEnded
   // An empty text that waits would not count in `writableLength`.
-  const fits = text.length > 0 && text.length <= maxBytes
-  return isFree && isOpen && fits && handle.constructor === TcpHandle
+  const fits = length > 0 && length <= maxBytes
+  return isFree && isOpen && fits && handle.constructor === TcpHandle ? handle : undefined
+}
+
+function nextRequest(): WriteRequest {
+  return (spare ??= new (Request as new () => WriteRequest)())
+}
+
+/** Whether the operating system has taken all of a write at once. */
+function isTaken(request: WriteRequest, status: number): boolean {
+  if (status === 0 && request.getAsyncId() === unused) return true
+  spare = undefined
+  return false
 }
 
 /** The next text that the stream writes shows the classes of its handle and of its request. */
@@ -90,13 +150,13 @@ interface BegunWrite {
 }
 
 /** The stream of the socket treats a write that has begun as its own. */
-function leaveToStream(socket: Socket, text: string, { request, status, written }: BegunWrite): boolean {
-  socket._write = (_text, _encoding, done) => {
+function leaveToStream(socket: Socket, bytes: Buffer, { request, status, written }: BegunWrite): boolean {
+  socket._write = (_bytes, _encoding, done) => {
     Reflect.deleteProperty(socket, '_write')
     if (status !== 0) done(systemError(status))
     else request.oncomplete = (result) => done(result === 0 || socket.destroyed ? null : systemError(result))
   }
-  return socket.write(text, 'latin1', written)
+  return socket.write(bytes, written)
 }
 
 function systemError(status: number): Error {

@@ -7,6 +7,12 @@ export interface LentPart {
   readonly giveBack: () => void
 }
 
+/**
+ * The longest part of a response that its receiver has to copy or to write at once, in bytes,
+ * because its memory is not lent.
+ */
+export const shortBytes = 16 * 1024
+
 /** The size of a buffer, in bytes. After a read that filled a buffer, the next one is large. */
 export const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024

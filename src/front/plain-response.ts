@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
-import { writeText } from '../core/direct-writes.ts'
+import { writeText, writeWrapped } from '../core/direct-writes.ts'
 import { fieldLine } from '../core/field-line.ts'
+import { shortBytes } from '../core/read-buffers.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { reasonPhrase } from '../http/response.ts'
 import { dateField } from './date-field.ts'
@@ -35,6 +36,7 @@ export class PlainResponse extends Listeners implements ClientReply {
   headersSent = false
   writableFinished = false
   chunkedEncoding = false
+  readonly copiesShortParts = true
   /** Whether the connection stays open afterwards. */
   shouldKeepAlive = true
   #connection: ResponseConnection | undefined
@@ -119,8 +121,11 @@ export class PlainResponse extends Listeners implements ClientReply {
     return this.chunkedEncoding ? `${text}\r\nTransfer-Encoding: chunked\r\n\r\n` : `${text}\r\n\r\n`
   }
 
-  /** @returns `false` when the client is behind, until the next `drain` */
-  write(part: Buffer | string, encoding: BufferEncoding, written?: (error?: Error | null) => void): boolean {
+  /**
+   * The memory of a short part may be used again when the method has returned.
+   * @returns `false` when the client is behind, until the next `drain`
+   */
+  write(part: Buffer, written?: (error?: Error | null) => void): boolean {
     const socket = this.#connection?.socket
     if (socket === undefined || this.#hasEnded || this.#isDestroyed) {
       written?.(new Error('the response has ended'))
@@ -131,14 +136,13 @@ export class PlainResponse extends Listeners implements ClientReply {
       return true
     }
     const head = this.#takeHead()
-    if (typeof part === 'string' && encoding === 'latin1' && this.#framing === 'length')
-      return writeText(socket, head + part, written)
-    const bytes = typeof part === 'string' ? Buffer.from(part, encoding) : part
+    const before = this.chunkedEncoding ? `${head}${part.length.toString(16)}\r\n` : head
+    const after = this.chunkedEncoding ? '\r\n' : ''
+    if (part.length <= shortBytes) return writeWrapped(socket, { before, bytes: part, after }, written)
     socket.cork()
-    const start = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
-    if (start !== '') socket.write(start, 'latin1')
-    let hasRoom = socket.write(bytes, written)
-    if (this.chunkedEncoding) hasRoom = socket.write('\r\n', 'latin1')
+    if (before !== '') socket.write(before, 'latin1')
+    let hasRoom = socket.write(part, written)
+    if (after !== '') hasRoom = socket.write(after, 'latin1')
     process.nextTick(uncork, socket)
     return hasRoom
   }
@@ -153,19 +157,22 @@ export class PlainResponse extends Listeners implements ClientReply {
     }
   }
 
-  end(last?: string, encoding: BufferEncoding = 'utf8'): this {
+  /** The memory of a short part may be used again when the method has returned. */
+  end(last?: Buffer | string, encoding: BufferEncoding = 'utf8'): this {
     const connection = this.#connection
     if (connection === undefined || this.#hasEnded) return this
     this.#hasEnded = true
     if (!this.headersSent) this.writeHead(this.statusCode)
-    let text = this.#takeHead()
-    if (last !== undefined && last.length > 0 && this.#framing !== 'none') {
-      // Each character is a byte from here on.
-      const bytes = encoding === 'latin1' ? last : Buffer.from(last, encoding).toString('latin1')
-      text += this.chunkedEncoding ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes
+    const head = this.#takeHead()
+    const end = this.chunkedEncoding ? `0${this.#trailers}\r\n\r\n` : ''
+    if (last === undefined || last.length === 0 || this.#framing === 'none') {
+      writeText(connection.socket, head + end, this.#onWritten)
+      return this
     }
-    if (this.chunkedEncoding) text += `0${this.#trailers}\r\n\r\n`
-    writeText(connection.socket, text, this.#onWritten)
+    const bytes = typeof last === 'string' ? Buffer.from(last, encoding) : last
+    const before = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
+    const after = this.chunkedEncoding ? `\r\n${end}` : ''
+    writeWrapped(connection.socket, { before, bytes, after }, this.#onWritten)
     return this
   }
 

@@ -64,9 +64,15 @@ export interface ClientReply {
   appendHeader(name: string, value: string | readonly string[]): unknown
   writeHead(status: number, fields?: string[]): unknown
   writeHead(status: number, statusMessage: string, fields: string[]): unknown
-  write(part: Buffer | string, encoding: 'latin1', written?: (error?: Error | null) => void): boolean
+  /**
+   * The memory of a part of at most `shortBytes` may be used again after the call. Absent: it must
+   * not.
+   */
+  readonly copiesShortParts?: true
+  write(part: Buffer, written?: (error?: Error | null) => void): boolean
   end(): unknown
-  end(last: string, encoding: 'latin1' | 'utf8'): unknown
+  end(last: Buffer): unknown
+  end(last: string, encoding: 'utf8'): unknown
   addTrailers(fields: readonly [string, string][]): unknown
   flushHeaders(): void
   writeContinue(): void

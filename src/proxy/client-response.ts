@@ -9,8 +9,8 @@ import type { Addresses } from './addresses.ts'
 export class ClientResponse {
   readonly #req: ClientMessage
   readonly #res: ClientReply
-  /** The first part, if it is short. It is held until more arrives or the response ends. */
-  #first: string | undefined
+  /** The first part, if it is short. It is held until the end of its turn. */
+  #first: Buffer | undefined
   /** Nothing is held any more: each part is written at once. */
   #isFlowing = false
 
@@ -44,20 +44,21 @@ export class ClientResponse {
   }
 
   /** Keeps the first part for the next write. Returns `false` for any other part. */
-  hold(text: string): boolean {
+  hold(part: Buffer): boolean {
     if (this.#isFlowing || this.#first !== undefined) return false
-    this.#first = text
+    this.#first = part
     return true
   }
 
   /**
-   * Writes a part. In text, a character is a byte. Returns `false` when the client is behind, until
-   * the next `drain` of the response.
+   * Writes a part. Returns `false` when the client is behind, until the next `drain` of the
+   * response.
+   * @param written absent for a short part, whose memory is used again after this turn
    */
-  write(part: Buffer | string, written?: (error?: Error | null) => void): boolean {
+  write(part: Buffer, written?: (error?: Error | null) => void): boolean {
     this.#writeFirst()
     this.#isFlowing = true
-    return this.#res.write(part, 'latin1', written)
+    return written === undefined ? this.#res.write(this.#kept(part)) : this.#res.write(part, written)
   }
 
   /** Sends what has arrived until now, because the response is not complete yet. */
@@ -68,7 +69,7 @@ export class ClientResponse {
   }
 
   end(): void {
-    if (this.#first !== undefined) this.#res.end(this.#first, 'latin1')
+    if (this.#first !== undefined) this.#res.end(this.#kept(this.#first))
     else this.#res.end()
   }
 
@@ -84,7 +85,12 @@ export class ClientResponse {
   #writeFirst(): void {
     const first = this.#first
     this.#first = undefined
-    if (first !== undefined) this.#res.write(first, 'latin1')
+    if (first !== undefined) this.#res.write(this.#kept(first))
+  }
+
+  /** A short part in memory that the response may keep. */
+  #kept(part: Buffer): Buffer {
+    return this.#res.copiesShortParts === true ? part : Buffer.from(part)
   }
 }
 

@@ -118,9 +118,9 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     else this.#begin = begin
   }
 
-  onText(text: string): void {
-    if (!this.#isRewritten) this.#handler.onText(text)
-    else this.#write(Buffer.from(text, 'latin1'))
+  onShortPart(part: Buffer): void {
+    if (!this.#isRewritten) this.#handler.onShortPart(part)
+    else this.#write(Buffer.from(part))
   }
 
   onContent(part: Buffer, giveBack: () => void): void {

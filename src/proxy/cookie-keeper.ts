@@ -65,9 +65,10 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     else this.#afterStoring(cookies, () => this.#handler.onResponse(status, statusMessage, rest))
   }
 
-  onText(text: string): void {
-    if (this.#held === undefined) this.#handler.onText(text)
-    else this.#held.push(() => this.#handler.onText(text))
+  onShortPart(part: Buffer): void {
+    if (this.#held === undefined) return this.#handler.onShortPart(part)
+    const copy = Buffer.from(part)
+    this.#held.push(() => this.#handler.onShortPart(copy))
   }
 
   onContent(part: Buffer, giveBack: () => void): void {

@@ -284,10 +284,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     replace(fields.filter((_, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === 'set-cookie'))
   }
 
-  onText(text: string): void {
+  onShortPart(part: Buffer): void {
     if (this.#state !== 'responding') return
-    this.#input.record.bytes += text.length
-    if (!this.#response.hold(text)) this.#write(text)
+    this.#input.record.bytes += part.length
+    if (!this.#response.hold(part)) this.#write(part)
   }
 
   onContent(part: Buffer, giveBack: () => void): void {
@@ -302,7 +302,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     })
   }
 
-  #write(part: Buffer | string, written?: (error?: Error | null) => void): void {
+  #write(part: Buffer, written?: (error?: Error | null) => void): void {
     this.#timer?.refresh()
     // Messages to a page that is left open do not show that a person uses it.
     if (!this.#isEventStream) this.#reportActivity()

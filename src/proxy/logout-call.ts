@@ -156,8 +156,8 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
     else this.#reject(new GatewayError('ERR_UPSTREAM_RESPONSE', `the response has the status ${status}`))
   }
 
-  onText(text: string): void {
-    this.#drop(text.length)
+  onShortPart({ length }: Buffer): void {
+    this.#drop(length)
   }
 
   onContent(part: Buffer, giveBack: () => void): void {

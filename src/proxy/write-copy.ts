@@ -1,16 +1,12 @@
 import type { Socket } from 'node:net'
-import { writeText } from '../core/direct-writes.ts'
+import { writeWrapped } from '../core/direct-writes.ts'
 import { ReadBuffer } from '../core/read-buffers.ts'
 
 /**
- * Up to this length, in bytes, the copy is a string, because {@link writeText} costs least. The
- * operating system usually takes it at once.
+ * Up to this length, in bytes, {@link writeWrapped} usually passes the bytes to the operating
+ * system at once. Otherwise they have memory of their own, because 64 KiB would be too much.
  */
-const shortBytes = 1024
-/**
- * Up to this length, in bytes, the copy has memory of its own, because 64 KiB would be too much.
- */
-const mediumBytes = 16 * 1024
+const shortBytes = 16 * 1024
 
 /**
  * Writes bytes whose memory is used again after the call. They are copied, because a write may
@@ -19,8 +15,7 @@ const mediumBytes = 16 * 1024
  * @returns what `write` of the socket returns
  */
 export function writeCopy(socket: Socket, bytes: Buffer): boolean {
-  if (bytes.length <= shortBytes) return writeText(socket, bytes.toString('latin1'))
-  if (bytes.length <= mediumBytes) return socket.write(Buffer.from(bytes))
+  if (bytes.length <= shortBytes) return writeWrapped(socket, { before: '', bytes, after: '' })
   const buffer = ReadBuffer.take(false)
   bytes.copy(buffer.memory)
   return socket.write(buffer.memory.subarray(0, bytes.length), (error) => {
@@ -34,5 +29,5 @@ export function writeCopy(socket: Socket, bytes: Buffer): boolean {
  * @returns what `write` of the socket returns
  */
 export function writeOwn(socket: Socket, bytes: Buffer): boolean {
-  return bytes.length <= shortBytes ? writeText(socket, bytes.toString('latin1')) : socket.write(bytes)
+  return bytes.length <= shortBytes ? writeCopy(socket, bytes) : socket.write(bytes)
 }

@@ -81,8 +81,8 @@ export interface ResponseHandler {
   onSend(control: ExchangeControl): boolean
   /** An interim response (1xx, except 100 and 101), or the head of the final response. */
   onResponse(status: number, statusMessage: string, fields: RawFields): void
-  /** A part of at most {@link shortBytes}, as text in which each character is one byte. */
-  onText(text: string): void
+  /** A part of at most `shortBytes`. After this turn, its memory is used again. */
+  onShortPart(part: Buffer): void
   /**
    * A longer part. After `giveBack` is called, its memory is used for other responses. Without that
    * call, its memory is never used again.
@@ -95,9 +95,6 @@ export interface ResponseHandler {
   /** The exchange does not need a connection any more. Comes before `onEnd` and `onError`. */
   onDone(): void
 }
-
-/** The longest part of a response that is passed on as text, in bytes. */
-export const shortBytes = 8 * 1024
 
 /** Carries requests to one target. */
 export interface Transport {

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import fc from 'fast-check'
-import { writeText } from '../../src/core/direct-writes.ts'
+import { writeText, writeWrapped } from '../../src/core/direct-writes.ts'
 import { buildModule } from '../support/bundle.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { searchFor } from '../support/searches.ts'
@@ -71,6 +71,41 @@ test('A short text is passed to the operating system without the stream of its s
   assert.equal(written, null)
   assert.equal(socket.bytesWritten, 14)
   assert.equal(await read(client, 14), 'a short text \xff')
+})
+
+test('Bytes leave together with the text around them, without the stream of their socket', async (t) => {
+  await writeFirstText(t)
+  const { socket, client } = await connected(t)
+  const streamWrites = countStreamWrites(socket)
+  const bytes = Buffer.from('bytes')
+  const written = await new Promise((resolve) =>
+    writeWrapped(socket, { before: 'head \xff, ', bytes, after: ', tail' }, resolve),
+  )
+
+  assert.equal(streamWrites(), 0)
+  assert.equal(written, null)
+  assert.equal(await read(client, 19), 'head \xff, bytes, tail')
+})
+
+test('Bytes that the operating system does not take at once are kept when their memory is used again', async (t) => {
+  await writeFirstText(t)
+  const { socket, client } = await connected(t)
+  const memory = Buffer.alloc(16 * 1024)
+  const sent: string[] = []
+  for (let at = 0; socket.writableLength === 0; at++) {
+    memory.fill(`${at}:`)
+    sent.push(`${memory.toString('latin1')}|`)
+    writeWrapped(socket, { before: '', bytes: memory, after: '|' })
+  }
+  memory.fill('not written yet')
+  sent.push(memory.toString('latin1'))
+  writeWrapped(socket, { before: '', bytes: memory, after: '' })
+  memory.fill('used again')
+  const other = await connected(t)
+  for (let count = 0; count < 3; count++) writeWrapped(other.socket, { before: '', bytes: memory, after: '' })
+
+  const expected = sent.join('')
+  assert.equal(await read(client, expected.length), expected)
 })
 
 test('A first text that is never written does not keep later ones from being passed on directly', async (t) => {
@@ -219,6 +254,13 @@ const step = fc.oneof(
       length: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 40_000 })),
     }),
   },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('wrapped' as const),
+      length: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 40_000 })),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('bytes' as const), length: fc.nat({ max: 70_000 }) }) },
   fc.record({ kind: fc.constantFrom('read' as const, 'stop' as const, 'cork' as const), length: fc.nat({ max: 3 }) }),
 )
@@ -248,12 +290,18 @@ test('Texts and bytes arrive in their order, and each is reported once', async (
         sentBytes += length
         const written = () => reported.push(at)
         if (kind === 'text') writeText(socket, text, written)
-        else socket.write(Buffer.from(text), written)
+        else if (kind === 'wrapped') {
+          const bytes = Buffer.from(text.slice(7, -7))
+          writeWrapped(socket, { before: text.slice(0, 7), bytes, after: text.slice(7).slice(-7) }, written)
+          bytes.fill('used again')
+        } else socket.write(Buffer.from(text), written)
       }
       if (length % 3 === 0) await new Promise(setImmediate)
     }
     client.resume()
-    const writes = steps.flatMap(({ kind }, at) => (kind === 'text' || kind === 'bytes' ? [at] : []))
+    const writes = steps.flatMap(({ kind }, at) =>
+      kind === 'text' || kind === 'wrapped' || kind === 'bytes' ? [at] : [],
+    )
     await until('all was read and reported', () => receivedBytes >= sentBytes && reported.length >= writes.length)
 
     assert.equal(received.digest('hex'), sent.digest('hex'))

@@ -115,7 +115,7 @@ test('A connection takes no further request after its lifetime, so that its host
           {
             onSend: () => true,
             onResponse() {},
-            onText() {},
+            onShortPart() {},
             onContent: (_part, giveBack) => giveBack(),
             onEnd: () => resolve(),
             onSwitch() {},

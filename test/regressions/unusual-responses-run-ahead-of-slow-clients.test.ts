@@ -51,7 +51,7 @@ for (const [what, extension] of [
           return true
         },
         onResponse() {},
-        onText: ({ length }) => take(length),
+        onShortPart: ({ length }) => take(length),
         onContent: ({ length }, giveBack) => {
           giveBack()
           take(length)

@@ -37,7 +37,7 @@ function send(transport: Transport, request: UpstreamRequest = get): Promise<str
     const handler: ResponseHandler = {
       onSend: () => true,
       onResponse() {},
-      onText() {},
+      onShortPart() {},
       onContent() {},
       onEnd: () => resolve('end'),
       onSwitch() {},

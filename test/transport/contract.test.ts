@@ -47,7 +47,7 @@ function noting(changes: Partial<ResponseHandler> = {}) {
       return true
     },
     onResponse() {},
-    onText() {},
+    onShortPart() {},
     onContent: (_, giveBack) => giveBack(),
     onEnd: () => void calls.push('end'),
     onSwitch: ({ socket }) => {

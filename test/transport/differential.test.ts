@@ -110,7 +110,7 @@ async function byOurs(port: number, { method }: Script): Promise<Outcome> {
     transport.dispatch(request, {
       onSend: () => true,
       onResponse: head,
-      onText: content,
+      onShortPart: (part) => content(part.toString('latin1')),
       onContent: (part, giveBack) => {
         content(part.toString('latin1'))
         giveBack()

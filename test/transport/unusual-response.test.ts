@@ -29,7 +29,7 @@ test('A response that ends with its connection is complete when its reader pause
         return true
       },
       onResponse() {},
-      onText: ({ length }) => take(length),
+      onShortPart: ({ length }) => take(length),
       onContent: ({ length }) => take(length),
       onEnd: () => void (end = 'whole'),
       onSwitch() {},

@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { writeText } from '../../core/direct-writes.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../core/field-value.ts'
-import { ReadBuffer } from '../../core/read-buffers.ts'
+import { ReadBuffer, shortBytes } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
-import { type RawFields, type RequestContent, type ResponseHandler, shortBytes } from '../transport.ts'
+import { type RawFields, type RequestContent, type ResponseHandler } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { PlainChunks } from './chunks.ts'
@@ -280,7 +280,7 @@ export class UpstreamConnection implements ExchangeConnection {
     const { handler } = exchange
     const buffer = this.#buffer
     try {
-      if (part.length <= shortBytes) handler.onText(part.toString('latin1'))
+      if (part.length <= shortBytes) handler.onShortPart(part)
       else if (buffer === undefined || part.buffer !== buffer.memory.buffer) handler.onContent(part, nothing)
       else if (part.length < buffer.memory.length * copiedShare) handler.onContent(Buffer.from(part), nothing)
       else handler.onContent(part, buffer.lend())
@@ -343,7 +343,7 @@ export class UpstreamConnection implements ExchangeConnection {
         },
         onPart: (part) => {
           if (this.#exchange !== exchange) return
-          if (part.length <= shortBytes) handler.onText(part.toString('latin1'))
+          if (part.length <= shortBytes) handler.onShortPart(part)
           else handler.onContent(part, nothing)
         },
         onEnd: (trailers) => {
