@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { atEndOfTurn } from '../core/end-of-turn.ts'
 import type { LentPart } from '../core/read-buffers.ts'
 import type { ClientMessage, UseNodeMessage } from '../http/client-messages.ts'
 import { Listeners } from './listeners.ts'
@@ -84,7 +85,7 @@ export class PlainRequest extends Listeners implements ClientMessage {
   resume(): this {
     this.#state = 'flowing'
     // The caller may still have to add its listeners.
-    if (!this.#isDelivering) process.nextTick(deliverLater, this)
+    if (!this.#isDelivering) atEndOfTurn(deliverLater, this)
     return this
   }
 

@@ -68,7 +68,7 @@ export class RequestBody {
     this.#hasBegun = true
     this.#reader = reader
     continueIfExpected(req, res)
-    if (idleTimeoutMs > 0) this.#timer = setTimeout(onTimer, idleTimeoutMs, this)
+    if (idleTimeoutMs > 0 && !req.complete) this.#timer = setTimeout(onTimer, idleTimeoutMs, this)
     req.on('data', this.#onPart)
     req.on('end', this.#onEnd)
     req.deliver?.()

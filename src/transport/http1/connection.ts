@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { writeText } from '../../core/direct-writes.ts'
+import { writeText, writeWrapped } from '../../core/direct-writes.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../core/field-value.ts'
 import { ReadBuffer, shortBytes } from '../../core/read-buffers.ts'
@@ -61,6 +61,8 @@ export class UpstreamConnection implements ExchangeConnection {
   #isReady = false
   #hasServed = false
   #exchange: UpstreamExchange | undefined
+  /** The head of a request whose first content is being read. */
+  #unwrittenHead = ''
   /** The beginning of a response head that has not arrived completely. */
   #head: Buffer | undefined
   #buffer: ReadBuffer | undefined
@@ -147,11 +149,16 @@ export class UpstreamConnection implements ExchangeConnection {
       writeText(this.#socket, head)
       return
     }
-    // The head and the content that has arrived until now leave in one write.
-    this.#socket.cork()
-    this.#socket.write(head, 'latin1')
+    // The head leaves together with the content that has arrived until now.
+    this.#unwrittenHead = head
     this.#writeBody(exchange, body)
-    this.#socket.uncork()
+    if (this.#unwrittenHead !== '') writeText(this.#socket, this.#takeHead())
+  }
+
+  #takeHead(): string {
+    const head = this.#unwrittenHead
+    this.#unwrittenHead = ''
+    return head
   }
 
   #writeBody(exchange: UpstreamExchange, body: RequestContent): void {
@@ -165,25 +172,27 @@ export class UpstreamConnection implements ExchangeConnection {
       },
       onEnd: () => {
         if (this.#exchange !== exchange) return
-        if (isChunked) this.#socket.write('0\r\n\r\n', 'latin1')
+        if (isChunked) writeText(this.#socket, `${this.#takeHead()}0\r\n\r\n`)
         exchange.isSent = true
       },
     })
   }
 
   #writePart(part: Uint8Array, isChunked: boolean, giveBack: () => void): void {
-    // After a failed write the socket may still reference the part, so the part is not given back.
-    const written = (error?: Error | null) => {
-      if (!error) giveBack()
-    }
-    if (!isChunked) {
-      this.#socket.write(part, written)
+    const before = this.#takeHead() + (isChunked ? `${part.length.toString(16)}\r\n` : '')
+    const after = isChunked ? '\r\n' : ''
+    if (part.length <= shortBytes) {
+      writeWrapped(this.#socket, { before, bytes: part, after })
+      giveBack()
       return
     }
     this.#socket.cork()
-    this.#socket.write(`${part.length.toString(16)}\r\n`, 'latin1')
-    this.#socket.write(part, written)
-    this.#socket.write('\r\n', 'latin1')
+    if (before !== '') this.#socket.write(before, 'latin1')
+    // After a failed write the socket may still reference the part, so the part is not given back.
+    this.#socket.write(part, (error) => {
+      if (!error) giveBack()
+    })
+    if (after !== '') this.#socket.write(after, 'latin1')
     this.#socket.uncork()
   }
 
