@@ -39,10 +39,14 @@ export class Listeners {
     for (const entry of this.#entries) {
       if (entry.event !== event) continue
       isHeard = true
-      if (entry.isOnce) this.#entries = this.#entries.filter((other) => other !== entry)
+      if (entry.isOnce) this.#remove(entry)
       entry.listener(...(values as never[]))
     }
     return isHeard
+  }
+
+  #remove(entry: Entry): void {
+    this.#entries = this.#entries.length === 1 ? noEntries : this.#entries.filter((other) => other !== entry)
   }
 
   #add(entry: Entry): this {

@@ -56,6 +56,11 @@ export class PlainResponse extends Listeners implements ClientReply {
     this.req = req
   }
 
+  /** It has no `error`: the connection handles its errors. */
+  override on(event: string, listener: (...values: never[]) => void): this {
+    return event === 'error' ? this : super.on(event, listener)
+  }
+
   /** `null` after the response was sent completely. */
   get socket(): Socket | null {
     return this.#connection?.socket ?? null

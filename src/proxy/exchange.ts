@@ -2,6 +2,7 @@ import { clientOf } from '../core/addresses.ts'
 import { atEndOfTurn } from '../core/end-of-turn.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { ReusedTimer } from '../core/reused-timers.ts'
 import { corsFields } from '../gate/cors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
@@ -77,7 +78,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #state: 'waiting' | 'responding' | 'over' = 'waiting'
   #control: ExchangeControl | undefined
   /** Limits the time until the response begins, and then each pause in it. */
-  #timer: NodeJS.Timeout | undefined
+  #timer: ReusedTimer | undefined
   #listensForDrain = false
   /** The response was destroyed. Node.js may report such a response as sent. */
   #isCut = false
@@ -465,13 +466,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #cleanUp(): void {
-    clearTimeout(this.#timer)
+    this.#setTimer(0)
     this.#stopListing?.()
   }
 
+  /** @param ms 0: none */
   #setTimer(ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = ms > 0 ? setTimeout(onTimeout, ms, this) : undefined
+    this.#timer?.stop()
+    this.#timer = ms > 0 ? ReusedTimer.start(ms, this) : undefined
   }
 }
 
@@ -481,10 +483,6 @@ const longWaitMs = 1_000
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
-
-function onTimeout(exchange: Exchange): void {
-  exchange.onTimeout()
-}
 
 function onIncomplete(exchange: Exchange): void {
   exchange.onIncomplete()
