@@ -4,7 +4,8 @@ import { atEndOfTurn } from './end-of-turn.ts'
 import { shortBytes } from './read-buffers.ts'
 
 /**
- * The part of a TCP socket's handle that writes. Both return 0, or the number of a system error.
+ * The part of a TCP socket's handle that writes. Its methods return 0, or the number of a system
+ * error.
  */
 interface Handle {
   writeLatin1String(request: WriteRequest, text: string): number
@@ -14,7 +15,7 @@ interface Handle {
 /** The state of a write that the operating system does not take at once. */
 interface WriteRequest {
   oncomplete?: (status: number) => void
-  /** Keeps memory that the operating system has not read completely. */
+  /** Keeps memory that the operating system has not read completely, as Node's own writes do. */
   buffer?: Buffer
   /** `unused` until such a write has begun. */
   getAsyncId(): number
@@ -25,15 +26,20 @@ type Written = (error?: Error | null) => void
 const unused = -1
 /** In bytes. Node.js never passes a longer text to the operating system at once. */
 const maxTextBytes = 16 * 1024
-/** In bytes: a short part of content with the head before it. */
-const maxWrappedBytes = shortBytes + 8 * 1024
+/**
+ * The sizes of memory for bytes that leave together with text. A short part with a head fits into
+ * the largest. The sizes limit how much memory a write keeps that has to wait.
+ */
+const outgoingSizes = [2 * 1024, 6 * 1024, shortBytes + 8 * 1024] as const
+const maxWrappedBytes = Math.max(...outgoingSizes)
 
-/** Classes of Node.js. The first text that the stream of a socket writes shows them. */
+/** Classes of Node.js. The first write through the stream of a socket shows them. */
 let TcpHandle: unknown
 let Request: (new () => WriteRequest) | undefined
-/** For the next write. Both stay unused while the operating system takes each write at once. */
+/** For the next write. It stays unused while the operating system takes each write at once. */
 let spare: WriteRequest | undefined
-let outgoing: Buffer | undefined
+/** Memory of each size for the next write. It is replaced when a write has to wait. */
+const outgoing: (Buffer | undefined)[] = []
 
 /**
  * Writes text like `socket.write(text, 'latin1', written)`: each character is a byte. If the socket
@@ -45,8 +51,8 @@ let outgoing: Buffer | undefined
  * test/core/direct-writes.test.ts). If Node.js has another handle, and over TLS, the stream writes
  * each text.
  *
- * @param written see `socket.write`. It is called at the end of the turn, after the callbacks of
- * what the stream writes in the same turn.
+ * @param written see `socket.write`. It is called before the next event. Its order among the
+ * callbacks of `socket.write` is not defined.
  * @returns see `socket.write`
  */
 export function writeText(socket: Socket, text: string, written?: Written): boolean {
@@ -66,6 +72,11 @@ export interface Wrapped {
   readonly after: string
 }
 
+/** A chunk of the chunked transfer coding (RFC 9112 §7.1), behind a head and before an end. */
+export function chunk(head: string, bytes: Uint8Array, end = ''): Wrapped {
+  return { before: `${head}${bytes.length.toString(16)}\r\n`, bytes, after: `\r\n${end}` }
+}
+
 /**
  * Writes bytes and the text around them like {@link writeText}, with one write. The memory of the
  * bytes may be used again when the function has returned.
@@ -76,19 +87,34 @@ export interface Wrapped {
 export function writeWrapped(socket: Socket, wrapped: Wrapped, written?: Written): boolean {
   const length = wrapped.before.length + wrapped.bytes.length + wrapped.after.length
   const handle = directHandle(socket, length, maxWrappedBytes)
-  if (handle === undefined) return socket.write(join(wrapped, Buffer.allocUnsafeSlow(length)), written)
-  outgoing ??= Buffer.allocUnsafeSlow(maxWrappedBytes)
-  const joined = join(wrapped, outgoing)
+  if (handle === undefined) return socket.write(join(wrapped, Buffer.allocUnsafe(length)), written)
+  const size = outgoingSizes.findIndex((bytes) => bytes >= length)
+  const memory = (outgoing[size] ??= Buffer.allocUnsafeSlow(outgoingSizes[size] as number))
+  const joined = join(wrapped, memory)
   const request = nextRequest()
   const status = handle.writeBuffer(request, joined)
   if (!isTaken(request, status)) {
-    // The operating system may read it later.
     request.buffer = joined
-    outgoing = undefined
+    outgoing[size] = undefined
     return leaveToStream(socket, joined, { request, status, written })
   }
   if (written !== undefined) atEndOfTurn(written, null)
   return true
+}
+
+/**
+ * Writes bytes and the text around them through the stream of the socket.
+ * @param written see `socket.write`. Until it is called without an error, the memory of the bytes
+ * must not be used again.
+ * @returns see `socket.write`
+ */
+export function writeLent(socket: Socket, { before, bytes, after }: Wrapped, written?: Written): boolean {
+  socket.cork()
+  if (before !== '') socket.write(before, 'latin1')
+  let hasRoom = socket.write(bytes, written)
+  if (after !== '') hasRoom = socket.write(after, 'latin1')
+  socket.uncork()
+  return hasRoom
 }
 
 /** @returns the part of `memory` that was filled */
@@ -100,7 +126,7 @@ function join({ before, bytes, after }: Wrapped, memory: Buffer): Buffer {
   return memory.subarray(0, end)
 }
 
-/** The handle of a socket, if so many bytes may be written without its stream. */
+/** The handle of a socket, if `length` bytes can be written without the stream. */
 function directHandle(socket: Socket, length: number, maxBytes: number): Handle | undefined {
   const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null }
   if (!handle) return undefined
@@ -126,18 +152,22 @@ function isTaken(request: WriteRequest, status: number): boolean {
   return false
 }
 
-/** The next text that the stream writes shows the classes of its handle and of its request. */
+const methods = ['writeLatin1String', 'writeBuffer'] as const
+
+/** The next write of the stream shows the classes of its handle and of its request. */
 function learnClasses(handle: Handle): void {
   if (TcpHandle !== undefined || handle.constructor.name !== 'TCP') return
-  handle.writeLatin1String = (request, text) => {
-    Reflect.deleteProperty(handle, 'writeLatin1String')
-    // Only now, because the socket of an earlier text may have been closed before its write.
-    TcpHandle = handle.constructor
-    if (typeof request.getAsyncId === 'function') {
-      const Class = request.constructor as new () => WriteRequest
-      if (new Class().getAsyncId() === unused) Request = Class
+  for (const method of methods) {
+    handle[method] = (request: WriteRequest, data: never) => {
+      for (const each of methods) Reflect.deleteProperty(handle, each)
+      // Only now, because the socket of an earlier write may have been closed before.
+      TcpHandle = handle.constructor
+      if (typeof request.getAsyncId === 'function') {
+        const Class = request.constructor as new () => WriteRequest
+        if (new Class().getAsyncId() === unused) Request = Class
+      }
+      return handle[method](request, data)
     }
-    return handle.writeLatin1String(request, text)
   }
 }
 

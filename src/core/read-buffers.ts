@@ -8,8 +8,8 @@ export interface LentPart {
 }
 
 /**
- * The longest part of a response that its receiver has to copy or to write at once, in bytes,
- * because its memory is not lent.
+ * The longest short part of content, in bytes. Its receiver copies it or writes it at once. Longer
+ * parts are lent.
  */
 export const shortBytes = 16 * 1024
 

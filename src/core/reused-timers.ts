@@ -1,16 +1,17 @@
-/** Gets told when its time is over. */
+/** Receives the timeout of a {@link ReusedTimer}. */
 export interface Waiter {
   onTimeout(): void
 }
 
-/** How many timers of each length wait to be used again. */
+/** How many timers of each length are kept to be used again. */
 const maxFree = 256
+/** By their length in ms. The configuration has few different ones. */
 const free = new Map<number, ReusedTimer[]>()
 
 /**
- * The time limit of one wait. Most requests end long before their limit. So their timers are kept
- * running and used again, which costs a quarter of `setTimeout` and `clearTimeout`. They do not
- * keep the process running.
+ * Limits the time of one wait. Most requests end long before their limit. So the timer keeps
+ * running, and another request uses it again, which costs less than `setTimeout` and
+ * `clearTimeout`. It does not keep the process running.
  */
 export class ReusedTimer {
   readonly #ms: number
@@ -27,7 +28,7 @@ export class ReusedTimer {
 
   private constructor(ms: number) {
     this.#ms = ms
-    this.#timeout = setTimeout(end, ms, this).unref()
+    this.#timeout = setTimeout(ReusedTimer.#end, ms, this).unref()
   }
 
   /** The time starts again. */
@@ -35,7 +36,7 @@ export class ReusedTimer {
     this.#timeout.refresh()
   }
 
-  /** Must be called once, and nothing afterwards. */
+  /** Call it once. The timer must not be used afterwards. */
   stop(): void {
     this.#waiter = undefined
     let others = free.get(this.#ms)
@@ -44,12 +45,7 @@ export class ReusedTimer {
     else clearTimeout(this.#timeout)
   }
 
-  /** @internal */
-  end(): void {
-    this.#waiter?.onTimeout()
+  static #end(timer: ReusedTimer): void {
+    timer.#waiter?.onTimeout()
   }
-}
-
-function end(timer: ReusedTimer): void {
-  timer.end()
 }

@@ -20,7 +20,7 @@ export interface ConnectionOwner {
   handOver(connection: Duplex): void
   /** Node's server serves one request of the connection. */
   serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void
-  readonly keepAliveField: string
+  readonly keepAliveFields: string
   /** The longest head that is read here, in bytes. */
   readonly maxHeadBytes: number
   /** The responses close their connections. */
@@ -81,8 +81,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     socket.on('drain', this.#onDrain).on('error', ignore)
   }
 
-  get keepAliveField(): string {
-    return this.#owner.keepAliveField
+  get keepAliveFields(): string {
+    return this.#owner.keepAliveFields
   }
 
   /** `undefined` while no request is served. */

@@ -2,7 +2,8 @@ let text = ''
 let second = 0
 
 /**
- * The `Date` field of a response that is sent now, behind the line before it (RFC 9110 §6.6.1).
+ * The `Date` field of a response that is sent now (RFC 9110 §6.6.1). It begins with the CRLF that
+ * ends the line before it.
  */
 export function dateField(): string {
   const now = Math.floor(Date.now() / 1000)

@@ -39,7 +39,7 @@ export class Front implements ConnectionOwner {
   readonly #connections = new Set<ClientConnection>()
   readonly #bySocket = new WeakMap<object, ClientConnection>()
   #waitingBytes = 0
-  readonly keepAliveField: string
+  readonly keepAliveFields: string
   readonly maxHeadBytes: number
 
   /** Whether a new server serves its connections in the one listener that this class replaces. */
@@ -52,7 +52,7 @@ export class Front implements ConnectionOwner {
     this.#server = server
     this.#options = options
     this.maxHeadBytes = options.maxHeadBytes
-    this.keepAliveField = `\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveMs / 1000)}`
+    this.keepAliveFields = `\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveMs / 1000)}`
     const event = eventOf(isTls)
     this.#serveWithNode = server.listeners(event)[0] as ServeSocket
     server.removeAllListeners(event)

@@ -46,7 +46,9 @@ export class Listeners {
   }
 
   #remove(entry: Entry): void {
-    this.#entries = this.#entries.length === 1 ? noEntries : this.#entries.filter((other) => other !== entry)
+    const [only, second] = this.#entries
+    this.#entries =
+      only === entry && second === undefined ? noEntries : this.#entries.filter((other) => other !== entry)
   }
 
   #add(entry: Entry): this {

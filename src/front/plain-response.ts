@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { writeText, writeWrapped } from '../core/direct-writes.ts'
-import { fieldLine } from '../core/field-line.ts'
+import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../core/direct-writes.ts'
+import { fieldLine, isFieldValue } from '../core/field-line.ts'
 import { shortBytes } from '../core/read-buffers.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { reasonPhrase } from '../http/response.ts'
@@ -12,9 +12,10 @@ import type { PlainRequest } from './plain-request.ts'
 export interface ResponseConnection {
   readonly socket: Socket
   /**
-   * The fields of a response after which the connection stays open, behind the line before them.
+   * The fields of a response after which the connection stays open. They begin with the CRLF that
+   * ends the line before them.
    */
-  readonly keepAliveField: string
+  readonly keepAliveFields: string
   /** A further request may follow on the connection. */
   readonly mayContinue: boolean
   /** The response was handed to the operating system completely. */
@@ -25,7 +26,6 @@ export interface ResponseConnection {
 type Framing = 'length' | 'chunked' | 'none'
 
 const noFields: readonly string[] = []
-const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 
 /**
  * The response to a plain request. It has the fields and the framing that Node's `ServerResponse`
@@ -56,7 +56,7 @@ export class PlainResponse extends Listeners implements ClientReply {
     this.req = req
   }
 
-  /** It has no `error`: the connection handles its errors. */
+  /** It never emits `error`, because the connection handles the errors of its socket. */
   override on(event: string, listener: (...values: never[]) => void): this {
     return event === 'error' ? this : super.on(event, listener)
   }
@@ -99,7 +99,7 @@ export class PlainResponse extends Listeners implements ClientReply {
   }
 
   #headText(status: number, statusMessage: string, fields: readonly string[]): string {
-    if (invalidValue.test(statusMessage)) throw new TypeError('invalid reason phrase')
+    if (!isFieldValue(statusMessage)) throw new TypeError('invalid reason phrase')
     this.shouldKeepAlive &&= this.#connection?.mayContinue === true
     let text = `HTTP/1.1 ${status} ${statusMessage}`
     let [hasDate, hasLength, hasConnection] = [false, false, false]
@@ -122,7 +122,7 @@ export class PlainResponse extends Listeners implements ClientReply {
       this.chunkedEncoding = true
     }
     if (!hasConnection)
-      text += this.shouldKeepAlive ? (this.#connection?.keepAliveField ?? '') : '\r\nConnection: close'
+      text += this.shouldKeepAlive ? (this.#connection?.keepAliveFields ?? '') : '\r\nConnection: close'
     return this.chunkedEncoding ? `${text}\r\nTransfer-Encoding: chunked\r\n\r\n` : `${text}\r\n\r\n`
   }
 
@@ -140,16 +140,14 @@ export class PlainResponse extends Listeners implements ClientReply {
       written?.()
       return true
     }
+    const wrapped = this.#wrap(part)
+    return part.length <= shortBytes ? writeWrapped(socket, wrapped, written) : writeLent(socket, wrapped, written)
+  }
+
+  /** Content with the head, if that has not been written yet, and with its framing. */
+  #wrap(bytes: Buffer, end?: string): Wrapped {
     const head = this.#takeHead()
-    const before = this.chunkedEncoding ? `${head}${part.length.toString(16)}\r\n` : head
-    const after = this.chunkedEncoding ? '\r\n' : ''
-    if (part.length <= shortBytes) return writeWrapped(socket, { before, bytes: part, after }, written)
-    socket.cork()
-    if (before !== '') socket.write(before, 'latin1')
-    let hasRoom = socket.write(part, written)
-    if (after !== '') hasRoom = socket.write(after, 'latin1')
-    process.nextTick(uncork, socket)
-    return hasRoom
+    return this.chunkedEncoding ? chunk(head, bytes, end) : { before: head, bytes, after: '' }
   }
 
   flushHeaders(): void {
@@ -163,21 +161,18 @@ export class PlainResponse extends Listeners implements ClientReply {
   }
 
   /** The memory of a short part may be used again when the method has returned. */
-  end(last?: Buffer | string, encoding: BufferEncoding = 'utf8'): this {
+  end(last?: Buffer | string): this {
     const connection = this.#connection
     if (connection === undefined || this.#hasEnded) return this
     this.#hasEnded = true
     if (!this.headersSent) this.writeHead(this.statusCode)
-    const head = this.#takeHead()
     const end = this.chunkedEncoding ? `0${this.#trailers}\r\n\r\n` : ''
     if (last === undefined || last.length === 0 || this.#framing === 'none') {
-      writeText(connection.socket, head + end, this.#onWritten)
+      writeText(connection.socket, this.#takeHead() + end, this.#onWritten)
       return this
     }
-    const bytes = typeof last === 'string' ? Buffer.from(last, encoding) : last
-    const before = this.chunkedEncoding ? `${head}${bytes.length.toString(16)}\r\n` : head
-    const after = this.chunkedEncoding ? `\r\n${end}` : ''
-    writeWrapped(connection.socket, { before, bytes, after }, this.#onWritten)
+    const bytes = typeof last === 'string' ? Buffer.from(last) : last
+    writeWrapped(connection.socket, this.#wrap(bytes, end), this.#onWritten)
     return this
   }
 
@@ -192,8 +187,8 @@ export class PlainResponse extends Listeners implements ClientReply {
 
   /** RFC 8297. */
   writeEarlyHints({ link }: { readonly link: string[] }): void {
-    const value = link.join(', ')
-    if (!invalidValue.test(value)) this.#writeInterim(`HTTP/1.1 103 Early Hints\r\nLink: ${value}\r\n\r\n`)
+    const line = fieldLine('Link', link.join(', '))
+    if (line !== undefined) this.#writeInterim(`HTTP/1.1 103 Early Hints${line}\r\n\r\n`)
   }
 
   #writeInterim(text: string): void {
@@ -232,15 +227,13 @@ export class PlainResponse extends Listeners implements ClientReply {
 
 /**
  * See {@link fieldLine}.
- * @throws {TypeError} with the code of Node.js for an invalid field
+ * @throws {TypeError} with the code that Node.js has for an invalid value
  */
 function checkedLine(name: string, value: string): string {
   const line = fieldLine(name, value)
   if (line === undefined)
-    throw Object.assign(new TypeError(`an invalid field ${JSON.stringify(name)}`), { code: 'ERR_INVALID_CHAR' })
+    throw Object.assign(new TypeError(`the field ${JSON.stringify(name)} has an invalid name or value`), {
+      code: 'ERR_INVALID_CHAR',
+    })
   return line
-}
-
-function uncork(socket: Socket): void {
-  socket.uncork()
 }

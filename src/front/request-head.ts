@@ -20,7 +20,7 @@ export interface RequestHead {
 
 const methods = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'PATCH']
 const lineEnd = ' HTTP/1.1'
-/** Node's parser rejects or corrects such a target. */
+/** Node's parser decides about such a target. */
 const unusualTarget = /[^\x21-\x7e]/
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/
 /** Node's parser rejects a tab. */

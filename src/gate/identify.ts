@@ -116,7 +116,7 @@ function identifyAt(
   return realm.sessions.find(key).then(async (found) => {
     if (found !== undefined) return identityOf(found, realm, cookieHeader, expiredCookies)
     // The reason is only for the page, so the request goes on without it.
-    return afterEnding(key, realm, expiredCookies, await realm.hasEndedElsewhere?.(key).catch(() => false))
+    return endedIdentity(key, realm, expiredCookies, await realm.hasEndedElsewhere?.(key).catch(() => false))
   }, unavailable)
 }
 
@@ -134,14 +134,14 @@ function identityOf(
   return fresh.then(
     (renewed) =>
       renewed === undefined
-        ? afterEnding(session.key, realm, expiredCookies)
+        ? endedIdentity(session.key, realm, expiredCookies)
         : { kind: 'signed_in', session: renewed, realm },
     unavailable,
   )
 }
 
 /** The sender of a request with the cookie of a session that has ended. */
-function afterEnding(
+function endedIdentity(
   key: SessionKey,
   realm: Realm,
   expiredCookies: ExpiredCookies,

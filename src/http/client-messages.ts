@@ -65,8 +65,8 @@ export interface ClientReply {
   writeHead(status: number, fields?: string[]): unknown
   writeHead(status: number, statusMessage: string, fields: string[]): unknown
   /**
-   * The memory of a part of at most `shortBytes` may be used again after the call. Absent: it must
-   * not.
+   * `write` and `end` copy a part of at most `shortBytes`, so its memory may be used again. Absent:
+   * they keep each part.
    */
   readonly copiesShortParts?: true
   write(part: Buffer, written?: (error?: Error | null) => void): boolean

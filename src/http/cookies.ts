@@ -71,7 +71,8 @@ export function cookiesNamed(header: string | undefined, prefix: string): Readon
 export function withoutCookies(header: string, drop: (name: string) => boolean): string | undefined {
   let kept = ''
   // Runs for each request, so it creates no list of pairs.
-  for (let start = 0; start < header.length;) {
+  let start = 0
+  while (start < header.length) {
     const semicolon = header.indexOf(';', start)
     const end = semicolon < 0 ? header.length : semicolon
     const pair = header.slice(start, end).trim()
@@ -133,14 +134,14 @@ function nameOf(pair: string): string {
 }
 
 /**
- * Whether a pair has such a name. Some applications find further names in its value: those that
- * read a comma (RFC 2109 §4.4) or white space as a separator.
+ * Whether `matches` holds for the name of a pair, or for a name that some applications find in its
+ * value: those that read a comma (RFC 2109 §4.4) or white space as a separator.
  */
-function mayHaveName(pair: string, isSuch: (name: string) => boolean): boolean {
-  if (isSuch(nameOf(pair))) return true
+function mayHaveName(pair: string, matches: (name: string) => boolean): boolean {
+  if (matches(nameOf(pair))) return true
   const value = pair.slice(pair.indexOf('=') + 1)
   if (!/[,\s]/.test(value)) return false
-  return [...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].some(([, inner = '']) => isSuch(inner))
+  return [...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].some(([, inner = '']) => matches(inner))
 }
 
 function unescaped(name: string): string {

@@ -53,7 +53,7 @@ export function canonicalTarget(raw: string): CanonicalTarget {
   const path = mark < 0 ? raw : raw.slice(0, mark)
   const query = mark < 0 ? '' : raw.slice(mark)
   const isPlain = plainPath.test(path) && !plainPathTrap.test(path)
-  if (isPlain && (mark < 0 || !disallowed.test(query))) return { path, segments: segmentsOf(path), query }
+  if (isPlain && (mark < 0 || !disallowed.test(query))) return { path, segments: pathSegments(path), query }
 
   if (disallowed.test(raw)) reject('it contains a control character, a space, "#" or a character outside ASCII')
   if (raw.startsWith('/')) return { ...canonicalPath(path), query }
@@ -65,9 +65,9 @@ export function canonicalTarget(raw: string): CanonicalTarget {
 }
 
 /**
- * Like `split('/')` without the first slash. For a short text, `split` costs three times as much.
+ * The text between the slashes. For a short path, `split` costs almost twice as much as this loop.
  */
-function segmentsOf(path: string): readonly string[] {
+function pathSegments(path: string): readonly string[] {
   const segments: string[] = []
   let start = 1
   for (let end = path.indexOf('/', start); end >= 0; end = path.indexOf('/', start)) {

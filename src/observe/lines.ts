@@ -131,7 +131,7 @@ export class Lines {
   add(line: string, kind: LineKind = 'log'): void {
     if (this.#isReaderGone) return
     const text = this.#formatLine === undefined ? line : this.#formatLine(line)
-    if (!this.#hasRoomFor(text.length, kind)) {
+    if (!this.#mayWait(text.length, kind)) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
       this.#dropped[what] += 1
       this.#unreported[what] += 1
@@ -174,15 +174,18 @@ export class Lines {
     })
   }
 
-  /** @param length in characters: most lines have only ASCII */
-  #hasRoomFor(length: number, kind: LineKind): boolean {
+  /**
+   * @param length in characters, because counting bytes costs more. So one line may exceed the
+   * limit.
+   */
+  #mayWait(length: number, kind: LineKind): boolean {
     if (kind === 'audit') return this.#waiting.audit + length <= maxWaiting.audit
     return this.#waiting.ordinary + length <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
   }
 
-  /** The batch that collects lines, if a line of this size fits into it, or else a new one. */
+  /** The batch that collects lines, if the line fits into it, or else a new one. */
   #batchFor(line: string): Batch {
-    if (this.#next !== undefined && !hasRoomFor(line, this.#next)) {
+    if (this.#next !== undefined && !fits(line, this.#next)) {
       this.#full.push(this.#next)
       this.#next = undefined
     }
@@ -287,10 +290,13 @@ export class Lines {
   }
 }
 
-/** A character takes at most three bytes (UTF-8). To count them takes longer than to write them. */
+/**
+ * In UTF-8, a UTF-16 code unit takes at most three bytes. Counting the bytes of a line costs more
+ * than writing them.
+ */
 const maxBytesOfCharacter = 3
 
-function hasRoomFor(line: string, { memory, bytes }: Batch): boolean {
+function fits(line: string, { memory, bytes }: Batch): boolean {
   const room = memory.length - bytes
   return line.length * maxBytesOfCharacter <= room || Buffer.byteLength(line) <= room
 }

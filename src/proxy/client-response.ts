@@ -9,7 +9,7 @@ import type { Addresses } from './addresses.ts'
 export class ClientResponse {
   readonly #req: ClientMessage
   readonly #res: ClientReply
-  /** The first part, if it is short. It is held until the end of its turn. */
+  /** The first part, if it is short. It is held until more arrives or the turn ends. */
   #first: Buffer | undefined
   /** Nothing is held any more: each part is written at once. */
   #isFlowing = false
@@ -53,7 +53,7 @@ export class ClientResponse {
   /**
    * Writes a part. Returns `false` when the client is behind, until the next `drain` of the
    * response.
-   * @param written absent for a short part, whose memory is used again after this turn
+   * @param written absent for a short part, which is copied if it is kept
    */
   write(part: Buffer, written?: (error?: Error | null) => void): boolean {
     this.#writeFirst()
@@ -85,7 +85,7 @@ export class ClientResponse {
   #writeFirst(): void {
     const first = this.#first
     this.#first = undefined
-    if (first !== undefined) this.#res.write(this.#kept(first))
+    if (first !== undefined) this.#res.write(first)
   }
 
   /** A short part in memory that the response may keep. */

@@ -1,6 +1,7 @@
 import type { ResponseHeadersConfig } from '../config/model.ts'
 import { ByName } from '../core/by-name.ts'
 import { GatewayError } from '../core/errors.ts'
+import { isFieldValue } from '../core/field-line.ts'
 import { connectionOptions, isCorsField, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
 import { ownText } from '../core/own-text.ts'
 import type { Caching } from '../gate/admission.ts'
@@ -152,7 +153,7 @@ export function responseTrailers(received: RawFields, reserved: ReadonlySet<stri
     const value = fieldText(received[at + 1] ?? '')
     const lowerCase = name.toLowerCase()
     const isForbidden = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
-    if (!isForbidden && !controlCharacter.test(value)) trailers.push([name, value])
+    if (!isForbidden && isFieldValue(value)) trailers.push([name, value])
   }
   return trailers
 }
@@ -171,5 +172,3 @@ function checkTransferEncoding(value: string): void {
   if (value.trim().toLowerCase() !== 'chunked')
     throw new GatewayError('ERR_UPSTREAM_RESPONSE', 'the response has a Transfer-Encoding other than chunked')
 }
-
-const controlCharacter = /[^\t\x20-\x7e\x80-\xff]/

@@ -146,7 +146,9 @@ function switchingResponse(
     let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}`
     for (let at = 0; at + 1 < fields.length; at += 2) {
       const line = fieldLine(fields[at] as string, fields[at + 1] as string)
-      if (line === undefined) return new GatewayError('ERR_UPSTREAM_RESPONSE', `the field "${fields[at]}" is invalid`)
+      // The last guard: whatever read the response has rejected such a field already.
+      if (line === undefined)
+        return new GatewayError('ERR_UPSTREAM_RESPONSE', `the field "${fields[at]}" has an invalid name or value`)
       text += line
     }
     return text + '\r\n\r\n'

@@ -1,12 +1,6 @@
 import type { Socket } from 'node:net'
 import { writeWrapped } from '../core/direct-writes.ts'
-import { ReadBuffer } from '../core/read-buffers.ts'
-
-/**
- * Up to this length, in bytes, {@link writeWrapped} usually passes the bytes to the operating
- * system at once. Otherwise they have memory of their own, because 64 KiB would be too much.
- */
-const shortBytes = 16 * 1024
+import { ReadBuffer, shortBytes } from '../core/read-buffers.ts'
 
 /**
  * Writes bytes whose memory is used again after the call. They are copied, because a write may
@@ -25,7 +19,8 @@ export function writeCopy(socket: Socket, bytes: Buffer): boolean {
 }
 
 /**
- * Writes bytes whose memory is not used again.
+ * Writes bytes whose memory is not used again. Short bytes are copied all the same, because that
+ * costs less than the stream of the socket.
  * @returns what `write` of the socket returns
  */
 export function writeOwn(socket: Socket, bytes: Buffer): boolean {

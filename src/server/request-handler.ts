@@ -617,7 +617,7 @@ function endRecordWith(res: ClientReply, record: RequestRecord): void {
   res.once('close', closed)
 }
 
-/** What the access log has of a request that may be invalid. */
+/** Notes the peer, the host and the path of a request that was not verified. */
 function noteUnverified(req: ClientMessage, record: RequestRecord): void {
   record.client = req.socket.remoteAddress ?? 'unknown'
   record.host = (req.headers.host ?? '').replace(/:\d*$/, '')

@@ -81,7 +81,10 @@ export interface ResponseHandler {
   onSend(control: ExchangeControl): boolean
   /** An interim response (1xx, except 100 and 101), or the head of the final response. */
   onResponse(status: number, statusMessage: string, fields: RawFields): void
-  /** A part of at most `shortBytes`. After this turn, its memory is used again. */
+  /**
+   * A part of at most `shortBytes` (`core/read-buffers.ts`). If it is the last one, its memory is
+   * used again after `onEnd`, so a handler copies what it keeps longer.
+   */
   onShortPart(part: Buffer): void
   /**
    * A longer part. After `giveBack` is called, its memory is used for other responses. Without that

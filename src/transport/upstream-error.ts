@@ -6,7 +6,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   UND_ERR_HEADERS_OVERFLOW: 'ERR_UPSTREAM_RESPONSE',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'ERR_UPSTREAM_RESPONSE',
   ERR_ASSERTION: 'ERR_UPSTREAM_RESPONSE',
-  // Node.js rejects such a response when the gateway writes it to the client.
+  // Such a response is rejected when it is written to the client.
   ERR_INVALID_CHAR: 'ERR_UPSTREAM_RESPONSE',
   ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_RESPONSE',
 }

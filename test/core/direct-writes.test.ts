@@ -124,6 +124,20 @@ test('A first text that is never written does not keep later ones from being pas
   assert.equal(await read(client, 39), 'shown by the stream, passed on directly')
 })
 
+test('The first write of a process shows how to pass on later ones, also when it has bytes', async (t) => {
+  const { writeWrapped: write } = (await import(buildModule('src/core/direct-writes.ts'))) as {
+    readonly writeWrapped: typeof writeWrapped
+  }
+  const { socket, client } = await connected(t)
+  const bytes = Buffer.from('bytes')
+
+  write(socket, { before: 'by the stream: ', bytes, after: ', ' })
+  const streamWrites = countStreamWrites(socket)
+  write(socket, { before: 'directly: ', bytes, after: '' })
+  assert.equal(streamWrites(), 0)
+  assert.equal(await read(client, 37), 'by the stream: bytes, directly: bytes')
+})
+
 test('An empty text is written by the stream, because it would not count as waiting', async (t) => {
   await writeFirstText(t)
   const { socket } = await connected(t)

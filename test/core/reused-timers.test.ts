@@ -38,6 +38,17 @@ test('A timer that has told its waiter can be used again', async () => {
   stop()
 })
 
+test('A timer that was stopped tells nobody, even if nothing uses it again', async () => {
+  const stop = keepRunning()
+  const told: string[] = []
+  const stopped = ReusedTimer.start(15, { onTimeout: () => told.push('the waiter that has stopped it') })
+  stopped.stop()
+  await new Promise<void>((resolve) => ReusedTimer.start(40, { onTimeout: resolve }))
+
+  assert.deepEqual(told, [])
+  stop()
+})
+
 test('A timer that is refreshed starts again', async () => {
   const stop = keepRunning()
   const startedAt = performance.now()

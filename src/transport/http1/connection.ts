@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
-import { writeText, writeWrapped } from '../../core/direct-writes.ts'
+import { chunk, writeLent, writeText, writeWrapped } from '../../core/direct-writes.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../core/field-value.ts'
 import { ReadBuffer, shortBytes } from '../../core/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
-import { type RawFields, type RequestContent, type ResponseHandler } from '../transport.ts'
+import type { RawFields, RequestContent, ResponseHandler } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { PlainChunks } from './chunks.ts'
@@ -32,7 +32,8 @@ export interface ConnectionOptions {
 
 /**
  * A part that takes less than this share of its buffer is copied. A larger part is lent to the
- * handler, and the connection takes another buffer.
+ * handler, and the connection takes another buffer. This applies to large buffers only: in a usual
+ * one, such a part is short.
  */
 const copiedShare = 1 / 4
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
@@ -61,8 +62,6 @@ export class UpstreamConnection implements ExchangeConnection {
   #isReady = false
   #hasServed = false
   #exchange: UpstreamExchange | undefined
-  /** The head of a request whose first content is being read. */
-  #unwrittenHead = ''
   /** The beginning of a response head that has not arrived completely. */
   #head: Buffer | undefined
   #buffer: ReadBuffer | undefined
@@ -144,56 +143,41 @@ export class UpstreamConnection implements ExchangeConnection {
   readonly #onDrain = (): void => void this.#exchange?.request.body?.resume()
 
   #write(exchange: UpstreamExchange): void {
-    const { head, body } = exchange.request
-    if (body === undefined) {
-      writeText(this.#socket, head)
-      return
-    }
+    const { body } = exchange.request
     // The head leaves together with the content that has arrived until now.
-    this.#unwrittenHead = head
-    this.#writeBody(exchange, body)
-    if (this.#unwrittenHead !== '') writeText(this.#socket, this.#takeHead())
-  }
-
-  #takeHead(): string {
-    const head = this.#unwrittenHead
-    this.#unwrittenHead = ''
-    return head
+    if (body !== undefined) this.#writeBody(exchange, body)
+    const head = exchange.takeHead()
+    if (head !== '') writeText(this.#socket, head)
   }
 
   #writeBody(exchange: UpstreamExchange, body: RequestContent): void {
-    const { isChunked } = exchange.request
     body.begin({
       onPart: (part, giveBack) => {
         if (this.#exchange !== exchange || part.length === 0) return giveBack()
-        this.#writePart(part, isChunked, giveBack)
+        this.#writePart(exchange, part, giveBack)
         // Node.js asks to wait even if the operating system has taken everything.
         if (this.#socket.writableNeedDrain && this.#socket.writableLength > 0) body.pause()
       },
       onEnd: () => {
         if (this.#exchange !== exchange) return
-        if (isChunked) writeText(this.#socket, `${this.#takeHead()}0\r\n\r\n`)
+        if (exchange.request.isChunked) writeText(this.#socket, `${exchange.takeHead()}0\r\n\r\n`)
         exchange.isSent = true
       },
     })
   }
 
-  #writePart(part: Uint8Array, isChunked: boolean, giveBack: () => void): void {
-    const before = this.#takeHead() + (isChunked ? `${part.length.toString(16)}\r\n` : '')
-    const after = isChunked ? '\r\n' : ''
+  #writePart(exchange: UpstreamExchange, part: Uint8Array, giveBack: () => void): void {
+    const head = exchange.takeHead()
+    const wrapped = exchange.request.isChunked ? chunk(head, part) : { before: head, bytes: part, after: '' }
     if (part.length <= shortBytes) {
-      writeWrapped(this.#socket, { before, bytes: part, after })
+      writeWrapped(this.#socket, wrapped)
       giveBack()
       return
     }
-    this.#socket.cork()
-    if (before !== '') this.#socket.write(before, 'latin1')
-    // After a failed write the socket may still reference the part, so the part is not given back.
-    this.#socket.write(part, (error) => {
+    writeLent(this.#socket, wrapped, (error) => {
+      // After a failed write the socket may still reference the part, so it is not given back.
       if (!error) giveBack()
     })
-    if (after !== '') this.#socket.write(after, 'latin1')
-    this.#socket.uncork()
   }
 
   readonly #nextBuffer = (): Buffer =>
@@ -270,13 +254,13 @@ export class UpstreamConnection implements ExchangeConnection {
     }
     const part = bytes.length > exchange.left ? bytes.subarray(0, exchange.left) : bytes
     exchange.left -= part.length
-    if (part.length > 0) this.#deliver(exchange, part)
+    if (part.length > 0) this.#deliver(exchange, part, exchange.left === 0)
     if (exchange.left === 0 && this.#exchange === exchange) this.#complete(exchange, head, bytes.length > part.length)
   }
 
   #readChunks(exchange: UpstreamExchange, head: ResponseHead, chunks: PlainChunks, bytes: Buffer): void {
     const { event, rest } = chunks.read(bytes, (part) => {
-      if (this.#exchange === exchange) this.#deliver(exchange, part)
+      if (this.#exchange === exchange) this.#deliver(exchange, part, false)
     })
     if (this.#exchange !== exchange || event === 'more') return
     if (event === 'end') this.#complete(exchange, head, rest.length > 0)
@@ -284,12 +268,15 @@ export class UpstreamConnection implements ExchangeConnection {
     else this.#fail(new GatewayError('ERR_UPSTREAM_RESPONSE', 'a chunk of the response is longer than its size'))
   }
 
-  /** The receiver may keep a part, so the part must not be in the buffer that is read into next. */
-  #deliver(exchange: UpstreamExchange, part: Buffer): void {
+  /**
+   * The receiver may keep a part, so the part must not be in the buffer that is read into next.
+   * Only the last part of a response may be, if it is short: nothing is read before `onEnd`.
+   */
+  #deliver(exchange: UpstreamExchange, part: Buffer, isLast: boolean): void {
     const { handler } = exchange
     const buffer = this.#buffer
     try {
-      if (part.length <= shortBytes) handler.onShortPart(part)
+      if (part.length <= shortBytes) handler.onShortPart(isLast ? part : Buffer.from(part))
       else if (buffer === undefined || part.buffer !== buffer.memory.buffer) handler.onContent(part, nothing)
       else if (part.length < buffer.memory.length * copiedShare) handler.onContent(Buffer.from(part), nothing)
       else handler.onContent(part, buffer.lend())

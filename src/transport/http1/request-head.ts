@@ -58,6 +58,7 @@ function identityText(identity: readonly string[]): string {
  */
 function field(name: string, value: string): string {
   const line = fieldLine(name, value)
-  if (line === undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${name}" is invalid`)
+  if (line === undefined)
+    throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${name}" has an invalid name or value`)
   return line
 }

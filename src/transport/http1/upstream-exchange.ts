@@ -19,6 +19,7 @@ export interface ExchangeConnection {
 export class UpstreamExchange implements ExchangeControl {
   readonly request: WrittenRequest
   readonly handler: ResponseHandler
+  #head: string
   /** The request has been written to its end. */
   isSent = true
   /** A byte of the response has arrived. */
@@ -35,6 +36,7 @@ export class UpstreamExchange implements ExchangeControl {
   constructor(connection: ExchangeConnection, request: WrittenRequest, handler: ResponseHandler) {
     this.#connection = connection
     this.request = request
+    this.#head = request.head
     this.handler = handler
   }
 
@@ -53,6 +55,13 @@ export class UpstreamExchange implements ExchangeControl {
 
   abort(reason: Error): void {
     this.#connection?.abandon(this, reason)
+  }
+
+  /** The head of the request, for its write; empty afterwards. */
+  takeHead(): string {
+    const head = this.#head
+    this.#head = ''
+    return head
   }
 
   /** The exchange is over. */
