@@ -29,7 +29,7 @@ test('When responses exceed their memory limit, new requests are rejected, and o
   let read = 0
   reader.socket.removeAllListeners('data').on('data', (chunk: Buffer) => (read += chunk.length))
   reader.send('GET /endless HTTP/1.1\r\nHost: h\r\n\r\n')
-  const silent = Array.from({ length: 30 }, () => {
+  const silent = Array.from({ length: 90 }, () => {
     const client = new RawClient(t, gatewayPort)
     client.socket.pause()
     return client.send('GET /endless HTTP/1.1\r\nHost: h\r\n\r\n')
