@@ -38,7 +38,7 @@ test('A timer that has told its waiter can be used again', async () => {
   stop()
 })
 
-test('A timer that was stopped tells nobody, even if nothing uses it again', async () => {
+test('A stopped timer does not tell its waiter', async () => {
   const stop = keepRunning()
   const told: string[] = []
   const stopped = ReusedTimer.start(15, { onTimeout: () => told.push('the waiter that has stopped it') })
