@@ -131,7 +131,7 @@ export class Lines {
   add(line: string, kind: LineKind = 'log'): void {
     if (this.#isReaderGone) return
     const text = this.#formatLine === undefined ? line : this.#formatLine(line)
-    if (!this.#mayWait(text.length, kind)) {
+    if (!fits(text, this.#roomFor(kind))) {
       const what = kind === 'audit' ? 'auditEvents' : 'lines'
       this.#dropped[what] += 1
       this.#unreported[what] += 1
@@ -174,18 +174,15 @@ export class Lines {
     })
   }
 
-  /**
-   * @param length in characters, because counting bytes costs more. So one line may exceed the
-   * limit.
-   */
-  #mayWait(length: number, kind: LineKind): boolean {
-    if (kind === 'audit') return this.#waiting.audit + length <= maxWaiting.audit
-    return this.#waiting.ordinary + length <= (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary)
+  /** How many bytes of lines of a kind may be added. */
+  #roomFor(kind: LineKind): number {
+    if (kind === 'audit') return maxWaiting.audit - this.#waiting.audit
+    return (kind === 'access' ? maxWaiting.access : maxWaiting.ordinary) - this.#waiting.ordinary
   }
 
   /** The batch that collects lines, if the line fits into it, or else a new one. */
   #batchFor(line: string): Batch {
-    if (this.#next !== undefined && !fits(line, this.#next)) {
+    if (this.#next !== undefined && !fits(line, this.#next.memory.length - this.#next.bytes)) {
       this.#full.push(this.#next)
       this.#next = undefined
     }
@@ -296,8 +293,8 @@ export class Lines {
  */
 const maxBytesOfCharacter = 3
 
-function fits(line: string, { memory, bytes }: Batch): boolean {
-  const room = memory.length - bytes
+/** @param room in bytes */
+function fits(line: string, room: number): boolean {
   return line.length * maxBytesOfCharacter <= room || Buffer.byteLength(line) <= room
 }
 

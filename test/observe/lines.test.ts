@@ -228,6 +228,20 @@ test('Batches of lines are written from the same memory again', async (t) => {
   assert.equal(used.size, 1)
 })
 
+test('A line beyond ASCII counts by its bytes', (t) => {
+  t.mock.method(fs, 'writeSync', () => {
+    throw Object.assign(new Error('full'), { code: 'EAGAIN' })
+  })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const lines = new Lines({ fd: 1, isShared: false, isNonBlocking: () => true }, () => {})
+  const euros = `${'€'.repeat(100 * 1024 - 1)}\n`
+
+  // One line of 300 KiB is being written. Of the others, three fit into 1 MiB, and a fourth does
+  // not.
+  for (let count = 0; count < 5; count++) lines.add(euros)
+  assert.equal(lines.dropped.lines, 1)
+})
+
 test('A line that causes a report of dropped lines is complete, however long it is', async (t) => {
   const chunks: string[] = []
   let isFull = true
