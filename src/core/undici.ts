@@ -14,8 +14,9 @@ const require = createRequire(import.meta.url)
 export const Agent = require('undici/lib/dispatcher/agent.js') as Undici['Agent']
 export const Client = require('undici/lib/dispatcher/client.js') as Undici['Client']
 export type Agent = undici.Agent
-/** A method of every dispatcher in undici's main module. */
+// The main module adds these methods to every dispatcher.
 const requestOf = require('undici/lib/api/api-request.js') as undici.Dispatcher['request']
+const connectOf = require('undici/lib/api/api-connect.js') as undici.Dispatcher['connect']
 
 /** Sends a request through a dispatcher. */
 export async function request(
@@ -34,7 +35,7 @@ export function createProxyAgent(options: undici.ProxyAgent.Options, tunnelTimeo
   const Pool = require('undici/lib/dispatcher/pool.js') as Undici['Pool']
   const ProxyAgent = require('undici/lib/dispatcher/proxy-agent.js') as Undici['ProxyAgent']
   const clientFactory = (origin: URL, ofClient: object) =>
-    new Pool(origin, { ...ofClient, headersTimeout: tunnelTimeoutMs })
+    Object.assign(new Pool(origin, { ...ofClient, headersTimeout: tunnelTimeoutMs }), { connect: connectOf })
   return new ProxyAgent({ ...options, clientFactory })
 }
 
