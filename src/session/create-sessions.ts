@@ -34,7 +34,7 @@ export function createSessions(parts: CreateSessionsParts): {
   readonly endings: SessionEndings
 } {
   const { caches = new NearCaches(), ...others } = parts
-  const near = new NearCache()
+  const near = new NearCache(others)
   const endings = new SessionEndings({ ...others, near, caches })
   return { sessions: new Sessions({ ...others, near, caches, endings }), endings }
 }

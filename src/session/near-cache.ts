@@ -1,8 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { SessionKey } from '../core/names.ts'
-import { unpackRecord, type UnpackedRecord } from './packed-record.ts'
-import type { PackedSession, SessionOwner, StoredSession } from './record.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Log } from '../observe/log.ts'
+import { RecordMemory, type HeldRecord } from './record-memory.ts'
+import type { SessionOwner, StoredSession, UnopenedSession } from './record.ts'
+import { openRecord } from './sealed-record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
@@ -21,16 +24,28 @@ export interface NearSession {
 }
 
 /**
- * Has either `stored` or `packed`. A session that was read from the store stays packed until it is
- * used again, because many are not.
+ * Has either `stored` or `unopened`. A session that was read from the store stays sealed until it
+ * is used again, because many are not.
  */
 interface Entry {
   readonly key: SessionKey
   stored: StoredSession | undefined
-  packed: PackedSession | undefined
+  unopened: HeldSession | undefined
   touchedAt: number
   /** The approximate size in memory, without {@link entryBytes}. */
   bytes: number
+}
+
+interface HeldSession extends SessionOwner {
+  readonly version: number
+  readonly isDoubtful: boolean
+  readonly record: HeldRecord
+}
+
+export interface NearCacheParts {
+  /** Opens the records that are kept. */
+  readonly keyring: Keyring
+  readonly log: Log
 }
 
 /** Reads of one session that run at the same time. */
@@ -50,30 +65,38 @@ export class NearCache {
   readonly #live = new LRUCache<SessionKey, Entry>({
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => bytes + entryBytes,
+    dispose: ({ unopened }) => unopened?.record.release(),
   })
+  #memory = new RecordMemory()
+  readonly #parts: NearCacheParts
   // `max` would allocate the memory for all entries at the start, which takes 40 ms.
   readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
   /** Reads that are not overtaken. */
   readonly #pending = new Map<SessionKey, PendingReads>()
+  readonly #self = new WeakRef(this)
 
-  /** A live session, to be used: its record is unpacked, and stays so. */
-  get(key: SessionKey): NearSession | undefined {
-    const entry = this.#live.get(key)
-    if (entry?.packed !== undefined) this.#unpack(entry, entry.packed)
-    return entry as NearSession | undefined
+  constructor(parts: NearCacheParts) {
+    this.#parts = parts
   }
 
-  /** Whether the session is live here. Its record stays packed. */
+  /** A live session, to be used: its record is opened, and stays so. */
+  get(key: SessionKey): NearSession | undefined {
+    const entry = this.#live.get(key)
+    if (entry?.unopened !== undefined) this.#openRecord(entry, entry.unopened)
+    return entry?.stored === undefined ? undefined : (entry as NearSession)
+  }
+
+  /** Whether the session is live here. Its record stays sealed. */
   has(key: SessionKey): boolean {
     return this.#live.has(key)
   }
 
-  /** {@link NearSession.touchedAt} of a live session, which stays packed. */
+  /** {@link NearSession.touchedAt} of a live session, which stays sealed. */
   touchedAt(key: SessionKey): number | undefined {
     return this.#live.peek(key)?.touchedAt
   }
 
-  /** The live sessions for which `matches` returns `true`. No record is unpacked for it. */
+  /** The live sessions for which `matches` returns `true`. No record is opened for it. */
   keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     const all = [...this.#live.values()]
     return all.flatMap((entry) => (matches(ownerOf(entry)) ? entry.key : []))
@@ -84,22 +107,43 @@ export class NearCache {
   }
 
   /** Keeps a session, unless it has ended or a newer version is in memory. */
-  keep(session: StoredSession | PackedSession, touchedAt: number): void {
-    const { key, version } = session
-    if (this.#ended.has(key)) return
-    const present = this.#live.peek(key)
-    if (present !== undefined && versionOf(present) > version) return
-    const entry =
-      'packed' in session
-        ? { key, stored: undefined, packed: session, touchedAt, bytes: session.packed.length }
-        : { key, stored: session, packed: undefined, touchedAt, bytes: session.bytes }
-    this.#live.set(key, entry)
+  keep(session: StoredSession | UnopenedSession, touchedAt: number): void {
+    if (!this.#mayKeep(session)) return
+    if ('sealed' in session) {
+      const { key, audience, sub, version, isDoubtful = false } = session
+      this.#keepUnopened(
+        { key, audience, sub, version, isDoubtful, record: this.#memory.put(session.sealed) },
+        touchedAt,
+      )
+    } else this.#keepStored(session, touchedAt)
   }
 
-  /** Copies the live sessions of another near-cache. */
+  #mayKeep({ key, version }: Pick<StoredSession, 'key' | 'version'>): boolean {
+    const present = this.#live.peek(key)
+    return !this.#ended.has(key) && (present === undefined || versionOf(present) <= version)
+  }
+
+  #keepStored(stored: StoredSession, touchedAt: number): void {
+    const { key, bytes } = stored
+    this.#live.set(key, { key, stored, unopened: undefined, touchedAt, bytes })
+  }
+
+  #keepUnopened(unopened: HeldSession, touchedAt: number): void {
+    const { key, record } = unopened
+    this.#live.set(key, { key, stored: undefined, unopened, touchedAt, bytes: record.length })
+  }
+
+  /** Adds the live sessions of another near-cache. The keys of this one must open their records. */
   takeOver(other: NearCache): void {
-    for (const { stored, packed, touchedAt } of [...other.#live.values()].toReversed())
-      this.keep(stored ?? (packed as PackedSession), touchedAt)
+    // If each had memory of its own, each reload could leave some MiB that hold few records.
+    this.#memory = other.#memory
+    for (const { stored, unopened, touchedAt } of [...other.#live.values()].toReversed()) {
+      if (stored !== undefined) this.keep(stored, touchedAt)
+      else if (unopened !== undefined && this.#mayKeep(unopened)) {
+        unopened.record.hold()
+        this.#keepUnopened(unopened, touchedAt)
+      }
+    }
   }
 
   /** Begins a read. Call {@link settle} when it is over. */
@@ -152,13 +196,27 @@ export class NearCache {
     this.#pending.delete(key)
   }
 
-  #unpack(entry: Entry, packed: PackedSession): void {
-    entry.stored = unpacked(packed, (bytes) => this.#resize(entry, entry.bytes + bytes))
-    entry.packed = undefined
-    this.#resize(entry, entry.stored.bytes)
+  #openRecord(entry: Entry, { key, audience, version, isDoubtful, record: held }: HeldSession): void {
+    const { keyring, log } = this.#parts
+    const onTokens = growing(entry, this.#self)
+    const opened = openRecord(keyring, { key, audiences: [audience] }, held.bytes, onTokens)
+    if (opened === undefined) {
+      log.error('session.memory_unreadable', {
+        session: key,
+        hint: 'The record of a session has changed in memory. The session is read from the store again. Report this error.',
+      })
+      this.#live.delete(key)
+      return
+    }
+    const { record, unpackedBytes: bytes } = opened
+    entry.unopened = undefined
+    held.release()
+    entry.stored = { key, audience, version, record, bytes, ...(isDoubtful && { isDoubtful }) }
+    this.resize(entry, bytes)
   }
 
-  #resize(entry: Entry, bytes: number): void {
+  /** @internal */
+  resize(entry: Entry, bytes: number): void {
     entry.bytes = bytes
     if (this.#live.peek(entry.key) !== entry) return
     // The cache takes the size of an entry when it is set, unless the same entry is there already.
@@ -167,18 +225,20 @@ export class NearCache {
   }
 }
 
-/** @param onGrown called with the bytes that its tokens take, when they are unpacked too */
-function unpacked({ packed, sub: _, ...session }: PackedSession, onGrown?: (bytes: number) => void): StoredSession {
-  const { record, unpackedBytes: bytes } = unpackRecord(packed, onGrown) as UnpackedRecord
-  return { ...session, record, bytes }
+/**
+ * Counts what an entry takes in addition. Later configurations may use the record of the entry, and
+ * it must not keep an earlier near-cache in memory.
+ */
+function growing(entry: Entry, near: WeakRef<NearCache>): (bytes: number) => void {
+  return (bytes) => near.deref()?.resize(entry, entry.bytes + bytes)
 }
 
-function ownerOf({ stored, packed }: Entry): SessionOwner {
-  if (stored === undefined) return packed as PackedSession
+function ownerOf({ stored, unopened }: Entry): SessionOwner {
+  if (stored === undefined) return unopened as HeldSession
   const { key, audience, record } = stored
   return { key, audience, sub: record.sub }
 }
 
-function versionOf({ stored, packed }: Entry): number {
-  return (stored ?? packed)?.version ?? 0
+function versionOf({ stored, unopened }: Entry): number {
+  return (stored ?? unopened)?.version ?? 0
 }

@@ -73,22 +73,19 @@ export interface StoredSession {
   readonly isDoubtful?: boolean
   /** The approximate size of the record in memory, in bytes. */
   readonly bytes: number
-  /**
-   * Whether the session stays in memory with another, packed copy of the record. So it is useless
-   * to keep anything for this copy.
-   */
+  /** Whether this object serves one request only: keep nothing for it. */
   readonly isTransient?: boolean
 }
 
-/** A session whose record is packed. See `packRecord`. */
-export interface PackedSession extends Pick<StoredSession, 'key' | 'audience' | 'version' | 'isDoubtful'> {
-  readonly packed: Buffer
+/** A session with its record as the store has it. See `sealRecord`. */
+export interface UnopenedSession extends Pick<StoredSession, 'key' | 'audience' | 'version' | 'isDoubtful'> {
+  readonly sealed: Uint8Array
   /** Of the record. */
   readonly sub: string
 }
 
 /** Whose session it is. */
-export type SessionOwner = Pick<PackedSession, 'key' | 'audience' | 'sub'>
+export type SessionOwner = Pick<UnopenedSession, 'key' | 'audience' | 'sub'>
 
 /** The length of a `SidTag` or `SubTag`, in characters. */
 const tagLength = 24

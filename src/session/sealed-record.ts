@@ -29,11 +29,11 @@ export interface OpenedRecord {
   /** The one of the audiences that the record was sealed for. */
   readonly audience: string
   readonly unpackedBytes: number
-  readonly packed: Buffer
 }
 
 /**
  * Opens a sealed record of one of these audiences.
+ * @param onTokens see `unpackRecord`
  * @returns `undefined` when it is for another audience, the key is not configured, the bytes were
  * changed, or the format is unknown
  */
@@ -41,11 +41,12 @@ export function openRecord(
   keyring: Keyring,
   { key, audiences }: { readonly key: SessionKey; readonly audiences: readonly string[] },
   sealed: Uint8Array,
+  onTokens?: (bytes: number) => void,
 ): OpenedRecord | undefined {
   for (const audience of audiences) {
     const packed = keyring.open(sealed, context({ key, audience }))
-    const opened = packed && unpackRecord(packed)
-    if (packed !== undefined && opened !== undefined) return { ...opened, audience, packed }
+    const opened = packed && unpackRecord(packed, onTokens)
+    if (opened !== undefined) return { ...opened, audience }
   }
   return undefined
 }

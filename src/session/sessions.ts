@@ -18,9 +18,9 @@ import {
   subTag,
   tagOf,
   type BoundDevice,
-  type PackedSession,
   type SessionRecord,
   type StoredSession,
+  type UnopenedSession,
 } from './record.ts'
 import { openRecord, sealRecord } from './sealed-record.ts'
 import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from './store.ts'
@@ -72,7 +72,7 @@ export interface LastUse {
 /** A session that was read from the store: to be used, and to be kept in memory. */
 interface OpenedSession {
   readonly stored: StoredSession
-  readonly packed: PackedSession
+  readonly unopened: UnopenedSession
 }
 
 interface FoundSession extends OpenedSession {
@@ -81,7 +81,7 @@ interface FoundSession extends OpenedSession {
 }
 
 /** Puts a session into memory, unless it was changed or ended during the query. */
-type Keep = (session: StoredSession | PackedSession, touchedAt: number) => void
+type Keep = (session: StoredSession | UnopenedSession, touchedAt: number) => void
 
 /**
  * Finds, creates and replaces sessions. Live sessions are served from memory. The store notifies
@@ -122,7 +122,7 @@ export class Sessions {
   /**
    * Copies the sessions that the previous generation has in memory. So a reload costs no query per
    * session, and an outage grace continues. This one must have the audiences of the other, and its
-   * keys must open what the other sealed.
+   * keys must open what the other can open.
    */
   takeOver(other: Sessions): void {
     this.#near.takeOver(other.#near)
@@ -162,7 +162,7 @@ export class Sessions {
   async #findInStore(key: SessionKey, keep: Keep): Promise<StoredSession | undefined> {
     const found = await this.#readFrom(key, 'activity', keep)
     if (found === undefined || !found.isTouchDue) return found?.stored
-    return (await this.#touched(found.packed, keep)) ? found.stored : undefined
+    return (await this.#touched(found.unopened, keep)) ? found.stored : undefined
   }
 
   /**
@@ -243,7 +243,7 @@ export class Sessions {
     const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
     const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
     const movedAt = purpose === 'activity' && !isTouchDue ? touchedAt : this.#near.touchedAt(key)
-    if (movedAt !== undefined) keep(opened.packed, movedAt)
+    if (movedAt !== undefined) keep(opened.unopened, movedAt)
     return { ...opened, isTouchDue }
   }
 
@@ -258,9 +258,12 @@ export class Sessions {
       })
       return undefined
     }
-    const { record, audience, unpackedBytes: bytes, packed } = opened
+    const { record, audience, unpackedBytes: bytes } = opened
     const session = { key, audience, version, ...(isDoubtful && { isDoubtful }) }
-    return { stored: { ...session, record, bytes, isTransient: true }, packed: { ...session, sub: record.sub, packed } }
+    return {
+      stored: { ...session, record, bytes, isTransient: true },
+      unopened: { ...session, sub: record.sub, sealed },
+    }
   }
 
   /**
@@ -382,7 +385,7 @@ export class Sessions {
    * Restarts the idle timeout of a session that was read from the store.
    * @returns `false` when the session has ended since it was read
    */
-  async #touched(session: PackedSession, keep: Keep): Promise<boolean> {
+  async #touched(session: UnopenedSession, keep: Keep): Promise<boolean> {
     const { key } = session
     const now = this.#parts.clock.now()
     const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)

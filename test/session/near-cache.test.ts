@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { SessionKey } from '../../src/core/names.ts'
+import { Keyring } from '../../src/core/seal.ts'
+import type { Log } from '../../src/observe/log.ts'
 import { NearCache } from '../../src/session/near-cache.ts'
-import { packRecord } from '../../src/session/packed-record.ts'
-import type { PackedSession, StoredSession } from '../../src/session/record.ts'
+import type { SessionRecord, StoredSession, UnopenedSession } from '../../src/session/record.ts'
+import { sealRecord } from '../../src/session/sealed-record.ts'
+import { silent } from '../support/signing-provider.ts'
 
 const mebibyte = 1024 * 1024
+const keyring = new Keyring([Buffer.alloc(32)])
+
+function nearCache(log: Log = silent): NearCache {
+  return new NearCache({ keyring, log })
+}
 
 function stored(n: number, bytes: number): StoredSession {
   const record = {} as StoredSession['record']
@@ -13,7 +24,7 @@ function stored(n: number, bytes: number): StoredSession {
 }
 
 test('sessions in memory take at most 128 MiB: the ones used longest ago are dropped', () => {
-  const near = new NearCache()
+  const near = nearCache()
   for (let n = 0; n < 200; n++) near.keep(stored(n, mebibyte), 0)
 
   const kept = near.keysOf(() => true)
@@ -23,7 +34,7 @@ test('sessions in memory take at most 128 MiB: the ones used longest ago are dro
 })
 
 test('the size of a session includes its entry, besides its record', () => {
-  const near = new NearCache()
+  const near = nearCache()
   const [entry, record] = [768, 8192 - 768]
   for (let n = 0; n < 20_000; n++) near.keep(stored(n, record), 0)
 
@@ -31,15 +42,14 @@ test('the size of a session includes its entry, besides its record', () => {
 })
 
 test('a session that was read from the store grows when it is used again, and when its tokens are', () => {
-  const near = new NearCache()
+  const near = nearCache()
   const large = Buffer.alloc(mebibyte)
-  const others = Array.from({ length: 127 }, (_, n) => packed(n, large))
+  const others = Array.from({ length: 127 }, (_, n) => unopened(n, large))
   const kept = () => others.filter(({ key }) => near.has(key)).length
   const tokens = { obtained_at: 1, access_token: 'a'.repeat(mebibyte), id_token: 'i' }
   const claims = { sub: 's', text: 'c'.repeat(mebibyte) }
   const times = { created_at: 1, absolute_expires_at: 2, userinfo_read_at: 1 }
-  const { bytes } = packRecord({ iss: '', sub: 's', ...times, tokens, claims })
-  const one = packed(1_000, bytes)
+  const one = sealedSession(1_000, { iss: '', sub: 's', ...times, tokens, claims })
   near.keep(one, 0)
   for (const other of others) near.keep(other, 0)
   assert.equal(kept(), 127)
@@ -59,10 +69,10 @@ test('a session that was read from the store grows when it is used again, and wh
   assert.equal(kept(), 127, 'a session that has left memory does not count')
 })
 
-test('to find sessions in memory, no record is unpacked', () => {
-  const near = new NearCache()
+test('to find sessions in memory, no record is opened', () => {
+  const near = nearCache()
   // The same records would take half a second for each Logout Token that the store cannot take.
-  near.keep(packed(1, Buffer.from('this is not a record')), 0)
+  near.keep(unopened(1, Buffer.from('this is not a record')), 0)
   const record = { sub: 'other' } as StoredSession['record']
   near.keep({ ...stored(2, 1), record }, 0)
 
@@ -76,12 +86,118 @@ test('to find sessions in memory, no record is unpacked', () => {
   )
 })
 
-function packed(n: number, bytes: Buffer): PackedSession {
-  return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, sub: 's', packed: bytes }
+/** Sealed, so that it can be opened. */
+function sealedSession(n: number, record: SessionRecord): UnopenedSession {
+  const session = unopened(n, Buffer.alloc(0))
+  return { ...session, sub: record.sub, sealed: sealRecord(keyring, session, record).sealed }
 }
 
+function unopened(n: number, bytes: Buffer): UnopenedSession {
+  return { key: `session-${n}` as SessionKey, audience: 'a', version: 1, sub: 's', sealed: bytes }
+}
+
+/** A session with 3,000 characters that do not compress, and that follow from its number. */
+function personalSession(n: number): UnopenedSession {
+  const sub = `person-${n}`
+  const times = { created_at: 1, absolute_expires_at: 2, userinfo_read_at: 1 }
+  return sealedSession(n, { iss: 'i', sub, ...times, tokens: tokensOf(sub), claims: { sub } })
+}
+
+function tokensOf(sub: string) {
+  const access_token = createHash('shake256', { outputLength: 2_250 }).update(sub).digest('base64url')
+  return { obtained_at: 1, access_token, id_token: 'i' }
+}
+
+test('a session in memory never opens as another one, while sessions come, go and move to the next configuration', () => {
+  let near = nearCache()
+  for (let n = 0; n < 12_000; n++) {
+    near.keep(personalSession(n), n)
+    // Most leave memory, so that the others are moved. Some are used, and some are replaced.
+    if (n % 4 !== 0) near.drop(`session-${n - 1_000}` as SessionKey)
+    if (n % 7 === 0) near.get(`session-${n - 5}` as SessionKey)
+    if (n % 11 === 0) near.keep({ ...personalSession(n - 2), version: 2 }, n)
+    if (n % 3_000 === 2_999) {
+      const successor = nearCache()
+      successor.takeOver(near)
+      near.clear()
+      near = successor
+    }
+  }
+
+  const kept = near.keysOf(() => true)
+  assert.ok(kept.length > 3_000)
+  for (const key of kept) {
+    const sub = key.replace('session', 'person')
+    const { record } = near.get(key)?.stored ?? assert.fail(key)
+    assert.deepEqual(
+      [record.sub, record.claims['sub'], record.tokens.access_token],
+      [sub, sub, tokensOf(sub).access_token],
+    )
+  }
+})
+
+test('a session that was opened or has left memory never leaves its sealed record behind', () => {
+  const near = nearCache()
+  const before = bufferBytes()
+  for (let n = 0; n < 10_000; n++) {
+    near.keep(personalSession(n), 0)
+    if (n % 2 === 0) near.get(`session-${n}` as SessionKey)
+    if (n >= 10) near.drop(`session-${n - 10}` as SessionKey)
+  }
+  assert.ok(bufferBytes() - before < 8 * mebibyte)
+  assert.equal(near.keysOf(() => true).length, 10)
+})
+
+test('reloads never leave memory behind that only a few sessions use', () => {
+  let near = nearCache()
+  const before = bufferBytes()
+  const sealed = randomBytes(3_000)
+  for (let reload = 0; reload < 30; reload++) {
+    for (let n = 0; n < 2_000; n++) near.keep(unopened(reload * 2_000 + n, sealed), 0)
+    for (let n = 1; n < 2_000; n++) near.drop(`session-${reload * 2_000 + n}` as SessionKey)
+    const successor = nearCache()
+    successor.takeOver(near)
+    near.clear()
+    near = successor
+  }
+  assert.ok(bufferBytes() - before < 20 * mebibyte)
+  assert.equal(near.keysOf(() => true).length, 30)
+})
+
+test('after a reload, a session never keeps the memory of an earlier configuration', async () => {
+  const successor = nearCache()
+  const earlier = (() => {
+    const near = nearCache()
+    near.keep(personalSession(1), 0)
+    near.keep(personalSession(2), 0)
+    near.get('session-1' as SessionKey)
+    successor.takeOver(near)
+    near.clear()
+    return new WeakRef(near)
+  })()
+  // A target stays in memory until the end of the job.
+  await new Promise(setImmediate)
+  bufferBytes()
+  assert.equal(earlier.deref(), undefined)
+  for (const n of [1, 2]) {
+    const { record } = successor.get(`session-${n}` as SessionKey)?.stored ?? assert.fail()
+    assert.equal(record.tokens.access_token, tokensOf(`person-${n}`).access_token)
+  }
+})
+
+test('a record in memory that cannot be opened is never served, leaves memory and is logged', () => {
+  const lines: string[] = []
+  const log = { ...silent, error: (message: string) => void lines.push(message) }
+  const near = nearCache(log)
+  const one = unopened(1, Buffer.from('this is not a record'))
+  near.keep(one, 0)
+  assert.equal(near.get(one.key), undefined)
+  assert.equal(near.has(one.key), false)
+  assert.deepEqual(lines, ['session.memory_unreadable'])
+})
+
 test('a change overtakes the reads that have begun before it, and no later ones', () => {
-  const near = new NearCache()
+  const near = nearCache()
   const { key } = stored(1, 1)
   const before = near.reading(key)
   near.drop(key)
@@ -92,3 +208,12 @@ test('a change overtakes the reads that have begun before it, and no later ones'
   near.drop(key)
   assert.equal(after.areOvertaken, true)
 })
+
+/** The memory of all buffers after a garbage collection, in bytes. */
+function bufferBytes(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  collect()
+  return process.memoryUsage().arrayBuffers
+}
