@@ -1,5 +1,3 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../core/at-most.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { ownText } from '../core/own-text.ts'
@@ -136,14 +134,22 @@ export function sessionIdFromCookie(value: string | undefined): SessionId | unde
   return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
 }
 
+/** How many ids {@link recentKeys} has before it replaces {@link earlierKeys}. */
+const maxRecentKeys = 2_048
 /** The keys of recent ids, because each request of a session needs its key. */
-const recentKeys = new LRUCache<SessionId, SessionKey>(atMost(2_000))
+let recentKeys = new Map<SessionId, SessionKey>()
+let earlierKeys: ReadonlyMap<SessionId, SessionKey> = recentKeys
 
 /** The key of a session in the store. The id cannot be derived from it. */
 export function sessionKey(id: SessionId): SessionKey {
   const recent = recentKeys.get(id)
   if (recent !== undefined) return recent
-  const key = `${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey
+  const key = earlierKeys.get(id) ?? (`${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey)
+  // An LRU cache would have to remove an id for each id that it adds.
+  if (recentKeys.size === maxRecentKeys) {
+    earlierKeys = recentKeys
+    recentKeys = new Map()
+  }
   recentKeys.set(ownText(id) as SessionId, key)
   return key
 }
