@@ -7,7 +7,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY src ./src
 COPY schemas ./schemas
-COPY .ci/bundle.mjs .ci/bundled-packages.mjs .ci/schema-validator.mjs ./.ci/
+COPY .ci/bundle.mjs .ci/bundled-packages.mjs .ci/fetch-classes.mjs .ci/schema-validator.mjs ./.ci/
 COPY LICENSE ./
 # The demo and the source maps are for developers. Whatever the umask of the checkout was, the gateway's user has to be able to read.
 RUN node .ci/bundle.mjs dist \

@@ -51,10 +51,24 @@ const adapt = {
  */
 const omitted = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request)$/
 
-/** Puts a module that throws an error in the place of the omitted packages. */
+/**
+ * Fastify and undici load HTTP/2 at every start, and use it only when they are told to. The gRPC
+ * server of the gateway loads it by itself.
+ */
+const http2Modules = /^node:http2$|\/client-h2\.js$/
+const packagesWithoutHttp2 = /\/node_modules\/(?:fastify|undici)\//
+
+/**
+ * Puts a module that throws an error in the place of each omitted package, and an empty one in that
+ * of HTTP/2, because it is loaded.
+ */
 const omit = {
   name: 'omit',
   setup({ onResolve, onLoad }) {
+    onResolve({ filter: http2Modules }, ({ path, importer }) =>
+      packagesWithoutHttp2.test(importer) ? { path, namespace: 'empty' } : undefined,
+    )
+    onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'module.exports = {}' }))
     onResolve({ filter: omitted }, ({ path }) => ({ path, namespace: 'omitted' }))
     onLoad({ filter: /.*/, namespace: 'omitted' }, ({ path }) => ({
       contents: `throw new Error(${JSON.stringify(`${path} is not part of the program.`)})`,
@@ -72,6 +86,28 @@ function withAsciiComments(text) {
   )
 }
 
+const importedBuiltin = /^import (?:([\w$]+)|\{([^{}]+)\}) from "(node:[\w/]+)";$/gm
+const banner = `import { createRequire as __createRequire } from 'node:module'
+const require = __createRequire(import.meta.url);`
+
+/**
+ * Replaces imports of Node's modules by `require`. For an import, Node.js reads every export, and
+ * reading `WebSocket` of `node:http` loads the HTTP client of Node.js. Line numbers stay the same,
+ * because source maps need them.
+ */
+function withoutImportsOfBuiltins(text, file) {
+  const builtins = []
+  const rest = text.replace(importedBuiltin, (statement, whole, names, id) => {
+    const target = whole ?? `{${names.replaceAll(/\s+/g, ' ').replaceAll(' as ', ': ')}}`
+    builtins.push(`const ${target} = require("${id}");`)
+    return statement.replaceAll(/[^\n]/g, '')
+  })
+  const [before, after] = rest.split(banner)
+  if (after === undefined || /\bfrom "node:|^import "node:/m.test(after))
+    throw new Error(`${file} imports a module of Node.js in an unknown way: see .ci/bundle.mjs`)
+  return [before, [banner, ...builtins].join(' '), after].join('')
+}
+
 const outdir = resolve(process.argv[2])
 const { metafile } = await build({
   absWorkingDir: root,
@@ -86,9 +122,8 @@ const { metafile } = await build({
   // Only the demo needs them, which no installation has.
   external: ['oidc-provider', 'ws'],
   // Packages that are not ES modules load modules of Node.js with `require`.
-  banner: {
-    js: "import { createRequire as __createRequire } from 'node:module'\nconst require = __createRequire(import.meta.url)",
-  },
+  banner: { js: banner },
+  inject: ['.ci/fetch-classes.mjs'],
   sourcemap: true,
   sourcesContent: false,
   legalComments: 'none',
@@ -98,7 +133,7 @@ const { metafile } = await build({
 })
 for (const path of Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'))) {
   const file = resolve(root, path)
-  writeFileSync(file, withAsciiComments(readFileSync(file, 'utf8')))
+  writeFileSync(file, withoutImportsOfBuiltins(withAsciiComments(readFileSync(file, 'utf8')), path))
 }
 for (const file of changes.keys())
   if (!changed.has(file)) throw new Error(`${file} is not in the program: see .ci/bundle.mjs`)

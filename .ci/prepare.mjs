@@ -64,7 +64,9 @@ function newestSource(folder) {
  */
 export function ensureBuild() {
   const built = at('dist', '.built')
-  const scripts = ['bundle.mjs', 'bundled-packages.mjs', 'schema-validator.mjs'].map((file) => join('.ci', file))
+  const scripts = ['bundle.mjs', 'bundled-packages.mjs', 'fetch-classes.mjs', 'schema-validator.mjs'].map((file) =>
+    join('.ci', file),
+  )
   const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
   const sources = Math.max(newestSource(at('src')), ...files.map((file) => changedAt(at(file))))
   if (changedAt(built) > sources) return

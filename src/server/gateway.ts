@@ -1,10 +1,10 @@
 import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
-import type { Address, GatewayConfig, StoreConfig } from '../config/model.ts'
+import type { Address, ExtAuthzConfig, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
 import { makeStringsFast } from '../core/fast-strings.ts'
 import { checkMethod } from '../forward/ext-authz.ts'
-import { listenForGrpc } from '../forward/grpc.ts'
+import type { GrpcListener, GrpcParts } from '../forward/grpc.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
@@ -101,7 +101,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const extAuthz =
       config.extAuthz === undefined
         ? undefined
-        : await listenForGrpc(config.extAuthz, {
+        : await loadAndListenForGrpc(config.extAuthz, {
             methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
             admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
             log,
@@ -139,6 +139,12 @@ function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients
   const isTrusted = trusted.hasPeer(peer)
   if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
   return isTrusted
+}
+
+/** Loads the gRPC server only when it is configured, because it loads HTTP/2. */
+async function loadAndListenForGrpc(config: ExtAuthzConfig, parts: GrpcParts): Promise<GrpcListener> {
+  const { listenForGrpc } = await import('../forward/grpc.ts')
+  return listenForGrpc(config, parts)
 }
 
 /** The handlers of the current generation, looked up for each request. */

@@ -65,6 +65,15 @@ test('Every file that the image is built from exists and passes .dockerignore', 
   )
 })
 
+test('The image and a clone are built with every script that the build uses', () => {
+  const used = [...read('.ci/bundle.mjs').matchAll(/'\.(?:ci)?\/([\w-]+\.mjs)'/g)].map(([, file]) => String(file))
+  assert.ok(used.length > 1)
+  for (const file of ['bundle.mjs', ...used]) {
+    assert.ok(dockerfile.includes(` .ci/${file} `), `${file} in the Dockerfile`)
+    assert.ok(read('.ci/prepare.mjs').includes(`'${file}'`), `${file} in .ci/prepare.mjs`)
+  }
+})
+
 test('The image contains nothing that depends on the processor', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { cpu?: string[]; os?: string[]; hasInstallScript?: true }>
