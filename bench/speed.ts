@@ -53,8 +53,19 @@ const { values } = parseArgs({
     node: { type: 'string', default: process.execPath },
     /** Replaces the tables of docs/performance.md. */
     write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
+if (values.help) {
+  console.log(`npm run bench -- [--only SCENARIO,…] [--contenders NAME,…] [--node PATH] [--write]
+                 [--rounds 3] [--seconds 2] [--warm-up 1] [--patience 1] [--repeat-for 12]
+
+docs/performance.md explains them.
+scenarios:  ${listed(forTargets)}
+and:        ${listed(further)}
+contenders: ${listed(everyContender)}`)
+  process.exit()
+}
 const { node } = values
 const startedAt = performance.now()
 const plan: Plan = {
@@ -139,7 +150,7 @@ function headline(): string {
   const { rounds, seconds } = plan
   return (
     `${new Date().toISOString().slice(0, 10)}, Node.js ${version}, ${cpus().length} × ${model}. ` +
-    `${rounds} rounds of ${seconds} s in turn.`
+    `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s in turn.`
   )
 }
 
@@ -159,10 +170,13 @@ function chosen<Named extends { readonly name: string }>(
   all: readonly Named[],
   names: readonly string[],
 ): readonly Named[] {
-  const known = all.map(({ name }) => name)
-  const stranger = names.find((name) => name !== 'all' && !known.includes(name))
-  if (stranger !== undefined) fail(`There is no ${what} ${stranger}. There are: ${known.join(', ')}, all`)
+  const stranger = names.find((name) => name !== 'all' && all.every((each) => each.name !== name))
+  if (stranger !== undefined) fail(`There is no ${what} ${stranger}. There are: ${listed(all)}, all`)
   return names.length === 0 || names.includes('all') ? all : all.filter(({ name }) => names.includes(name))
+}
+
+function listed(all: readonly { readonly name: string }[]): string {
+  return all.map(({ name }) => name).join(', ')
 }
 
 function fail(why: string): never {
