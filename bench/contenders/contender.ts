@@ -25,8 +25,11 @@ export interface Contender {
   start(bed: Bed, setting: Setting): Promise<Listening>
 }
 
-/** Abilities that only some contenders have. Workers are processes that share a port. */
-export type Ability = 'tls' | 'websockets' | 'workers'
+/**
+ * Abilities that only some contenders have. Workers are processes that share a port. Many sessions
+ * are 10,000.
+ */
+export type Ability = 'tls' | 'websockets' | 'workers' | 'many-sessions'
 
 /** The settings of a contender. */
 export interface Setting {

@@ -16,7 +16,8 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
     name,
     title: `mod_auth_openidc, sessions in ${cache === 'redis' ? 'Redis' : 'shared memory'}`,
     signsIn: true,
-    can: new Set(['websockets']),
+    // Its shared memory has 20,000 entries, and a sign-in takes more than two.
+    can: new Set(['websockets', ...(cache === 'redis' ? (['many-sessions'] as const) : [])]),
     logoutPath: '/oidc/callback?logout=backchannel',
     missing: () => {
       if (find('apache2') === undefined) return 'apache2 is not installed'

@@ -15,7 +15,7 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
     name,
     title: `oauth2-proxy, sessions in ${store === 'redis' ? 'Redis' : 'cookies'}`,
     signsIn: true,
-    can: new Set(['websockets']),
+    can: new Set(['websockets', 'many-sessions']),
     missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
     version: () =>
       versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/).replace('undefined', 'not in the binary'),
