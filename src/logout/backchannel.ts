@@ -21,11 +21,10 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
 
   const { iss, jti, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
   const { audience } = parts.sessions
-  // A token with `sid` ends only that session, even if it has `sub` too. By `sub` the sessions on
-  // all devices of the person would end.
+  // A token with `sid` does not end all sessions of its `sub`, which may be on other devices.
   const ended =
     sid !== undefined
-      ? await parts.endings.endSid(sid, { audience, jti, exp }, 'provider', cause)
+      ? await parts.endings.endSid(sid, { audience, jti, exp, sub }, 'provider', cause)
       : await parts.endings.endSub(sub ?? '', { audience, jti, exp }, 'provider', cause)
   if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
   else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)

@@ -265,6 +265,7 @@ export class OpenidProvider {
       acr_values: request.stepUp?.acr_values,
     })
     this.#warnings.reviewSignIn(response, found.access)
+    this.#warnings.reviewIdToken(idToken, found.configuration.serverMetadata())
     return { tokens: tokenSet(response, { id_token, dpop_key }, began), idToken }
   }
 

@@ -1,7 +1,8 @@
 import { decodeJwt } from 'jose'
-import type { TokenEndpointResponse } from 'openid-client'
+import type { ServerMetadata, TokenEndpointResponse } from 'openid-client'
 import { offlineAccess } from '../config/provider-kind.ts'
 import type { Log } from '../observe/log.ts'
+import type { IdToken } from './id-token.ts'
 import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**
@@ -31,6 +32,18 @@ export class TokenResponseWarnings {
           'the refresh token is an offline token, which Keycloak issues for the scope offline_access: the provider sends no Logout Token for such a session',
         hint: 'Remove offline_access from provider.scopes, and from the default client scopes of the client at the provider.',
       })
+  }
+
+  /** Reviews the ID Token of a sign-in. The provider announces what its Logout Tokens contain. */
+  reviewIdToken({ sid }: Pick<IdToken, 'sid'>, metadata: ServerMetadata): void {
+    const announced = ['backchannel_logout_session_supported', 'frontchannel_logout_session_supported'].find(
+      (name) => metadata[name] === true,
+    )
+    if (sid !== undefined || announced === undefined) return
+    this.#warnOnce('provider.no_sid', {
+      reason: `the ID Token has no sid, although the provider announces ${announced}: a Logout Token cannot name one of these sessions, so one with sub ends all sessions of the person that have no sid; one without sub, and a frame of the provider, end none`,
+      hint: 'Let the provider add sid to the ID Tokens of this client: backchannel_logout_session_required, or "session required".',
+    })
   }
 
   /**

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
-import type { SessionKey } from '../core/names.ts'
+import type { SessionKey, SidTag } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { NearCache } from './near-cache.ts'
 import type { NearCaches } from './near-caches.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
-import { sidTag, subTag, tagOf, type SessionRecord, type SessionOwner } from './record.ts'
+import { sidTag, subTag, tagOf, tagsOfOrder, type SessionRecord, type SessionOwner } from './record.ts'
 import { openRecord, type OpenedRecord } from './sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from './store.ts'
 
@@ -57,6 +57,8 @@ export interface EndOrder {
   readonly audience: string
   readonly jti: string
   readonly exp: number
+  /** The `sub` beside a `sid`. The sessions of this `sub` that have no `sid` end too. */
+  readonly sub?: string | undefined
 }
 
 /** `where`: whether this process or another one has ended the sessions. */
@@ -142,21 +144,29 @@ export class SessionEndings {
   }
 
   /**
-   * Ends all sessions of one `sid` at an audience, and no others.
+   * Ends all sessions of one `sid` at an audience, and those of the `sub` of the order that have no
+   * `sid`. No others end.
    * @returns `replayed` when this Logout Token was used before
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
    */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const tags = tagsOfOrder(order.audience, sid, order.sub)
+    // Each tag has its own `jti`. So a token that is repeated ends what its first attempt has left.
+    const outcomes = await Promise.all(tags.map((tag) => this.#endTag(tag, order, by, cause)))
+    const ended = outcomes.filter((outcome) => outcome !== 'replayed')
+    return ended.length === 0 ? 'replayed' : ended.flat()
+  }
+
+  async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
-    const tag = sidTag(order.audience, sid)
     this.announceOrder({ tag, at: this.#parts.clock.now() })
     const ended = await this.#carryOut({
-      name: jtiOf(order),
+      name: `${tag} ${jtiOf(order)}`,
       scope: tag,
       isProven: true,
       send: async () => store.endSid(tag, await this.#logoutOrder(order)),
       findInMemory: () => caches.keysOf(hasTag(tag)),
-      repeat: () => this.endSid(sid, order, by, cause),
+      repeat: () => this.#endTag(tag, order, by, cause),
     })
     return ended === 'replayed' ? ended : this.#record(ended, by, cause)
   }

@@ -107,6 +107,19 @@ export function sidTag(audience: string, sid: string): SidTag {
   return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
 }
 
+/** The tag of the sessions of one `sub` at an audience whose ID Token had no `sid`. */
+function tagWithoutSid(audience: string, sub: string): SidTag {
+  return sha256('no sid', audience, sub).slice(0, tagLength) as SidTag
+}
+
+/**
+ * The tags of the sessions that an order for one `sid` is about. A session without a `sid` may be
+ * the one that is meant, so those of the same `sub` belong to them.
+ */
+export function tagsOfOrder(audience: string, sid: string, sub: string | undefined): readonly SidTag[] {
+  return [sidTag(audience, sid), ...(sub === undefined ? [] : [tagWithoutSid(audience, sub)])]
+}
+
 /** The tag of one `sub` at an audience. */
 export function subTag(audience: string, sub: string): SubTag {
   return sha256('sub', audience, sub).slice(0, tagLength) as SubTag
@@ -122,10 +135,10 @@ export function personMark(audience: string, sub: string): string {
 
 /**
  * A new cookie value. It has 24 characters of tag and 240 random bits. So the cookie alone leads to
- * the slot with all sessions of its `sid`. Without a `sid` the tag is random too.
+ * the slot with all sessions of its `sid`, or of its `sub` without a `sid`.
  */
-export function newSessionId(audience: string, sid: string | undefined): SessionId {
-  const tag = sid === undefined ? randomToken(18) : sidTag(audience, sid)
+export function newSessionId(audience: string, { sid, sub }: Pick<SessionRecord, 'sid' | 'sub'>): SessionId {
+  const tag = sid === undefined ? tagWithoutSid(audience, sub) : sidTag(audience, sid)
   return `${tag}${randomToken(30)}` as SessionId
 }
 

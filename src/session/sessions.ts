@@ -282,7 +282,7 @@ export class Sessions {
     const created_at = this.#parts.clock.now()
     const absolute_expires_at = created_at + absoluteTimeoutMs
     const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
-    const id = newSessionId(audience, record.sid)
+    const id = newSessionId(audience, record)
     const key = sessionKey(id)
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, whole)
     const created = await this.#query(key, async (keep) => {

@@ -6,7 +6,7 @@ import type { Cause } from '../observe/audit.ts'
 import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/email-endings.ts'
 import type { EndOrder } from '../session/endings.ts'
-import { sidTag, subTag } from '../session/record.ts'
+import { subTag, tagsOfOrder } from '../session/record.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
 import type { SignalParts } from './parts.ts'
 import { readSubject, type SignalSubject } from './subject.ts'
@@ -116,7 +116,7 @@ async function end(
   if (action !== 'end' || subject.kind === 'email') return undefined
   const ended =
     subject.kind === 'sid'
-      ? await endings.endSid(subject.sid, order, 'signal', cause)
+      ? await endings.endSid(subject.sid, { ...order, sub: subject.sub }, 'signal', cause)
       : await endings.endSub(subject.sub, order, 'signal', cause)
   return ended === 'replayed' ? ended : ended.length
 }
@@ -157,7 +157,10 @@ async function forgetAuthentication(key: SessionKey, { sessions }: SignalParts):
 /** The sessions that a subject has now. */
 async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<readonly SessionKey[]> {
   const { store, sessions } = parts
-  if (subject.kind === 'sid') return store.listSid(sidTag(sessions.audience, subject.sid))
+  if (subject.kind === 'sid') {
+    const tags = tagsOfOrder(sessions.audience, subject.sid, subject.sub)
+    return (await Promise.all(tags.map((tag) => store.listSid(tag)))).flat()
+  }
   if (subject.kind === 'sub') return store.listSub(subTag(sessions.audience, subject.sub))
   return keysOfEmail(subject.email, parts)
 }

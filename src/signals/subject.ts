@@ -2,7 +2,8 @@ import { isObject, type JsonObject } from '../provider/security-event.ts'
 
 /** The sessions that an event is about. */
 export type SignalSubject =
-  | { readonly kind: 'sid'; readonly sid: string }
+  /** `sub`: that of the user beside the session, if it is known. */
+  | { readonly kind: 'sid'; readonly sid: string; readonly sub?: string }
   | { readonly kind: 'sub'; readonly sub: string }
   /** A verified e-mail address; its domain is in lower case. */
   | { readonly kind: 'email'; readonly email: string }
@@ -20,8 +21,8 @@ const maxLength = 1_020
 
 /**
  * Reads a subject identifier (RFC 9493 §3, Shared Signals Framework 1.0 §3). A complex subject with
- * a session is about that session only. One with a user, and without a session, is about all of
- * their sessions.
+ * a session is about that session, and about those of its user that have no `sid`. One with a user,
+ * and without a session, is about all of their sessions.
  */
 export function readSubject(subject: JsonObject | undefined, options: SubjectOptions): SignalSubject {
   if (subject === undefined) return unknown('the event has no subject')
@@ -49,13 +50,14 @@ export function readSubject(subject: JsonObject | undefined, options: SubjectOpt
 
 function readComplex(subject: JsonObject, options: SubjectOptions): SignalSubject {
   const { session, user } = subject
+  const person = isObject(user) ? readSubject(user, options) : undefined
   // A session of an unknown shape must not become all sessions of the user.
   if (session !== undefined) {
     const sid = isObject(session) ? text(session['id']) : undefined
-    return sid === undefined ? unknown('the session of the subject has no id') : { kind: 'sid', sid }
+    if (sid === undefined) return unknown('the session of the subject has no id')
+    return { kind: 'sid', sid, ...(person?.kind === 'sub' && { sub: person.sub }) }
   }
-  if (isObject(user)) return readSubject(user, options)
-  return unknown('the subject has neither a session nor a user')
+  return person ?? unknown('the subject has neither a session nor a user')
 }
 
 function readEmail(

@@ -54,6 +54,29 @@ for (const [what, settings, response, warned] of [
     for (const { fields } of warnings) assert.ok(fields['reason'] !== undefined && fields['hint'] !== undefined)
   })
 
+for (const [what, announced, claims, warned] of [
+  ['Logout Tokens name sids', 'backchannel_logout_session_supported', { sid: undefined }, ['provider.no_sid']],
+  ['frames name sids', 'frontchannel_logout_session_supported', { sid: undefined }, ['provider.no_sid']],
+  ['no logout names a sid', 'backchannel_logout_supported', { sid: undefined }, []],
+  ['the ID Token has one', 'backchannel_logout_session_supported', {}, []],
+] satisfies readonly (readonly [string, string, Json, readonly string[]])[])
+  test(`sign-ins warn of [${warned.join()}], once, about an ID Token without sid: ${what}`, async (t) => {
+    const provider = await startSigningProvider(t, { scopes: ['openid'] })
+    provider.metadata[announced] = true
+    provider.respond(paths.token, (_req, res) =>
+      sendJson(res, { ...bearer(), id_token: provider.idToken({ ...validNow(), ...claims }) }),
+    )
+    const { log, warnings } = recordedWarnings()
+    const client = clientOf(t, provider, systemClock, log)
+
+    for (let signIns = 0; signIns < 2; signIns += 1) await client.exchangeCode(callbackWithCode(), authorizationRequest)
+
+    assert.deepEqual(
+      warnings.map(({ event }) => event),
+      warned,
+    )
+  })
+
 test('fewer scopes at a refresh are logged too', async (t) => {
   const provider = await startSigningProvider(t, { scopes: ['openid', 'email'] })
   provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), scope: 'openid' }))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { newSessionId, sessionKey } from '../../src/session/record.ts'
 
 test('a session id never gets the key of another one, however many are asked for in between', () => {
-  const ids = Array.from({ length: 10_000 }, (_, n) => newSessionId('a', `sid ${n % 100}`))
+  const ids = Array.from({ length: 10_000 }, (_, n) => newSessionId('a', { sid: `sid ${n % 100}`, sub: 'jane' }))
   const expected = ids.map(
     (id) => `${id.slice(0, 24)}:${createHash('sha256').update(id).digest('base64url').slice(0, 32)}`,
   )

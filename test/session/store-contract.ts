@@ -790,10 +790,11 @@ interface SessionFacts {
 
 /** A new session. Its sid and sub are unique unless they are given. */
 export function newSession(now: number, facts: SessionFacts = {}): NewSession {
+  const { sub = randomUUID() } = facts
   const sid = 'sid' in facts ? facts.sid : randomUUID()
   return {
-    key: sessionKey(newSessionId(iss, sid)),
-    subTag: subTag(iss, facts.sub ?? randomUUID()),
+    key: sessionKey(newSessionId(iss, { sub, ...(sid !== undefined && { sid }) })),
+    subTag: subTag(iss, sub),
     sealed: facts.sealed ?? Buffer.from(randomUUID()),
     idle_timeout: facts.idle_timeout ?? 60_000,
     absolute_expires_at: facts.absolute_expires_at ?? now + 600_000,

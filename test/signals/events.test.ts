@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { withoutSid } from '../support/provider.ts'
 import { openEventStream } from '../support/streams.ts'
 import { caep, risc } from '../support/transmitter.ts'
 import { startSignals } from './world.ts'
@@ -39,6 +40,21 @@ test('An event about a session ends this session only', async (t) => {
   assert.equal(await world.event(`${caep}session-revoked`, subject), 202)
 
   assert.deepEqual([await world.hasSession(one), await world.hasSession(other)], [false, true])
+})
+
+test('An event about a session ends the sessions of its user whose ID Token had no sid', async (t) => {
+  const world = await startSignals(t, { provider: { adjust: withoutSid } })
+  const [jane, samir] = [world.browser('jane'), world.browser('samir')]
+  await jane.get(`${world.url}/`)
+  await samir.get(`${world.url}/`)
+  const session = { format: 'opaque', id: world.sidOf('jane') }
+
+  assert.equal(await world.event(`${caep}session-revoked`, { format: 'complex', session }), 202)
+  assert.equal(await world.hasSession(jane), true)
+  const withUser = { format: 'complex', session, user: world.person('jane') }
+  assert.equal(await world.event(`${caep}session-revoked`, withUser), 202)
+
+  assert.deepEqual([await world.hasSession(jane), await world.hasSession(samir)], [false, true])
 })
 
 test('The subject may be in the event, as in earlier versions of the specification', async (t) => {

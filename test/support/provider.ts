@@ -3,6 +3,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
+import type { Configuration } from 'oidc-provider'
 import type { DemoPerson } from '../../src/demo/people.ts'
 import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
 
@@ -125,4 +126,10 @@ function tlsFacts({ socket }: IncomingMessage): Record<string, string> {
     'x-forwarded-proto': 'https',
     ...(raw === undefined ? {} : { 'x-client-certificate': raw.toString('base64') }),
   }
+}
+
+/** Makes oidc-provider leave `sid` out of the ID Tokens. */
+export function withoutSid(configuration: Configuration): Configuration {
+  const clients = configuration.clients?.map((one) => ({ ...one, backchannel_logout_session_required: false }))
+  return { ...configuration, ...(clients && { clients }) }
 }
