@@ -1,4 +1,3 @@
-import { withLongNames } from '../config/build/claim-names.ts'
 import { registrationsOf, registrationsText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'
@@ -44,7 +43,7 @@ export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): P
     return 1
   }
   const { config, secretFiles } = loaded
-  const claims = as === undefined ? undefined : withLongNames(readClaims(as), config.providers[0].claims)
+  const claims = as === undefined ? undefined : readClaims(as)
   const examined = await examine({ config, secretFiles, env: input.env, claims })
   const count = countOf(examined)
   if (asJson)

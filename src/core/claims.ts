@@ -59,6 +59,46 @@ export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefine
 }
 
 /**
+ * Why a path leads to no value. `withheld`: the person has the claim, but the provider did not send
+ * its value. `another type`: a part of the path is no map, or no list.
+ */
+export type Absence = 'missing' | 'withheld' | 'another type'
+
+/** Why there is no value at a path; `undefined` when there is one. */
+export function absenceOf(claims: Claims, path: ClaimPath): Absence | undefined {
+  if (isWithheld(claims, path)) return 'withheld'
+  let value: JsonValue = claims
+  for (const name of path) {
+    if (typeof value !== 'object' || Array.isArray(value) !== (typeof name === 'number')) return 'another type'
+    value = Object.hasOwn(value, name) ? ((value as Record<string | number, JsonValue>)[name] ?? null) : null
+    if (value === null) return 'missing'
+  }
+  return undefined
+}
+
+/** Why a claim does not count that is {@link isWithheld}. For the log. */
+export const withheldReason =
+  'the provider has withheld the claim (_claim_names or hasgroups, such as an overage of groups)'
+
+/** Whether `_claim_names` names the claim of a path (OpenID Connect Core §5.6.2). */
+export function isWithheld({ _claim_names: elsewhere }: Claims, [name]: ClaimPath): boolean {
+  return isMap(elsewhere) && name !== undefined && Object.hasOwn(elsewhere, name)
+}
+
+/**
+ * The names of the claims that a provider has withheld: they are at another place, or left out
+ * because they are too long. Entra ID also says so with `hasgroups`.
+ */
+export function withheldNames({ _claim_names: elsewhere, hasgroups, groups }: Claims): readonly string[] {
+  const hasHiddenGroups = (hasgroups === true || hasgroups === 'true') && (groups ?? null) === null
+  return [...(isMap(elsewhere) ? Object.keys(elsewhere) : []), ...(hasHiddenGroups ? ['groups'] : [])]
+}
+
+function isMap(value: JsonValue | undefined): value is { readonly [name: string]: JsonValue } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
  * The template of a header value: literal texts and claims. A single claim is a template with one
  * part.
  */

@@ -159,6 +159,14 @@ const table = {
     means: 'a person was signed in, but the provider did not send the required claim',
     todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (scopes of the provider), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in id_token_claims of the provider; people then have to sign in again',
   },
+  ERR_CLAIM_WITHHELD: {
+    status: 403,
+    text: 'You are signed in, but the sign-in service did not say whether you have access to this page.',
+    page: 'forbidden',
+    means:
+      'a person was signed in, but the provider has withheld the claim that decides: it named the claim without its value, because the person is in too many groups (an overage), or because the value is at another place (_claim_names of OpenID Connect Core §5.6.2)',
+    todo: 'let the provider send fewer values: only the groups that are assigned to this application, or roles instead of groups (docs/providers/entra-id.md); people then have to sign in again',
+  },
   ERR_DEVICE_BINDING: {
     status: 403,
     text: 'This page needs a session that is bound to your device.',

@@ -8,6 +8,7 @@ import { reason } from '../core/errors.ts'
 import { examineTransmitter } from '../provider/examine-transmitter.ts'
 import { examineProvider, type ProviderFacts } from '../provider/examine.ts'
 import { examineRedis } from '../session/redis/examine.ts'
+import { claimsOfSession } from '../session/session-claims.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { type Environment, gatewayFindings } from './gateway.ts'
@@ -17,6 +18,7 @@ import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { transmitterFindings } from './transmitter.ts'
 import { upstreamFindings } from './upstreams.ts'
+import { withheldFindings } from './withheld-claims.ts'
 
 /** The findings about one subject. */
 export interface SubjectFindings {
@@ -29,7 +31,7 @@ export interface ExamineParts {
   readonly config: GatewayConfig
   readonly secretFiles: LoadResult['secretFiles']
   readonly env: Environment
-  /** The claims of a person, to measure the identity headers with. */
+  /** The claims of a person, to measure the identity headers with. They may have short names. */
   readonly claims: Claims | undefined
 }
 
@@ -40,11 +42,14 @@ const timeLimitMs = 20_000
  * Examines everything that a gateway with this configuration uses, concurrently, within `limitMs`.
  */
 export function examine(
-  { config, secretFiles, env, claims }: ExamineParts,
+  { config, secretFiles, env, claims: given }: ExamineParts,
   limitMs: number = timeLimitMs,
 ): Promise<SubjectFindings[]> {
   const { providers, session, upstreams } = config
   const { store } = session
+  const [{ issuer, claims: shortNames }] = providers
+  const who = { iss: issuer, sub: String(given?.['sub'] ?? 'somebody') }
+  const claims = given && claimsOfSession(given, who, undefined, shortNames)
   const examinations = providers.map((provider) => ({
     provider,
     facts: examineProvider(provider, registrationOf(provider, config).redirect_uris),
@@ -74,6 +79,7 @@ export function examine(
           `upstream ${upstream.name}`,
           async () => [
             ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),
+            ...withheldFindings(upstream, claims),
             ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
           ],
         ] as const,

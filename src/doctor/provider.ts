@@ -6,6 +6,7 @@ import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/e
 import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
 import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
+import { overageFindings } from './withheld-claims.ts'
 
 type Metadata = Readonly<Record<string, unknown>>
 
@@ -36,6 +37,7 @@ export function providerFindings(
     ...scopeFindings(metadata, config, facts.derived.access),
     ...acrFindings(metadata, upstreams),
     ...userinfoFindings(metadata),
+    ...overageFindings(config, upstreams),
     ...logoutFindings(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),
     clientFinding(facts, config),

@@ -1,4 +1,3 @@
-import { withLongNames } from '../config/build/claim-names.ts'
 import type { GatewayConfig, ProviderConfig, ServiceAccountsConfig, UpstreamConfig } from '../config/model.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -8,6 +7,7 @@ import type { TokenIdentity } from '../gate/bearer.ts'
 import type { Identity } from '../gate/identify.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
+import { claimsOfSession } from '../session/session-claims.ts'
 
 /** A person for whom requests are explained, or nobody. */
 export interface Who {
@@ -76,17 +76,17 @@ export function accountWith(
 }
 
 function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {
-  const sub = String(claims['sub'] ?? 'somebody')
+  const { sub, sid } = claims
+  const who = { iss: provider.issuer, sub: String(sub ?? 'somebody'), ...(typeof sid === 'string' && { sid }) }
   const record = {
-    iss: provider.issuer,
-    sub,
+    ...who,
     created_at: 0,
     // The session of a person is taken for a bound one.
     device: { alg: 'ES256' as const, jwk: {}, bound_at: 0 },
     absolute_expires_at: Infinity,
     // Stand-ins: `explain` never shows a token.
     tokens: { access_token: 'token', obtained_at: 0, id_token: 'token' },
-    claims: { ...withLongNames(claims, provider.claims), iss: provider.issuer, sub },
+    claims: claimsOfSession(claims, who, undefined, provider.claims),
     userinfo_read_at: 0,
     authentication: authenticationIn(claims),
   }

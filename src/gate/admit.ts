@@ -512,8 +512,9 @@ function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleC
 
 function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
   const reasons = dropped.filter(({ name }) => name === missing)
+  const code = reasons.some(({ isWithheld }) => isWithheld) ? 'ERR_CLAIM_WITHHELD' : 'ERR_FORBIDDEN'
   return reasons.length > 0
-    ? { code: 'ERR_FORBIDDEN', why: `a required header cannot be sent: ${droppedTexts(reasons).join('; ')}` }
+    ? { code, why: `a required header cannot be sent: ${droppedTexts(reasons).join('; ')}` }
     : { code: 'ERR_CLAIM_ABSENT', why: `the claim for the required header ${missing} is missing` }
 }
 

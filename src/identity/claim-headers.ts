@@ -1,5 +1,14 @@
+import { claimsIn } from '../config/header-claims.ts'
 import type { HeaderConfig } from '../config/model.ts'
-import { type ClaimPath, type Claims, type ClaimTemplate, type JsonValue, readClaim } from '../core/claims.ts'
+import {
+  type ClaimPath,
+  type Claims,
+  type ClaimTemplate,
+  isWithheld,
+  type JsonValue,
+  readClaim,
+  withheldReason,
+} from '../core/claims.ts'
 import { unreachable } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import { type ChangedText, changedText } from './claim-changes.ts'
@@ -24,6 +33,8 @@ export interface DroppedHeader {
   readonly name: string
   /** The reason, for people. Never the value. */
   readonly why: string
+  /** The provider has withheld a claim of the header. */
+  readonly isWithheld?: true
 }
 
 /** Dropped headers as texts for people. */
@@ -58,7 +69,13 @@ export function identityHeaders(
   const dropped: DroppedHeader[] = []
   for (const header of headers) {
     if (isAddedLater(header)) continue
-    const value = headerValue(header, claims, tokens, (why) => dropped.push({ name: header.name, why }))
+    const withheld = withheldClaim(header, claims)
+    if (withheld !== undefined)
+      dropped.push({ name: header.name, why: `${String(withheld[0])}: ${withheldReason}`, isWithheld: true })
+    const value =
+      withheld === undefined
+        ? headerValue(header, claims, tokens, (why) => dropped.push({ name: header.name, why }))
+        : undefined
     if (typeof value === 'string') fields.push(header.name, value)
     else if (header.required || value === refused) return { missing: header.name, dropped }
   }
@@ -83,6 +100,16 @@ function isAddedLater({ source }: Pick<HeaderConfig, 'source'>): boolean {
 
 /** The tokens of a session that a header may contain. */
 export type BearerTokens = Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
+
+/** The first claim of a header that is withheld. `first_of` does not read beyond a value. */
+function withheldClaim(header: HeaderConfig, claims: Claims): ClaimPath | undefined {
+  if (claims['_claim_names'] === undefined) return undefined
+  const stopsAtValue = header.source.kind === 'first_of'
+  const found = claimsIn(header).find(
+    (path) => isWithheld(claims, path) || (stopsAtValue && hasValue(readClaim(claims, path))),
+  )
+  return found !== undefined && isWithheld(claims, found) ? found : undefined
+}
 
 type Drop = (why: string) => void
 const ignore: Drop = () => {}
@@ -246,7 +273,8 @@ function largest(limit: number, holds: (count: number) => boolean): number {
 
 /** The changed text of a single value; empty without a value, `undefined` when it was dropped. */
 function exactText(claim: JsonValue | undefined, { changes }: HeaderConfig, drop: Drop): string | undefined {
-  const inexact = inexactReason(claim)
+  const isChangeable = changes === undefined || typeof claim !== 'object' || claim === null
+  const inexact = isChangeable ? inexactReason(claim) : 'a map or a list, which is no text that can be changed'
   const changed: ChangedText =
     inexact !== undefined
       ? { why: inexact }

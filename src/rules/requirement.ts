@@ -1,6 +1,14 @@
 import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../config/model.ts'
 import { asciiDomain, ipAddress } from '../core/addresses.ts'
-import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
+import {
+  absenceOf,
+  type ClaimPath,
+  type Claims,
+  isWithheld,
+  type JsonValue,
+  readClaim,
+  withheldReason,
+} from '../core/claims.ts'
 import { type Authentication, insufficiency } from '../core/step-up.ts'
 
 /**
@@ -8,7 +16,7 @@ import { type Authentication, insufficiency } from '../core/step-up.ts'
  * values of the claims.
  */
 export interface Unmet {
-  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_STEP_UP' | 'ERR_DEVICE_BINDING'
+  readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_CLAIM_WITHHELD' | 'ERR_STEP_UP' | 'ERR_DEVICE_BINDING'
   readonly why: string
   /**
    * The requirement cannot be decided, for example because a claim has an unexpected shape. Then
@@ -101,8 +109,9 @@ function anyOutcome(any: readonly RequirementConfig[], subject: Subject): Unmet 
   }
   const isUnknown = unmet.some((each) => each.isUnknown === true)
   const isAbsent = unmet.length > 0 && unmet.every(({ code }) => code === 'ERR_CLAIM_ABSENT')
+  const isWithheld = unmet.some(({ code }) => code === 'ERR_CLAIM_WITHHELD')
   return {
-    code: isAbsent ? 'ERR_CLAIM_ABSENT' : 'ERR_FORBIDDEN',
+    code: isWithheld ? 'ERR_CLAIM_WITHHELD' : isAbsent ? 'ERR_CLAIM_ABSENT' : 'ERR_FORBIDDEN',
     why: `none of these is met: ${unmet.map(({ why }) => why).join('; ')}`,
     ...(isUnknown && { isUnknown }),
   }
@@ -111,8 +120,11 @@ function anyOutcome(any: readonly RequirementConfig[], subject: Subject): Unmet 
 function claimOutcome(requirement: ClaimRequirement, claims: Claims): Unmet | undefined {
   const { claimText, equals, anyOf, allOf, contains, beginsWith, endsWith, matches } = requirement
   const claim = readClaim(claims, requirement.claim)
+  const absence = absenceOf(claims, requirement.claim)
+  if (absence === 'withheld') return withheld(claimText)
+  if (absence === 'another type') return unknown(`${claimText}: a part of this path is of another type`)
   const needed = [equals, anyOf, allOf, contains, beginsWith, endsWith, matches]
-  if (needed.some((condition) => condition !== undefined) && (claim === undefined || claim === null))
+  if (needed.some((condition) => condition !== undefined) && absence === 'missing')
     return { code: 'ERR_CLAIM_ABSENT', why: `${claimText}: the claim is absent` }
   const values = valuesOf(claim)
   if (values === undefined)
@@ -159,6 +171,9 @@ function emailOutcome(
   { emailDomains, verified }: Extract<RequirementConfig, { kind: 'email_domains' }>,
   claims: Claims,
 ): Unmet | undefined {
+  const read: readonly ClaimPath[] = verified ? [['email'], ['email_verified']] : [['email']]
+  const hidden = read.find((path) => isWithheld(claims, path))
+  if (hidden !== undefined) return withheld(String(hidden[0]))
   const email = readClaim(claims, ['email'])
   if (email === undefined || email === null) return { code: 'ERR_CLAIM_ABSENT', why: 'email: the claim is absent' }
   const domain = typeof email === 'string' ? domainOf(email) : undefined
@@ -186,6 +201,10 @@ function hasMethod(methods: readonly string[], method: string): boolean {
 
 function forbidden(why: string): Unmet {
   return { code: 'ERR_FORBIDDEN', why }
+}
+
+function withheld(claimText: string): Unmet {
+  return { code: 'ERR_CLAIM_WITHHELD', why: `${claimText}: ${withheldReason}`, isUnknown: true }
 }
 
 function unknown(why: string): Unmet {

@@ -182,7 +182,7 @@ async function describePerson(
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
   const { idTokenClaims: names, renamedClaims } = parts.provider.config
-  const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token, names) }
+  const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken, renamedClaims)
   return { ...idToken, tokens, claims, userinfo_read_at: parts.clock.now() }
 }

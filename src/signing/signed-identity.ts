@@ -1,5 +1,5 @@
 import type { GatewayConfig, SignedIdentityConfig } from '../config/model.ts'
-import { type Claims, type JsonValue, readClaim } from '../core/claims.ts'
+import { type Claims, isWithheld, type JsonValue, readClaim, withheldReason } from '../core/claims.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { type DroppedHeader, inexactReason } from '../identity/claim-headers.ts'
 import type { SessionRecord } from '../session/record.ts'
@@ -93,7 +93,7 @@ function chosenClaims(
   const dropped: DroppedHeader[] = []
   for (const { name, path } of claims) {
     const value = readClaim(present, path)
-    const why = inexactReason(value)
+    const why = isWithheld(present, path) ? withheldReason : inexactReason(value)
     if (why !== undefined) dropped.push({ name: header, why: `${name}: ${why}` })
     else if (value !== undefined) chosen.push([name, value])
   }

@@ -142,7 +142,7 @@ function wasIssuedLater(tokens: TokenSet, others: TokenSet): boolean {
 
 /** In seconds since the epoch. */
 function issuedAt({ id_token }: TokenSet): number {
-  return Number(claimsOfIdToken(id_token, ['iat'])['iat'])
+  return Number(claimsOfIdToken(id_token)['iat'])
 }
 
 /**
@@ -171,7 +171,7 @@ export async function storeClaims(
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
   const { idTokenClaims: names, renamedClaims } = parts.provider.config
-  const fromIdToken = { names, claims: claimsOfIdToken(stored.record.tokens.id_token, names) }
+  const fromIdToken = { names, claims: claimsOfIdToken(stored.record.tokens.id_token) }
   const record: SessionRecord = {
     ...stored.record,
     claims: claimsOfSession(userinfo, stored.record, fromIdToken, renamedClaims),

@@ -100,6 +100,18 @@ test('The texts about a requirement show an empty value', () => {
   assert.equal(requirementText(requirement('groups', { anyOf: ['', 'a'] })), 'groups has any of "", a')
 })
 
+for (const access of [null, 'staff', 7, ['staff'], [{ roles: [] }]])
+  test(`A path into ${JSON.stringify(access)} ${access === null ? 'is absent' : 'cannot be decided, so no negation is met'}`, () => {
+    const noneOf = requirement('access.roles', { noneOf: ['suspended'] })
+    const anyOf = requirement('access.roles', { anyOf: ['suspended'] })
+    const at = (require: RequirementConfig) => unmetRequirement({ require: [require] }, subject({ claims: { access } }))
+
+    const why = access === null ? undefined : 'access.roles: a part of this path is of another type'
+    assert.equal(at(noneOf)?.why, why)
+    assert.equal(at({ kind: 'not', not: anyOf })?.why, why)
+    assert.equal(at(anyOf)?.why, why ?? 'access.roles: the claim is absent')
+  })
+
 test('An empty list is not an absent claim', () => {
   assert.equal(unmet({ anyOf: ['admins'] }, []), 'groups: holds none of admins')
 })

@@ -23,6 +23,8 @@ export const fr: Messages = {
     ERR_SECURITY_EVENT_INVALID: 'L’événement de sécurité n’est pas valide.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
+    ERR_CLAIM_WITHHELD:
+      'Vous êtes connecté, mais le service de connexion n’a pas indiqué si votre compte a accès à cette page.',
     ERR_DEVICE_BINDING:
       'Cette page demande un navigateur qui lie votre session à cet appareil, par exemple Chrome sur un ordinateur doté d’une puce de sécurité. Reconnectez-vous avec un tel navigateur.',
     ERR_DEVICE_PROOF: 'La preuve de cet appareil n’a pas été acceptée.',
