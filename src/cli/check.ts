@@ -2,7 +2,7 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { proxyFor, proxyText } from '../config/egress-proxy.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
-import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
@@ -67,6 +67,8 @@ function checkFile({ file, env }: CommandInput): CheckResult {
  */
 const defaultScopes: Readonly<Record<ProviderKind, string>> = {
   keycloak: 'openid profile email',
+  cognito: 'openid profile email',
+  entra: 'openid profile email offline_access',
   google: 'openid profile email, with access_type=offline and prompt=consent',
   other:
     'openid profile email, and offline_access unless the provider lists its scopes without it (gatehouse doctor shows which)',
@@ -81,7 +83,8 @@ function scopesNote({ setting, issuer, scopes, authorizationParams }: ProviderCo
   if (scopes === undefined)
     return `\nWithout ${setting}.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
   const prompts = authorizationParams['prompt']?.split(' ') ?? []
-  if (kind !== 'other' || !scopes.includes(offlineAccess) || prompts.includes('consent')) return ''
+  if (harmOfOfflineAccess(kind) !== undefined || !scopes.includes(offlineAccess) || prompts.includes('consent'))
+    return ''
   return `\nIf the log says provider.no_refresh_token after a sign-in, set ${setting}.authorization_params: { prompt: consent }.\n`
 }
 

@@ -211,7 +211,7 @@ export type NoProxy =
   | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
   | { readonly kind: 'subnet'; readonly subnet: Subnet; readonly port: number | undefined }
 
-export interface ProviderConfig {
+export interface ProviderConfig extends EndSessionConfig {
   /** Its name below `providers`; `provider` for the one of the setting `provider`. */
   readonly name: string
   /** Its path in the configuration: `provider`, `providers.staff`. */
@@ -287,6 +287,19 @@ export interface ProviderConfig {
    * Certificate authorities (PEM) for the provider, in addition to those of Node.js.
    */
   readonly ca: string | undefined
+}
+
+/** The request that signs out at the provider (RP-Initiated Logout 1.0 §2). */
+export interface EndSessionConfig {
+  /**
+   * Parameters in addition to those of the specification. A value may contain placeholders; `null`:
+   * the parameter is not sent.
+   */
+  readonly endSessionParams: Readonly<Record<string, string | null>>
+  /** Whether the browser posts the parameters as a form. */
+  readonly endSessionForm: 'when_long' | 'always' | 'never'
+  /** A longer URL becomes a form, or loses the ID Token. In bytes. */
+  readonly longestEndSessionUrlBytes: number
 }
 
 /** What an event does to the sessions of its subject. */

@@ -1,4 +1,4 @@
-/** Providers that issue refresh tokens in their own way. */
+/** Providers that differ from the specifications in their refresh tokens or their sign-out. */
 export type ProviderKind =
   /**
    * Issues a refresh token without `offline_access`. With it, an offline session replaces the
@@ -7,6 +7,13 @@ export type ProviderKind =
   | 'keycloak'
   /** Rejects `offline_access`, and issues a refresh token for `access_type=offline`. */
   | 'google'
+  /**
+   * Rejects `offline_access`. Its end-session endpoint wants `client_id` and `logout_uri`, by GET,
+   * and returns no `state`.
+   */
+  | 'cognito'
+  /** Rejects an end-session request with a long query (AADSTS90015). */
+  | 'entra'
   | 'other'
 
 /**
@@ -17,6 +24,10 @@ export function providerKind(issuer: string): ProviderKind {
   if (!URL.canParse(issuer)) return 'other'
   const { hostname, pathname } = new URL(issuer)
   if (hostname === 'accounts.google.com') return 'google'
+  if (/^cognito-idp\.[a-z\d-]+\.amazonaws\.com(?:\.cn)?$/.test(hostname)) return 'cognito'
+  if (/^(?:login\.microsoftonline\.(?:com|us)|login\.partner\.microsoftonline\.cn|sts\.windows\.net)$/.test(hostname))
+    return 'entra'
+  if (hostname.endsWith('.ciamlogin.com')) return 'entra'
   return pathname.includes('/realms/') ? 'keycloak' : 'other'
 }
 
@@ -38,6 +49,9 @@ export function harmOfOfflineAccess(
       }
     case 'google':
       return { what: 'Google rejects offline_access with invalid_scope: nobody can sign in', isFatal: true }
+    case 'cognito':
+      return { what: 'Amazon Cognito rejects offline_access with invalid_scope: nobody can sign in', isFatal: true }
+    case 'entra':
     case 'other':
       return undefined
   }

@@ -271,6 +271,20 @@ export interface ProviderSettings {
   readonly scopes?: List<string>
   /** Parameters that are added to each authorization request. */
   readonly authorization_params: Readonly<Record<string, string>>
+  /**
+   * Parameters of the request that signs out at the provider, in addition to those of RP-Initiated
+   * Logout; null: the parameter is not sent. A value may contain {client_id}, {id_token_hint},
+   * {post_logout_redirect_uri} and {state}. Absent: what suits the provider.
+   */
+  readonly end_session_params?: Readonly<Record<string, string | null>>
+  /**
+   * Whether the browser posts the request that signs out at the provider as a form. when_long: if
+   * its URL would be longer than 4 KiB, for example because the ID Token lists many groups, and the
+   * provider takes forms; always: no URL contains the ID Token; never: a long URL has client_id in
+   * place of the ID Token. Absent: never for Entra ID and Amazon Cognito, when_long for other
+   * providers.
+   */
+  readonly end_session_form?: 'when_long' | 'always' | 'never'
   /** Parameters that a link to sign-in may add to the authorization request, such as ui_locales. */
   readonly link_params: List<string>
   /**

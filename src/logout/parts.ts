@@ -16,7 +16,7 @@ import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 export interface LogoutParts {
   readonly provider: Pick<
     OpenidProvider,
-    'verifyLogoutToken' | 'endSessionUrl' | 'endSessionOrigin' | 'endSession' | 'frameOrigins' | 'revoke' | 'config'
+    'verifyLogoutToken' | 'endSessionRequest' | 'endSessionOrigin' | 'endSession' | 'frameOrigins' | 'revoke' | 'config'
   >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endPresentSid' | 'endSub'>

@@ -3,7 +3,7 @@ import { randomToken } from '../core/random.ts'
 import { setCookie } from '../http/cookies.ts'
 import { isFromThisSite, type EndpointRequest, type Initiator } from '../http/endpoint-request.ts'
 import { hostName } from '../http/host.ts'
-import { clearCache, cookies, json, redirect, type Response } from '../http/response.ts'
+import { clearCache, cookies, json, redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
 import { browserCookiesAt } from '../session/browser-cookies.ts'
 import { sessionKey, type SessionRecord } from '../session/record.ts'
@@ -47,16 +47,23 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
     return redirect({ location: landing, setCookies }, clearCache)
   }
   const state = randomToken(16)
-  const url = await parts.provider
-    .endSessionUrl({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: registered, state })
+  const logout = await parts.provider
+    .endSessionRequest({ id_token_hint: record.tokens.id_token, post_logout_redirect_uri: registered, state })
     .catch((error: unknown) => {
       parts.log.warn('sign_out.provider_unavailable', { reason: reason(error) })
       return undefined
     })
-  if (url === undefined) return redirect({ location: landing, setCookies }, clearCache)
+  if (logout?.kind === 'ended') {
+    const { iss, sub, sid } = record
+    parts.audit.record('provider.end_session', { iss, sub, sid, outcome: 'ended' }, request.cause)
+  }
+  if (logout === undefined || logout.kind === 'ended') return redirect({ location: landing, setCookies }, clearCache)
   const host = registered === signedOut ? undefined : request.externalUrl.hostname
   const stateField = setCookie(stateCookie(parts), stateToCookie({ state, other, host }), returnSeconds)
-  return redirect({ location: url.href, setCookies: [...setCookies, stateField] }, clearCache)
+  const fields = { ...clearCache, ...cookies([...setCookies, stateField]) }
+  if (logout.kind === 'form')
+    return withHeaders(parts.pages.formPost(logout.url.href, logout.fields, pageContext(request)), fields)
+  return redirect({ location: logout.url.href, setCookies: [...setCookies, stateField] }, clearCache)
 }
 
 /**

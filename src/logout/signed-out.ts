@@ -1,6 +1,7 @@
 import { expireCookie, readCookie } from '../http/cookies.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
+import { sendsEndSessionState } from '../provider/end-session-request.ts'
 import { sessionKey } from '../session/record.ts'
 import type { LogoutParts } from './parts.ts'
 import { askToSignOut, stateFromCookie, signInAsOther, stateCookie } from './sign-out-state.ts'
@@ -41,7 +42,9 @@ async function readReturn(request: EndpointRequest, parts: LogoutParts) {
   const cookieValue = readCookie(request.cookie, cookie.name)
   const { state: expected, other, host } = stateFromCookie(cookieValue ?? '')
   const [state, ...more] = request.query.getAll('state')
-  const isStateKnown = cookieValue !== undefined && state === expected && more.length === 0
+  // Where the provider returns no state, the cookie alone shows that a sign-out began here.
+  const wanted = sendsEndSessionState(parts.provider.config) ? expected : undefined
+  const isStateKnown = cookieValue !== undefined && state === wanted && more.length === 0
   const id = parts.cookie.read(request.cookie)
   const reading = id === undefined ? undefined : parts.sessions.read(sessionKey(id))
   const session = await (isStateKnown ? reading?.catch(() => undefined) : reading)

@@ -125,6 +125,19 @@ export class Pages {
   }
 
   /**
+   * A page that posts a form to a URL of another site at once (HTML §4.10.21). Without a script,
+   * the person does that.
+   */
+  formPost(url: string, fields: Readonly<Record<string, string>>, context: PageContext): Response {
+    const text = this.#textOf(context, ({ redirecting }) => redirecting)
+    // The other site may redirect the browser anywhere after the form.
+    return this.#renderer.builtIn(text, [{ href: url, text: text.messages.redirecting.link, post: { fields } }], {
+      formTargets: ['*'],
+      script: 'document.forms[0].submit()',
+    })
+  }
+
+  /**
    * The page for a front-channel logout frame after the session has ended. Few people see it.
    */
   sessionEnded(framedBy: readonly string[], context: PageContext): Response {

@@ -19,6 +19,12 @@ export async function endSessionOutcome(response: Response): Promise<'ended' | '
   return isError(text) ? 'unknown' : 'ended'
 }
 
+/** Whether the endpoint responded as it does to a browser: with a page or a redirect. */
+export function isForBrowsers({ status, ok, headers }: Response): boolean {
+  const isPage = ok && headers.get('content-type')?.startsWith('text/html') === true
+  return isPage || (status >= 300 && status < 400)
+}
+
 /** Whether the text is an OAuth error document (RFC 6749 §5.2). Its status may be 200. */
 function isError(text: string): boolean {
   try {

@@ -14,6 +14,12 @@ import { authorizationUrlFor } from './authorization-url.ts'
 import { requestClientToken } from './client-token.ts'
 import { Discovery, type DiscoveredProvider } from './discovery.ts'
 import { DpopProofs, newDpopKey } from './dpop.ts'
+import {
+  endSessionRequest,
+  sendsIdTokenHint,
+  type EndSessionRequest,
+  type EndSessionValues,
+} from './end-session-request.ts'
 import { endSessionOutcome } from './end-session-response.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
 import { readIntrospectionJwt, withVerifiedIntrospections } from './introspection-jwt.ts'
@@ -359,41 +365,39 @@ export class OpenidProvider {
   }
 
   /**
-   * The URL of a logout request (RP-Initiated Logout 1.0 §2). A provider that has removed the key
-   * of the ID Token cannot verify the hint and would show an error page, so it gets `client_id`
+   * The logout request of the browser (RP-Initiated Logout 1.0 §2). A provider that has removed the
+   * key of the ID Token cannot verify the hint and would show an error page, so it gets `client_id`
    * instead.
    * @returns `undefined` when the provider has no end-session endpoint
    */
-  async endSessionUrl(request: {
-    readonly id_token_hint: string
-    readonly post_logout_redirect_uri: string
-    readonly state: string
-  }): Promise<URL | undefined> {
+  async endSessionRequest(
+    values: EndSessionValues & { readonly id_token_hint: string },
+  ): Promise<EndSessionRequest | undefined> {
     const { end_session_endpoint } = await this.#discovery.provider()
     if (end_session_endpoint === undefined) return undefined
-    const url = new URL(end_session_endpoint)
-    const { id_token_hint, ...others } = request
-    const hint = (await this.#keys.stillHasKeyOf(id_token_hint))
-      ? { id_token_hint }
-      : { client_id: this.config.client_id }
-    for (const [name, value] of Object.entries({ ...hint, ...others })) url.searchParams.set(name, value)
-    return url
+    const id_token_hint = (await this.#keys.stillHasKeyOf(values.id_token_hint)) ? values.id_token_hint : undefined
+    return endSessionRequest(end_session_endpoint, { ...values, id_token_hint }, this.config, (hint) =>
+      this.#postEndSession(end_session_endpoint, hint),
+    )
   }
 
   /**
    * Ends the session at the provider without a browser, by POST with `id_token_hint` alone.
    * @returns `unknown` when the response does not show that the session has ended, `unsupported`
-   * when the provider has no end-session endpoint
+   * when the provider has no end-session endpoint, or its endpoint reads no `id_token_hint`
    */
   async endSession(id_token_hint: string): Promise<'ended' | 'unknown' | 'unsupported'> {
     const { end_session_endpoint } = await this.#discovery.provider()
-    if (end_session_endpoint === undefined) return 'unsupported'
-    const response = await this.#outbound.fetch(end_session_endpoint.href, {
+    if (end_session_endpoint === undefined || !sendsIdTokenHint(this.config)) return 'unsupported'
+    return endSessionOutcome(await this.#postEndSession(end_session_endpoint, id_token_hint))
+  }
+
+  #postEndSession(endpoint: URL, id_token_hint: string): Promise<Response> {
+    return this.#outbound.fetch(endpoint.href, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({ id_token_hint }).toString(),
     })
-    return endSessionOutcome(response)
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { ProviderConfig } from '../config/model.ts'
-import { offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 
 /** The scopes and parameters of an authorization request. */
 export interface RequestedAccess {
@@ -12,8 +12,9 @@ const basicScopes = ['openid', 'profile', 'email']
 
 /**
  * The scopes and parameters of an authorization request. Configured scopes are used as they are.
- * Otherwise `offline_access` is requested, except at Keycloak, at Google, and at a provider that
- * does not list it. At Keycloak it would create offline sessions, which get no Logout Token.
+ * Otherwise `offline_access` is requested, except at Keycloak, Google and Amazon Cognito, and at a
+ * provider that does not list it. At Keycloak it would create offline sessions, which get no Logout
+ * Token.
  */
 export function requestedAccess(
   { issuer, scopes, authorizationParams }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'>,
@@ -28,7 +29,7 @@ export function requestedAccess(
   // The list is optional (OpenID Connect Discovery 1.0 §3), so a provider without a list may know
   // the scope.
   const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
-  const asksForIt = kind === 'other' && isKnown
+  const asksForIt = harmOfOfflineAccess(kind) === undefined && isKnown
   return { scopes: asksForIt ? [...basicScopes, offlineAccess] : basicScopes, params: authorizationParams }
 }
 

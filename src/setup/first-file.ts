@@ -1,7 +1,7 @@
 import { stringify } from 'yaml'
 import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
 import { parseRedisUrl } from '../config/build/redis.ts'
-import { offlineAccess, providerKind } from '../config/provider-kind.ts'
+import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 
 /** The values that a first configuration needs. */
 export interface Answers {
@@ -146,7 +146,12 @@ upstreams:
 
 /** The default scopes that are known before discovery. */
 function firstScopes(issuer: string): string {
-  return ['openid', 'profile', 'email', ...(providerKind(issuer) === 'other' ? [offlineAccess] : [])].join(', ')
+  return [
+    'openid',
+    'profile',
+    'email',
+    ...(harmOfOfflineAccess(providerKind(issuer)) === undefined ? [offlineAccess] : []),
+  ].join(', ')
 }
 
 const tlsText = `# To terminate TLS in the gateway, replace the line above with:

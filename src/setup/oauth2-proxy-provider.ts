@@ -98,7 +98,8 @@ function scopes(provider: string, issuer: string, from: Translation): readonly s
   }
   if (provider === 'google' || from.list('allowed_groups').length === 0) return undefined
   // GitLab rejects scopes that it does not know, and gives a refresh token for every sign-in.
-  const isOffline = providerKind(issuer) === 'other' && provider !== 'gitlab' && provider !== 'keycloak-oidc'
+  const isHarmful = harmOfOfflineAccess(providerKind(issuer)) !== undefined
+  const isOffline = !isHarmful && provider !== 'gitlab' && provider !== 'keycloak-oidc'
   return ['openid', 'profile', 'email', ...(isOffline ? [offlineAccess] : []), 'groups']
 }
 

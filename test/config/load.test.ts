@@ -76,6 +76,9 @@ test('The smallest configuration has defaults for all other settings', () => {
         userinfoClaims: ['email'],
         scopes: undefined,
         authorizationParams: {},
+        endSessionParams: {},
+        endSessionForm: 'when_long',
+        longestEndSessionUrlBytes: 4096,
         claims: {},
         id_token_signed_response_alg: undefined,
         clockToleranceMs: 30_000,
@@ -266,6 +269,9 @@ test('Every setting of a full configuration is read', () => {
     },
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     authorizationParams: { acr_values: 'mfa' },
+    endSessionParams: { ui_locales: 'de' },
+    endSessionForm: 'always',
+    longestEndSessionUrlBytes: 4096,
     claims: { fields },
     idTokenClaims: ['groups', fields],
     userinfoClaims: ['given_name', 'family_name'],
@@ -433,7 +439,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 74, column: 9 },
+      place: { file: 'full.yaml', line: 76, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -447,7 +453,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 75, column: 9 },
+      place: { file: 'full.yaml', line: 77, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

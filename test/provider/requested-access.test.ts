@@ -18,6 +18,8 @@ for (const [what, issuer, metadata, expected] of [
   ['Keycloak before version 17', 'https://id.example.com/auth/realms/main', {}, false],
   ['Keycloak behind a proxy that hides the realm', 'https://sso.example.com', { token_endpoint: keycloakToken }, false],
   ['Google', 'https://accounts.google.com', { scopes_supported: basic }, false],
+  ['Amazon Cognito', 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI', {}, false],
+  ['Entra ID', 'https://login.microsoftonline.com/6f1b0a3c-7d42-4c1e-9f0a-000000000000/v2.0', {}, true],
 ] as const)
   test(`without configured scopes, offline_access is ${expected ? '' : 'not '}requested from ${what}`, () => {
     const access = requestedAccess({ issuer, scopes: undefined, authorizationParams: { ui_locales: 'de' } }, metadata)

@@ -7,6 +7,7 @@ import type { GatewaySettings, ProviderSettings } from '../settings.ts'
 import { type BuildContext, present, readDuration } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
+import { readEndSession } from './end-session.ts'
 import { readMetadata } from './provider-metadata.ts'
 import { readSignals } from './signals.ts'
 
@@ -70,6 +71,7 @@ function buildProvider(settings: ProviderSettings, at: string, context: Provider
     signals: readSignals(settings, below(at, 'signals'), context),
     scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
+    ...readEndSession(settings, at, report),
     claims: settings.claims,
     idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
     userinfoClaims: [],
@@ -105,6 +107,9 @@ const fallback: ProviderConfig = {
   frontchannelLogout: false,
   scopes: undefined,
   authorizationParams: {},
+  endSessionParams: {},
+  endSessionForm: 'when_long',
+  longestEndSessionUrlBytes: 0,
   claims: {},
   renamedClaims: {},
   idTokenClaims: [],

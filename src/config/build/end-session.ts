@@ -1,0 +1,49 @@
+import { below, type Report } from '../document/report.ts'
+import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
+import type { EndSessionConfig } from '../model.ts'
+import { providerKind, type ProviderKind } from '../provider-kind.ts'
+import type { ProviderSettings } from '../settings.ts'
+
+/** How the gateway signs out at the provider of these settings, which stand at `at`. */
+export function readEndSession(settings: ProviderSettings, at: string, report: Report): EndSessionConfig {
+  const { end_session_params, end_session_form } = settings
+  const paramsAt = below(at, 'end_session_params')
+  for (const [name, value] of Object.entries(end_session_params ?? {}))
+    for (const placeholder of placeholdersIn(value ?? ''))
+      if (!endSessionPlaceholders.some((known) => known === placeholder))
+        report.error(
+          below(paramsAt, name),
+          `has the unknown placeholder {${placeholder}}`,
+          `the placeholders are ${endSessionPlaceholders.map((known) => `{${known}}`).join(', ')}`,
+        )
+  const usual = usualOf(providerKind(settings.issuer ?? ''))
+  return {
+    ...usual,
+    endSessionParams: end_session_params ?? usual.endSessionParams,
+    endSessionForm: end_session_form ?? usual.endSessionForm,
+  }
+}
+
+/** What suits a provider. */
+function usualOf(kind: ProviderKind): EndSessionConfig {
+  switch (kind) {
+    case 'cognito':
+      // docs.aws.amazon.com/cognito/latest/developerguide/logout-endpoint.html
+      return {
+        endSessionParams: {
+          ...{ client_id: '{client_id}', logout_uri: '{post_logout_redirect_uri}' },
+          ...{ id_token_hint: null, post_logout_redirect_uri: null, state: null },
+        },
+        endSessionForm: 'never',
+        longestEndSessionUrlBytes: 4096,
+      }
+    case 'entra':
+      // Entra ID rejects a longer query with AADSTS90015. It needs no hint: it ends the session of
+      // its cookie.
+      return { endSessionParams: {}, endSessionForm: 'never', longestEndSessionUrlBytes: 2048 }
+    case 'keycloak':
+    case 'google':
+    case 'other':
+      return { endSessionParams: {}, endSessionForm: 'when_long', longestEndSessionUrlBytes: 4096 }
+  }
+}
