@@ -110,7 +110,7 @@ export function explain(
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
       return { steps, decision: atEndpoint(received, req.headers, who, config) }
     }
-    const facts = askedWhereNeeded(received, config)
+    const facts = askedWhereNeeded(received, pathAsSent(request.target), config)
     if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
       return {
         steps,
@@ -166,10 +166,19 @@ export function explain(
  * The facts about the request, as another proxy describes it if such a proxy carries the requests
  * of the upstream.
  */
-function askedWhereNeeded(facts: RequestFacts, { upstreams }: Pick<GatewayConfig, 'upstreams'>): RequestFacts {
+function askedWhereNeeded(
+  facts: RequestFacts,
+  sent: string,
+  { upstreams }: Pick<GatewayConfig, 'upstreams'>,
+): RequestFacts {
   const { host, method, target, forwarded } = facts
   const route = createRouteTable(upstreams).route(host, method, target, forwarded.clientAddress)
-  return route?.upstream.forwardAuth === true ? asAsked(facts, target.path + target.query) : facts
+  return route?.upstream.forwardAuth === true ? asAsked(facts, sent) : facts
+}
+
+/** Path and query of a request target, not normalized. */
+function pathAsSent(target: string): string {
+  return target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
 }
 
 function atEndpoint(
@@ -245,7 +254,7 @@ function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, sw
         : 'not a page load: 401 instead of a redirect to the sign-in'
   const client = peer === undefined ? '' : `; from ${forwarded.clientAddress}, over ${forwarded.proto}`
   const { path, query, otherReadings = [] } = facts.target
-  const sent = target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, '')
+  const sent = pathAsSent(target)
   const asSent = sent === path + query ? '' : `, sent as ${sent}`
   const others = otherReadings.map((segments) => `/${segments.join('/')}`)
   const readings = others.length === 0 ? '' : `; could also be read as ${others.join(', ')}`

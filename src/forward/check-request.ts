@@ -3,7 +3,7 @@ import { ipAddress } from '../core/addresses.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type HeaderView, nodeAddress, type TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts, type RequestFacts } from '../http/request-facts.ts'
-import { type CanonicalTarget, decodeUnreserved } from '../http/request-target.ts'
+import { type CanonicalTarget, canonicalTarget, decodeUnreserved } from '../http/request-target.ts'
 
 /**
  * A check request: another proxy describes a request, and asks whether it may send the request to
@@ -203,7 +203,19 @@ function asCarried(target: CanonicalTarget, received: string): CanonicalTarget {
   // Programs differ in what they resolve, decode and trim first. Browsers never send such a path.
   if (literal.some((segment) => segment === '.' || segment === '..'))
     throw new GatewayError('ERR_REQUEST_TARGET', 'the path has a dot segment, which another proxy may not resolve')
-  return { ...target, otherReadings: [...(target.otherReadings ?? []), path.slice(1).split('/'), literal] }
+  const readings = [...(target.otherReadings ?? []), path.slice(1).split('/'), literal]
+  return { ...target, otherReadings: [...readings, ...readingsWithoutAuthority(path)] }
+}
+
+/**
+ * How programs read a path that begins with `//`: as an authority and its path (RFC 3986 §4.2).
+ * `new URL('//a/admin', base)` has the path `/admin`; three slashes are two for it (URL Standard).
+ */
+function readingsWithoutAuthority(path: string): readonly (readonly string[])[] {
+  if (!path.startsWith('//')) return []
+  const rest = path.replace(/^\/+[^/]*/, '') || '/'
+  const { segments, otherReadings = [] } = canonicalTarget(rest)
+  return [segments, ...otherReadings, rest.slice(1).split('/'), decodeUnreserved(rest).slice(1).split('/')]
 }
 
 /** Reads the fields that describe a request. Each one may occur once. */

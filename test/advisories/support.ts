@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../../src/config/load.ts'
+import type { GatewayConfig } from '../../src/config/model.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway } from '../../src/server/gateway.ts'
 import { freePort } from '../support/free-port.ts'
@@ -76,6 +77,7 @@ export interface SmallProvider {
 }
 
 export interface Bed {
+  readonly config: GatewayConfig
   readonly origin: string
   readonly port: number
   readonly provider: SmallProvider
@@ -154,6 +156,7 @@ upstreams:
     return ask(back.pathname + back.search, { ...page, cookie: cookiesOf(start) })
   }
   return {
+    config: loaded.config,
     origin,
     port,
     provider,

@@ -1,31 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:http2'
 import { test, type TestContext } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { type Client, credentials, loadPackageDefinition, type ServiceError, status } from '@grpc/grpc-js'
-import { loadSync } from '@grpc/proto-loader'
+import { status } from '@grpc/grpc-js'
 import { freePort } from '../support/free-port.ts'
 import { type AskedWorld, startAskedWorld } from './asking.ts'
-
-interface HeaderOption {
-  readonly header: { readonly key: string; readonly value: string; readonly raw_value: Buffer }
-  readonly append_action: number
-}
-
-/** A `CheckResponse` as proto-loader decodes it. */
-interface CheckResponse {
-  readonly status: { readonly code: number }
-  readonly denied_response?: {
-    readonly status: { readonly code: number }
-    readonly headers: readonly HeaderOption[]
-    readonly body: string
-  }
-  readonly ok_response?: {
-    readonly headers: readonly HeaderOption[]
-    readonly headers_to_remove: readonly string[]
-    readonly response_headers_to_add: readonly HeaderOption[]
-  }
-}
+import { type CheckResponse, type EnvoyClient, envoyClient, type HeaderOption } from './envoy-client.ts'
 
 interface HttpAttributes {
   readonly headers?: Readonly<Record<string, string>>
@@ -37,29 +16,15 @@ interface Envoy {
   readonly port: number
   /** Asks about a page load of the wiki with these attributes. */
   check(http?: HttpAttributes, source?: string): Promise<CheckResponse>
-  call(method: 'Check' | 'Other', request: object): Promise<CheckResponse>
+  readonly call: EnvoyClient['call']
 }
-
-const file = fileURLToPath(new URL('ext-authz.proto', import.meta.url))
 
 /** A gateway that Envoy asks over gRPC, and a client with the messages of Envoy. */
 async function startEnvoy(t: TestContext, { settings = 'trusted_proxies: [127.0.0.1]' } = {}): Promise<Envoy> {
   const port = await freePort()
   const listen = `ext_authz: { listen: 127.0.0.1:${port}, message_size: 8kb }`
   const world = await startAskedWorld(t, { settings: `${settings}\n${listen}` })
-  const definition = loadSync(file, { keepCase: true, defaults: false, arrays: true })
-  const services = loadPackageDefinition(definition) as unknown as {
-    envoy: { service: { auth: { v3: { Authorization: new (...args: unknown[]) => Client } } } }
-  }
-  const client = new services.envoy.service.auth.v3.Authorization(`127.0.0.1:${port}`, credentials.createInsecure())
-  t.after(() => client.close())
-  const call: Envoy['call'] = (method, request) =>
-    new Promise((resolve, reject) => {
-      const unary = (client as unknown as Record<string, (...args: unknown[]) => void>)[method]?.bind(client)
-      unary?.(request, (error: ServiceError | null, response: CheckResponse) =>
-        error ? reject(error) : resolve(response),
-      )
-    })
+  const { call } = envoyClient(t, port)
   const { host } = new URL(world.url)
   return {
     world,

@@ -31,7 +31,8 @@ function readingsOfUnresolved(path: string): string[][] {
   for (const segment of path.slice(1).split('/'))
     if (segment === '..') stack.pop()
     else if (segment !== '.') stack.push(segment)
-  return [path.slice(1).split('/'), stack, stack.filter((segment) => segment !== '')]
+  const withoutAuthority = path.startsWith('//') ? everyReading(path.replace(/^\/+[^/]*/, '') || '/') : []
+  return [path.slice(1).split('/'), stack, stack.filter((segment) => segment !== ''), ...withoutAuthority]
 }
 
 test('However an application reads a path that another proxy forwards, the rule of that reading is not stricter', () => {
