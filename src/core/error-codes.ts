@@ -206,7 +206,14 @@ const table = {
     status: 400,
     text: 'Your sign-in could not be completed. Please start again.',
     page: 'sign-in-failed',
-    means: 'a browser returned from the provider too late, twice, or without the cookie of the sign-in',
+    means: 'a browser returned from the provider too late, twice, or with a state of another gateway',
+    todo: 'nothing for a single case; if it happens to many people, read the reasons: replicas may have different session.keys',
+  },
+  ERR_SIGN_IN_COOKIE: {
+    status: 400,
+    text: 'Your browser did not send the cookie of this sign-in. Allow cookies for this site, and start again in the same browser.',
+    page: 'sign-in-failed',
+    means: 'a browser returned from the provider without the cookie of the sign-in',
     todo: 'nothing for a single case; if it happens to many people, read the reasons: external_url may differ from the address bar of the browser, or a proxy removes cookies',
   },
   ERR_SIGN_IN_ISSUER: {
@@ -220,8 +227,15 @@ const table = {
     status: 403,
     text: 'The sign-in service rejected the sign-in.',
     page: 'sign-in-failed',
-    means: 'the provider returned the browser without signing the person in',
-    todo: 'check the log of the provider: the person has no access to this client, or declined',
+    means: 'the provider returned the browser with an error',
+    todo: 'read the reason: it contains the error of the provider; check the log of the provider',
+  },
+  ERR_SIGN_IN_DECLINED: {
+    status: 403,
+    text: 'The sign-in was stopped before its end, or your account may not sign in here.',
+    page: 'sign-in-failed',
+    means: 'the person stopped the sign-in at the provider, or may not use this client (access_denied)',
+    todo: 'nothing for a single case; if it happens to many people, check at the provider who may use this client',
   },
   ERR_STEP_UP_UNMET: {
     status: 403,

@@ -324,7 +324,11 @@ function reject(why: string, problem: DiscoveryProblem = 'metadata'): never {
 }
 
 function rejectIssuer(issuer: string): never {
-  reject(`its issuer is "${issuer}": set provider.issuer to this value`, 'issuer')
+  // The issuer of Entra ID for any tenant is a template: no token has it.
+  const todo = issuer.includes('{')
+    ? `it stands for any tenant: set provider.issuer to this value with the ID of your tenant in place of ${/\{[^}]*\}?/.exec(issuer)?.[0] ?? '{'}`
+    : 'set provider.issuer to this value'
+  reject(`its issuer is "${issuer}": ${todo}`, 'issuer')
 }
 
 /**

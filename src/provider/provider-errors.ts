@@ -132,7 +132,8 @@ const refusalHints: ReadonlyMap<string, string> = new Map([
   ['consent_required', '; check prompt in provider.authorization_params'],
 ])
 
-const refusalCodes: ReadonlyMap<string, ErrorCode> = new Map([
+const refusalCodes: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([
+  ['access_denied', 'ERR_SIGN_IN_DECLINED'],
   ['temporarily_unavailable', 'ERR_PROVIDER_UNAVAILABLE'],
   ['server_error', 'ERR_PROVIDER_UNAVAILABLE'],
   // OpenID Connect Core Error Code unmet_authentication_requirements 1.0.

@@ -22,9 +22,10 @@ import { claimsOfSession } from '../session/session-claims.ts'
 import { authorizationResponse } from './authorization-response.ts'
 import { redirectUri, type SignInParts } from './parts.ts'
 import { returnToOrHome } from './return-to.ts'
-import { afterSignIn, isSignedIn } from './sign-in.ts'
+import { afterSignIn, goToProvider, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
+  hasTransactions,
   isBoundTo,
   isExpired,
   type SignInTransaction,
@@ -32,6 +33,9 @@ import {
 } from './transaction.ts'
 
 const unknownState = 'the "state" is missing or not from this gateway'
+
+/** Why a callback is rejected. */
+type Rejection = { readonly code: 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_COOKIE'; readonly why: string }
 
 /** The person has too many sessions, and has to end one of them first. */
 class TooManySessionsError extends GatewayError {
@@ -61,13 +65,16 @@ class SignInError extends GatewayError {
   }
 }
 
-/** `session`: the new session. Absent: the person was signed in already. */
-type AfterSignIn = Redirect & { readonly session?: SessionKey }
+/**
+ * `session`: the new session. Absent: the person was signed in already, or a new sign-in begins.
+ */
+type AfterSignIn = Redirect & { readonly session?: SessionKey; readonly beginsAgain?: boolean }
 
 /** `GET callback`: the browser returns from the provider. */
 export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   try {
     const next = await finishSignIn(request, parts)
+    if (next.beginsAgain === true) return redirect(next)
     // The browser must not keep pages of another session.
     const headers = { ...clearCache, ...(next.session && registrationHeader(next.session, parts)) }
     if (!parts.cookie.isStrict) return redirect(next, headers)
@@ -128,7 +135,10 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       // signed in continues.
       if (transaction !== undefined && (await isSignedIn(request, parts)))
         return { location: afterSignIn({ ...transaction, return_to }, parts), setCookies: [] }
-      throw new GatewayError('ERR_SIGN_IN_EXPIRED', rejection ?? unknownState)
+      if (transaction !== undefined && canBeginAgain(transaction, rejection, request, parts))
+        return { ...(await goToProvider({ ...transaction, isRestart: true }, request, parts)), beginsAgain: true }
+      const { code, why } = rejection ?? { code: 'ERR_SIGN_IN_EXPIRED', why: unknownState }
+      throw new GatewayError(code, why)
     }
     const signedIn = await exchange(transaction, callback, parts)
     const record = await describePerson(signedIn, parts)
@@ -143,6 +153,22 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
 }
 
 /**
+ * Whether a new sign-in replaces a transaction whose cookie is missing. A browser with many waiting
+ * tabs has the cookies of the latest ones only, which show that it keeps cookies. Never twice in
+ * succession, so that a browser is not redirected without end.
+ */
+function canBeginAgain(
+  transaction: SignInTransaction,
+  rejection: Rejection | undefined,
+  { cookie }: EndpointRequest,
+  parts: SignInParts,
+): boolean {
+  return (
+    rejection?.code === 'ERR_SIGN_IN_COOKIE' && transaction.isRestart !== true && hasTransactions(cookie, parts.cookie)
+  )
+}
+
+/**
  * Checks whether a transaction may continue. The last check marks it as used, so that no code is
  * sent to the provider twice.
  * @returns the reason for the rejection, or `undefined`
@@ -151,17 +177,22 @@ async function rejectCallback(
   transaction: SignInTransaction | undefined,
   request: EndpointRequest,
   parts: SignInParts,
-): Promise<string | undefined> {
-  if (transaction === undefined) return unknownState
-  if (transaction.origin !== request.externalUrl.origin) return 'the sign-in began at another origin of the gateway'
+): Promise<Rejection | undefined> {
+  const expired = (why: string): Rejection => ({ code: 'ERR_SIGN_IN_EXPIRED', why })
+  if (transaction === undefined) return expired(unknownState)
+  if (transaction.origin !== request.externalUrl.origin)
+    return expired('the sign-in began at another origin of the gateway')
   // A code must be sent only to the provider that issued it (mix-up attacks, RFC 9700 §4.4).
   if (transaction.audience !== parts.sessions.audience)
-    return 'the sign-in began at another provider, or as another client'
-  if (isExpired(transaction, parts.clock.now())) return 'the sign-in took too long'
+    return expired('the sign-in began at another provider, or as another client')
+  if (isExpired(transaction, parts.clock.now())) return expired('the sign-in took too long')
   if (!isBoundTo(transaction, request.cookie, parts.cookie))
-    return `the cookie of the sign-in is missing: the sign-in began in another browser or at another address than ${transaction.origin} (external_url), or the cookie was deleted`
+    return {
+      code: 'ERR_SIGN_IN_COOKIE',
+      why: `the cookie of the sign-in is missing: the sign-in began in another browser or at another address than ${transaction.origin} (external_url), or the cookie was deleted`,
+    }
   const isFirst = await parts.store.takeOnce(`sign-in:${transaction.id}`, signInLifetimeMs)
-  return isFirst ? undefined : 'this callback has been used before'
+  return isFirst ? undefined : expired('this callback has been used before')
 }
 
 function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {

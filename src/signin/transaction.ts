@@ -30,6 +30,8 @@ export interface SignInTransaction {
    * of earlier versions.
    */
   readonly begun_at_store?: number
+  /** It replaces another one whose cookie the browser no longer has. */
+  readonly isRestart?: boolean | undefined
   /** The hash of the binding cookie's value. */
   readonly binding: string
 }
@@ -44,7 +46,7 @@ const sealContext = 'gatehouse sign-in attempt'
  * the epoch.
  */
 export function beginTransaction(
-  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store'>,
+  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store' | 'isRestart'>,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {
   const secret = randomToken(16)
@@ -117,6 +119,11 @@ export function bindTransaction(
  */
 export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
   return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
+}
+
+/** Whether this browser has another transaction, so it keeps cookies. */
+export function hasTransactions(cookieHeader: string | undefined, cookie: SessionCookie): boolean {
+  return bindingCookiesIn(cookieHeader, cookie).length > 0
 }
 
 /** The name has 8 characters of the id, which is enough to distinguish the tabs of a browser. */

@@ -332,3 +332,15 @@ async function until(t: TestContext, isSo: () => boolean): Promise<void> {
   }
   assert.ok(isSo())
 }
+
+test('An issuer for any tenant is not a value to copy: the message says to put the tenant into it', async (t) => {
+  const provider = await startSigningProvider(t)
+  const issuer = 'https://login.microsoftonline.com/{tenantid}/v2.0'
+  provider.respond(paths.discovery, (_req, res) => sendJson(res, { ...provider.metadata, issuer }))
+
+  await assert.rejects(discoveryOf(t, provider).provider(), (error: Error) => {
+    assert.match(error.message, /with the ID of your tenant in place of \{tenantid\}/)
+    assert.doesNotMatch(error.message, /set provider\.issuer to this value$/)
+    return true
+  })
+})

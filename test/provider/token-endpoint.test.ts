@@ -115,7 +115,7 @@ test('PKCE is S256 and the parameters of the configuration are added, whatever t
 for (const [what, parameters, code] of [
   ['the state of another', { state: 'another' }, 'ERR_SIGN_IN_RESPONSE'],
   ['a strange issuer', { iss: 'https://evil.example' }, 'ERR_SIGN_IN_RESPONSE'],
-  ['access_denied', { error: 'access_denied' }, 'ERR_SIGN_IN_REFUSED'],
+  ['access_denied', { error: 'access_denied' }, 'ERR_SIGN_IN_DECLINED'],
   ['login_required', { error: 'login_required' }, 'ERR_SIGN_IN_REFUSED'],
   ['temporarily_unavailable', { error: 'temporarily_unavailable' }, 'ERR_PROVIDER_UNAVAILABLE'],
 ] as const)

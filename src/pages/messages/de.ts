@@ -32,8 +32,11 @@ export const de: Messages = {
     ERR_NO_ROUTE: 'Diese Seite wurde nicht gefunden.',
     ERR_WRONG_HOST: 'Unter dieser Adresse können Sie sich nicht anmelden.',
     ERR_SIGN_IN_EXPIRED: 'Ihre Anmeldung konnte nicht abgeschlossen werden. Bitte versuchen Sie es erneut.',
+    ERR_SIGN_IN_COOKIE:
+      'Ihr Browser hat das Cookie dieser Anmeldung nicht gesendet. Erlauben Sie Cookies für diese Website, und beginnen Sie im selben Browser neu.',
     ERR_SIGN_IN_ISSUER: 'Dieser Link gehört zu einem anderen Anmeldedienst.',
     ERR_SIGN_IN_REFUSED: 'Der Anmeldedienst hat die Anmeldung abgelehnt.',
+    ERR_SIGN_IN_DECLINED: 'Die Anmeldung wurde vorzeitig beendet, oder Ihr Konto darf sich hier nicht anmelden.',
     ERR_STEP_UP_UNMET: 'Diese Seite verlangt eine stärkere Anmeldung als Ihre.',
     ERR_SIGN_IN_ENDED: 'Ihre Sitzung wurde während der Anmeldung beendet. Bitte versuchen Sie es erneut.',
     ERR_TOO_MANY_SESSIONS: 'Sie sind in zu vielen Browsern angemeldet.',

@@ -32,8 +32,11 @@ export const fr: Messages = {
     ERR_NO_ROUTE: 'Cette page est introuvable.',
     ERR_WRONG_HOST: 'Il n’est pas possible de se connecter à cette adresse.',
     ERR_SIGN_IN_EXPIRED: 'La connexion n’a pas pu aboutir. Veuillez recommencer.',
+    ERR_SIGN_IN_COOKIE:
+      'Votre navigateur n’a pas envoyé le cookie de cette connexion. Autorisez les cookies pour ce site, puis recommencez dans le même navigateur.',
     ERR_SIGN_IN_ISSUER: 'Ce lien est destiné à un autre service de connexion.',
     ERR_SIGN_IN_REFUSED: 'Le service de connexion a refusé la connexion.',
+    ERR_SIGN_IN_DECLINED: 'La connexion a été interrompue, ou votre compte n’a pas le droit de se connecter ici.',
     ERR_STEP_UP_UNMET: 'Cette page demande une connexion plus forte que la vôtre.',
     ERR_SIGN_IN_ENDED: 'Votre session a été fermée pendant la connexion. Veuillez recommencer.',
     ERR_TOO_MANY_SESSIONS: 'Vous êtes connecté dans trop de navigateurs.',

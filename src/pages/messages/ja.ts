@@ -32,8 +32,11 @@ export const ja: Messages = {
     ERR_NO_ROUTE: 'お探しのページは見つかりませんでした。',
     ERR_WRONG_HOST: 'このアドレスではサインインできません。',
     ERR_SIGN_IN_EXPIRED: 'サインインを完了できませんでした。最初からやり直してください。',
+    ERR_SIGN_IN_COOKIE:
+      'このサインインの Cookie がブラウザーから送信されませんでした。このサイトの Cookie を許可し、同じブラウザーで最初からやり直してください。',
     ERR_SIGN_IN_ISSUER: 'このリンクは別のサインインサービスのものです。',
     ERR_SIGN_IN_REFUSED: 'サインインサービスがサインインを拒否しました。',
+    ERR_SIGN_IN_DECLINED: 'サインインが途中で中止されたか、このアカウントではここにサインインできません。',
     ERR_STEP_UP_UNMET: 'このページには、より強力な認証によるサインインが必要です。',
     ERR_SIGN_IN_ENDED: 'サインインの途中でセッションが終了しました。最初からやり直してください。',
     ERR_TOO_MANY_SESSIONS: 'サインインしているブラウザーが多すぎます。',
