@@ -25,9 +25,9 @@ import { returnToOrHome } from './return-to.ts'
 import { afterSignIn, goToProvider, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
-  hasTransactions,
   isBoundTo,
   isExpired,
+  isReplaced,
   type SignInTransaction,
   transactionFromState,
 } from './transaction.ts'
@@ -135,8 +135,9 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       // signed in continues.
       if (transaction !== undefined && (await isSignedIn(request, parts)))
         return { location: afterSignIn({ ...transaction, return_to }, parts), setCookies: [] }
-      if (transaction !== undefined && canBeginAgain(transaction, rejection, request, parts))
-        return { ...(await goToProvider({ ...transaction, isRestart: true }, request, parts)), beginsAgain: true }
+      const isMissing = rejection?.code === 'ERR_SIGN_IN_COOKIE'
+      if (transaction !== undefined && isMissing && isReplaced(transaction, request.cookie, parts.cookie))
+        return { ...(await goToProvider(transaction, request, parts)), beginsAgain: true }
       const { code, why } = rejection ?? { code: 'ERR_SIGN_IN_EXPIRED', why: unknownState }
       throw new GatewayError(code, why)
     }
@@ -150,22 +151,6 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
     parts.audit.record('sign_in.failed', { code: error.code, reason: why, ...person }, request.cause)
     throw new SignInError(error, return_to, transaction ?? {})
   }
-}
-
-/**
- * Whether a new sign-in replaces a transaction whose cookie is missing. A browser with many waiting
- * tabs has the cookies of the latest ones only, which show that it keeps cookies. Never twice in
- * succession, so that a browser is not redirected without end.
- */
-function canBeginAgain(
-  transaction: SignInTransaction,
-  rejection: Rejection | undefined,
-  { cookie }: EndpointRequest,
-  parts: SignInParts,
-): boolean {
-  return (
-    rejection?.code === 'ERR_SIGN_IN_COOKIE' && transaction.isRestart !== true && hasTransactions(cookie, parts.cookie)
-  )
 }
 
 /**

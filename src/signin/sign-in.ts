@@ -125,15 +125,13 @@ export async function goToProvider(
     /** The parameter that had `return_to`. */
     readonly parameter?: 'target_link_uri'
     readonly kept?: string | undefined
-    /** See `SignInTransaction`. */
-    readonly isRestart?: boolean
   } & Pick<AuthorizationRequest, 'login_hint' | 'prompt' | 'stepUp' | 'linkParams'>,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Redirect & Pick<Partial<Response>, 'headers'>> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
-  const { kept, stepUp, isRestart } = options
+  const { kept, stepUp } = options
   // A page of another site must not make the browser change sessions.
   const isForNewSession = endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts)
   if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
@@ -147,7 +145,7 @@ export async function goToProvider(
   const { audience } = parts.sessions
   if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
-  const to = { return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest, isRestart }
+  const to = { return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.prefix),

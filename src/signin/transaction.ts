@@ -30,14 +30,14 @@ export interface SignInTransaction {
    * of earlier versions.
    */
   readonly begun_at_store?: number
-  /** It replaces another one whose cookie the browser no longer has. */
-  readonly isRestart?: boolean | undefined
   /** The hash of the binding cookie's value. */
   readonly binding: string
 }
 
 /** The largest number of transactions per browser. The cookies of the oldest ones are expired. */
 const maxTransactions = 16
+/** The largest number of earlier transactions that the cookie of a transaction names. */
+const maxReplaced = 64
 const suffix = 'signin-'
 const sealContext = 'gatehouse sign-in attempt'
 
@@ -46,7 +46,7 @@ const sealContext = 'gatehouse sign-in attempt'
  * the epoch.
  */
 export function beginTransaction(
-  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store' | 'isRestart'>,
+  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store'>,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {
   const secret = randomToken(16)
@@ -103,13 +103,12 @@ export function bindTransaction(
   cookie: SessionCookie,
 ): string[] {
   const others = bindingCookiesIn(cookieHeader, cookie).sort((a, b) => b.begunAt - a.begunAt)
+  const oldest = others.slice(maxTransactions - 1)
+  const replaced = oldest.flatMap(({ id, replaced }) => [id, ...replaced]).slice(0, maxReplaced)
+  const value = [transaction.begun_at.toString(36), secret, ...replaced].join('.')
   return [
-    setCookie(
-      bindingCookie(transaction.id, cookie),
-      `${transaction.begun_at.toString(36)}.${secret}`,
-      signInLifetimeMs / 1000,
-    ),
-    ...others.slice(maxTransactions - 1).map(({ name }) => expireNamed(name, cookie)),
+    setCookie(bindingCookie(transaction.id, cookie), value, signInLifetimeMs / 1000),
+    ...oldest.map(({ name }) => expireNamed(name, cookie)),
   ]
 }
 
@@ -121,18 +120,33 @@ export function expireTransactions(cookieHeader: string | undefined, cookie: Ses
   return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }
 
-/** Whether this browser has another transaction, so it keeps cookies. */
-export function hasTransactions(cookieHeader: string | undefined, cookie: SessionCookie): boolean {
-  return bindingCookiesIn(cookieHeader, cookie).length > 0
+/**
+ * Whether this browser began the transaction, but later ones have taken the place of its cookie.
+ * Another browser cannot have such a transaction.
+ */
+export function isReplaced(
+  { id }: SignInTransaction,
+  cookieHeader: string | undefined,
+  cookie: SessionCookie,
+): boolean {
+  return bindingCookiesIn(cookieHeader, cookie).some(({ replaced }) => replaced.includes(shortId(id)))
 }
 
 /** The name has 8 characters of the id, which is enough to distinguish the tabs of a browser. */
 function bindingCookie(id: string, cookie: SessionCookie): CookieAttributes {
-  return cookie.withSuffix(suffix + id.slice(0, 8))
+  return cookie.withSuffix(suffix + shortId(id))
+}
+
+function shortId(id: string): string {
+  return id.slice(0, 8)
 }
 
 interface BindingCookie {
   readonly name: string
+  /** The part of the id in its name. */
+  readonly id: string
+  /** The transactions (as in `id`) whose cookies have expired for this one and earlier ones. */
+  readonly replaced: readonly string[]
   /** In ms since the epoch; 0 when it is unknown. */
   readonly begunAt: number
 }
@@ -144,9 +158,10 @@ interface BindingCookie {
 function bindingCookiesIn(cookieHeader: string | undefined, cookie: SessionCookie): BindingCookie[] {
   const prefix = cookie.withSuffix(suffix).name
   const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
-  return ours
-    .slice(0, 4 * maxTransactions)
-    .map(([name, value]) => ({ name, begunAt: Number.parseInt(value.split('.')[0] ?? '', 36) || 0 }))
+  return ours.slice(0, 4 * maxTransactions).map(([name, value]) => {
+    const [begunAt = '', , ...replaced] = value.split('.', 2 + maxReplaced)
+    return { name, id: name.slice(prefix.length), replaced, begunAt: Number.parseInt(begunAt, 36) || 0 }
+  })
 }
 
 function expireNamed(name: string, cookie: SessionCookie): string {
