@@ -4,6 +4,7 @@ import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '.
 import { placeholder } from '../placeholder.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { callerChecks } from './callers.ts'
+import { narrowRules } from './narrow-rules.ts'
 import { pageColors } from './pages.ts'
 import { checkProvider } from './provider.ts'
 import { siteChecks } from './site.ts'
@@ -37,6 +38,7 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
+  narrowRules,
   ...callerChecks,
   pageColors,
 ]

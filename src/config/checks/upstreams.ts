@@ -354,7 +354,7 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
 }
 
 /** Whether a rule matches every request that the other rule matches. */
-function covers(rule: RuleConfig, other: RuleConfig): boolean {
+export function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const anyMethod = rule.methods === undefined
   const sameClients =
     rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
