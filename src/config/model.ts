@@ -700,7 +700,8 @@ export interface SignedClaim {
 /** The JWS algorithms of signed identities. */
 export type IdentityAlgorithm = 'ES256' | 'EdDSA'
 
-export type HeaderEncoding = 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
+export type HeaderEncoding =
+  'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187' | 'quoted_printable'
 
 /** Where the value of an upstream header comes from. */
 export type HeaderSource =

@@ -969,8 +969,11 @@ export interface HeaderSettings {
   readonly json?: boolean
   /** The separator between the members of a list. */
   readonly join: string
-  /** The encoding of the value: utf8, latin1, percent, base64, base64url, rfc2047 or rfc8187. */
-  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187'
+  /**
+   * The encoding of the value: utf8, latin1, percent, base64, base64url, rfc2047, rfc8187 or
+   * quoted_printable.
+   */
+  readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187' | 'quoted_printable'
   /** The largest size of the encoded value, from 1b to 64kb. */
   readonly max_bytes: Size
   /**

@@ -20,6 +20,7 @@ export const encodings: Readonly<Record<HeaderEncoding | 'base64Members' | 'base
   base64url: { unfitReason: malformedReason, piece: unchanged, whole: base64url },
   base64urlMembers: { unfitReason: malformedReason, piece: base64url, whole: utf8Bytes },
   rfc2047: { unfitReason: malformedReason, piece: unchanged, whole: encodedWords },
+  quoted_printable: { unfitReason: malformedReason, piece: unchanged, whole: quotedPrintable },
   rfc8187: { unfitReason: malformedReason, piece: unchanged, whole: (text) => `UTF-8''${percentEncoded(text)}` },
 }
 
@@ -87,4 +88,14 @@ function encodedWords(text: string): string {
     word += character
   }
   return [...words, word].map((part) => `=?UTF-8?B?${base64(part)}?=`).join(' ')
+}
+
+/**
+ * Quoted-printable without line breaks (RFC 2045 §6.7). White space at the beginning and the end is
+ * encoded too, because recipients remove it.
+ */
+function quotedPrintable(text: string): string {
+  return Buffer.from(text, 'utf8')
+    .toString('latin1')
+    .replaceAll(/^ | $|[^ -~]|=/g, (byte) => `=${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
 }

@@ -141,6 +141,7 @@ const person = {
   sub: 'jane',
   email: 'Jane.Doe@Corp.example',
   name: 'Zoë 李',
+  padded: ' a=b ',
   groups: ['ops', 'staff', 'guests'],
   fields: { site: 'north', ids: [1, 2] },
 }
@@ -173,6 +174,8 @@ for (const [what, header, expected] of [
     ['ops', 'staff', 'guests'].map((group) => Buffer.from(group).toString('base64url')).join(),
   ],
   ['rfc2047', '{ claim: name, encode: rfc2047 }', `=?UTF-8?B?${Buffer.from('Zoë 李').toString('base64')}?=`],
+  ['quoted_printable', '{ claim: name, encode: quoted_printable }', 'Zo=C3=AB =E6=9D=8E'],
+  ['quoted_printable of white space and "="', '{ claim: padded, encode: quoted_printable }', '=20a=3Db=20'],
   ['rfc2047 of plain text', '{ claim: sub, encode: rfc2047 }', 'jane'],
   ['a list that is trimmed', '{ claim: groups, max_bytes: 10b, too_long: trim }', 'ops,staff'],
   ['a JSON list that is trimmed', '{ claim: groups, json: true, max_bytes: 15b, too_long: trim }', '["ops","staff"]'],
