@@ -1,4 +1,4 @@
-import { asciiDomain, ipAddress, portOf } from '../core/addresses.ts'
+import { asciiDomain, firstAddress, ipAddress, portOf } from '../core/addresses.ts'
 import type { Address, Subnet } from './model.ts'
 
 /**
@@ -27,10 +27,30 @@ function parseListenHost(host: string): string {
 }
 
 /**
- * An IP address or a CIDR range.
+ * An IP address or a CIDR range. `10.1.2.3/8` is rejected, because it could mean the address or the
+ * network.
  * @throws {SyntaxError} names what is wrong
  */
 export function parseSubnet(text: string): Subnet {
+  const subnet = parseLooseSubnet(text)
+  // An address is a network of one address.
+  if (firstAddress(subnet) !== firstAddress({ ...subnet, prefix: 128 }))
+    throw new SyntaxError(
+      `has an address within a network: write ${networkText(subnet)} for the whole network, or ${subnet.address} for this address only`,
+    )
+  return subnet
+}
+
+/** A network as the configuration writes it: `10.0.0.0/8`. */
+export function networkText(subnet: Subnet): string {
+  return `${firstAddress(subnet)}/${subnet.prefix}`
+}
+
+/**
+ * The same, where `10.1.2.3/8` means the network, as in many other programs.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseLooseSubnet(text: string): Subnet {
   const [, address = '', prefixText] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const family = isIPv4(address) ? 'ipv4' : isIPv6(address) ? 'ipv6' : undefined
   if (family === undefined) throw new SyntaxError('must be an IP address or a CIDR range such as 10.0.0.0/8')
@@ -41,7 +61,7 @@ export function parseSubnet(text: string): Subnet {
   const plain = ipAddress(address) ?? address
   const isMapped = family === 'ipv6' && !plain.includes(':')
   if (isMapped && prefix >= 96) return { address: plain, prefix: prefix - 96, family: 'ipv4' }
-  return { address: isMapped ? address : plain, prefix, family }
+  return { address: isMapped ? new URL(`http://[${address}]`).hostname.slice(1, -1) : plain, prefix, family }
 }
 
 /** Whether a host is this machine, where http needs no protection. */

@@ -66,13 +66,32 @@ export function ipAddress(text: string): string | undefined {
  * of its own.
  */
 export function clientOf(address: string): string {
-  if (!address.includes(':')) return address
+  return address.includes(':') ? `${groupsOf(address).slice(0, 4).join(':')}::/64` : address
+}
+
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): readonly string[] {
   const [front = '', back] = address.split('::', 2)
   const groups = front === '' ? [] : front.split(':')
-  if (back === undefined) return `${groups.slice(0, 4).join(':')}::/64`
+  if (back === undefined) return groups
   const behind = back === '' ? [] : back.split(':')
-  const filled = [...groups, ...Array<string>(8 - groups.length - behind.length).fill('0'), ...behind]
-  return `${filled.slice(0, 4).join(':')}::/64`
+  return [...groups, ...Array<string>(8 - groups.length - behind.length).fill('0'), ...behind]
+}
+
+/** The first address of a network: all bits beyond its prefix are 0. */
+export function firstAddress({ address, prefix, family }: Subnet): string {
+  const isV4 = family === 'ipv4'
+  const width = isV4 ? 8 : 16
+  // `URL` writes an IPv4-mapped address in groups, too.
+  const groups = isV4
+    ? address.split('.').map(Number)
+    : groupsOf(new URL(`http://[${address}]`).hostname.slice(1, -1)).map((group) => parseInt(group, 16))
+  const first = groups.map((group, index) => {
+    const free = width - Math.min(Math.max(prefix - index * width, 0), width)
+    return (group >> free) << free
+  })
+  if (isV4) return first.join('.')
+  return new URL(`http://[${first.map((group) => group.toString(16)).join(':')}]`).hostname.slice(1, -1)
 }
 
 /** The port of an http or https URL, or the default port of its scheme. */

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { parseAddress, parseHttpUrl, parseSubnet } from '../config/addresses.ts'
+import { networkText, parseAddress, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../config/addresses.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { printable } from '../core/printable.ts'
 import type { Options } from './flat-toml.ts'
@@ -116,7 +116,7 @@ function httpUrl(text: string): URL | undefined {
 
 function trustedProxies(from: Translation): readonly string[] | undefined {
   const isBehind = from.isOn('reverse_proxy')
-  const subnets = from.list('trusted_proxy_ips').filter(isSubnet)
+  const subnets = from.list('trusted_proxy_ips').flatMap(networkOf)
   if (isBehind && subnets.length === 0)
     from.note(
       'reverse_proxy',
@@ -126,12 +126,12 @@ function trustedProxies(from: Translation): readonly string[] | undefined {
   return isBehind && subnets.length > 0 ? subnets : undefined
 }
 
-function isSubnet(text: string): boolean {
+/** oauth2-proxy takes `10.1.2.3/8` for the network. */
+function networkOf(text: string): readonly string[] {
   try {
-    parseSubnet(text)
-    return true
+    return [text.includes('/') ? networkText(parseLooseSubnet(text)) : parseSubnet(text).address]
   } catch {
-    return false
+    return []
   }
 }
 

@@ -6,6 +6,8 @@ import {
   parseAddress,
   parseCookieDomain,
   parseHost,
+  networkText,
+  parseLooseSubnet,
   parseSubnet,
   parseUpstreamOrigin,
 } from '../../src/config/addresses.ts'
@@ -54,6 +56,36 @@ for (const [text, address, prefix, family] of [
 ] as const) {
   test(`the network ${text}`, () => assert.deepEqual(parseSubnet(text), { address, prefix, family }))
 }
+
+for (const [text, network, address] of [
+  ['10.1.2.3/8', '10.0.0.0/8', '10.1.2.3'],
+  ['192.168.1.129/25', '192.168.1.128/25', '192.168.1.129'],
+  ['10.0.0.1/0', '0.0.0.0/0', '10.0.0.1'],
+  ['2001:db8::1/64', '2001:db8::/64', '2001:db8::1'],
+  ['2001:db8:0:ff::/57', '2001:db8:0:80::/57', '2001:db8:0:ff::'],
+  ['fd12::/8', 'fd00::/8', 'fd12::'],
+  ['::ffff:10.1.2.3/104', '10.0.0.0/8', '10.1.2.3'],
+  ['::ffff:10.1.2.3/64', '::/64', '::ffff:a01:203'],
+] as const)
+  test(`${text} is never taken for a network, nor for an address`, () => {
+    assert.throws(() => parseSubnet(text), {
+      name: 'SyntaxError',
+      message: `has an address within a network: write ${network} for the whole network, or ${address} for this address only`,
+    })
+    assert.equal(networkText(parseLooseSubnet(text)), network)
+  })
+
+for (const text of [
+  '10.1.2.3/32',
+  '::1/128',
+  '::1.2.3.4',
+  '0.0.0.0/0',
+  '::/0',
+  '192.168.1.128/25',
+  'fe80::/10',
+  '::ffff:0:0/96',
+])
+  test(`${text} has one meaning`, () => void parseSubnet(text))
 
 for (const text of [
   '',

@@ -278,7 +278,7 @@ trusted_ips = ["10.0.0.0/8"]`)
 test('Listen address, TLS, trusted proxies and metrics are translated', (t) => {
   const { listen, trustedProxies, admin } = loadedFrom(
     t,
-    `${usual}email_domains = ["*"]\nhttp_address = "http://:8080"\nreverse_proxy = true\ntrusted_proxy_ips = ["10.0.0.0/8"]\nmetrics_address = "127.0.0.1:9100"`,
+    `${usual}email_domains = ["*"]\nhttp_address = "http://:8080"\nreverse_proxy = true\ntrusted_proxy_ips = ["10.1.2.3/8"]\nmetrics_address = "127.0.0.1:9100"`,
   )
   assert.deepEqual([listen.host, listen.port, trustedProxies.length, admin?.port], ['0.0.0.0', 8080, 1, 9100])
 

@@ -1,4 +1,4 @@
-import { parseHost, parseHttpUrl, parseSubnet } from '../addresses.ts'
+import { parseHost, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { EgressProxyConfig, NoProxy } from '../model.ts'
 import type { EgressProxySettings } from '../settings.ts'
@@ -113,7 +113,7 @@ function noProxyOfEnvironment(env: Environment): NoProxy[] {
   const text = env['no_proxy'] ?? env['NO_PROXY'] ?? ''
   return text.split(/[\s,]+/).flatMap((entry) => {
     try {
-      return entry === '' ? [] : [parseNoProxy(entry)]
+      return entry === '' ? [] : [parseNoProxy(entry, parseLooseSubnet)]
     } catch {
       return []
     }
@@ -121,12 +121,12 @@ function noProxyOfEnvironment(env: Environment): NoProxy[] {
 }
 
 /** @throws {SyntaxError} when the text is no host, address, range or `*` */
-function parseNoProxy(text: string): NoProxy {
+function parseNoProxy(text: string, parse = parseSubnet): NoProxy {
   if (text === '*') return { kind: 'all' }
   const [, named = text, digits] = /^([^:]+|\[[^\]]+\]):(\d{1,5})$/.exec(text) ?? []
   const port = digits === undefined ? undefined : Number(digits)
   const address = named.replace(/^\[(.*)\]$/, '$1')
   if (/^[\d.]+(?:\/\d+)?$/.test(address) || address.includes(':'))
-    return { kind: 'subnet', subnet: parseSubnet(address), port }
+    return { kind: 'subnet', subnet: parse(address), port }
   return { kind: 'host', host: parseHost(named.replace(/^\*?\./, '')), port }
 }
