@@ -8,6 +8,8 @@ export type ClaimPath = readonly (string | number)[]
 
 /** The text between braces. A `}` within quotes does not end it. */
 const inBraces = /\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}/y
+/** A URL or an OID: a name with dots that separate no members. */
+const dottedName = /^(?:[a-z][\w+.-]*:\/\/|urn:oid:)[^."]*\./i
 const step = /^(?:"((?:[^"\\]|\\.)+)"|([^."[\]{}\s]+))|^\[(\d{1,4})\]/
 
 /**
@@ -26,6 +28,10 @@ export function parseClaimPath(text: string): ClaimPath {
   if (operator !== undefined)
     throw new SyntaxError(
       `"${operator}" is not supported in "${text}": a claim is sent as it is, without filters, functions and defaults; put a claim's name that contains this character in quotes`,
+    )
+  if (dottedName.test(text))
+    throw new SyntaxError(
+      `"${text}" would be a path, because its dots separate members: put the claim's name in quotes of its own, '"${text}"', or give it a short name in provider.claims`,
     )
   while (at < text.length) {
     const indexed = text[at] === '['

@@ -13,6 +13,9 @@ for (const [text, path] of [
   ['"say \\"hi\\" \\\\"', ['say "hi" \\']],
   ['0', ['0']],
   ['urn:x/y-z_é', ['urn:x/y-z_é']],
+  ['https://localhost/groups', ['https://localhost/groups']],
+  ['urn:zitadel:iam:org:project:roles.admin', ['urn:zitadel:iam:org:project:roles', 'admin']],
+  ['fields.a/b', ['fields', 'a/b']],
 ] as const)
   test(`${text} is a claim path`, () => {
     assert.deepEqual(parseClaimPath(text), path)
@@ -34,6 +37,9 @@ for (const [text, message] of [
   ['a b', /character 2 /],
   ['{a}', /character 1 /],
   ['$sub', /without "\$"/],
+  ['https://id.example.com/groups', /in quotes of its own, '"https:\/\/id\.example\.com\/groups"'/],
+  ['HTTP://id.example.com/fields.costCentre', /short name in provider\.claims/],
+  ['urn:oid:1.3.6.1', /in quotes/],
 ] as const)
   test(`${JSON.stringify(text)} is not a valid claim path`, () => {
     assert.throws(() => parseClaimPath(text), { name: 'SyntaxError', message })

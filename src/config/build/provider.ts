@@ -1,3 +1,4 @@
+import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
@@ -72,7 +73,7 @@ function buildProvider(settings: ProviderSettings, at: string, context: Provider
     scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
     ...readEndSession(settings, at, report),
-    claims: settings.claims,
+    claims: readShortNames(settings.claims, below(at, 'claims'), report),
     idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
     userinfoClaims: [],
     id_token_signed_response_alg: settings.id_token_signed_response_alg,
@@ -157,6 +158,11 @@ function readIssuer(text: string | undefined, at: string, report: Report): strin
   return text
 }
 
+function readShortNames(claims: ProviderSettings['claims'], at: string, report: Report): ProviderSettings['claims'] {
+  for (const [short, name] of Object.entries(claims)) requireName(name, below(at, short), report)
+  return claims
+}
+
 /**
  * Claims about the ID Token itself. The gateway always reads some of them, and never passes on the
  * others.
@@ -166,6 +172,14 @@ const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud',
 /** The names of claims as the provider spells them. */
 function readIdTokenClaims(settings: ProviderSettings, at: string, report: Report): string[] {
   return present(settings.id_token_claims).map(([index, name]) => {
+    requireName(name, below(at, index), report)
+    const [whole, ...members] = pathIn(name)
+    if (members.length > 0)
+      report.warning(
+        below(at, index),
+        'is the name of a claim, not a path into it: there is probably no claim of this name',
+        `write ${whole}, which takes the whole claim from the ID Token`,
+      )
     if (protocolClaims.has(name))
       report.error(
         below(at, index),
@@ -173,6 +187,21 @@ function readIdTokenClaims(settings: ProviderSettings, at: string, report: Repor
       )
     return Object.hasOwn(settings.claims, name) ? (settings.claims[name] as string) : name
   })
+}
+
+/** Reports the name of a claim in quotes, as paths have them. No claim would match. */
+function requireName(name: string, at: string, report: Report): void {
+  if (/^".*"$/.test(name))
+    report.error(at, 'is the name of a claim, which needs no quotes of its own', `write ${name.slice(1, -1)}`)
+}
+
+/** The path that a name looks like; empty when it is none, such as a URL. */
+function pathIn(name: string): ClaimPath {
+  try {
+    return parseClaimPath(name)
+  } catch {
+    return []
+  }
 }
 
 /**
