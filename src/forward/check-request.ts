@@ -2,6 +2,7 @@ import { METHODS } from 'node:http'
 import { ipAddress } from '../core/addresses.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type HeaderView, nodeAddress, type TrustedProxies } from '../http/forwarded.ts'
+import { isAuthority } from '../http/host.ts'
 import { requestFacts, type RequestFacts } from '../http/request-facts.ts'
 import { type CanonicalTarget, canonicalTarget, decodeUnreserved } from '../http/request-target.ts'
 
@@ -51,7 +52,6 @@ const byLowerCase: ReadonlyMap<string, Name> = new Map(names.map((name) => [name
 type Statement = readonly [field: string, value: string | undefined]
 
 const absoluteUrl = /^(https?):\/\/([^/?#]*)(\/.*)$/is
-const hostSyntax = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i
 const protocols = new Map<string, 'http' | 'https'>([
   ...([['http', 'http'] as const, ['https', 'https'] as const] as const),
   // Traefik reports the scheme of a WebSocket.
@@ -136,7 +136,7 @@ export function validCheckRequest(description: Description): CheckRequest {
     throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${method} is not supported`)
   if (!methods.has(method)) refuse('the method of the request (X-Forwarded-Method) is not a known method')
   if (!target.startsWith('/')) refuse('the address of the request (X-Forwarded-Uri) is not a path with a query')
-  if (!hostSyntax.test(host)) refuse('the host of the request (X-Forwarded-Host) is malformed')
+  if (!isAuthority(host)) refuse('the host of the request (X-Forwarded-Host) is malformed')
   const proto = protocols.get(description.proto)
   if (proto === undefined) refuse('the scheme of the request (X-Forwarded-Proto) is neither http nor https')
   const client = forwardedFor?.slice(forwardedFor.lastIndexOf(',') + 1).trim()

@@ -14,14 +14,25 @@ interface Style {
   readonly slash: string
   /** What may stand before an address without a scheme. */
   readonly before: string
+  /** What ends the authority of an address. */
+  readonly end: string
+  readonly at: string
 }
 
+const inText = { end: `[/?#\\s"'<>\\\\]`, at: '@' } as const
+
 const styles: readonly Style[] = [
-  { colon: ':', slash: '/', before: `["'(=\\s,]` },
-  { colon: ':', slash: '\\/', before: `["'(=\\s,]` },
-  { colon: ':', slash: '\\u002F', before: `["'(=\\s,]` },
-  { colon: '%3A', slash: '%2F', before: `["'=&;]` },
+  { colon: ':', slash: '/', before: `["'(=\\s,]`, ...inText },
+  { colon: ':', slash: '\\/', before: `["'(=\\s,]`, ...inText },
+  { colon: ':', slash: '\\u002F', before: `["'(=\\s,]`, ...inText },
+  { colon: '%3A', slash: '%2F', before: `["'=&;]`, end: `[\\s"'<>&;]|%2F|%3F|%23`, at: '(?:@|%40)' },
 ]
+
+/**
+ * How many characters of user info after a host are recognized: `http://intranet:8080@evil.example`
+ * is an address of `evil.example` (RFC 3986 §3.2.1).
+ */
+const maxUserInfo = 256
 
 /**
  * Finds the absolute addresses of an application in text, and replaces them. A character of the
@@ -48,7 +59,7 @@ export class AddressText {
     const longest = Math.max(...[...hosts, ...bases].map(({ length }) => length))
     // A host and a base follow each other. A style may write one character as six (`\u002F`). The
     // scheme and the characters around the address take less than 64.
-    this.maxLength = 6 * 2 * longest + 64
+    this.maxLength = 6 * 2 * longest + 64 + maxUserInfo
   }
 
   /**
@@ -137,7 +148,11 @@ function spellings(origin: string): readonly string[] {
   return port === '' ? [origin, `${origin}:${protocol === 'https:' ? 443 : 80}`] : [origin]
 }
 
-function patternOf({ colon, slash, before }: Style, hosts: readonly string[], bases: readonly string[]): string {
+function patternOf(
+  { colon, slash, before, end, at }: Style,
+  hosts: readonly string[],
+  bases: readonly string[],
+): string {
   const write = (text: string) => escaped(text.replaceAll(':', colon).replaceAll('/', slash))
   const [c, s] = [escaped(colon), escaped(slash)]
   // A longer text comes first, because the first that matches is taken.
@@ -148,7 +163,7 @@ function patternOf({ colon, slash, before }: Style, hosts: readonly string[], ba
       .join('|')
   const written = bases.filter((base) => base !== '')
   const base = written.length === 0 ? '()' : `((?:${anyOf(written)})(?=${s}|[?#"'<>\\s&)\\\\,;]|%3F|%23|%22|$)|)`
-  return `(?:(?:(?<!\\w)|(?<=%[\\da-f]{2}))(https?)${c}|(?<=${before}))${s}${s}(${anyOf(hosts)})(?![\\w-]|\\.\\w|${c}\\d)${base}`
+  return `(?:(?:(?<!\\w)|(?<=%[\\da-f]{2}))(https?)${c}|(?<=${before}))${s}${s}(${anyOf(hosts)})(?![\\w-]|\\.\\w|${c}\\d|(?:(?!${end}|${at}).){0,${maxUserInfo}}${at})${base}`
 }
 
 function escaped(text: string): string {

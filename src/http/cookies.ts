@@ -84,14 +84,18 @@ export function withoutCookies(header: string, drop: (name: string) => boolean):
 
 /**
  * Whether an application may read a cookie as one of these names. PHP takes `.`, space and `[` in a
- * name for `_`, decodes escapes in older versions, and takes `name[key]` for an array.
+ * name for `_`, and takes `name[key]` for an array. Older versions decode escapes and `+`, remove
+ * white space before the name, and end it at a NUL.
  */
 export function mayBeNamed(patterns: readonly NamePattern[], name: string): boolean {
   if (matchesAny(patterns, name)) return true
   if (patterns.length === 0 || !/[.[ %+]/.test(name)) return false
-  return [name, unescaped(name)].some((text) =>
-    [text, text.replace(/\[.*$/s, '')].some((part) => matchesAny(patterns, part.replaceAll(/[.[ +]/g, '_'))),
-  )
+  return [name, unescaped(name), unescaped(name.replaceAll('+', ' '))].some((text) => {
+    const plain = text.replace(/\0.*$/s, '').trim()
+    return [plain, plain.replace(/\[.*$/s, '')].some(
+      (part) => matchesAny(patterns, part) || matchesAny(patterns, part.replaceAll(/[.[ +]/g, '_')),
+    )
+  })
 }
 
 /**

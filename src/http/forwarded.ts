@@ -1,6 +1,6 @@
 import type { Subnet } from '../config/model.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
-import { isAuthority } from './host.ts'
+import { isAuthority, isPort } from './host.ts'
 
 /** The proxies whose forwarding headers are trusted (`trusted_proxies`). */
 export class TrustedProxies {
@@ -155,10 +155,10 @@ function forwardedElements(value: string): Hop[] {
 }
 
 /**
- * The IP address of a node: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`.
+ * The IP address of a node: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:_hidden`.
  * `undefined` for `unknown` and for names such as `_proxy` (RFC 7239 §6).
  */
 export function nodeAddress(node: string): string | undefined {
-  const [, bracketed, v4] = /^\[([\da-f:.]+)\](?::\w+)?$|^([\d.]+):\w+$/i.exec(node) ?? []
-  return ipAddress(bracketed ?? v4 ?? node)
+  const [, bracketed, v4, port] = /^(?:\[([\da-f:.]+)\]|([\d.]+)(?=:))(?::(\d{1,5}|_[\w.-]+))?$/i.exec(node) ?? []
+  return port?.startsWith('_') === false && !isPort(port) ? undefined : ipAddress(bracketed ?? v4 ?? node)
 }

@@ -50,7 +50,8 @@ export async function verifyAccessToken(
       algorithms: [...(config.profile === undefined ? signingAlgorithms : fapiAlgorithms)],
       clockTolerance: config.clockToleranceMs / 1000,
       currentDate: new Date(now),
-      requiredClaims: ['iss', 'aud', 'exp', 'iat'],
+      // RFC 9068 §2.2. Without `sub`, a client could pass for the person whose `sub` is its name.
+      requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
     })
     .catch((cause: unknown) => {
       if (cause instanceof GatewayError) throw cause

@@ -30,6 +30,8 @@ for (const [text, expected] of [
   ['?to=%22http%3a%2f%2f10.0.0.7%3a3000', '?to=%22https%3A%2F%2Fwiki.example.com'],
   ['srcset="http://intranet/1x, http://intranet/2x 2x"', `srcset="${to}/1x, ${to}/2x 2x"`],
   ['http://wiki.example.com/', `${to}/`],
+  ['http://intranet/@jane http://intranet?a@b', `${to}/@jane ${to}?a@b`],
+  ['?to=http%3A%2F%2Fintranet%2F%40jane', '?to=https%3A%2F%2Fwiki.example.com%2F%40jane'],
 ] as const)
   test(`An address in content is replaced: ${text}`, () => assert.equal(whole(plain, text), expected))
 
@@ -45,6 +47,10 @@ for (const text of [
   'https://wiki.example.com/',
   '// intranet',
   'http:/intranet',
+  'http://10.0.0.7:3000@evil.example/',
+  'http://intranet:secret@evil.example/',
+  '{"u":"http:\\/\\/10.0.0.7:3000@evil.example\\/"}',
+  '?to=http%3A%2F%2F10.0.0.7%3A3000%40evil.example%2F',
 ])
   test(`Another address in content stays as it is: ${text}`, () => assert.equal(whole(plain, text), text))
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { cookieNames, expireCookie, readCookie, setCookie, withoutCookies } from '../../src/http/cookies.ts'
+import { parseNamePattern } from '../../src/core/name-pattern.ts'
+import { cookieNames, expireCookie, isWithheld, readCookie, setCookie, withoutCookies } from '../../src/http/cookies.ts'
 import { processorTime } from '../support/processor-time.ts'
 import { searchFor } from '../support/searches.ts'
 
@@ -92,3 +93,25 @@ test('The cookie of the gateway is removed from any Cookie header', () => {
     { numRuns: searchFor(2000) },
   )
 })
+
+for (const name of [
+  'JSESSIONID',
+  '%20JSESSIONID',
+  '+JSESSIONID',
+  '+%20+JSESSIONID',
+  '%09JSESSIONID',
+  'JSESSIONID%00',
+  'JSESSIONID%00x',
+  '+JSESSIONID%00[a]',
+  'JSESSIONID[a]',
+  'JSESSION%49D',
+  '$Version',
+])
+  test(`A cookie that an application may read as JSESSIONID does not reach it beside the kept one: ${name}`, () => {
+    assert.equal(isWithheld([parseNamePattern('JSESSIONID')], name), true)
+  })
+
+for (const name of ['XJSESSIONID', 'JSESSIONID2', '%58JSESSIONID', 'x%00JSESSIONID'])
+  test(`Another cookie reaches the application: ${name}`, () => {
+    assert.equal(isWithheld([parseNamePattern('JSESSIONID')], name), false)
+  })

@@ -107,6 +107,9 @@ for (const [forwarded, client, proto, host] of [
   ['for="192.0.2.1, 10.0.0.7";host="a, b"', '10.0.0.1', 'http', 'orders.example.com'],
   ['for="192.0.2\\.1"', '192.0.2.1', 'http', 'orders.example.com'],
   ['for=192.0.2.1;proto="https', '10.0.0.1', 'http', 'orders.example.com'],
+  ['for="192.0.2.1:99999"', '10.0.0.1', 'http', 'orders.example.com'],
+  ['for="192.0.2.1:80x"', '10.0.0.1', 'http', 'orders.example.com'],
+  ['for="192.0.2.1:_hidden"', '192.0.2.1', 'http', 'orders.example.com'],
   ['for 192.0.2.1', '10.0.0.1', 'http', 'orders.example.com'],
   ['', '10.0.0.1', 'http', 'orders.example.com'],
 ] as const)

@@ -41,7 +41,7 @@ for (const [why, forge] of forgedTokens)
 for (const [why, claims] of [
   ...wrongClaims,
   ['"exp" is missing', () => ({ exp: undefined })],
-  ['"sub" and "client_id" are missing', () => ({ sub: undefined, client_id: undefined })],
+  ['"sub" is missing, and "client_id" does not replace it', () => ({ sub: undefined })],
   ['it is an ID Token, because it has a "nonce"', () => ({ nonce: 'n' })],
   ['it is an ID Token, because it has "at_hash"', () => ({ at_hash: 'x' })],
   ['it is a Logout Token', () => ({ events: { [logoutEvent]: {} } })],
@@ -92,7 +92,7 @@ test('an access token may have another algorithm than ID Tokens', async (t) => {
 
 test('a client that acts for itself may have azp instead of client_id', async (t) => {
   const provider = await startSigningProvider(t)
-  const claims = withClaims(provider, { client_id: undefined, azp: 'cron', sub: undefined })
+  const claims = withClaims(provider, { client_id: undefined, azp: 'cron', sub: 'cron' })
 
   const token = await verifyAccessToken(jwt(claims, provider.key, type), expected(t, provider))
 
