@@ -47,7 +47,12 @@ export function onlyFor(path: string, rules: readonly Rule[]): readonly Rule[] {
   const segments = path.slice(1).split('/')
   const own = rules.filter((rule) => matchesPath(parsePathPattern(rule.path), segments))
   const forAnyMethod = own.some(({ methods }) => methods === undefined) ? [] : [{}]
-  return [...[...own, ...forAnyMethod].map((rule) => ({ ...rule, path })), { path: '/*', require: [forNobody] }]
+  // The requirements of the one page are repeated, so that check sees no page that needs less.
+  const required = own.flatMap(({ require = [] }) => require)
+  return [
+    ...[...own, ...forAnyMethod].map((rule) => ({ ...rule, path })),
+    { path: '/*', require: [forNobody, ...new Set(required)] },
+  ]
 }
 
 function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from: Translation): Rule[] {
