@@ -1,7 +1,10 @@
 # The gateway as an image: no compiler, no demo, no development dependency; it writes nothing to its own file system. Nothing
 # in it belongs to one processor but Node.js itself: `docker buildx build --platform linux/amd64,linux/arm64 .` makes both.
 # How to run it: docs/deploying.md.
-FROM node:24-bookworm-slim AS build
+# A release names the base image with its digest: docs/deploying.md.
+ARG BASE=node:24-bookworm-slim
+
+FROM $BASE AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -15,7 +18,8 @@ RUN node .ci/bundle.mjs dist \
   && chmod -R a+rX package.json LICENSE schemas dist \
   && chmod a+x dist/main.js
 
-FROM node:24-bookworm-slim
+FROM $BASE
+ARG BASE
 ARG VERSION=0.1.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="Gatehouse" \
@@ -23,7 +27,7 @@ LABEL org.opencontainers.image.title="Gatehouse" \
   org.opencontainers.image.licenses="Apache-2.0" \
   org.opencontainers.image.version="$VERSION" \
   org.opencontainers.image.revision="$REVISION" \
-  org.opencontainers.image.base.name="docker.io/library/node:24-bookworm-slim"
+  org.opencontainers.image.base.name="docker.io/library/$BASE"
 ENV NODE_ENV=production
 WORKDIR /opt/gatehouse
 COPY --from=build /build/package.json /build/LICENSE ./

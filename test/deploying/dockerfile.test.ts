@@ -13,8 +13,9 @@ const dockerfile = read('Dockerfile')
 test('The image has the version of the package and a single base image', () => {
   assert.match(dockerfile, new RegExp(`^ARG VERSION=${manifest.version.replaceAll('.', '\\.')}$`, 'm'))
   const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
-  assert.deepEqual(new Set(bases), new Set(['node:24-bookworm-slim']))
-  assert.match(dockerfile, /image\.base\.name="docker\.io\/library\/node:24-bookworm-slim"/)
+  assert.deepEqual(new Set(bases), new Set(['$BASE']))
+  assert.match(dockerfile, /^ARG BASE=node:24-bookworm-slim$/m)
+  assert.match(dockerfile, /image\.base\.name="docker\.io\/library\/\$BASE"/)
 })
 
 test('The start command and the health check of the image are valid commands with the same configuration file', () => {
