@@ -1,8 +1,6 @@
 /** What a value of `end_session_params` may contain, in braces. */
 export const endSessionPlaceholders = ['client_id', 'id_token_hint', 'post_logout_redirect_uri', 'state'] as const
 
-export type EndSessionPlaceholder = (typeof endSessionPlaceholders)[number]
-
 const pattern = /\{([^{}]*)\}/g
 
 /** The names of the placeholders in a value. */
