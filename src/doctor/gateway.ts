@@ -37,6 +37,15 @@ function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
       todo: `start the gateway and run doctor again; if it runs: ${connectionAdvice(outcome, 'external_url', 'the trust store of this machine')}`,
     })
   const challenge = [outcome.headers['www-authenticate'] ?? []].flat().join()
+  if (
+    challenge.startsWith('Gatehouse ') &&
+    origin.startsWith('https:') &&
+    outcome.headers['gatehouse-scheme'] === 'http'
+  )
+    return fault(id, `${origin} leads to a Gatehouse, which takes the request for one over http`, {
+      why: 'the proxy in front of it is not in trusted_proxies, or does not send X-Forwarded-Proto: applications get the scheme http, and the access log and limits the address of the proxy instead of that of the client',
+      todo: 'add the address of that proxy to trusted_proxies: proxy.not_trusted in the log of the gateway names it; without such a line, let the proxy send X-Forwarded-Proto: https',
+    })
   if (challenge.startsWith('Gatehouse ')) return ok(id, `${origin} leads to a Gatehouse`)
   return fault(id, `${origin} leads to another server, which responds with ${outcome.status}`, {
     why,

@@ -56,6 +56,8 @@ export interface EndpointRequest extends Initiator {
   /** The fields of the form in the content; empty without one. */
   readonly form: URLSearchParams
   readonly cookie: string | undefined
+  /** The scheme of the request: that of the connection, or the one that a trusted proxy reports. */
+  readonly proto: 'http' | 'https'
   /** The value of `Host` as the client sent it, with or without a port. */
   readonly host: string
   /** See `isByPerson`. */

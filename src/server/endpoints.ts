@@ -307,7 +307,7 @@ function toEndpointRequest(request: Received, config: GatewayConfig, parts: AppP
     ...{ method, url, cookie, isPage, isFrame, externalUrl },
     query: new URLSearchParams(target.query),
     form: new URLSearchParams(typeof request.body === 'string' ? request.body : ''),
-    host: forwarded.host,
+    ...{ proto: forwarded.proto, host: forwarded.host },
     ...initiatorOf(headers),
     isByPerson: isByPerson(isPage, headers),
     embeddingPage: embeddingPage(headers, forwarded.host),

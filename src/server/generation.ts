@@ -20,6 +20,7 @@ import { createLogoutLinks } from '../gate/logout-links.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import { UntrustedProxies } from '../http/untrusted-proxies.ts'
 import { receiveForm } from '../kept/receive.ts'
 import { takeForSending } from '../kept/send.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
@@ -215,6 +216,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     admit,
     checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
+    untrustedProxies: new UntrustedProxies(trusted, log),
     ...{ trusted, log, audit, misuseLog, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
     proxy: {
       ...{ upstreams, live, log, pages, clock },

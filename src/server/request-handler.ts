@@ -37,6 +37,7 @@ import {
 } from '../http/response.ts'
 import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
+import type { UntrustedProxies } from '../http/untrusted-proxies.ts'
 import type { Kept } from '../kept/kept-requests.ts'
 import type { ReceivedForm } from '../kept/receive.ts'
 import {
@@ -68,6 +69,7 @@ export interface RequestHandlerParts {
   /** See `createCors`. */
   readonly cors: (facts: RequestFacts) => CorsFields | undefined
   readonly trusted: TrustedProxies
+  readonly untrustedProxies: Pick<UntrustedProxies, 'note'>
   readonly proxy: ProxyParts
   readonly log: Log
   readonly audit: Audit
@@ -341,6 +343,7 @@ export class RequestHandler implements ListenerHandlers {
   ): RequestFacts | undefined {
     try {
       const facts = unambiguousFacts(req, this.#config, this.#parts.trusted)
+      this.#parts.untrustedProxies.note(req.socket.remoteAddress, req.headers)
       record.client = facts.forwarded.clientAddress
       record.host = facts.host
       record.path = facts.target.path

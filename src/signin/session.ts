@@ -57,5 +57,7 @@ export function signInRequired(
   return pages.refusal('ERR_UNAUTHENTICATED', {
     ...pageContext(request),
     ...{ signIn, returnTo: request.embeddingPage, setCookies, sessionEnded },
+    // `doctor` compares it with external_url.
+    headers: { 'Gatehouse-Scheme': request.proto },
   })
 }

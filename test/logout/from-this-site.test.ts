@@ -7,6 +7,7 @@ const nothing: EndpointRequest = {
   url: '/.gatehouse/sign-out',
   query: new URLSearchParams(),
   form: new URLSearchParams(),
+  proto: 'https',
   host: 'orders.example.com',
   isByPerson: true,
   isPage: true,
