@@ -138,6 +138,8 @@ export interface LimitsConfig {
   readonly bodyRateBytesPerSecond: number
   /** The largest number of client connections of a process. */
   readonly connections: number
+  /** Whether the file sets `connections`. */
+  readonly areConnectionsSet: boolean
   readonly perClient: ClientLimitsConfig
 }
 

@@ -79,7 +79,10 @@ export class HeadersForUpstream {
     if (known === undefined) {
       if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
       if (all.dropped.length > 0)
-        this.#log.warn('headers.dropped', { session: key, upstream: upstream.name, headers: droppedTexts(all.dropped) })
+        this.#log.warn('headers.dropped', {
+          ...{ session: key, upstream: upstream.name, headers: droppedTexts(all.dropped) },
+          hint: 'The application gets the request without these headers. For a longer value raise max_bytes, or set too_long: trim. For characters that a header cannot carry set encode. To deny such requests, set required: true.',
+        })
       if ('fields' in all) this.#logBudget(upstream, key, all.fields)
     }
     return all

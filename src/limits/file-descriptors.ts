@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import type { LimitsConfig } from '../config/model.ts'
 import type { Log } from '../observe/log.ts'
 
 /**
@@ -20,19 +21,30 @@ function fileDescriptorLimit(): number {
 }
 
 /**
- * How many connections clients may have open: `wanted`, or fewer if the file descriptors do not
- * suffice. Each connection may need a second one to an upstream. Without a free file descriptor,
- * the gateway could open no connection: all requests would get 502, and Logout Tokens would be
- * lost.
+ * How many connections clients may have open: `connections`, or fewer if the file descriptors do
+ * not suffice. Each connection may need a second one to an upstream. Without a free file
+ * descriptor, the gateway could open no connection: all requests would get 502, and Logout Tokens
+ * would be lost.
  */
-export function connectionsWithin(wanted: number, log: Log, limit: number = fileDescriptorLimit()): number {
+export function connectionsWithin(
+  { connections, areConnectionsSet }: Pick<LimitsConfig, 'connections' | 'areConnectionsSet'>,
+  log: Log,
+  limit: number = fileDescriptorLimit(),
+): number {
   const possible = Math.max(minConnections, Math.floor((limit - reserve) / 2))
-  if (possible >= wanted) return wanted
-  log.warn('limits.connections_lowered', {
-    'limits.connections': wanted,
-    lowered_to: possible,
-    open_files: limit,
-    hint: 'Raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container), or lower limits.connections.',
-  })
+  if (possible >= connections) return connections
+  const raise = 'raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container)'
+  const fields = { lowered_to: possible, open_files: limit }
+  if (areConnectionsSet)
+    log.warn('limits.connections_lowered', {
+      'limits.connections': connections,
+      ...fields,
+      hint: `To have limits.connections, ${raise}. Or lower limits.connections.`,
+    })
+  else
+    log.info('limits.connections_lowered', {
+      ...fields,
+      hint: `Clients may open ${possible} connections, because this process may open ${limit} files. To allow more, ${raise}.`,
+    })
   return possible
 }

@@ -93,7 +93,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   try {
     const listener = await listen(
       config.listen,
-      { ...config.limits, connections: connectionsWithin(config.limits.connections, log) },
+      { ...config.limits, connections: connectionsWithin(config.limits, log) },
       handlersOf(generations),
       { trusted: { has: (address) => generations.current.trusted.has(address) }, rejectedClients, memory, log },
     )

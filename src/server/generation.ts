@@ -176,6 +176,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const site = siteOf(config)
   const { app, respond } = await createEndpoints(config, {
     ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
+    hasGeneratedKeys: config.session.isKeyGenerated,
     ...{ pages, signingKeys, live, site, deviceMetrics, misuseLog, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
     reservedPrefix,

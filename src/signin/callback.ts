@@ -32,8 +32,6 @@ import {
   transactionFromState,
 } from './transaction.ts'
 
-const unknownState = 'the "state" is missing or not from this gateway'
-
 /** Why a callback is rejected. */
 type Rejection = { readonly code: 'ERR_SIGN_IN_EXPIRED' | 'ERR_SIGN_IN_COOKIE'; readonly why: string }
 
@@ -129,7 +127,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
   const transaction = transactionFromState(state, parts.keyring)
   const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
   try {
-    const rejection = await rejectCallback(transaction, request, parts)
+    const rejection = transaction && (await rejectCallback(transaction, request, parts))
     if (transaction === undefined || rejection !== undefined) {
       // The person may have reloaded the page, or signed in with another tab. A person who is
       // signed in continues.
@@ -138,7 +136,7 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       const isMissing = rejection?.code === 'ERR_SIGN_IN_COOKIE'
       if (transaction !== undefined && isMissing && isReplaced(transaction, request.cookie, parts.cookie))
         return { ...(await goToProvider(transaction, request, parts)), beginsAgain: true }
-      const { code, why } = rejection ?? { code: 'ERR_SIGN_IN_EXPIRED', why: unknownState }
+      const { code, why } = rejection ?? unknownState(state, parts)
       throw new GatewayError(code, why)
     }
     const signedIn = await exchange(transaction, callback, parts)
@@ -159,12 +157,11 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
  * @returns the reason for the rejection, or `undefined`
  */
 async function rejectCallback(
-  transaction: SignInTransaction | undefined,
+  transaction: SignInTransaction,
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<Rejection | undefined> {
   const expired = (why: string): Rejection => ({ code: 'ERR_SIGN_IN_EXPIRED', why })
-  if (transaction === undefined) return expired(unknownState)
   if (transaction.origin !== request.externalUrl.origin)
     return expired('the sign-in began at another origin of the gateway')
   // A code must be sent only to the provider that issued it (mix-up attacks, RFC 9700 §4.4).
@@ -174,11 +171,31 @@ async function rejectCallback(
   if (!isBoundTo(transaction, request.cookie, parts.cookie))
     return {
       code: 'ERR_SIGN_IN_COOKIE',
-      why: `the cookie of the sign-in is missing: the sign-in began in another browser or at another address than ${transaction.origin} (external_url), or the cookie was deleted`,
+      why: `the cookie of the sign-in is missing: ${causeOfLostCookie(transaction)}`,
     }
   const isFirst = await parts.store.takeOnce(`sign-in:${transaction.id}`, signInLifetimeMs)
   return isFirst ? undefined : expired('this callback has been used before')
 }
+
+function causeOfLostCookie({ origin, isOverHttp }: SignInTransaction): string {
+  return isOverHttp === true
+    ? `the sign-in began over http, where browsers keep no cookie with Secure; let the proxy redirect http to ${origin} (external_url), and add it to trusted_proxies if TLS ends there`
+    : `the sign-in began in another browser or at another address than ${origin} (external_url), or the cookie was deleted`
+}
+
+/** Why a `state` belongs to no transaction. */
+function unknownState(state: string | undefined, { hasGeneratedKeys }: SignInParts): Rejection {
+  const isSealed = state !== undefined && state.length >= shortestSealedState && /^[\w-]+$/.test(state)
+  const why = !isSealed
+    ? 'the "state" is missing or not from a gateway: the page was not opened by a sign-in'
+    : hasGeneratedKeys
+      ? 'the "state" is from another process: without session.keys each process has keys of its own; set session.keys and session.store.redis for several replicas; after a restart of one process, ignore this'
+      : 'the "state" is from another gateway, or was sealed with a key that is not in session.keys: compare session.keys of all replicas'
+  return { code: 'ERR_SIGN_IN_EXPIRED', why }
+}
+
+/** In characters. A sealed transaction has some 300. */
+const shortestSealedState = 200
 
 function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {
   const { nonce, code_verifier, begun_at, stepUp } = transaction

@@ -46,6 +46,8 @@ export interface SignInParts {
   readonly choices: readonly ProviderConfig[]
   readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>
   readonly keyring: Keyring
+  /** Whether no key is configured, so that no other process has the keys. */
+  readonly hasGeneratedKeys: boolean
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit

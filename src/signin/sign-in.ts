@@ -145,7 +145,11 @@ export async function goToProvider(
   const { audience } = parts.sessions
   if (!store.receivesNotices()) await store.ping()
   const { earliest } = await store.time()
-  const to = { return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest }
+  const isOverHttp = externalUrl.protocol === 'https:' && request.proto === 'http'
+  const to = {
+    ...{ return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest },
+    ...(isOverHttp && { isOverHttp }),
+  }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
   const location = await parts.provider.authorizationUrl({
     redirect_uri: redirectUri(externalUrl, parts.prefix),

@@ -30,6 +30,8 @@ export interface SignInTransaction {
    * of earlier versions.
    */
   readonly begun_at_store?: number
+  /** The sign-in began over http, although `external_url` is https. */
+  readonly isOverHttp?: true
   /** The hash of the binding cookie's value. */
   readonly binding: string
 }
@@ -46,7 +48,10 @@ const sealContext = 'gatehouse sign-in attempt'
  * the epoch.
  */
 export function beginTransaction(
-  to: Pick<SignInTransaction, 'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store'>,
+  to: Pick<
+    SignInTransaction,
+    'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store' | 'isOverHttp'
+  >,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {
   const secret = randomToken(16)

@@ -149,6 +149,7 @@ test('The smallest configuration has defaults for all other settings', () => {
       bodyIdleTimeoutMs: 60_000,
       bodyRateBytesPerSecond: 128,
       connections: 10_000,
+      areConnectionsSet: false,
       perClient: {
         connections: 2_000,
         signIns: { count: 3_000, perMs: 60_000 },
@@ -332,6 +333,7 @@ test('Every setting of a full configuration is read', () => {
     bodyIdleTimeoutMs: 30_000,
     bodyRateBytesPerSecond: 1024,
     connections: 500,
+    areConnectionsSet: true,
     perClient: {
       connections: 50,
       signIns: { count: 10, perMs: 1_000 },

@@ -63,6 +63,8 @@ export interface WorldOptions {
   readonly client_id?: string
   /** A key that differs from the default key of all worlds, in base64. */
   readonly sessionKey?: string
+  /** The configuration has no key, so each process generates one. */
+  readonly hasGeneratedKeys?: boolean
   /** The value of `listen` for an address. */
   readonly listen?: (address: string) => string
   /** The `external_url` for the port of the first replica. Default: an http URL. */
@@ -211,7 +213,7 @@ provider:
   claims: { fields: https://id.example.com/claims/fields }
   ${options.providerSettings ?? ''}
 session:
-  keys: [{ env: SESSION_KEY }]
+  ${options.hasGeneratedKeys === true ? '' : 'keys: [{ env: SESSION_KEY }]'}
   store: ${redis === undefined ? 'memory' : `{ redis: { url: "${redis.url}", ${options.redisSettings ?? ''} } }`}
   ${options.session ?? ''}
 upstreams:

@@ -163,6 +163,7 @@ function buildLimits(settings: GatewaySettings['limits'], report: Report): Limit
     bodyIdleTimeoutMs: readDuration(settings.body_idle_timeout, '/limits/body_idle_timeout', '1s', '1h', report),
     bodyRateBytesPerSecond: readSize(settings.body_rate, '/limits/body_rate', '0b', '1mb', report),
     connections: settings.connections,
+    areConnectionsSet: report.isSet('/limits/connections'),
     perClient: buildClientLimits(settings.per_client, report),
   }
 }
