@@ -12,6 +12,7 @@ import { startDemoProvider } from '../src/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { startRedis } from '../test/support/redis.ts'
+import { measureHeld } from './held.ts'
 import { builtGateway, start, startProgram, startServer, untilListening } from './process.ts'
 
 const { values } = parseArgs({
@@ -19,6 +20,12 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '5' },
     rate: { type: 'string', default: '200' },
     only: { type: 'string', default: '' },
+    memory: { type: 'string' },
+    workers: { type: 'string', default: '1,2' },
+    listen: { type: 'string', default: 'http,https,http-node,https-node' },
+    connections: { type: 'string', default: '9000' },
+    addresses: { type: 'string', default: '5' },
+    node: { type: 'string', default: process.execPath },
   },
 })
 const [seconds, rate] = [Number(values.seconds), Number(values.rate)]
@@ -53,6 +60,17 @@ scope.after(() => rmSync(folder, { recursive: true, force: true }))
 
 // The gateway runs alone on the first processor. All other processes run on the second one.
 execFileSync('taskset', ['-a', '-p', '-c', '1', String(process.pid)], { stdio: 'ignore' })
+if (values.memory !== undefined) {
+  const [memory, workers] = [values.memory, values.workers].map((text) => text.split(',').map(Number))
+  const { only, node } = values
+  const [connections, addresses] = [Number(values.connections), Number(values.addresses)]
+  await measureHeld({
+    ...{ memory: memory ?? [], workers: workers ?? [], listen: values.listen.split(',') },
+    ...{ only, node, connections, addresses, scope, folder },
+  })
+  for (const tidy of over.reverse()) await tidy()
+  process.exit()
+}
 const { url, port, cookie } = await startEverything()
 await serve(2)
 const rows: string[] = []

@@ -94,6 +94,17 @@ export function firstAddress({ address, prefix, family }: Subnet): string {
   return new URL(`http://[${first.map((group) => group.toString(16)).join(':')}]`).hostname.slice(1, -1)
 }
 
+/**
+ * The network that a client belongs to: the /24 of an IPv4 address, or the /56 of an IPv6 address.
+ * Takes a result of `clientOf`.
+ */
+export function networkOf(client: string): string {
+  if (isIP(client) === 4) return `${client.slice(0, client.lastIndexOf('.'))}.0/24`
+  const [first, second, third, fourth] = client.split(':')
+  if (!client.endsWith('::/64') || fourth === undefined) return client
+  return `${first}:${second}:${third}:${(parseInt(fourth || '0', 16) & 0xff00).toString(16)}::/56`
+}
+
 /** The port of an http or https URL, or the default port of its scheme. */
 export function portOf({ protocol, port }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80)

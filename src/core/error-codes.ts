@@ -318,7 +318,7 @@ const table = {
     status: 503,
     text: 'The service is overloaded at the moment.',
     page: 'unavailable',
-    means: 'clients did not read their responses, and the buffered responses take too much memory',
+    means: 'the gateway holds too much for clients: requests that do not end, or responses that they do not read',
     todo: 'see gatehouse_buffered_bytes; lower limits.per_client.connections, or give the container more memory',
   },
   ERR_UPSTREAM_UNREACHABLE: {

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { headEndBytes, headEndOf, incomplete } from '../core/field-value.ts'
 import type { UseNodeMessage } from '../http/client-messages.ts'
+import { contentInUse, requestMemory } from '../http/held-bytes.ts'
 import { closeLater } from '../http/lingering-close.ts'
-import { parseFromStream } from '../http/parse-from-stream.ts'
 import { writeToSocket } from '../http/response.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
@@ -25,11 +25,8 @@ export interface ConnectionOwner {
   readonly maxHeadBytes: number
   /** The responses close their connections. */
   readonly isDraining: boolean
-  /**
-   * Counts bytes that wait for earlier requests, on all connections together.
-   * @returns `false` when there are too many: the connection has to be closed
-   */
-  countWaiting(bytes: number, connection: ClientConnection): boolean
+  /** Bytes have arrived. May close the connection. */
+  arrived(bytes: number): void
   closed(connection: ClientConnection): void
 }
 
@@ -53,8 +50,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   readonly #owner: ConnectionOwner
   /** Bytes that no request has taken yet. */
   #ahead: Buffer = empty
-  /** How many of them wait for the end of a request. */
-  #waiting = 0
   #head: RequestHead | undefined
   /** In how many parts the head has arrived until now. */
   #headParts = 0
@@ -106,6 +101,16 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   /** The head of the next request has not arrived completely. */
   get awaitsHead(): boolean {
     return this.#req === undefined && this.#rest === undefined && !this.socket.writableEnded
+  }
+
+  /** An estimate of the memory of its requests, in bytes. */
+  get heldBytes(): number {
+    const [req, head] = [this.#req, this.#head]
+    if (req === undefined || head === undefined) return this.#ahead.length
+    const ofHead = requestMemory(head.text.length)
+    // Node's server has the request too.
+    const ofNode = this.#replayed === undefined ? 0 : ofHead + this.#replayed.heldBytes
+    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUse) + ofNode
   }
 
   /** The client took too long for the head of a request (RFC 9110 §15.5.9). */
@@ -181,7 +186,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     this.socket.off('data', this.receive)
     this.#reads?.drop()
     this.#ahead = empty
-    this.#countWaiting(0)
   }
 
   /**
@@ -213,7 +217,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     this.#isContentHeld = false
     const ahead = this.#ahead
     this.#ahead = empty
-    if (this.#waiting > 0) this.#countWaiting(0)
     if (ahead.length > 0) this.#readHead(ahead)
     if (this.#hasEnded && this.awaitsHead) this.#end()
     this.#adjustReading()
@@ -222,30 +225,23 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   /** Data has arrived. */
   readonly receive = (bytes: Buffer): void => {
     const req = this.#req
-    if (req === undefined) {
-      this.#readHead(this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes]))
-      return
+    if (req === undefined) this.#readHead(this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes]))
+    else {
+      const taken = req.arrive(bytes, this.#reads)
+      if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
     }
-    const taken = req.arrive(bytes, this.#reads)
-    if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
+    this.#owner.arrived(bytes.length)
   }
 
   /** Keeps the bytes of later requests. */
   #keepAhead(bytes: Buffer): void {
     this.#ahead = this.#ahead.length === 0 ? this.#own(bytes) : Buffer.concat([this.#ahead, bytes])
-    this.#countWaiting(this.#ahead.length)
     this.#adjustReading()
   }
 
   /** The bytes, in memory that is not overwritten. */
   #own(bytes: Buffer): Buffer {
     return this.#reads === undefined ? bytes : this.#reads.own(bytes)
-  }
-
-  #countWaiting(waiting: number): void {
-    const more = waiting - this.#waiting
-    this.#waiting = waiting
-    if (!this.#owner.countWaiting(more, this)) this.socket.destroy()
   }
 
   #readHead(bytes: Buffer): void {
@@ -273,6 +269,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     const res = new PlainResponse(this, req)
     this.#res = res
     this.#owner.request(req, res)
+    req.holdUnused()
   }
 
   /** Passes the connection to Node's server, with the bytes of a request that is not plain. */
@@ -288,7 +285,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     socket.unshift(this.#own(bytes))
     this.#reads?.becomeStream()
     this.#owner.handOver(socket)
-    if ('encrypted' in socket) parseFromStream(socket)
     socket.resume()
   }
 
@@ -332,7 +328,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   readonly #onDrain = (): void => void this.#res?.emit('drain')
 
   readonly #onClose = (): void => {
-    this.#countWaiting(0)
     this.#owner.closed(this)
     this.#replayed?.destroy()
     this.#rest?.destroy()

@@ -14,10 +14,10 @@ export interface FrontOptions {
   readonly maxHeadBytes: number
   /** How long a head may take to arrive, in ms. */
   readonly headersTimeoutMs: number
-  /** How many bytes may wait for earlier requests, on all connections together. */
-  readonly maxWaitingBytes: number
-  /** A client was rejected because too many bytes wait. */
-  readonly onTooManyWaiting: (socket: Socket) => void
+  /** Bytes have arrived. */
+  readonly arrived: (bytes: number) => void
+  /** Node's server has begun to serve a connection. */
+  readonly handedOver: (connection: Duplex) => void
   /** How long a connection is kept without a request, in ms. */
   readonly keepAliveMs: number
 }
@@ -38,7 +38,6 @@ export class Front implements ConnectionOwner {
   readonly #options: FrontOptions
   readonly #connections = new Set<ClientConnection>()
   readonly #bySocket = new WeakMap<object, ClientConnection>()
-  #waitingBytes = 0
   readonly keepAliveFields: string
   readonly maxHeadBytes: number
 
@@ -71,6 +70,7 @@ export class Front implements ConnectionOwner {
 
   handOver(connection: Duplex): void {
     this.#serveWithNode.call(this.#server, connection)
+    this.#options.handedOver(connection)
   }
 
   serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void {
@@ -95,11 +95,13 @@ export class Front implements ConnectionOwner {
     return this.#bySocket.get(socket)?.rest ?? socket
   }
 
-  countWaiting(bytes: number, { socket }: ClientConnection): boolean {
-    this.#waitingBytes += bytes
-    if (bytes <= 0 || this.#waitingBytes <= this.#options.maxWaitingBytes) return true
-    this.#options.onTooManyWaiting(socket)
-    return false
+  arrived(bytes: number): void {
+    this.#options.arrived(bytes)
+  }
+
+  /** The connection that reads a socket; `undefined` when Node's server does. */
+  connectionOf(socket: object): ClientConnection | undefined {
+    return this.#bySocket.get(socket)
   }
 
   closed(connection: ClientConnection): void {

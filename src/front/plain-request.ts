@@ -16,7 +16,7 @@ export interface RequestConnection {
   replay(request: PlainRequest, use: UseNodeMessage): void
 }
 
-/** How many bytes of content are kept in memory until somebody reads them. */
+/** How many bytes of content are kept in memory while its reader pauses. */
 const maxHeldBytes = 64 * 1024
 
 /**
@@ -65,6 +65,11 @@ export class PlainRequest extends Listeners implements ClientMessage {
 
   get complete(): boolean {
     return this.#left === 0
+  }
+
+  /** How many bytes of content are held. */
+  get heldBytes(): number {
+    return this.#heldBytes
   }
 
   get destroyed(): boolean {
@@ -122,6 +127,11 @@ export class PlainRequest extends Listeners implements ClientMessage {
     this.deliver()
     if (this.#heldBytes >= maxHeldBytes && this.#left > 0) this.#connection.holdContent(true)
     return taken
+  }
+
+  /** Content that nothing reads yet stays with the client, whose request may have to wait. */
+  holdUnused(): void {
+    if (this.#state === 'waiting' && this.#left > 0) this.#connection.holdContent(true)
   }
 
   /** Emits what was held, and the end. */

@@ -46,6 +46,11 @@ export class ReplayedConnection extends Duplex {
     return this.#socket.bytesWritten
   }
 
+  /** How many bytes wait in it. */
+  get heldBytes(): number {
+    return this.readableLength + this.writableLength
+  }
+
   /**
    * Node's server gets a request.
    * @param head without the empty line; a character is a byte

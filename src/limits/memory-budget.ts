@@ -1,19 +1,29 @@
-import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
+import { getHeapStatistics } from 'node:v8'
+import { clientOf, ipAddress, networkOf } from '../core/addresses.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { RejectedClients } from './rejected-clients.ts'
 
 /**
- * The share of the memory of this process that unread responses may take.
+ * The shares of the free memory and of V8's heap that clients may take. V8's garbage needs the
+ * rest.
  */
-const shareOfMemory = 1 / 4
+const shareOfMemory = 1 / 3
+const shareOfHeap = 1 / 2
 /**
- * How often the size of the buffers is added up, in ms. A connection buffers some 200 KB at most,
- * so little is added between two checks.
+ * Garbage is collected when the heap takes more than this, in multiples of the budget, beside what
+ * it takes without clients, in bytes. V8 collects it late, because its limit may be beyond that of
+ * the container. Works only with `--expose-gc`, which the image sets.
  */
+const garbageBudgets = 1.5
+const ownHeapBytes = 24 * 1024 * 1024
+/** How often what is held is added up, in ms. It is also added up when much has arrived. */
 const everyMs = 100
-/** Requests are served again when the buffers take less than this part of the budget. */
+const muchArrived = 1 / 8
+/** Beyond the budget, connections are closed down to this part of it. */
 const recovered = 0.75
+/** A session that holds at most this part of the budget counts as a signed-in person. */
+const shareOfSession = 1 / 16
 /**
  * A client counts as stalled when it reads less than this, in bytes, in `stalledMs`. The number
  * doubles with each `stalledMs` in which the budget is exceeded, and halves again afterwards. So
@@ -24,17 +34,38 @@ const stalledMs = 1000
 /** How often the number is doubled at most: to 1 GiB. */
 const maxDoublings = 20
 
-interface Watched {
-  /**
-   * How many bytes the client had read when it was last seen reading.
-   */
-  readBytes: number
-  /** When it was last seen reading, in ms, monotonic. */
-  readAt: number
-}
+/**
+ * The memory of a connection, and of one over TLS, in bytes, with that of the kernel (measured).
+ */
+export const connectionBytes = 12 * 1024
+export const tlsConnectionBytes = 48 * 1024
 
 /** A client's socket, of TCP or TLS. */
 export type ClientSocket = Duplex & { readonly bytesWritten: number; readonly remoteAddress?: string | undefined }
+
+/** What the gateway holds for a connection, beside its unread response. */
+export interface HeldForConnection {
+  /** An estimate of the memory of requests that have not ended, in bytes. */
+  heldBytes(): number
+  /** Closes the connection: with 408 if its client has not sent a whole head. */
+  close(): void
+}
+
+interface Account {
+  readonly socket: ClientSocket
+  readonly baseBytes: number
+  readonly held: HeldForConnection
+  /** The address of the client of the latest request. */
+  address: string
+  /** The session of the latest request that had one. */
+  party: string | undefined
+  /** How many bytes the client had read when it was last seen reading. */
+  readBytes: number
+  /** When it was last seen reading, in ms, monotonic. */
+  readAt: number
+  /** What it held when it was last added up, in bytes. */
+  bytes: number
+}
 
 export interface MemoryBudgetParts {
   readonly rejectedClients: Pick<RejectedClients, 'note'>
@@ -43,73 +74,117 @@ export interface MemoryBudgetParts {
 }
 
 /**
- * The memory that this process may use, in bytes: its part of the limit of the container (cgroup),
- * or of the memory of the machine.
- * @param processes how many processes share the memory
+ * What this process may hold for clients, in bytes. It depends on the limit of the container
+ * (cgroup) or the memory of the machine, and on the limit of V8's heap.
+ * @param free see `freeMemory`
  */
-export function processMemory(processes: number): number {
-  // Without a limit it is 0, or more than the memory of the machine.
-  const limit = process.constrainedMemory()
-  const all = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
-  return all / processes
+export function budgetBytes(free: number, heapLimit: number = getHeapStatistics().heap_size_limit): number {
+  return Math.min(free * shareOfMemory, heapLimit * shareOfHeap)
 }
 
 /**
- * Limits what the gateway buffers for all clients together, so that clients that do not read their
- * responses cannot exhaust the memory. Beyond the budget, the gateway rejects requests for
- * applications (503). It closes connections whose clients do not read, the largest buffers first.
+ * Limits what the gateway holds for all clients together: their connections, the requests that have
+ * not ended, and the responses that they have not read. So clients cannot exhaust the memory.
+ *
+ * Beyond the budget, strangers get 503, and the connections of those that hold most are closed:
+ * first of a network, then of an address, then the newest. The connections of signed-in people are
+ * closed last.
  */
 export class MemoryBudget {
   readonly #bytes: number
   readonly #rejectedClients: Pick<RejectedClients, 'note'>
   readonly #now: () => number
-  readonly #watched = new Map<ClientSocket, Watched>()
-  #buffered = 0
+  readonly #accounts = new Map<ClientSocket, Account>()
+  #held = 0
+  #arrived = 0
   #isExceeded = false
+  /** The sessions that held more than their share when room was last made. */
+  #large: ReadonlySet<string> = new Set()
   /** How long the budget has been exceeded, less the time since then, in ms. */
   #exceededMs = 0
   #checkedAt = 0
+  /** When garbage may be collected next, in ms, monotonic. */
+  #collectsAt = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** @param memoryBytes the memory of the process, from {@link processMemory} */
-  constructor(memoryBytes: number, { rejectedClients, now = () => performance.now() }: MemoryBudgetParts) {
-    this.#bytes = memoryBytes * shareOfMemory
+  /** @param bytes the budget: see {@link budgetBytes} */
+  constructor(bytes: number, { rejectedClients, now = () => performance.now() }: MemoryBudgetParts) {
+    this.#bytes = bytes
     this.#rejectedClients = rejectedClients
     this.#now = now
   }
 
-  /** Whether requests for applications must be rejected now. */
-  get isExceeded(): boolean {
-    return this.#isExceeded
-  }
-
-  /** Counts the buffer of a connection until it is closed. */
-  watch(socket: ClientSocket): void {
-    this.#watched.set(socket, { readBytes: 0, readAt: this.#now() })
-    socket.once('close', () => this.#watched.delete(socket))
+  /** Counts what a connection holds until it is closed. */
+  watch(socket: ClientSocket, baseBytes: number, held: HeldForConnection): void {
+    this.#accounts.set(socket, {
+      ...{ socket, baseBytes, held, address: socket.remoteAddress ?? 'unknown', party: undefined },
+      ...{ readBytes: 0, readAt: this.#now(), bytes: baseBytes },
+    })
+    socket.once('close', () => this.unwatch(socket))
     this.#timer ??= setInterval(() => this.check(), everyMs).unref()
+    this.arrived(baseBytes)
   }
 
-  /** Adds up the buffers, and closes connections if they exceed the budget. Runs regularly. */
+  unwatch(socket: ClientSocket): void {
+    this.#accounts.delete(socket)
+  }
+
+  /**
+   * Whether a request for an application may be served now. Notes whose request is the latest of
+   * the connection.
+   * @param party the session, or what a request has instead; `undefined` for a stranger, and for a
+   * signed-in person where no session is needed
+   */
+  admits(socket: ClientSocket, address: string, party: string | undefined): boolean {
+    const account = this.#accounts.get(socket)
+    if (account !== undefined && (party !== undefined || account.address !== address)) {
+      account.address = address
+      account.party = party
+    }
+    return !this.#isExceeded || this.#isPerson(account?.party ?? party)
+  }
+
+  /** Notes that bytes of clients have arrived, which may have to be held. */
+  arrived(bytes: number): void {
+    this.#arrived += bytes
+    if (this.#arrived > this.#bytes * muchArrived) this.check()
+  }
+
+  /** Adds up what is held, and closes connections if that exceeds the budget. */
   check(): void {
     const now = this.#now()
     const required = this.#requiredBytes(now)
-    let buffered = 0
-    for (const [socket, watched] of this.#watched) {
-      buffered += socket.writableLength
-      const readBytes = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || readBytes - watched.readBytes >= required) {
-        watched.readBytes = readBytes
-        watched.readAt = now
+    this.#arrived = 0
+    let held = 0
+    for (const account of this.#accounts.values()) {
+      const { socket } = account
+      const { writableLength } = socket
+      account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + writableLength
+      held += account.bytes
+      const readBytes = socket.bytesWritten - writableLength
+      if (writableLength === 0 || readBytes - account.readBytes >= required) {
+        account.readBytes = readBytes
+        account.readAt = now
       }
     }
-    this.#buffered = buffered
-    const isTooMuch = buffered > this.#bytes * (this.#isExceeded ? recovered : 1)
+    this.#held = held
+    this.#collectGarbage(now)
+    const isTooMuch = held > this.#bytes * (this.#isExceeded ? recovered : 1)
     if (isTooMuch) this.#makeRoom(now)
-    this.#isExceeded = isTooMuch && this.#buffered > this.#bytes * recovered
-    if (this.#watched.size > 0) return
+    this.#isExceeded = isTooMuch && this.#held > this.#bytes * recovered
+    if (this.#accounts.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /** Takes at most a fifth of the time. */
+  #collectGarbage(now: number): void {
+    if (globalThis.gc === undefined || now < this.#collectsAt) return
+    const { total_heap_size, external_memory } = getHeapStatistics()
+    if (total_heap_size + external_memory <= ownHeapBytes + this.#bytes * garbageBudgets) return
+    globalThis.gc()
+    const ended = this.#now()
+    this.#collectsAt = ended + 4 * (ended - now)
   }
 
   /** How many bytes a client has to read in `stalledMs`. */
@@ -122,29 +197,61 @@ export class MemoryBudget {
   }
 
   #makeRoom(now: number): void {
-    const stalled = [...this.#watched]
-      .filter(([socket, { readAt }]) => socket.writableLength > 0 && now - readAt >= stalledMs)
-      .map(([socket]) => socket)
-      .sort((one, other) => other.writableLength - one.writableLength)
-    for (const socket of stalled) {
-      if (this.#buffered <= this.#bytes * recovered) return
-      this.#buffered -= socket.writableLength
-      this.#rejectedClients.note('memory for responses', socket.remoteAddress ?? 'unknown', unreadHint)
-      socket.destroy()
+    const accounts = [...this.#accounts.values()]
+    const ofPeople = accounts.filter(({ party }) => party !== undefined)
+    const isLarge = ({ bytes }: Group) => bytes > this.#bytes * shareOfSession
+    this.#large = new Set(
+      groups(ofPeople, partyOf)
+        .filter(isLarge)
+        .map(({ key }) => key),
+    )
+    // The newest come first, and so among those that hold the same.
+    accounts.reverse()
+    const excess = this.#held - this.#bytes * recovered
+    const strangers = accounts.filter(({ party }) => !this.#isPerson(party))
+    this.#close(strangers, excess, now)
+    const people = accounts.filter(({ party }) => this.#isPerson(party))
+    this.#close(people, excess - strangers.reduce((sum, { bytes }) => sum + bytes, 0), now)
+  }
+
+  /** A session that holds more than its share counts as a stranger. */
+  #isPerson(party: string | undefined): boolean {
+    return party !== undefined && !this.#large.has(party)
+  }
+
+  /**
+   * Closes the connections of those that hold most, until `excess` is free. Those that read stay,
+   * also when less is free then. The others must not be closed instead.
+   */
+  #close(accounts: readonly Account[], excess: number, now: number): void {
+    let left = excess
+    for (const account of largest(accounts, excess, [partyOf, addressOf])) {
+      if (left <= 0) return
+      const { socket, held, bytes, address } = account
+      left -= bytes
+      if (isReading(account, now)) continue
+      this.#held -= bytes
+      this.#rejectedClients.note('memory', address, closedHint)
+      // It was closed before, and waits for its client.
+      if (socket.writableEnded) socket.destroy()
+      else held.close()
     }
   }
 
-  /** Adds the size of the buffers, and the budget, to the metrics. */
+  /** Adds what is held, and the budget, to the metrics. */
   describe(metrics: Metrics): void {
     metrics.gauge(
-      { name: 'gatehouse_buffered_bytes', help: 'Bytes of responses that clients have not read yet.' },
+      {
+        name: 'gatehouse_buffered_bytes',
+        help: 'Estimated bytes held for clients: connections, requests, and responses that they have not read.',
+      },
       'sum',
-      () => this.#buffered,
+      () => this.#held,
     )
     metrics.gauge(
       {
         name: 'gatehouse_buffered_bytes_limit',
-        help: 'Limit of gatehouse_buffered_bytes: beyond it, requests get 503. A quarter of the memory.',
+        help: 'Limit of gatehouse_buffered_bytes: beyond it, strangers get 503, and the largest are closed.',
       },
       'sum',
       () => this.#bytes,
@@ -152,4 +259,79 @@ export class MemoryBudget {
   }
 }
 
-const unreadHint = 'These clients do not read their responses; their connections were closed.'
+const closedHint =
+  'These clients made the gateway hold too much: requests that did not end, or responses that they did not read. Their connections were closed.'
+
+/** Whether a client that is sent a response reads it. */
+function isReading({ socket, bytes, readAt }: Account, now: number): boolean {
+  return socket.writableLength * 2 > bytes && now - readAt < stalledMs
+}
+
+/** A session, or the network of a stranger. */
+function partyOf({ party, address }: Account): string {
+  return party ?? networkOf(addressOf({ address }))
+}
+
+function addressOf({ address }: Pick<Account, 'address'>): string {
+  return clientOf(ipAddress(address) ?? address)
+}
+
+interface Group {
+  readonly key: string
+  readonly accounts: readonly Account[]
+  readonly bytes: number
+}
+
+/** The groups of the same key, the largest first. */
+function groups(accounts: readonly Account[], keyOf: (account: Account) => string): readonly Group[] {
+  const found = new Map<string, { key: string; accounts: Account[]; bytes: number }>()
+  for (const account of accounts) {
+    const key = keyOf(account)
+    let group = found.get(key)
+    if (group === undefined) found.set(key, (group = { key, accounts: [], bytes: 0 }))
+    group.accounts.push(account)
+    group.bytes += account.bytes
+  }
+  return [...found.values()].sort(bySize)
+}
+
+function bySize(one: { readonly bytes: number }, other: { readonly bytes: number }): number {
+  return other.bytes - one.bytes
+}
+
+/**
+ * The accounts to close so that about `bytes` are free and those that stay hold as little more than
+ * one another as possible: in the largest groups by the first key, there by the second, and so on.
+ */
+function* largest(
+  accounts: readonly Account[],
+  bytes: number,
+  [keyOf, ...keys]: readonly ((account: Account) => string)[],
+): Iterable<Account> {
+  if (keyOf === undefined) {
+    let left = bytes
+    for (const account of accounts.toSorted(bySize)) {
+      if (left <= 0) return
+      left -= account.bytes
+      yield account
+    }
+    return
+  }
+  const sorted = groups(accounts, keyOf)
+  const level = levelOf(sorted, bytes)
+  for (const group of sorted) {
+    if (group.bytes <= level) return
+    yield* largest(group.accounts, group.bytes - level, keys)
+  }
+}
+
+/** What each of these may keep so that all together free `bytes`. */
+function levelOf(sorted: readonly { readonly bytes: number }[], bytes: number): number {
+  let sum = 0
+  for (const [index, group] of sorted.entries()) {
+    sum += group.bytes
+    const level = (sum - bytes) / (index + 1)
+    if (level >= (sorted[index + 1]?.bytes ?? 0)) return level
+  }
+  return 0
+}

@@ -1,5 +1,6 @@
 import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
+import { freeMemory } from '../config/memory.ts'
 import type { Address, ExtAuthzConfig, GatewayConfig, StoreConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
 import { makeStringsFast } from '../core/fast-strings.ts'
@@ -7,7 +8,7 @@ import { checkMethod } from '../forward/ext-authz.ts'
 import type { GrpcListener, GrpcParts } from '../forward/grpc.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
-import { MemoryBudget, processMemory } from '../limits/memory-budget.ts'
+import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { measuredStore } from '../session/measured-store.ts'
@@ -46,8 +47,8 @@ export interface Gateway {
 }
 
 export interface GatewayParts extends ObservingParts {
-  /** The memory of this process, in bytes. Absent: the memory of the container or the machine. */
-  readonly memoryBytes?: number
+  /** What the process may hold for clients, in bytes. Absent: see `budgetBytes`. */
+  readonly budgetBytes?: number
   /**
    * Gets the API of this process when another process listens on `admin.listen`. Absent: this
    * process listens on it.
@@ -71,7 +72,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
   const pending = new PendingEndings(log)
   const rejectedClients = new RejectedClients(log, clock)
-  const memory = new MemoryBudget(parts.memoryBytes ?? processMemory(config.workers), { rejectedClients })
+  const memory = new MemoryBudget(parts.budgetBytes ?? budgetBytes(freeMemory(config.workers)), { rejectedClients })
   memory.describe(metrics)
   const generations = await Generations.start(config, {
     ...observing,

@@ -75,7 +75,7 @@ export interface SharedParts {
   readonly tokenEndings: TokenEndings
   readonly accountLimits: AccountLimits
   readonly rejectedClients: RejectedClients
-  readonly memory: Pick<MemoryBudget, 'isExceeded'>
+  readonly memory: Pick<MemoryBudget, 'admits'>
   readonly log: Log
   readonly clock: Clock
   readonly audit: Audit

@@ -7,19 +7,19 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { Front } from '../front/front.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { listenError } from '../http/listen-error.ts'
-import { parseFromStream } from '../http/parse-from-stream.ts'
 import { writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
-import type { MemoryBudget } from '../limits/memory-budget.ts'
+import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
 import { IdleConnections } from './idle-connections.ts'
-import { RequestOrder, type WaitingLimits } from './request-order.ts'
+import { NodeConnections } from './node-connections.ts'
+import { RequestOrder } from './request-order.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
-const waitingLimits: WaitingLimits = { perConnection: 64, bytesAltogether: 16 * 1024 * 1024 }
+const maxWaitingRequests = 64
 /** How long a connection of a client is kept without a request, in ms. */
 const keepAliveMs = 75_000
 /** A longer head is read by Node's parser. */
@@ -56,10 +56,15 @@ export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
   handlers: ListenerHandlers,
-  parts: ConnectionLimitsParts & { readonly log: Log; readonly memory: Pick<MemoryBudget, 'watch'> },
+  parts: ConnectionLimitsParts & {
+    readonly log: Log
+    readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived'>
+  },
 ): Promise<Listener> {
-  const { log } = parts
-  const order = new RequestOrder(waitingLimits)
+  const { log, memory } = parts
+  const order = new RequestOrder(maxWaitingRequests)
+  const arrived = (bytes: number) => memory.arrived(bytes)
+  const byNode = new NodeConnections(arrived)
   const { tls } = config
   let isDraining = false
   const server = createHttpServer(
@@ -73,9 +78,11 @@ export async function listen(
   )
   const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
     parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
-  const front = createFront(server, config, limits, { handlers, isDraining: () => isDraining, noteOverrun })
-  // The front does the same for each connection that it passes to Node's server.
-  if (front === undefined && tls !== undefined) server.on('secureConnection', parseFromStream)
+  const front = createFront(server, config, limits, {
+    ...{ handlers, arrived, isDraining: () => isDraining, handedOver: (connection) => byNode.serve(connection) },
+  })
+  const readyEvent = tls === undefined ? 'connection' : 'secureConnection'
+  if (front === undefined) server.on(readyEvent, (socket: Socket) => byNode.serve(socket))
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const idle = new IdleConnections(server)
   const closeIdle = () => {
@@ -89,7 +96,18 @@ export async function listen(
       server,
       (socket) => front?.currentResponse(socket) ?? order.currentResponse(front?.nodeConnection(socket) ?? socket),
     )
-  server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => parts.memory.watch(socket))
+  if (tls !== undefined) countHandshakes(server as TlsServer, memory)
+  server.on(readyEvent, (socket: Socket) =>
+    memory.watch(socket, tls === undefined ? connectionBytes : tlsConnectionBytes, {
+      heldBytes: () => front?.connectionOf(socket)?.heldBytes ?? byNode.heldBytes(socket),
+      close: () => {
+        const connection = front?.connectionOf(socket)
+        if (connection?.awaitsHead === true) connection.timeOut()
+        else if (byNode.awaitsHead(socket)) writeToSocket(socket, requestTimeout)
+        else socket.destroy()
+      },
+    }),
+  )
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   /**
@@ -115,6 +133,7 @@ export async function listen(
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
     if (front?.serve(req, res) === true) return idle.keepFor(res)
     if (req.socket.writableEnded || order.isFull(req.socket)) return closeOverrun(req)
+    byNode.begin(req, res)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
   const request = inOrder((req, res) => handlers.request(req, res))
@@ -128,6 +147,7 @@ export async function listen(
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
+    byNode.leave(req)
     if (isOverrun(req)) return closeOverrun(req)
     // Node's server stops reading while content waits, and the stream does not notice. Without this
     // call, it would wait for a read under way, and read nothing more.
@@ -162,6 +182,23 @@ export async function listen(
   }
 }
 
+/** Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted. */
+function countHandshakes(server: TlsServer, memory: Pick<MemoryBudget, 'watch' | 'unwatch'>): void {
+  const handshakes = new Map<string, Socket>()
+  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+  server.on('connection', (socket: Socket) => {
+    const peer = peerOf(socket)
+    handshakes.set(peer, socket)
+    socket.once('close', () => handshakes.delete(peer))
+    memory.watch(socket, tlsConnectionBytes, { heldBytes: () => 0, close: () => socket.destroy() })
+  })
+  server.on('secureConnection', (socket: Socket) => {
+    const handshake = handshakes.get(peerOf(socket))
+    if (handshake !== undefined) memory.unwatch(handshake)
+    handshakes.delete(peerOf(socket))
+  })
+}
+
 /** Reads plain requests, unless the configuration says that Node's parser reads all of them. */
 function createFront(
   server: Server | TlsServer,
@@ -170,18 +207,17 @@ function createFront(
   parts: {
     readonly handlers: Pick<ListenerHandlers, 'request'>
     readonly isDraining: () => boolean
-    readonly noteOverrun: (socket: Socket) => void
+    readonly arrived: (bytes: number) => void
+    readonly handedOver: (connection: Duplex) => void
   },
 ): Front | undefined {
   if (!plainPath || !Front.fits(server, tls !== undefined)) return undefined
   return new Front(server, tls !== undefined, {
     request: (req, res) => parts.handlers.request(req, res),
-    isDraining: parts.isDraining,
+    ...{ isDraining: parts.isDraining, arrived: parts.arrived, handedOver: parts.handedOver },
     maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
     headersTimeoutMs,
     keepAliveMs,
-    maxWaitingBytes: waitingLimits.bytesAltogether,
-    onTooManyWaiting: parts.noteOverrun,
   })
 }
 
@@ -247,6 +283,8 @@ function bind(server: Server, { host, port }: Address): Promise<void> {
     })
   })
 }
+
+const requestTimeout = { status: 408, headers: {}, body: '' }
 
 const refused = new WeakSet<Duplex>()
 

@@ -77,7 +77,7 @@ export interface RequestHandlerParts {
   readonly pages: Pages
   /** Gets the record of every request when it has ended. */
   readonly sink: RequestSink
-  readonly memory: Pick<MemoryBudget, 'isExceeded'>
+  readonly memory: Pick<MemoryBudget, 'admits'>
   /** Absent: the gateway does not trace, and forwards trace headers unchanged. */
   readonly tracer: Tracer | undefined
   /**
@@ -116,7 +116,7 @@ const invalidlyFramed = new WeakSet<Socket>()
  */
 const keepsReferer = { 'Referrer-Policy': 'same-origin' }
 
-const overloaded = 'clients have left too many bytes of responses unread'
+const overloaded = 'the gateway holds too much for clients'
 
 /** The content of a request that was read before the decision. */
 interface ReadContent {
@@ -176,8 +176,6 @@ export class RequestHandler implements ListenerHandlers {
     }
     const cors = this.#parts.cors(facts)
     if (cors !== undefined) addToResponses(req, cors)
-    // Only requests for upstreams are rejected. A rejected Logout Token would leave a session open.
-    if (this.#parts.memory.isExceeded) return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
     if (mayBeSendCommand(req, facts.isPage))
       asNodeMessage(req, res, (nodeReq, nodeRes) => this.#readSendCommand(nodeReq, nodeRes, facts, record))
     else this.#handle(req, res, facts, record)
@@ -278,12 +276,12 @@ export class RequestHandler implements ListenerHandlers {
     if (facts === undefined) return
     if (facts.target === wholeServer || isReserved(facts.target, this.#config.reservedPrefix))
       return reject('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
-    if (this.#parts.memory.isExceeded) return reject('ERR_OVERLOADED', overloaded)
     this.#decide(
       facts,
       (admission) => {
         this.#noteMisuse(admission, facts, record)
         if (admission.kind === 'pass') {
+          if (!this.#hasMemoryFor(req, facts, admission)) return reject('ERR_OVERLOADED', overloaded)
           record.upstream = admission.upstream.name
           record.session = admission.session
           record.caller = admission.caller
@@ -365,6 +363,16 @@ export class RequestHandler implements ListenerHandlers {
     }
   }
 
+  /**
+   * Only strangers' requests for applications are rejected. A rejected Logout Token would leave a
+   * session open.
+   */
+  #hasMemoryFor({ socket }: ClientMessage, { forwarded }: RequestFacts, pass?: Pass): boolean {
+    const { clientAddress } = forwarded
+    const party = pass?.session ?? (pass?.caller === undefined ? undefined : `${pass.caller} ${clientAddress}`)
+    return this.#parts.memory.admits(socket, clientAddress, party)
+  }
+
   /** Carries out the admission: sends the response of the upstream, or one of the gateway. */
   #carryOut(
     req: ClientMessage,
@@ -384,6 +392,8 @@ export class RequestHandler implements ListenerHandlers {
     this.#noteMisuse(admission, facts, record)
     switch (admission.kind) {
       case 'pass':
+        if (!this.#hasMemoryFor(req, facts, admission))
+          return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
         record.upstream = admission.upstream.name
         record.session = admission.session
         record.caller = admission.caller
@@ -397,6 +407,8 @@ export class RequestHandler implements ListenerHandlers {
           const signIn = signInUrl(prefix, undefined, { kept, stepUp })
           return respond(req, res, record, redirect({ location: signIn, setCookies }, keepsReferer))
         }
+        if (form !== undefined && !this.#hasMemoryFor(req, facts))
+          return this.#refuse(req, res, record, 'ERR_OVERLOADED', overloaded)
         if (form !== undefined) return this.#receiveForm(req, res, facts, record, { ...form, leavesPage, prefix })
         const response = leavesPage
           ? withHeaders(this.#parts.pages.redirectPage(location, pageRequest(req, record)), cookies(setCookies))

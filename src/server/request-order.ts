@@ -1,24 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** The limits of requests that wait for earlier requests on their connection. */
-export interface WaitingLimits {
-  /** The maximum number of waiting requests on one connection. */
-  readonly perConnection: number
-  /** The maximum memory of the waiting requests on all connections together, in bytes. */
-  readonly bytesAltogether: number
-}
-
-/** The memory of a waiting request beside its head, in bytes. */
-const requestBytes = 4096
-
 /** The waiting requests of one connection. */
 interface Queue {
   /** The newest response that waits on the connection. */
   last: ServerResponse
   waiting: number
-  /** The memory of the waiting requests, in bytes. */
-  bytes: number
 }
 
 /**
@@ -33,18 +20,17 @@ export class RequestOrder {
   readonly #queues = new WeakMap<Duplex, Queue>()
   /** The latest response that was assigned to a connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>()
-  readonly #limits: WaitingLimits
-  #bytes = 0
+  readonly #maxWaiting: number
 
-  constructor(limits: WaitingLimits) {
-    this.#limits = limits
+  /** @param maxWaiting how many requests may wait on one connection */
+  constructor(maxWaiting: number) {
+    this.#maxWaiting = maxWaiting
   }
 
   /** Whether one more request on the connection would have to wait although too many wait. */
   isFull(socket: Duplex): boolean {
     if (this.currentResponse(socket) === undefined) return false
-    const { perConnection, bytesAltogether } = this.#limits
-    return this.#bytes >= bytesAltogether || (this.#queues.get(socket)?.waiting ?? 0) >= perConnection
+    return (this.#queues.get(socket)?.waiting ?? 0) >= this.#maxWaiting
   }
 
   /** The response that is being written to a connection, or that comes next on it. */
@@ -65,15 +51,12 @@ export class RequestOrder {
     const before = this.#newest(socket)
     const queue = this.#queueOf(socket, res)
     queue.last = res
-    const bytes = bytesOf(req)
     queue.waiting += 1
-    this.#addBytes(queue, bytes)
     before?.once('close', () => {
       // Without a socket, the response before it was the last one of the connection.
       if (res.socket === null || socket.destroyed) return
       this.#latest.set(socket, res)
       queue.waiting -= 1
-      this.#addBytes(queue, -bytes)
       start()
     })
   }
@@ -84,18 +67,12 @@ export class RequestOrder {
     return queue !== undefined && queue.waiting > 0 ? queue.last : this.currentResponse(socket)
   }
 
-  #addBytes(queue: Queue, bytes: number): void {
-    queue.bytes += bytes
-    this.#bytes += bytes
-  }
-
   #queueOf(socket: Duplex, last: ServerResponse): Queue {
     const existing = this.#queues.get(socket)
     if (existing !== undefined) return existing
-    const queue = { last, waiting: 0, bytes: 0 }
+    const queue = { last, waiting: 0 }
     this.#queues.set(socket, queue)
     socket.once('close', () => {
-      this.#addBytes(queue, -queue.bytes)
       queue.waiting = 0
       this.#queues.delete(socket)
     })
@@ -135,8 +112,4 @@ export class RequestOrder {
     const res = this.currentResponse(socket)
     return res !== undefined && (res.headersSent || res.req.complete)
   }
-}
-
-function bytesOf({ url = '', rawHeaders }: IncomingMessage): number {
-  return rawHeaders.reduce((bytes, text) => bytes + text.length, requestBytes + url.length)
 }

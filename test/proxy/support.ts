@@ -170,7 +170,7 @@ export async function startGateway(
   const server = tls
     ? createTlsServer({ ...tls, requireHostHeader: false })
     : createServer({ requireHostHeader: false })
-  const order = new RequestOrder({ perConnection: 64, bytesAltogether: 1024 * 1024 })
+  const order = new RequestOrder(64)
   const inOrder = (req: IncomingMessage, res: ServerResponse) =>
     order.await(req, res, () => carry(req, res, pass, facts(req), recordOf(req), parts))
   server.on('request', inOrder)

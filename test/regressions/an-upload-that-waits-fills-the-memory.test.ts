@@ -22,8 +22,8 @@ test('A large upload behind another request is not read before its content is us
     maxHeadBytes: 16 * 1024,
     headersTimeoutMs: 60_000,
     keepAliveMs: 75_000,
-    maxWaitingBytes: mebibyte,
-    onTooManyWaiting: () => assert.fail('too many bytes wait'),
+    arrived: () => {},
+    handedOver: () => {},
   })
   server.listen(0, '127.0.0.1')
   t.after(() => server.close())
@@ -62,4 +62,37 @@ test('A large upload behind another request is not read before its content is us
     giveBack()
   })
   await until('the content arrives once it is used', () => length === 60 * mebibyte + 70_000)
+})
+
+test('Content that has not arrived with its head is not read before it is used', async (t) => {
+  const begun: PlainRequest[] = []
+  const server = createServer()
+  new Front(server, false, {
+    request: (req) => void begun.push(req),
+    isDraining: () => false,
+    maxHeadBytes: 16 * 1024,
+    headersTimeoutMs: 60_000,
+    keepAliveMs: 75_000,
+    arrived: () => {},
+    handedOver: () => {},
+  })
+  server.listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const connected = once(server, 'connection') as Promise<[Socket]>
+  const client = new RawClient(t, (server.address() as AddressInfo).port)
+  const [connection] = await connected
+  const upload = head('PUT /', 'Content-Length: 1000')
+  client.send(upload)
+  await until('the upload has begun', () => begun.length === 1)
+  client.send('x'.repeat(1000))
+  // Another connection is served meanwhile.
+  const other = new RawClient(t, (server.address() as AddressInfo).port).send(head('GET /'))
+  await until('another request has begun', () => begun.length === 2)
+  other.socket.destroy()
+
+  assert.equal(connection.bytesRead, upload.length)
+  let length = 0
+  begun[0]?.on('data', (part: Buffer) => (length += part.length))
+  await until('the content arrives once it is used', () => length === 1000)
 })

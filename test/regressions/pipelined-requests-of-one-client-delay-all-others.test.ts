@@ -18,8 +18,8 @@ test('Requests of other clients are served between the pipelined requests of one
     maxHeadBytes: 16 * 1024,
     headersTimeoutMs: 60_000,
     keepAliveMs: 60_000,
-    maxWaitingBytes: 16 * 1024 * 1024,
-    onTooManyWaiting: () => {},
+    arrived: () => {},
+    handedOver: () => {},
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -93,7 +93,7 @@ export interface WorldOptions {
   /** YAML at the top level. */
   readonly settings?: string
   /** The memory size that each replica sees, in bytes. */
-  readonly memoryBytes?: number
+  readonly budgetBytes?: number
 }
 
 /** The secrets that the configuration files of all worlds name. */
@@ -158,7 +158,7 @@ export async function runReplica(
   t: TestContext,
   yaml: string,
   clock: Clock,
-  options: Pick<WorldOptions, 'sessionKey' | 'memoryBytes'> = {},
+  options: Pick<WorldOptions, 'sessionKey' | 'budgetBytes'> = {},
 ): Promise<Replica> {
   const { config, file } = configure(t, yaml, options)
   const log: LogLine[] = []
@@ -169,7 +169,7 @@ export async function runReplica(
     metrics,
     access: (line: string) => void access.push(JSON.parse(line) as Readonly<Record<string, unknown>>),
     clock,
-    ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
+    ...(options.budgetBytes === undefined ? {} : { budgetBytes: options.budgetBytes }),
   })
   let stopped: Promise<void> | undefined
   const replica = {

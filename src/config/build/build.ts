@@ -3,6 +3,7 @@ import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern } from '../../core/path-pattern.ts'
 import { parseAddress, parseHost, parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
+import { workersWithin } from '../memory.ts'
 import type {
   Address,
   AdminConfig,
@@ -63,8 +64,7 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     trustedProxies: present(settings.trusted_proxies).flatMap(([index, text]) =>
       report.parse(below('/trusted_proxies', index), [], () => [parseSubnet(text)]),
     ),
-    workers:
-      session.store.kind === 'memory' ? 1 : settings.workers === 'auto' ? availableParallelism() : settings.workers,
+    workers: session.store.kind === 'memory' ? 1 : buildWorkers(settings.workers, report),
     providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],
     session,
     upstreams,
@@ -89,6 +89,18 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
     log: settings.log,
     tracing: buildTracing(settings.tracing, '/tracing', context),
   }
+}
+
+function buildWorkers(wanted: GatewaySettings['workers'], report: Report): number {
+  if (wanted === 'auto') return workersWithin(availableParallelism())
+  const workers = workersWithin(wanted)
+  if (workers < wanted)
+    report.warning(
+      '/workers',
+      `there is memory for ${workers} only`,
+      'Give the container more memory, or set workers: 1.',
+    )
+  return workers
 }
 
 function buildListen(settings: GatewaySettings['listen'], report: Report): ListenConfig {

@@ -1,0 +1,103 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { contentInUse, requestMemory } from '../http/held-bytes.ts'
+
+interface NodeConnection {
+  /**
+   * The memory of the beginning of a head that may have arrived, in bytes. Node's parser holds it.
+   */
+  headBytes: number
+  /** Whether the latest bytes contained a head. */
+  hasBegun: boolean
+  /** The latest request. */
+  req: IncomingMessage | undefined
+  /** The memory of all requests that have not ended, in bytes. */
+  requestBytes: number
+  readonly receive: (bytes: Buffer) => void
+}
+
+/** What Node's server holds for the connections that it reads. */
+export class NodeConnections {
+  readonly #connections = new WeakMap<Duplex, NodeConnection>()
+  readonly #arrived: (bytes: number) => void
+
+  /** @param arrived called with the number of bytes that have arrived */
+  constructor(arrived: (bytes: number) => void) {
+    this.#arrived = arrived
+  }
+
+  /**
+   * Node's server has begun to serve the connection. A listener for `data` makes it read from the
+   * stream of the socket. Otherwise its parser reads from TCP or TLS itself, so that the bytes
+   * cannot be counted. Over TLS, the parser would also read later bytes before those that wait in
+   * the stream, and reject bytes that TLS has decrypted while the server does not read.
+   *
+   * Node does not document that effect of a listener (tested with Node.js 20 and 24 by
+   * test/regressions/an-upload-is-garbled-over-tls.test.ts, by
+   * test/regressions/pipelining-over-tls-truncates-a-response.test.ts and by
+   * test/regressions/unfinished-requests-end-the-process.test.ts).
+   */
+  serve(socket: Duplex): void {
+    const receive = (bytes: Buffer) => {
+      // The parser has read the bytes by now.
+      if (connection.req?.complete === false) connection.headBytes = 0
+      // The beginning of another head may follow the head in them.
+      else connection.headBytes = beginningBytes(bytes) + (connection.hasBegun ? 0 : connection.headBytes)
+      connection.hasBegun = false
+      this.#arrived(bytes.length)
+    }
+    const connection: NodeConnection = { headBytes: 0, hasBegun: false, req: undefined, requestBytes: 0, receive }
+    this.#connections.set(socket, connection)
+    socket.on('data', receive)
+  }
+
+  /** Node's server has read the head of a request. */
+  begin(req: IncomingMessage, res: ServerResponse): void {
+    const connection = this.#connections.get(req.socket)
+    if (connection === undefined) return
+    const bytes = requestMemory(headBytesOf(req))
+    connection.req = req
+    connection.hasBegun = true
+    connection.requestBytes += bytes
+    res.once('close', () => (connection.requestBytes -= bytes))
+  }
+
+  /** Node's server does not read the connection after this request, which asks for an upgrade. */
+  leave(req: IncomingMessage): void {
+    const connection = this.#connections.get(req.socket)
+    if (connection === undefined) return
+    req.socket.off('data', connection.receive)
+    connection.headBytes = 0
+    connection.requestBytes += requestMemory(headBytesOf(req))
+  }
+
+  /** The head of the next request has not arrived completely. */
+  awaitsHead(socket: Duplex): boolean {
+    const connection = this.#connections.get(socket)
+    return connection !== undefined && connection.requestBytes === 0
+  }
+
+  /** An estimate of the memory of the requests of the connection, in bytes. */
+  heldBytes(socket: Duplex): number {
+    const connection = this.#connections.get(socket)
+    if (connection === undefined) return 0
+    const { headBytes, requestBytes, req } = connection
+    const contentBytes = req === undefined || req.complete ? 0 : contentInUse + req.readableLength
+    return headBytes + requestBytes + contentBytes
+  }
+}
+
+/** The memory of a field beside its text, in bytes: two texts, and their places in a list. */
+const fieldBytes = 64
+const lineFeed = 0x0a
+
+/** The memory of a part of a head that Node's parser has read, in bytes. */
+function beginningBytes(part: Buffer): number {
+  let bytes = part.length
+  for (const byte of part) if (byte === lineFeed) bytes += fieldBytes
+  return bytes
+}
+
+function headBytesOf({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length, url.length)
+}
