@@ -51,6 +51,11 @@ export interface WantedStream {
   readonly description: string
 }
 
+/** Whether a transmitter does not permit that its streams are changed. */
+export function permitsNoChange(error: unknown): boolean {
+  return error instanceof TransmitterRefusal && isUnsupported({ status: error.statusOfResponse })
+}
+
 /** The content of a poll request (RFC 8936 §2.2). */
 export interface PollRequest {
   readonly maxEvents: number
@@ -115,6 +120,23 @@ export class StreamClient {
     return [found].flat().map(readStream)
   }
 
+  /**
+   * Reads the configuration of a stream (§8.1.1.2).
+   * @returns `undefined` when the transmitter does not have it, or does not find a stream by its id
+   */
+  async read(stream_id: string): Promise<Stream | undefined> {
+    const url = new URL(await this.#endpoint('configuration_endpoint'))
+    url.searchParams.set('stream_id', stream_id)
+    const response = await this.#send(url.href, {})
+    if ([400, 404, 405].includes(response.status)) return undefined
+    const found = await jsonOf(response, 'the stream could not be read', [200])
+    // Some transmitters ignore the parameter.
+    return [found]
+      .flat()
+      .map(readStream)
+      .find((stream) => stream.stream_id === stream_id)
+  }
+
   /** Creates a stream (§8.1.1.1). */
   async create(wanted: WantedStream): Promise<Stream> {
     const url = await this.#endpoint('configuration_endpoint')
@@ -122,13 +144,17 @@ export class StreamClient {
     return readStream(await jsonOf(response, 'the stream was not created', [201, 200]))
   }
 
-  /** Updates a stream, by PATCH or else by PUT (§8.1.1.3, §8.1.1.4). */
-  async update(stream_id: string, wanted: WantedStream): Promise<Stream> {
+  /**
+   * Updates (PATCH) or replaces (PUT) a stream (§8.1.1.3, §8.1.1.4): by the other method when the
+   * transmitter does not have this one.
+   * @throws {TransmitterRefusal} with the status 405 or 501 when the transmitter has neither
+   */
+  async change(stream_id: string, wanted: WantedStream, method: 'PATCH' | 'PUT'): Promise<Stream> {
     const url = await this.#endpoint('configuration_endpoint')
     const content = { stream_id, ...wanted }
-    const patched = await this.#send(url, asJson('PATCH', content))
-    const isMissing = patched.status === 405 || patched.status === 501
-    const response = isMissing ? await this.#send(url, asJson('PUT', content)) : patched
+    const first = await this.#send(url, asJson(method, content))
+    const other = method === 'PATCH' ? 'PUT' : 'PATCH'
+    const response = isUnsupported(first) ? await this.#send(url, asJson(other, content)) : first
     return readStream(await jsonOf(response, 'the stream was not updated', [200]))
   }
 
@@ -206,6 +232,11 @@ export class StreamClient {
     if (response.status !== 401 || !credentials.reject(value)) return response
     return send(await credentials.value())
   }
+}
+
+/** Whether the transmitter does not have the method. */
+function isUnsupported({ status }: Pick<Response, 'status'>): boolean {
+  return status === 405 || status === 501
 }
 
 function asJson(method: string, content: object): OutboundRequest {

@@ -7,6 +7,7 @@ import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } fro
 import { rememberEmailEnding, verifiedEmailOf } from '../session/email-endings.ts'
 import type { EndOrder } from '../session/endings.ts'
 import { subTag, tagsOfOrder } from '../session/record.ts'
+import { InvalidState } from './error-code.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
 import type { SignalParts } from './parts.ts'
 import { readSubject, type SignalSubject } from './subject.ts'
@@ -54,16 +55,17 @@ export async function carryOut(token: SecurityEventToken, parts: SignalParts, ca
 }
 
 /**
- * A transmitter may send verification events unasked (Shared Signals Framework 1.0 §8.1.4), so one
- * with another `state` than the last one is accepted too.
+ * A transmitter may send verification events unasked, which have no `state` (Shared Signals
+ * Framework 1.0 §8.1.4.1).
+ * @throws {InvalidState} when the `state` is not the one that was sent
  */
 async function noteStreamEvent(type: string, { state, status }: JsonObject, parts: SignalParts): Promise<void> {
   const { streamRecord, clock, log } = parts
   const text = (value: unknown) => (typeof value === 'string' ? value.slice(0, 200) : undefined)
-  const isOurs =
-    type === verificationEvent && typeof state === 'string' && (await streamRecord.noteVerified(state, clock.now()))
-  if (isOurs) log.info('signals.verified')
-  else log.info('signals.stream', { event: lastSegment(type), state: text(state), status: text(status) })
+  if (type === verificationEvent && state !== undefined) {
+    if (typeof state !== 'string' || !(await streamRecord.noteVerified(state, clock.now()))) throw new InvalidState()
+    log.info('signals.verified')
+  } else log.info('signals.stream', { event: lastSegment(type), status: text(status) })
 }
 
 /** What an event asks for, or why it has no effect. */

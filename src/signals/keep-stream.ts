@@ -7,6 +7,7 @@ import {
   deliveryMethods,
   descriptionFor,
   findStream,
+  permitsNoChange,
   type Stream,
   type StreamClient,
   TransmitterRefusal,
@@ -49,6 +50,7 @@ export class StreamKeeper {
   readonly #parts: KeepStreamParts
   readonly #wanted: WantedStream
   #isFirst = true
+  #found: Stream | undefined
   /** What was logged last, so that it is logged once. */
   #lastWarning: string | undefined
 
@@ -75,21 +77,62 @@ export class StreamKeeper {
     note: StreamNote | undefined,
     signal: AbortSignal,
   ): Promise<{ readonly stream: Stream; readonly isChanged: boolean }> {
-    const { streams, record, receiverUrl, log } = this.#parts
+    const { streams, record, log } = this.#parts
     const wanted = sha256(JSON.stringify(this.#wanted))
-    const found = findStream(await streams.streams(), { receiverUrl, stream_id: note?.stream_id })
-    const isKnown = found !== undefined && note?.wanted === wanted && note.stream_id === found.stream_id
-    // A transmitter may leave out what it does not have.
-    if (isKnown && (this.#isAsWanted(found) || hashOf(found) === note.given)) return { stream: found, isChanged: false }
+    const found = await this.#find(note?.stream_id)
+    this.#found = found
+    const known = note?.stream_id === found?.stream_id ? note : undefined
+    const remember = (stream: Stream) =>
+      record.change((before) => {
+        const isSame = before?.stream_id === stream.stream_id
+        return { ...(isSame ? before : {}), stream_id: stream.stream_id, wanted, given: hashOf(stream) }
+      })
+    if (found !== undefined && this.#isAsWanted(found, known?.wanted === wanted)) {
+      if (known?.wanted !== wanted) await remember(found)
+      return { stream: found, isChanged: false }
+    }
+    // A transmitter may leave out what it does not have, or permit no change.
+    if (found !== undefined && known?.wanted === wanted && hashOf(found) === known.given)
+      return { stream: found, isChanged: false }
     // Another process may have the lease, and create the stream.
     signal.throwIfAborted()
-    const stream = await (found === undefined ? this.#create() : streams.update(found.stream_id, this.#wanted))
-    log.info(found === undefined ? 'signals.stream_created' : 'signals.stream_updated', { stream: stream.stream_id })
-    await record.change((before) => {
-      const isSame = before?.stream_id === stream.stream_id
-      return { ...(isSame ? before : {}), stream_id: stream.stream_id, wanted, given: hashOf(stream) }
-    })
-    return { stream, isChanged: true }
+    const changed = found === undefined ? await this.#create() : await this.#change(found, known)
+    // The response may differ from what the transmitter keeps.
+    const stream = changed === found ? found : ((await streams.read(changed.stream_id)) ?? changed)
+    this.#found = stream
+    if (stream !== found)
+      log.info(found === undefined ? 'signals.stream_created' : 'signals.stream_updated', { stream: stream.stream_id })
+    await remember(stream)
+    return { stream, isChanged: stream !== found }
+  }
+
+  /** Where the events of the stream that was found last are polled. */
+  get pollUrl(): string | undefined {
+    return this.#found?.endpoint_url
+  }
+
+  async #find(stream_id: string | undefined): Promise<Stream | undefined> {
+    const { streams, receiverUrl } = this.#parts
+    const own = stream_id === undefined ? undefined : await streams.read(stream_id)
+    return own ?? findStream(await streams.streams(), { receiverUrl, stream_id })
+  }
+
+  /**
+   * Replaces a stream that was found without a note, because it is unknown who has changed what;
+   * updates any other one.
+   * @returns `found` itself when the transmitter permits no change
+   */
+  async #change(found: Stream, known: StreamNote | undefined): Promise<Stream> {
+    try {
+      return await this.#parts.streams.change(found.stream_id, this.#wanted, known === undefined ? 'PUT' : 'PATCH')
+    } catch (error) {
+      if (!permitsNoChange(error)) throw error
+      this.#warn('signals.stream_not_updated', {
+        stream: found.stream_id,
+        hint: 'The transmitter permits no change of a stream, so this one stays as it is. Delete it at the transmitter, and the gateway creates one as configured. Or set signals.stream: existing.',
+      })
+      return found
+    }
   }
 
   async #create(): Promise<Stream> {
@@ -103,9 +146,11 @@ export class StreamKeeper {
     }
   }
 
-  #isAsWanted({ method, endpoint_url, events_requested, description }: Stream): boolean {
+  /** @param isKnown whether the gateway has sent `push_secret`, which cannot be read back */
+  #isAsWanted({ method, endpoint_url, events_requested, description }: Stream, isKnown: boolean): boolean {
     const { config, receiverUrl } = this.#parts
     return (
+      (isKnown || config.delivery === 'poll' || config.pushSecret === undefined) &&
       method === deliveryMethods[config.delivery] &&
       (config.delivery === 'poll' || endpoint_url === receiverUrl) &&
       this.#wanted.events_requested.toSorted().join(' ') === events_requested.toSorted().join(' ') &&

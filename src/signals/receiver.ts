@@ -120,6 +120,7 @@ export class SignalReceiver {
       if (!this.#isChecked) this.#succeed()
       this.#isChecked = true
     } catch (error) {
+      this.#pollUrl ??= this.#keeper.pollUrl
       if (this.#poller === undefined || this.#pollUrl === undefined || signal.aborted) throw error
       this.#checkAt = clock.now() + this.#fail(error)
       this.#isChecked = false

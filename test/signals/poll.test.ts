@@ -49,6 +49,8 @@ test('Invalid events are reported with their error, and the good ones among them
       streams.add(token({ events, jti: 'issuer', iss: 'https://other.example' }))
       streams.add(token({ events, jti: 'audience', aud: 'https://other.example' }))
       streams.add(token({ events, jti: 'one' }), 'another')
+      const verification = 'https://schemas.openid.net/secevent/ssf/event-type/verification'
+      streams.add(token({ events: { [verification]: { state: 'not sent' } }, jti: 'state' }))
       streams.add(token({ events, sub_id: { format: 'opaque', id: 'jane' }, jti: 'good' }))
     },
   })
@@ -65,8 +67,9 @@ test('Invalid events are reported with their error, and the good ones among them
     ['huge', 'invalid_request'],
     ['issuer', 'invalid_issuer'],
     ['number', 'invalid_request'],
+    ['state', 'invalid_state'],
   ])
-  assert.equal(world.audits('signal.refused').length, 7)
+  assert.equal(world.audits('signal.refused').length, 8)
   assert.equal(world.audits('signal.obeyed').length, 1)
 })
 

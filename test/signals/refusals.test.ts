@@ -88,13 +88,27 @@ test('A security event is no Logout Token', async () => {
   assert.equal(await shared.hasSession(jane), true)
 })
 
-test('An event about the stream is accepted and logged', async () => {
-  const type = 'https://schemas.openid.net/secevent/ssf/event-type/verification'
+const verification = 'https://schemas.openid.net/secevent/ssf/event-type/verification'
 
-  assert.equal(await shared.event(type, { format: 'opaque', id: 'stream-1' }, { state: 'abc' }), 202)
+test('A verification event without state, which nobody asked for, is accepted and logged', async () => {
+  assert.equal(await shared.event(verification, { format: 'opaque', id: 'stream-1' }), 202)
   const lines = shared.replicas.flatMap(({ log }) => log).filter(({ message }) => message === 'signals.stream')
-  assert.equal(lines.at(-1)?.fields['state'], 'abc')
+  assert.equal(lines.at(-1)?.fields['event'], 'verification')
 })
+
+for (const state of ['abc', '', 7, null])
+  test(`A verification event whose state was not sent gets 400 and invalid_state: ${JSON.stringify(state)}`, async () => {
+    const { transmitter, url } = shared
+    const token = transmitter.token({
+      sub_id: { format: 'opaque', id: 'stream-1' },
+      events: { [verification]: { state } },
+    })
+
+    const response = await transmitter.push(url, token)
+
+    assert.equal(response.status, 400)
+    assert.equal(((await response.json()) as Json)['err'], 'invalid_state')
+  })
 
 test('With push_secret, only a request with it is accepted', async (t) => {
   const world = await startSignals(t, { signals: 'push_secret: { env: PHPMYADMIN_PASSWORD }' })

@@ -29,7 +29,11 @@ test('The gateway makes a stream with push delivery, verifies it, and receives i
 
   assert.deepEqual(
     streams.requests.map(({ method, path }) => `${method} ${path}`),
-    ['GET /ssf/stream', 'POST /ssf/stream', 'GET /ssf/status', 'POST /ssf/verify'],
+    ['GET /ssf/stream', 'POST /ssf/stream', 'GET /ssf/stream', 'GET /ssf/status', 'POST /ssf/verify'],
+  )
+  assert.deepEqual(
+    streams.sent('GET', '/ssf/stream').map(({ stream_id }) => stream_id),
+    [null, 'stream-1'],
   )
   assert.ok(streams.requests.every(({ authorization }) => authorization === 'Bearer the token of the stream'))
   const { delivery, events_requested, description } = streams.sent('POST', '/ssf/stream')[0]?.body ?? {}

@@ -8,6 +8,8 @@ export interface StreamRequest {
   readonly method: string
   /** The path without the query. */
   readonly path: string
+  /** The parameter of the query. */
+  readonly stream_id: string | null
   readonly authorization: string | undefined
   readonly body: Json
 }
@@ -100,7 +102,8 @@ export class Streams {
     const body = (text === '' ? {} : JSON.parse(text)) as Json
     const url = new URL(req.url ?? '/', this.#origin)
     const { authorization } = req.headers
-    this.requests.push({ method: req.method ?? '', path: url.pathname, authorization, body })
+    const stream_id = url.searchParams.get('stream_id')
+    this.requests.push({ method: req.method ?? '', path: url.pathname, stream_id, authorization, body })
     const pass = () => {
       if (!this.accepts(authorization)) return void res.writeHead(401).end()
       this.#respond(req, res, url, body)
@@ -118,7 +121,8 @@ export class Streams {
     const id = String(body['stream_id'] ?? url.searchParams.get('stream_id'))
     switch (`${req.method} ${url.pathname}`) {
       case 'GET /ssf/stream':
-        return void send(200, [...this.all.values()])
+        if (!url.searchParams.has('stream_id')) return void send(200, [...this.all.values()])
+        return void (this.all.has(id) ? send(200, this.all.get(id)) : send(404))
       case 'POST /ssf/stream':
         return void send(201, this.#put(`stream-${this.all.size + 1}`, body))
       case 'PATCH /ssf/stream':

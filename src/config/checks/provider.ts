@@ -44,8 +44,10 @@ function prompt({ authorizationParams }: ProviderConfig, at: string, report: Rep
     )
 }
 
-function authorities({ issuer, ca }: ProviderConfig, at: string, report: Report): void {
-  if (report.isValid(below(at, 'issuer'), below(at, 'ca_file')) && ca !== undefined && issuer.startsWith('http:'))
+function authorities({ issuer, metadata, signals, ca }: ProviderConfig, at: string, report: Report): void {
+  if (ca === undefined || !report.isValid(below(at, 'issuer'), below(at, 'ca_file'), below(at, 'signals'))) return
+  const urls = [issuer, signals?.transmitter, ...Object.values(metadata ?? {})]
+  if (!urls.some((url) => typeof url === 'string' && url.startsWith('https:')))
     report.error(below(at, 'ca_file'), 'has no effect: the issuer is http')
 }
 
