@@ -90,10 +90,10 @@ const table = {
   },
   ERR_HEADERS_TOO_LARGE: {
     status: 431,
-    text: 'The request has too many header fields.',
+    text: 'The header fields of the request are too many or too large.',
     page: 'bad-request',
-    means: 'the request had more header fields than limits.header_count',
-    todo: 'raise limits.header_count if legitimate clients send that many',
+    means: 'the request had more header fields than limits.header_count, or was larger than limits.header_size',
+    todo: 'raise the limit if legitimate clients send that much; the usual cause is too many cookies',
   },
   ERR_TOO_MANY_REQUESTS: {
     status: 429,

@@ -72,3 +72,8 @@ function withQuery(path: string, parameters: Readonly<Record<string, string | un
   )
   return query.length === 0 ? path : `${path}?${query.join('&')}`
 }
+
+/** Where the button leads that removes the cookies of the site. */
+export function clearCookiesUrl(prefix: string): string {
+  return `${prefix}clear-cookies`
+}

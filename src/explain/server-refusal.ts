@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import type { LimitsConfig } from '../config/model.ts'
 import type { ArrivedRequest } from './request.ts'
 
-/** The refusal of a request by Node's parser, before the gateway sees it. It is not logged. */
+/** The refusal of a request by Node's parser, before the gateway sees it. */
 export function serverRefusal(
   { method = '', url = '', rawHeaders }: ArrivedRequest,
   { headerSizeBytes }: Pick<LimitsConfig, 'headerSizeBytes'>,
@@ -14,7 +14,7 @@ export function serverRefusal(
     return {
       status: 431,
       why: `the URL and the headers have ${bytes} bytes, but limits.header_size is ${headerSizeBytes}`,
-      note: 'the usual cause is too many cookies, of the application or of others on the same domain; the log has no line about it',
+      note: 'the usual cause is too many cookies, of the application or of others on the same domain',
     }
   return undefined
 }

@@ -34,6 +34,9 @@ export const ownHeaders = {
  */
 export const clearCache = { 'Clear-Site-Data': '"cache"' } as const
 
+/** The browser removes all cookies of the site, with those of its other hosts. */
+export const clearCookies = { 'Clear-Site-Data': '"cookies"' } as const
+
 /** The next URL of a browser, and the cookies that it stores or removes. */
 export interface Redirect {
   readonly location: string

@@ -1,7 +1,7 @@
 import type { Language, PagesConfig } from '../config/model.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction } from '../core/page-template.ts'
-import { keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
+import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
@@ -156,6 +156,19 @@ export class Pages {
     const text = this.#textOf(context, ({ signedInAgain }) => signedInAgain)
     const links = [{ href: context.home ?? '/', text: text.messages.actions.home }]
     return this.#renderer.builtIn(text, links, { script: signedInScript })
+  }
+
+  /**
+   * The page for a request with a header section that is too large. Its button removes the cookies.
+   */
+  tooManyCookies(context: PageContext): Response {
+    const text = this.#textOf(context, (messages) => messages.tooManyCookies, 431)
+    const button = {
+      href: clearCookiesUrl(this.#reservedPrefix),
+      text: text.messages.tooManyCookies.clear,
+      post: { fields: {} },
+    }
+    return { ...this.#renderer.builtIn(text, [button], { formTargets: [] }), code: 'ERR_HEADERS_TOO_LARGE' }
   }
 
   /** The script that shows a notice about the end of the session, in the pages of `scope`. */

@@ -28,6 +28,7 @@ import { listen, type ListenerHandlers } from './listener.ts'
 import { startObserving, type ObservingParts } from './observing.ts'
 import { createProcessApi } from './process-api.ts'
 import { runInOrder } from './shutdown.ts'
+import { UnreadableRequests } from './unreadable-requests.ts'
 
 /** A gateway that serves requests. */
 export interface Gateway {
@@ -96,7 +97,13 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
       handlersOf(generations),
-      { trusted: { has: (address) => generations.current.trusted.has(address) }, rejectedClients, memory, log },
+      {
+        trusted: { has: (address) => generations.current.trusted.has(address) },
+        rejectedClients,
+        memory,
+        log,
+        unreadable: new UnreadableRequests(metrics, rejectedClients),
+      },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
     const extAuthz =
@@ -153,6 +160,7 @@ function handlersOf(generations: Generations): ListenerHandlers {
   return {
     request: (req, res) => generations.current.handlers.request(req, res),
     expectation: (req, res) => generations.current.handlers.expectation(req, res),
+    headersTooLarge: (beginning) => generations.current.handlers.headersTooLarge(beginning),
     upgrade: (req, socket, head) => generations.current.handlers.upgrade(req, socket, head),
     get upgradeProtocols() {
       return generations.current.handlers.upgradeProtocols

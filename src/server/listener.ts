@@ -7,7 +7,8 @@ import { OperatorError, reason } from '../core/errors.ts'
 import { Front } from '../front/front.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { listenError } from '../http/listen-error.ts'
-import { writeToSocket } from '../http/response.ts'
+import { type RequestBeginning, requestBeginning } from '../http/request-beginning.ts'
+import { type Response, writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
@@ -16,6 +17,7 @@ import { serveHalfClosedConnections } from './half-closed.ts'
 import { IdleConnections } from './idle-connections.ts'
 import { NodeConnections } from './node-connections.ts'
 import { RequestOrder } from './request-order.ts'
+import { type Unreadable, type UnreadableRequests } from './unreadable-requests.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
@@ -33,6 +35,10 @@ export interface ListenerHandlers {
   /** A request with an `Expect` that is not supported. */
   expectation(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /**
+   * The response to a request whose header section is too large, of which this is the beginning.
+   */
+  headersTooLarge(beginning: RequestBeginning | undefined): Response
   /** The protocols of `Upgrade` that at least one upstream lists, in lower case. */
   readonly upgradeProtocols: readonly string[]
   /** Closes tunnels and event streams. Called repeatedly while the listener drains. */
@@ -51,15 +57,18 @@ export interface Listener {
   drain(drainTimeoutMs: number): Promise<void>
 }
 
+export interface ListenerParts extends ConnectionLimitsParts {
+  readonly log: Log
+  readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived'>
+  readonly unreadable: UnreadableRequests
+}
+
 /** @throws {OperatorError} when the port cannot be used, or the certificate cannot be read */
 export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
   handlers: ListenerHandlers,
-  parts: ConnectionLimitsParts & {
-    readonly log: Log
-    readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived'>
-  },
+  parts: ListenerParts,
 ): Promise<Listener> {
   const { log, memory } = parts
   const order = new RequestOrder(maxWaitingRequests)
@@ -96,7 +105,7 @@ export async function listen(
       server,
       (socket) => front?.currentResponse(socket) ?? order.currentResponse(front?.nodeConnection(socket) ?? socket),
     )
-  if (tls !== undefined) countHandshakes(server as TlsServer, memory)
+  if (tls !== undefined) countHandshakes(server as TlsServer, parts)
   server.on(readyEvent, (socket: Socket) =>
     memory.watch(socket, tls === undefined ? connectionBytes : tlsConnectionBytes, {
       heldBytes: () => front?.connectionOf(socket)?.heldBytes ?? byNode.heldBytes(socket),
@@ -155,9 +164,18 @@ export async function listen(
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    rejectUnparsable(error, socket, order.isResponding(socket)),
-  )
+  server.on('clientError', (error: ParserError, socket) => {
+    if (refused.has(socket)) return
+    // The client would read an error response inside another response as a part of it.
+    if (error.code === 'ECONNRESET' || !socket.writable || order.isResponding(socket)) return void socket.destroy()
+    refused.add(socket)
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return void writeToSocket(socket, requestTimeout)
+    const bytes = byNode.beginningOf(socket) ?? error.rawPacket
+    const reason = reasonOf(error, bytes)
+    parts.unreadable.note(reason, (socket as Socket).remoteAddress, error.reason ?? error.message)
+    if (reason === 'header_size') writeToSocket(socket, handlers.headersTooLarge(requestBeginning(bytes)))
+    else writeToSocket(socket, reason === 'tls_on_http' ? wrongScheme('http') : malformed)
+  })
   await bind(server, config)
   server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
 
@@ -183,7 +201,10 @@ export async function listen(
 }
 
 /** Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted. */
-function countHandshakes(server: TlsServer, memory: Pick<MemoryBudget, 'watch' | 'unwatch'>): void {
+function countHandshakes(
+  server: TlsServer,
+  { memory, unreadable }: Pick<ListenerParts, 'memory' | 'unreadable'>,
+): void {
   const handshakes = new Map<string, Socket>()
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
   server.on('connection', (socket: Socket) => {
@@ -196,6 +217,13 @@ function countHandshakes(server: TlsServer, memory: Pick<MemoryBudget, 'watch' |
     const handshake = handshakes.get(peerOf(socket))
     if (handshake !== undefined) memory.unwatch(handshake)
     handshakes.delete(peerOf(socket))
+  })
+  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
+    const handshake = handshakes.get(peerOf(socket))
+    unreadable.note('http_on_tls', socket.remoteAddress, error.code)
+    // TLS has written nothing, so the client can read a response of http.
+    if (handshake !== undefined) writeToSocket(handshake, wrongScheme('https'))
   })
 }
 
@@ -284,27 +312,26 @@ function bind(server: Server, { host, port }: Address): Promise<void> {
   })
 }
 
-const requestTimeout = { status: 408, headers: {}, body: '' }
+const requestTimeout: Response = { status: 408, headers: {}, body: '' }
+const malformed: Response = { status: 400, headers: {}, body: '' }
 
+/** The response to a client that uses the other scheme. */
+function wrongScheme(scheme: 'http' | 'https'): Response {
+  return { status: 400, headers: { 'Content-Type': 'text/plain' }, body: `This port serves ${scheme} only.\n` }
+}
+
+/** The connections on which Node's parser has rejected a request. It reports each further chunk. */
 const refused = new WeakSet<Duplex>()
 
-const statusOfParserError = new Map<string | undefined, number>([
-  ['HPE_HEADER_OVERFLOW', 431],
-  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
-])
+/** An error of Node's parser. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer
+  readonly reason?: string
+}
 
-/**
- * Responds to a request that Node's parser rejects (RFC 9112 §2.2, RFC 6585 §5). The parser reports
- * each further chunk too.
- */
-function rejectUnparsable(error: NodeJS.ErrnoException, socket: Duplex, isResponding: boolean): void {
-  if (refused.has(socket)) return
-  // The client would read an error response inside another response as a part of it.
-  if (error.code === 'ECONNRESET' || !socket.writable || isResponding) {
-    socket.destroy()
-    return
-  }
-  const status = statusOfParserError.get(error.code) ?? 400
-  refused.add(socket)
-  writeToSocket(socket, { status, headers: {}, body: '' })
+/** Why Node's parser has rejected a request (RFC 9112 §2.2, RFC 6585 §5). */
+function reasonOf({ code }: ParserError, bytes: Buffer | undefined): Unreadable {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'header_size'
+  // The record of a ClientHello (RFC 8446 §5.1).
+  return bytes?.[0] === 0x16 && bytes[1] === 0x03 ? 'tls_on_http' : 'malformed'
 }

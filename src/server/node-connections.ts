@@ -1,12 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { contentInUse, requestMemory } from '../http/held-bytes.ts'
+import { beginningBytes } from '../http/request-beginning.ts'
 
 interface NodeConnection {
   /**
    * The memory of the beginning of a head that may have arrived, in bytes. Node's parser holds it.
    */
   headBytes: number
+  /** The first bytes of that head. */
+  beginning: Buffer | undefined
   /** Whether the latest bytes contained a head. */
   hasBegun: boolean
   /** The latest request. */
@@ -42,11 +45,15 @@ export class NodeConnections {
       // The parser has read the bytes by now.
       if (connection.req?.complete === false) connection.headBytes = 0
       // The beginning of another head may follow the head in them.
-      else connection.headBytes = beginningBytes(bytes) + (connection.hasBegun ? 0 : connection.headBytes)
+      else connection.headBytes = memoryOf(bytes) + (connection.hasBegun ? 0 : connection.headBytes)
+      if (connection.req?.complete === false || connection.hasBegun) connection.beginning = undefined
+      else connection.beginning ??= Buffer.from(bytes.subarray(0, beginningBytes))
       connection.hasBegun = false
       this.#arrived(bytes.length)
     }
-    const connection: NodeConnection = { headBytes: 0, hasBegun: false, req: undefined, requestBytes: 0, receive }
+    const connection: NodeConnection = {
+      ...{ headBytes: 0, beginning: undefined, hasBegun: false, req: undefined, requestBytes: 0, receive },
+    }
     this.#connections.set(socket, connection)
     socket.on('data', receive)
   }
@@ -71,6 +78,13 @@ export class NodeConnections {
     connection.requestBytes += requestMemory(headBytesOf(req))
   }
 
+  /**
+   * The first bytes of a head that has arrived in several parts. `undefined` during the first one.
+   */
+  beginningOf(socket: Duplex): Buffer | undefined {
+    return this.#connections.get(socket)?.beginning
+  }
+
   /** The head of the next request has not arrived completely. */
   awaitsHead(socket: Duplex): boolean {
     const connection = this.#connections.get(socket)
@@ -92,7 +106,7 @@ const fieldBytes = 64
 const lineFeed = 0x0a
 
 /** The memory of a part of a head that Node's parser has read, in bytes. */
-function beginningBytes(part: Buffer): number {
+function memoryOf(part: Buffer): number {
   let bytes = part.length
   for (const byte of part) if (byte === lineFeed) bytes += fieldBytes
   return bytes

@@ -4,7 +4,8 @@ import type { Duplex } from 'node:stream'
 import type { GatewayConfig } from '../config/model.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
-import { keptUrl, signInUrl } from '../core/return-to.ts'
+import { randomId } from '../core/random.ts'
+import { clearCookiesUrl, keptUrl, signInUrl } from '../core/return-to.ts'
 import type { MisuseLog } from '../device/misuse.ts'
 import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
 import { type Admission, type FormAdmission, misuseIn } from '../gate/admission.ts'
@@ -18,6 +19,7 @@ import type { ClientMessage, ClientReply, UseNodeMessage } from '../http/client-
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { closeWhenUnread } from '../http/lingering-close.ts'
+import type { RequestBeginning } from '../http/request-beginning.ts'
 import { continueIfExpected, hasBody } from '../http/request-body.ts'
 import { isFrame, isPage, isScript, returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
@@ -26,6 +28,7 @@ import {
   addSameToResponses,
   addToResponses,
   clearCache,
+  clearCookies,
   cookies,
   empty,
   json,
@@ -219,6 +222,21 @@ export class RequestHandler implements ListenerHandlers {
     // RFC 9110 §10.1.1.
     if (facts !== undefined)
       this.#refuse(req, res, record, 'ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
+  }
+
+  /**
+   * No endpoint can be reached with a header section that is too large. So the button that removes
+   * the cookies works only then, and no other site can use it to sign people out.
+   */
+  headersTooLarge(beginning: RequestBeginning | undefined): Response {
+    const { pages } = this.#parts
+    const { method = '', path, headers = {} } = beginning ?? {}
+    const context = { requestId: randomId(), acceptLanguage: headers['accept-language'] }
+    const site = headers['sec-fetch-site'] ?? 'same-origin'
+    if (method === 'POST' && path === clearCookiesUrl(this.#config.reservedPrefix) && site === 'same-origin')
+      return withHeaders(pages.redirectPage('/', context), clearCookies)
+    if (isPage(method, headers)) return pages.tooManyCookies(context)
+    return pages.refusal('ERR_HEADERS_TOO_LARGE', { ...context, asPage: false })
   }
 
   /** Passes the request to an endpoint of the gateway, with another method and URL. */

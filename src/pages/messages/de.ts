@@ -183,6 +183,11 @@ export const de: Messages = {
     reload: 'Neu laden',
     close: 'Schließen',
   },
+  tooManyCookies: {
+    title: 'Ihr Browser sendet zu viele Cookies an diese Website.',
+    text: 'Die Website kann Ihre Anfrage nicht lesen. Löschen Sie die Cookies dieser Website und versuchen Sie es erneut. Möglicherweise müssen Sie sich neu anmelden, auch auf anderen Websites derselben Domain.',
+    clear: 'Cookies dieser Website löschen',
+  },
   support: 'Benötigen Sie Hilfe?',
   request: 'Anfragenummer',
   rule: 'Regel',

@@ -125,6 +125,11 @@ export const en: Messages = {
     reload: 'Reload',
     close: 'Close',
   },
+  tooManyCookies: {
+    title: 'Your browser sends too many cookies to this site.',
+    text: 'The site cannot read your request. Remove the cookies of this site, then try again. You may have to sign in again, also at other sites of the same domain.',
+    clear: 'Remove the cookies of this site',
+  },
   support: 'Need help?',
   request: 'Request ID',
   rule: 'Rule',

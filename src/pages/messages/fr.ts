@@ -181,6 +181,11 @@ export const fr: Messages = {
     reload: 'Actualiser',
     close: 'Fermer',
   },
+  tooManyCookies: {
+    title: 'Votre navigateur envoie trop de cookies à ce site.',
+    text: 'Le site ne peut pas lire votre demande. Supprimez les cookies de ce site, puis réessayez. Vous devrez peut-être vous reconnecter, y compris sur d’autres sites du même domaine.',
+    clear: 'Supprimer les cookies de ce site',
+  },
   support: 'Besoin d’aide ?',
   request: 'Référence de la demande',
   rule: 'Règle',

@@ -182,6 +182,11 @@ export const ja: Messages = {
     reload: '再読み込み',
     close: '閉じる',
   },
+  tooManyCookies: {
+    title: 'ブラウザーがこのサイトに送信する Cookie が多すぎます。',
+    text: 'サイトはリクエストを読み取れません。このサイトの Cookie を削除して、もう一度お試しください。同じドメインのほかのサイトでも、サインインし直す必要がある場合があります。',
+    clear: 'このサイトの Cookie を削除',
+  },
   support: 'お困りですか？',
   request: 'リクエスト ID',
   rule: 'ルール',

@@ -41,6 +41,7 @@ export interface Messages {
   /** The session has ended because the person has signed in elsewhere. */
   readonly signedInElsewhere: Heading
   readonly notice: NoticeMessages
+  readonly tooManyCookies: Heading & { readonly clear: string }
   /** The text before the address of the support. */
   readonly support: string
   /** The text before the request ID. */
