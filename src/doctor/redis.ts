@@ -10,6 +10,7 @@ export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisSto
   return [
     ...facts.servers.flatMap((server) => serverFindings(server, config, facts.servers.length)),
     ...rightsFindings(facts, config),
+    ...fitnessFindings(facts),
     ...(facts.error === undefined ? [] : [errorFinding(facts.error)]),
   ]
 }
@@ -226,6 +227,19 @@ function rightsFindings(
     fault(id, `the user ${username} may not run ${denied.join(', ')} on ${keyPrefix}*`, {
       why: effectOfDenied(denied),
       todo: `ACL SETUSER ${username} ~${keyPrefix}* &${keyPrefix}* ${denied.map((command) => `+${command.toLowerCase()}`).join(' ')}`,
+    }),
+  ]
+}
+
+function fitnessFindings({ unfit, denied, error }: RedisFacts): Finding[] {
+  const id = 'redis.fitness'
+  // Without these rights, it cannot be proven.
+  if (denied.length > 0 || error !== undefined) return []
+  if (unfit === undefined) return [ok(id, 'its time, expiries, scripts and messages are as the gateway relies on')]
+  return [
+    fault(id, `is not fit: ${printable(unfit)}`, {
+      why: `logouts could be lost, so the gateway refuses it: ${whileUnavailable}`,
+      todo: 'use one of the servers that docs/redis.md names as tried',
     }),
   ]
 }

@@ -25,7 +25,7 @@ test('The doctor finds no fault in a correct installation, and the documentation
     .replaceAll(/(?<=in )\d+ ms/g, '12 ms')
     .replaceAll(/round trip of .* ms/g, 'round trip of 0.2 ms')
     .replaceAll(/clock is .* the local clock/g, 'clock is 0.1 s ahead of the local clock')
-    .replaceAll(/redis \d+\.\d+\.\d+/g, 'redis 7.0.15')
+    .replaceAll(/(?:redis|valkey) \d+\.\d+\.\d+/g, 'redis 7.0.15')
   const page = new URL('../../docs/cli.md', import.meta.url)
   const shown = /```console\n\$ sudo -u gateway gatehouse doctor --config gateway\.yaml\n([^]*?)```/
   const text = readFileSync(page, 'utf8')

@@ -101,7 +101,9 @@ function portOf(port: number, tls: RedisTls | undefined): readonly string[] {
 }
 
 async function launch(port: number, dir: string, options: RedisOptions): Promise<ChildProcess> {
-  const child = spawn('redis-server', argumentsOf(port, dir, options), { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.env['REDIS_SERVER'] ?? 'redis-server', argumentsOf(port, dir, options), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let output = ''
   child.stdout.on('data', (chunk) => (output += chunk))
   child.stderr.on('data', (chunk) => (output += chunk))

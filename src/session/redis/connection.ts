@@ -32,8 +32,14 @@ interface Outage {
 /** Redis has replied to a command with an error. */
 export class CommandRejected extends GatewayError {}
 
+/** Whether the servers do what the gateway relies on. See `StoreFitness`. */
+interface Fitness {
+  readonly pending: Promise<unknown> | undefined
+  readonly fault: string | undefined
+}
+
 /** Whether an error of ioredis is a reply of Redis. */
-function isErrorReply(error: unknown): boolean {
+export function isErrorReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
@@ -46,6 +52,8 @@ export class RedisConnection {
   /** The address of the server, for the log. */
   readonly address: string
   readonly timeoutMs: number
+  /** Absent: it does not matter, or is proven at another connection. */
+  fitness: Fitness | undefined
   #outage: Outage = { text: 'not connected yet' }
   /** Whether the outage is about an earlier connection, so that the next error replaces it. */
   #isOutageOld = true
@@ -162,18 +170,21 @@ export class RedisConnection {
   }
 
   /**
-   * Waits for the reply to a command.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error; a {@link CommandRejected} when
-   * the reply is an error
+   * Waits for the reply to a command, and for a proof that the server is fit.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error, and for a server that is not fit;
+   * a {@link CommandRejected} when the reply is an error
    */
   async reply<T>(command: Promise<T>): Promise<T> {
     try {
-      return await command
+      const reply = await command
+      if (this.fitness?.pending !== undefined) await this.fitness.pending
+      if (this.fitness?.fault === undefined) return reply
     } catch (error) {
       // Only the text, because ioredis attaches the command with its arguments to its errors.
       const unavailable = this.unavailable(this.redis.status === 'ready' ? reason(error) : this.why)
       throw isErrorReply(error) ? new CommandRejected(unavailable.code, unavailable.message) : unavailable
     }
+    throw this.unavailable(this.fitness.fault)
   }
 
   unavailable(why: string): GatewayError {

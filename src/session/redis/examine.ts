@@ -5,6 +5,7 @@ import type { SessionKey, SidTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
 import type { RedisConnection, RedisProblem } from './connection.ts'
 import { RedisKeys } from './keys.ts'
+import { proofPlace, proveConnections, proveScripts } from './proof.ts'
 import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis } from './servers.ts'
 
@@ -55,6 +56,11 @@ export interface RedisFacts {
   readonly servers: readonly RedisServerFacts[]
   /** Commands that the gateway needs but this user may not run, in capital letters. */
   readonly denied: readonly string[]
+  /**
+   * What a primary does not do although the gateway relies on it. Absent: nothing, or that is
+   * unknown.
+   */
+  readonly unfit?: string
   /** Any other error of a command, in the words of Redis. Later commands were not tried. */
   readonly error?: string
 }
@@ -87,7 +93,9 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
       }),
     )
     const needed = [...probes(keys), ...(config.replicasAcknowledge > 0 ? [waitProbe] : [])]
-    return { address, servers, ...(await tryCommands(commands, subscriber, needed, keys)) }
+    const tried = await tryCommands(commands, subscriber, needed, keys)
+    if (tried.denied.length > 0 || tried.error !== undefined) return { address, servers, ...tried }
+    return { address, servers, ...tried, ...(await prove(commands, config)) }
   } catch (error) {
     const why = reason(error)
     const wrongScheme = await redisSchemeMismatch(why, config)
@@ -172,6 +180,23 @@ async function tryCommands(
     else if (failure !== undefined) return { denied: [...denied], error: failure }
   }
   return { denied: [...denied] }
+}
+
+/** Proves at each primary what the gateway relies on. */
+async function prove(
+  commands: RedisConnection,
+  { keyPrefix }: RedisStoreConfig,
+): Promise<Pick<RedisFacts, 'unfit' | 'error'>> {
+  const places = commands.primaries().map((server) => proofPlace(commands, server, keyPrefix))
+  try {
+    const faults = places.map(
+      async (place) => place && ((await proveScripts(place)) ?? (await proveConnections(place))),
+    )
+    const unfit = (await Promise.all(faults)).find((fault) => fault !== undefined)
+    return withoutUndefined({ unfit })
+  } catch (error) {
+    return { error: reason(error) }
+  }
 }
 
 async function failureOf(command: Promise<unknown>): Promise<string | undefined> {

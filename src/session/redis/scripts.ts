@@ -190,6 +190,13 @@ local receivers = 0
 if channel ~= '' then receivers = redis.call('PUBLISH', channel, sent_at) end
 return { receivers, epoch, string.format('%.0f', now) }`
 
+/** Writes twice, with time in between. See `proveConnections`. */
+const writeHalves = `
+redis.call('SET', KEYS[1], 'half', 'PX', ARGV[1])
+for n = 1, 2000 do redis.call('EXISTS', KEYS[1]) end
+redis.call('SET', KEYS[1], 'whole', 'PX', ARGV[1])
+return 1`
+
 /** The time of the server that owns the key, in ms since the epoch. */
 const clock = `
 ${now}
@@ -355,6 +362,7 @@ export const scripts = {
   finishEnding,
   announce,
   beat,
+  writeHalves,
   clock,
   renewLease,
   releaseLease,

@@ -18,6 +18,7 @@ import {
 import { asBuffer, atLeast1 } from './arguments.ts'
 import { reportAvailability } from './connection.ts'
 import { RedisEndings } from './endings.ts'
+import { StoreFitness } from './fitness.ts'
 import { RedisKeptStore } from './kept-store.ts'
 import { hashOf, RedisKeys } from './keys.ts'
 import { RedisLogoutJobs } from './logout-jobs.ts'
@@ -64,6 +65,8 @@ class RedisStore implements SessionStore {
   constructor(config: RedisStoreConfig, { log, clock, onReached }: RedisStoreParts) {
     const servers = connectToRedis(config)
     const { commands, subscriber } = servers
+    // First, so that the proof comes before all other commands of a connection.
+    commands.fitness = new StoreFitness(commands, config.keyPrefix, log)
     const keys = new RedisKeys(config.keyPrefix)
     this.#servers = servers
     this.#commands = commands
