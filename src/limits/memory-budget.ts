@@ -10,13 +10,10 @@ import type { RejectedClients } from './rejected-clients.ts'
  */
 const shareOfMemory = 1 / 3
 const shareOfHeap = 1 / 2
-/**
- * Garbage is collected when the heap takes more than this, in multiples of the budget, beside what
- * it takes without clients, in bytes. V8 collects it late, because its limit may be beyond that of
- * the container. Works only with `--expose-gc`, which the image sets.
- */
-const garbageBudgets = 1.5
-const ownHeapBytes = 24 * 1024 * 1024
+/** How much of the budget is left when the process is too large. */
+const shareUnderPressure = 0.5
+/** Garbage is collected again when the process has grown by this part of what it may grow. */
+const nextGarbage = 1 / 6
 /** How often what is held is added up, in ms. It is also added up when much has arrived. */
 const everyMs = 100
 const muchArrived = 1 / 8
@@ -36,9 +33,10 @@ const maxDoublings = 20
 
 /**
  * The memory of a connection, and of one over TLS, in bytes, with that of the kernel (measured).
+ * Over TLS it is half of that when handshakes do not come and go.
  */
 export const connectionBytes = 12 * 1024
-export const tlsConnectionBytes = 48 * 1024
+export const tlsConnectionBytes = 96 * 1024
 
 /** A client's socket, of TCP or TLS. */
 export type ClientSocket = Duplex & { readonly bytesWritten: number; readonly remoteAddress?: string | undefined }
@@ -65,12 +63,18 @@ interface Account {
   readAt: number
   /** What it held when it was last added up, in bytes. */
   bytes: number
+  /** It was destroyed, and its memory is not free yet. */
+  isClosing: boolean
 }
 
 export interface MemoryBudgetParts {
   readonly rejectedClients: Pick<RejectedClients, 'note'>
   /** In ms, monotonic. */
   readonly now?: () => number
+  /** How much the process may grow from now on, in bytes. Absent: without limit. */
+  readonly growthBytes?: number | undefined
+  /** The resident memory of the process, in bytes. */
+  readonly processBytes?: () => number
 }
 
 /**
@@ -96,6 +100,8 @@ export class MemoryBudget {
   readonly #now: () => number
   readonly #accounts = new Map<ClientSocket, Account>()
   #held = 0
+  /** How many bytes are free when the connections that were destroyed are closed. */
+  #closing = 0
   #arrived = 0
   #isExceeded = false
   /** The sessions that held more than their share when room was last made. */
@@ -103,13 +109,32 @@ export class MemoryBudget {
   /** How long the budget has been exceeded, less the time since then, in ms. */
   #exceededMs = 0
   #checkedAt = 0
+  /** The budget, or the part of it that is left. */
+  #allowed: number
+  readonly #processBytes: () => number
+  readonly #growthBytes: number
+  /** The memory of the process at its start, and after garbage was collected, in bytes. */
+  readonly #atStart: number
+  #afterCollection = 0
   /** When garbage may be collected next, in ms, monotonic. */
   #collectsAt = 0
   #timer: NodeJS.Timeout | undefined
 
   /** @param bytes the budget: see {@link budgetBytes} */
-  constructor(bytes: number, { rejectedClients, now = () => performance.now() }: MemoryBudgetParts) {
+  constructor(
+    bytes: number,
+    {
+      rejectedClients,
+      now = () => performance.now(),
+      growthBytes = Infinity,
+      processBytes = process.memoryUsage.rss,
+    }: MemoryBudgetParts,
+  ) {
+    this.#growthBytes = growthBytes
     this.#bytes = bytes
+    this.#allowed = bytes
+    this.#processBytes = processBytes
+    this.#atStart = processBytes()
     this.#rejectedClients = rejectedClients
     this.#now = now
   }
@@ -118,7 +143,7 @@ export class MemoryBudget {
   watch(socket: ClientSocket, baseBytes: number, held: HeldForConnection): void {
     this.#accounts.set(socket, {
       ...{ socket, baseBytes, held, address: socket.remoteAddress ?? 'unknown', party: undefined },
-      ...{ readBytes: 0, readAt: this.#now(), bytes: baseBytes },
+      ...{ readBytes: 0, readAt: this.#now(), bytes: baseBytes, isClosing: false },
     })
     socket.once('close', () => this.unwatch(socket))
     this.#timer ??= setInterval(() => this.check(), everyMs).unref()
@@ -126,7 +151,17 @@ export class MemoryBudget {
   }
 
   unwatch(socket: ClientSocket): void {
+    const account = this.#accounts.get(socket)
+    if (account?.isClosing === true) this.#closing -= account.bytes
     this.#accounts.delete(socket)
+  }
+
+  /**
+   * Whether a new connection has to be closed at once. Node.js accepts hundreds of connections
+   * before it closes those that were destroyed meanwhile.
+   */
+  get isFull(): boolean {
+    return this.#closing > this.#allowed * (1 - recovered)
   }
 
   /**
@@ -157,7 +192,8 @@ export class MemoryBudget {
     this.#arrived = 0
     let held = 0
     for (const account of this.#accounts.values()) {
-      const { socket } = account
+      const { socket, isClosing } = account
+      if (isClosing) continue
       const { writableLength } = socket
       account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + writableLength
       held += account.bytes
@@ -168,23 +204,32 @@ export class MemoryBudget {
       }
     }
     this.#held = held
-    this.#collectGarbage(now)
-    const isTooMuch = held > this.#bytes * (this.#isExceeded ? recovered : 1)
+    this.#watchProcess(now)
+    const isTooMuch = held > this.#allowed * (this.#isExceeded ? recovered : 1)
     if (isTooMuch) this.#makeRoom(now)
-    this.#isExceeded = isTooMuch && this.#held > this.#bytes * recovered
+    this.#isExceeded = isTooMuch && this.#held > this.#allowed * recovered
     if (this.#accounts.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
-  /** Takes at most a fifth of the time. */
-  #collectGarbage(now: number): void {
-    if (globalThis.gc === undefined || now < this.#collectsAt) return
-    const { total_heap_size, external_memory } = getHeapStatistics()
-    if (total_heap_size + external_memory <= ownHeapBytes + this.#bytes * garbageBudgets) return
-    globalThis.gc()
-    const ended = this.#now()
-    this.#collectsAt = ended + 4 * (ended - now)
+  /**
+   * Collects garbage when the process has grown too large, in at most a fifth of the time. V8
+   * collects it late, because its limit may be beyond that of the container. Works only with
+   * `--expose-gc`, which the image sets. If the process stays too large, a part of the budget is
+   * left: the estimates are too low, or something else takes the memory.
+   */
+  #watchProcess(now: number): void {
+    const most = this.#atStart + this.#growthBytes
+    const bytes = this.#processBytes()
+    const next = Math.max(most, this.#afterCollection + this.#growthBytes * nextGarbage)
+    if (bytes > next && now >= this.#collectsAt) {
+      globalThis.gc?.()
+      const ended = this.#now()
+      this.#collectsAt = ended + 4 * (ended - now)
+      this.#afterCollection = this.#processBytes()
+    }
+    this.#allowed = this.#bytes * (Math.min(bytes, this.#afterCollection) > most ? shareUnderPressure : 1)
   }
 
   /** How many bytes a client has to read in `stalledMs`. */
@@ -197,7 +242,7 @@ export class MemoryBudget {
   }
 
   #makeRoom(now: number): void {
-    const accounts = [...this.#accounts.values()]
+    const accounts = [...this.#accounts.values()].filter(({ isClosing }) => !isClosing)
     const ofPeople = accounts.filter(({ party }) => party !== undefined)
     const isLarge = ({ bytes }: Group) => bytes > this.#bytes * shareOfSession
     this.#large = new Set(
@@ -207,7 +252,7 @@ export class MemoryBudget {
     )
     // The newest come first, and so among those that hold the same.
     accounts.reverse()
-    const excess = this.#held - this.#bytes * recovered
+    const excess = this.#held - this.#allowed * recovered
     const strangers = accounts.filter(({ party }) => !this.#isPerson(party))
     this.#close(strangers, excess, now)
     const people = accounts.filter(({ party }) => this.#isPerson(party))
@@ -235,6 +280,8 @@ export class MemoryBudget {
       // It was closed before, and waits for its client.
       if (socket.writableEnded) socket.destroy()
       else held.close()
+      account.isClosing = socket.destroyed
+      if (account.isClosing) this.#closing += bytes
     }
   }
 

@@ -73,7 +73,11 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
   const pending = new PendingEndings(log)
   const rejectedClients = new RejectedClients(log, clock)
-  const memory = new MemoryBudget(parts.budgetBytes ?? budgetBytes(freeMemory(config.workers)), { rejectedClients })
+  const free = freeMemory(config.workers)
+  const memory = new MemoryBudget(parts.budgetBytes ?? budgetBytes(free), {
+    rejectedClients,
+    growthBytes: parts.budgetBytes === undefined ? free / 2 : undefined,
+  })
   memory.describe(metrics)
   const generations = await Generations.start(config, {
     ...observing,

@@ -59,7 +59,7 @@ export interface Listener {
 
 export interface ListenerParts extends ConnectionLimitsParts {
   readonly log: Log
-  readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived'>
+  readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived' | 'isFull'>
   readonly unreadable: UnreadableRequests
 }
 
@@ -117,6 +117,10 @@ export async function listen(
       },
     }),
   )
+  // Before TLS and the parser take memory for it.
+  server.prependListener('connection', (socket) => {
+    if (memory.isFull) socket.destroy()
+  })
   const upgraded = new Set<Duplex>()
   const ending = new WeakSet<Socket>()
   /**

@@ -126,3 +126,30 @@ test('There are as many workers as have enough memory', () => {
     [2, 2, 1, 1, 7],
   )
 })
+
+test('While a process is larger than it may be, half of the budget is left', () => {
+  let processBytes = 100_000
+  const closed: number[] = []
+  const budget = new MemoryBudget(1000, {
+    rejectedClients: { note: () => {} },
+    growthBytes: 5000,
+    processBytes: () => processBytes,
+  })
+  const socket = new Connection('192.0.2.1')
+  budget.watch(socket, 0, { heldBytes: () => 600, close: () => void closed.push(600) })
+  budget.check()
+  assert.deepEqual(closed, [])
+  processBytes += 6000
+  budget.check()
+  assert.deepEqual(closed, [600])
+})
+
+test('No connection is accepted while much memory of destroyed connections is not free yet', async () => {
+  const budget = new MemoryBudget(1000, { rejectedClients: { note: () => {} } })
+  const socket = new Connection('192.0.2.1')
+  budget.watch(socket, 0, { heldBytes: () => 1100, close: () => void socket.destroy() })
+  budget.check()
+  assert.equal(budget.isFull, true)
+  await new Promise((resolve) => socket.once('close', resolve))
+  assert.equal(budget.isFull, false)
+})
