@@ -2,8 +2,8 @@ import { lookup } from 'node:dns/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, isIP } from 'node:net'
+import type { ConnectionFailure } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'
-import type { ConnectionFailure } from './connection-advice.ts'
 
 /** How long each request or lookup may take, in ms. */
 export const checkTimeoutMs = 5_000

@@ -1,8 +1,8 @@
 import { isLoopback } from '../config/addresses.ts'
 import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
 import { originsOf } from '../config/registration.ts'
+import { connectionAdvice } from '../core/connection-advice.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
-import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 const day = 86_400_000

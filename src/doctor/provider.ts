@@ -1,10 +1,10 @@
 import { proxyFor, proxyText } from '../config/egress-proxy.ts'
 import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
+import { connectionAdvice } from '../core/connection-advice.ts'
 import { issuerHint } from '../provider/discovery.ts'
 import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { kindOf, type RequestedAccess } from '../provider/requested-access.ts'
-import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 import { overageFindings } from './withheld-claims.ts'
 

@@ -1,7 +1,7 @@
 import type { RedisStoreConfig } from '../config/model.ts'
 import { printable } from '../core/printable.ts'
+import { redisAdvice } from '../session/redis/advice.ts'
 import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/redis/examine.ts'
-import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /** The findings about the Redis that stores the sessions. */
@@ -20,21 +20,8 @@ const whileUnavailable = 'until it responds, pages that need a session get 503, 
 function connectionFinding(failure: RedisFailure): Finding {
   return fault('redis.connection', `cannot be used: ${failure.why}`, {
     why: whileUnavailable,
-    todo: failure.wrongScheme ?? remedyFor(failure),
+    todo: failure.wrongScheme ?? redisAdvice(failure),
   })
-}
-
-/** Recognizes known problems by their code, and errors of Redis by their text. */
-function remedyFor({ why, problem }: RedisFailure): string {
-  if (problem === 'unknown_primary') return 'compare session.store.redis.name with SENTINEL MASTERS'
-  if (/NOAUTH|Authentication required/.test(why))
-    return 'it requires a password: set session.store.redis.password, and username if it has ACL users'
-  if (/WRONGPASS|invalid (?:username|password)|AUTH/.test(why))
-    return 'compare username and password with those of Redis (ACL LIST shows the users)'
-  if (/invalid DB index|out of range/.test(why)) return 'use a database that it has: 0 to 15 by default'
-  if (/NOPERM/.test(why))
-    return 'give the Redis user the named permission: see session.store.redis in docs/configuration.md'
-  return connectionAdvice({ why }, 'session.store.redis', 'session.store.redis.ca_file')
 }
 
 function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
@@ -252,19 +239,8 @@ function effectOfDenied(denied: readonly string[]): string {
 }
 
 function errorFinding(error: string): Finding {
-  const kind = /^[A-Z]+/.exec(error)?.[0] ?? ''
-  const todo =
-    {
-      READONLY: 'use the address of the primary instead of a replica',
-      MOVED: 'it is a node of a Cluster: use session.store.redis.cluster',
-      OOM: 'it is full: raise its maxmemory, or check what else is stored there',
-      MISCONF: 'it cannot write to its disk: check its log',
-      NOREPLICAS: 'it has too few replicas for min-replicas-to-write: check that they run',
-      CLUSTERDOWN: 'some slots of the Cluster have no node: check CLUSTER INFO',
-      LOADING: 'it is still loading its data: wait a moment',
-    }[kind] ?? 'look up the error in the documentation of Redis'
   return fault('redis.commands', `rejects commands: ${printable(error.slice(0, 200))}`, {
     why: whileUnavailable,
-    todo,
+    todo: redisAdvice({ why: error }),
   })
 }

@@ -2,10 +2,10 @@ import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model.ts'
 import { portOf } from '../core/addresses.ts'
+import { connectionAdvice } from '../core/connection-advice.ts'
 import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
 import { AddressText } from '../http/address-text.ts'
 import { addressesOf, isPrivate, listens, request } from './connect.ts'
-import { connectionAdvice } from './connection-advice.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /**

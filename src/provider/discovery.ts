@@ -5,6 +5,7 @@ import { fapiAlgorithms } from '../config/fapi.ts'
 import { signingAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model.ts'
 import { portOf } from '../core/addresses.ts'
 import { isWithin, type Clock } from '../core/clock.ts'
+import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { schemeMismatch } from '../core/scheme-mismatch.ts'
@@ -131,17 +132,24 @@ export class Discovery {
         this.#failure = unavailable(this.#config.issuer, cause)
         if (this.#failure.message !== before) {
           const wrongScheme = await issuerSchemeMismatch(this.#config, this.#failure.message)
-          const advice = wrongScheme ?? (problemOf(cause) === 'no_document' ? issuerHint : 'check provider.issuer')
+          const problem = problemOf(cause)
+          const advice = wrongScheme ?? (problem === 'no_document' ? issuerHint : adviceOn(this.#failure, problem))
           this.#parts.log.warn('provider.unavailable', {
             issuer: this.#config.issuer,
             reason: this.#failure.message,
-            hint: `${advice.charAt(0).toUpperCase()}${advice.slice(1)}. The gateway retries. A sign-in gets 503 until the provider responds.`,
+            hint: `${asHint(advice)} The gateway retries. A sign-in gets 503 until the provider responds.`,
           })
         }
         throw this.#failure
       }
     })
   }
+}
+
+/** What to do about a provider that did not respond, or whose metadata cannot be used. */
+function adviceOn({ message }: GatewayError, problem: DiscoveryProblem | undefined): string {
+  if (problem !== undefined) return 'check provider.issuer'
+  return connectionAdvice({ why: message }, 'provider.issuer', 'provider.ca_file')
 }
 
 /**

@@ -1,3 +1,4 @@
+import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
@@ -25,7 +26,8 @@ const busyReasons = {
 
 export function logFailed({ pass, facts, record, parts }: LoggedExchange, error: GatewayError): void {
   const { name, url } = pass.upstream
-  const hint = `Check that the application runs, and that upstreams.${name}.url is its address as seen from the gateway.`
+  const setting = `upstreams.${name}`
+  const advice = connectionAdvice({ why: error.message }, `${setting}.url`, `${setting}.ca_file`)
   parts.log.warn('upstream.failed', {
     request: record.id,
     upstream: name,
@@ -33,7 +35,7 @@ export function logFailed({ pass, facts, record, parts }: LoggedExchange, error:
     method: facts.method,
     code: error.code,
     reason: error.message,
-    ...(error.code === 'ERR_UPSTREAM_UNREACHABLE' ? { hint } : {}),
+    ...(error.code === 'ERR_UPSTREAM_UNREACHABLE' ? { hint: asHint(advice) } : {}),
   })
 }
 

@@ -176,7 +176,7 @@ const mistakes: readonly Mistake[] = [
   },
   {
     title: 'There is no provider at the issuer',
-    says: [/provider\.unavailable/, /ECONNREFUSED/, /Check provider\.issuer/],
+    says: [/provider\.unavailable/, /ECONNREFUSED/, /compare the port with provider\.issuer/],
     make: async (t) => {
       const nobody = await freePort()
       const gateway = await running(

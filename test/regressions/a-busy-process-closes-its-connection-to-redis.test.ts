@@ -12,7 +12,9 @@ async function connected(t: TestContext) {
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())
   const connections = async () =>
-    [...String(await direct.client('LIST')).matchAll(/^id=(\d+) .*name=gatehouse-/gm)].map(([, id]) => id).toSorted()
+    [...String(await direct.client('LIST')).matchAll(/^id=(\d+) .*name=gatehouse-(?!proof)/gm)]
+      .map(([, id]) => id)
+      .toSorted()
   const { store, log } = open(t, { ...settings, kind: 'redis', url: new URL(server.url) })
   await hearing(store)
   const { key } = await created(store, Date.now())

@@ -7,7 +7,7 @@ export interface SentCommand {
   readonly args: readonly string[]
   /** Sends a command of its own to Redis, whose reply the client does not get. */
   aside(...args: readonly string[]): void
-  /** Resolves when another connection has sent a command with this name. */
+  /** Resolves when another connection has got the reply to a command with this name. */
   elsewhere(name: string): Promise<unknown>
 }
 
@@ -33,15 +33,13 @@ export async function startBentRedis(scope: Scope, target: number, bend?: Bend):
     const redis = connect(target, '127.0.0.1')
     let [received, queue] = ['', Promise.resolve()]
     /** For each reply that is due: whether it is for the client, or the error in its place. */
-    const due: (boolean | string)[] = []
+    const due: { readonly name: string; readonly kind: boolean | string }[] = []
     const write = (args: readonly string[]) => redis.write(encode(args), 'latin1')
     const handle = async (args: readonly string[]) => {
-      for (const each of waiting.filter(({ name, from }) => name === args[0]?.toUpperCase() && from !== client))
-        each.resolve(undefined)
       const sent = {
         args,
         aside: (...other: readonly string[]) => {
-          due.push(false)
+          due.push({ name: '', kind: false })
           write(other)
         },
         elsewhere: (name: string) =>
@@ -52,7 +50,8 @@ export async function startBentRedis(scope: Scope, target: number, bend?: Bend):
           }),
       }
       const changed = await bent.bend?.(sent)
-      due.push(changed instanceof Error ? `-${changed.message}\r\n` : true)
+      const name = args[0]?.toUpperCase() ?? ''
+      due.push({ name, kind: changed instanceof Error ? `-${changed.message}\r\n` : true })
       write(changed instanceof Error ? ['PING'] : (changed ?? args))
     }
     client.on('data', (bytes: Buffer) => {
@@ -70,8 +69,11 @@ export async function startBentRedis(scope: Scope, target: number, bend?: Bend):
         const reply = replies.slice(0, length)
         replies = replies.slice(length)
         // Messages are no replies.
-        const kind = /^\*3\r\n\$7\r\nmessage/.test(reply) ? true : due.shift()
+        const isMessage = /^\*3\r\n\$7\r\nmessage/.test(reply)
+        const { name = '', kind = true } = isMessage ? {} : (due.shift() ?? {})
         if (kind !== false) client.write(typeof kind === 'string' ? kind : reply, 'latin1')
+        for (const each of waiting.filter((other) => other.name === name && other.from !== client))
+          each.resolve(undefined)
       }
     })
     for (const socket of [client, redis]) {

@@ -1,7 +1,9 @@
 import { type Cluster, Redis } from 'ioredis'
+import { asHint } from '../../core/connection-advice.ts'
 import { GatewayError, reason } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'
-import { disconnectTimeout, longestSilence, retryDelay } from './options.ts'
+import { redisAdvice, type RedisProblem } from './advice.ts'
+import { disconnectTimeout, longestSilence, needsAnotherServer, retryDelay } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 import { afterSocketsAreRead } from './timeouts.ts'
 
@@ -19,9 +21,6 @@ export interface Deadline {
 
 /** The hash tag whose slot decides which server the notices go through. */
 export const noticesTag = 'notices'
-
-/** A problem that an operator solves in the configuration. */
-export type RedisProblem = 'unknown_primary'
 
 /** Why a connection is down. */
 interface Outage {
@@ -54,6 +53,8 @@ export class RedisConnection {
   readonly timeoutMs: number
   /** Absent: it does not matter, or is proven at another connection. */
   fitness: Fitness | undefined
+  /** Is told about each error that a server replies. */
+  onRejection: ((why: string) => void) | undefined
   #outage: Outage = { text: 'not connected yet' }
   /** Whether the outage is about an earlier connection, so that the next error replaces it. */
   #isOutageOld = true
@@ -181,10 +182,20 @@ export class RedisConnection {
       if (this.fitness?.fault === undefined) return reply
     } catch (error) {
       // Only the text, because ioredis attaches the command with its arguments to its errors.
+      if (isErrorReply(error)) this.#noteRejection(reason(error))
       const unavailable = this.unavailable(this.redis.status === 'ready' ? reason(error) : this.why)
       throw isErrorReply(error) ? new CommandRejected(unavailable.code, unavailable.message) : unavailable
     }
     throw this.unavailable(this.fitness.fault)
+  }
+
+  /** A server that rejects writes is left at once: its words explain the end of the connection. */
+  #noteRejection(why: string): void {
+    if (needsAnotherServer.test(why) && this.#isOutageOld) {
+      this.#outage = { text: why }
+      this.#isOutageOld = false
+    }
+    this.onRejection?.(why)
   }
 
   unavailable(why: string): GatewayError {
@@ -305,14 +316,6 @@ function tolerateFurtherErrors(redis: Redis | Cluster): void {
  */
 const settlingTime = 1_000
 
-/** What the operator can do, when the error of Redis shows it. */
-function hintOn(why: string): string | undefined {
-  if (why.startsWith('NOAUTH')) return 'Redis requires a password. Set session.store.redis.password.'
-  if (why.startsWith('WRONGPASS')) return 'Check password and username in session.store.redis.'
-  if (why.startsWith('NOPERM')) return 'Give the Redis user the permissions of docs/configuration.md#redis.'
-  return undefined
-}
-
 /**
  * Logs one line when the store becomes unavailable and one when it is available again, but none for
  * each attempt. If the first connection fails, `explainScheme` checks whether the scheme of the URL
@@ -339,8 +342,9 @@ export function reportAvailability(
         if (hint !== undefined && !connection.closed) log.warn('store.wrong_scheme', { store, hint })
       })
     available = false
-    const hint = hintOn(connection.why)
-    log.warn('store.unavailable', { store, reason: connection.why, ...(hint === undefined ? {} : { hint }) })
+    const { why, problem } = connection
+    const advice = redisAdvice({ why, ...(problem !== undefined && { problem }) })
+    log.warn('store.unavailable', { store, reason: why, hint: asHint(advice) })
   }
   redis.on('ready', () => {
     clearTimeout(settling)
@@ -349,7 +353,20 @@ export function reportAvailability(
   })
   redis.on('close', logUnavailable)
   redis.on('end', logUnavailable)
+  const rejected = new Set<string>()
+  // The connection stays, so nothing else would say why each sign-in gets 503.
+  connection.onRejection = (why) => {
+    const kind = rejectionOfAll.exec(why)?.[0]
+    // A Cluster moves slots between its nodes.
+    const isUsual = kind === 'MOVED' && !(redis instanceof Redis)
+    if (kind === undefined || isUsual || available === false || rejected.has(kind)) return
+    rejected.add(kind)
+    log.warn('store.rejects_commands', { store, reason: why, hint: asHint(redisAdvice({ why })) })
+  }
 }
+
+/** Errors that are about the server, not about one command. */
+const rejectionOfAll = /^(?:MOVED|OOM|MISCONF|NOREPLICAS|NOPERM)\b/
 
 /**
  * All keys of the gateway expire by themselves, so any policy but `noeviction` lets a full Redis

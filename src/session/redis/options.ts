@@ -21,6 +21,9 @@ const longestRetryDelay = 2_000
  */
 export const longestSilence = 1_500
 
+/** Errors of a server that is not the primary. After a failover, the old primary is a replica. */
+export const needsAnotherServer = /READONLY|MASTERDOWN/
+
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 /**
@@ -149,8 +152,7 @@ function connectionOptions(
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
 
-    // After a failover, the old primary is a replica and rejects writes.
-    reconnectOnError: (error: Error) => /READONLY|MASTERDOWN/.test(error.message),
+    reconnectOnError: (error: Error) => needsAnotherServer.test(error.message),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { RedisStoreConfig } from '../../config/model.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import { randomToken } from '../../core/random.ts'
 import type { Log } from '../../observe/log.ts'
 import type { EndingReach } from '../../observe/timeline.ts'
 import { tagOf } from '../record.ts'
@@ -49,6 +50,9 @@ export interface RedisStoreParts {
   /** Called before an ending resolves: how its announcement reached the processes. */
   readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
 }
+
+/** Enough keys that a node of a Cluster does not own the slots of all of them. */
+const pingedKeys = 8
 
 class RedisStore implements SessionStore {
   readonly jobs: RedisLogoutJobs
@@ -236,11 +240,17 @@ class RedisStore implements SessionStore {
     return this.#notices.time()
   }
 
-  /** Waits for a connection that is being opened, so that a check at the start does not fail. */
+  /**
+   * Waits for a connection that is being opened, so that a check at the start does not fail.
+   * PERSIST changes nothing, but counts as a write: a replica rejects it, and a single node of a
+   * Cluster rejects keys of other nodes.
+   */
   async ping(): Promise<void> {
     const inTime = this.#commands.deadline()
     await inTime(this.#commands.ready())
-    await inTime(this.#commands.reply(this.#commands.redis.ping()))
+    const { redis } = this.#commands
+    const keys = Array.from({ length: pingedKeys }, () => this.#keys.sidIndex(randomToken(12) as SidTag))
+    await inTime(Promise.all(keys.map((key) => this.#commands.reply(redis.persist(key)))))
   }
 
   async close(): Promise<void> {

@@ -163,6 +163,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     assert.deepEqual(unknown.log.lines[0]?.fields, {
       store: `other (Sentinels 127.0.0.1:${shared.sentinel.port})`,
       reason: 'the Sentinels do not know a primary of this name',
+      hint: 'Compare session.store.redis.name with SENTINEL MASTERS.',
     })
 
     const away = openAt(t, shared, { sentinels: [local(await freePort())] })

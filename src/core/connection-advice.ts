@@ -16,6 +16,11 @@ export function connectionAdvice({ why, isTimeout }: ConnectionFailure, setting:
     .replaceAll('CA_FILE', caSetting)
 }
 
+/** An advice as a sentence, for the hint of a log line. */
+export function asHint(advice: string): string {
+  return `${advice.charAt(0).toUpperCase()}${advice.slice(1)}.`
+}
+
 const unreachable = 'it is unreachable from this machine: look for a firewall, a network policy or a missing route'
 
 /** By the error codes and messages of Node.js, undici and ioredis. */
@@ -37,6 +42,10 @@ const advice: readonly (readonly [RegExp, string])[] = [
   [
     /EPROTO|wrong version number|packet length|socket disconnected before secure TLS/,
     'one side speaks TLS and the other does not: compare the scheme in SETTING',
+  ],
+  [
+    /ECONNRESET|EPIPE|closed the connection|other side closed|socket hang up/i,
+    'it closed the connection without a response: check its log, and whether a limit or a timeout of it is too low',
   ],
   [/ETIMEDOUT|Timeout|timed out|EHOSTUNREACH|ENETUNREACH/i, unreachable],
 ]
