@@ -21,8 +21,13 @@ const servlet = { session_cookies: ['JSESSIONID*'] }
  */
 export const presets: Readonly<Record<string, Preset>> = {
   airflow: {
-    needs: 'an authentication that takes the user from X-Remote-User (AUTH_REMOTE_USER)',
-    settings: { headers: user, session_cookies: ['session'], logout: { paths: ['/logout'] } },
+    triedWith: 'Airflow 3.3 and 2.11, with the FAB provider',
+    needs: 'AUTH_TYPE = AUTH_REMOTE_USER, and a security manager that reads X-Remote-User',
+    settings: {
+      headers: person,
+      session_cookies: ['session', '_token'],
+      logout: { paths: ['/api/v2/auth/logout', '/auth/logout', '/logout'] },
+    },
   },
   cockpit: {
     triedWith: 'Cockpit 287 of Debian 12, as a local session',
@@ -143,7 +148,7 @@ export const presets: Readonly<Record<string, Preset>> = {
     needs: 'a must-use plugin that takes the user from X-Remote-User',
     settings: {
       headers: person,
-      session_cookies: ['wordpress_*', 'wp-*', 'comment_author_*'],
+      session_cookies: ['wordpress_*', 'wp-postpass_*', 'comment_author_*'],
       logout: { paths: [{ path: '/wp-login.php', query: { action: 'logout' } }] },
     },
   },

@@ -27,14 +27,16 @@ export function installDebian(packages: Readonly<Record<string, string>>): void 
 }
 
 /**
- * Installs packages of PyPI into a virtual environment.
+ * Installs packages of PyPI into a virtual environment, with uv: pip needs many minutes to choose
+ * the versions of what Airflow needs.
  * @returns the folder of its programs
  * @throws {Missing}
  */
 export function installPython(name: string, ...packages: readonly string[]): string {
   return once(name, (folder) => [
     ['python3', ['-m', 'venv', folder]],
-    [join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', ...packages]],
+    [join(folder, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', 'uv']],
+    [join(folder, 'bin', 'uv'), ['pip', 'install', '--quiet', '--python', folder, ...packages]],
   ])('bin')
 }
 

@@ -80,7 +80,7 @@ const subject: Subject = {
     await page.locator('#save-post').click()
     await page.getByRole('link', { name: 'The printer on the second floor' }).first().waitFor()
   },
-  sessionCookies: /^(?:wordpress|wp)/,
+  sessionCookies: /^(?:wordpress_|wp-postpass_|comment_author_)/,
   form: {
     fill: async (page, site, text) => {
       await page.goto(`${site.url}/wp-admin/profile.php`)
@@ -109,6 +109,16 @@ journeysOf(subject, {
     await site.signIn(page, subject.home, 'Zoë Müller')
 
     await subject.showsPerson(page, 'Zoë Müller')
+  },
+
+  'a choice that a script saves in a cookie is remembered': async (t) => {
+    const { site, page } = await signedIn(t, subject)
+    await page.setViewportSize({ width: 1200, height: 800 })
+    await page.getByRole('button', { name: 'Collapse Main menu' }).click()
+
+    await page.goto(`${site.url}/wp-admin/profile.php`)
+
+    assert.match((await page.locator('body').getAttribute('class')) ?? '', /\bfolded\b/)
   },
 
   'the REST API asks for the nonce of WordPress': async (t) => {

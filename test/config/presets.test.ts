@@ -8,6 +8,7 @@ import schema from '../../schemas/gateway.schema.json' with { type: 'json' }
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { presetAsYaml, presets } from '../../src/config/presets.ts'
+import { matchesAny } from '../../src/core/name-pattern.ts'
 import { blocksOf, pages } from '../docs/markdown.ts'
 import { kindOf, wholeFile } from '../docs/snippets.ts'
 import { environment } from './environment.ts'
@@ -43,6 +44,47 @@ for (const { path, text } of pages.filter(({ path }) => /^docs\/applications\/(?
 
     assert.deepEqual(settings, presets[name]?.settings)
     assert.ok(text.includes(`Tried with ${presets[name]?.triedWith}`))
+  })
+
+/** Cookies that scripts of an application read or write: they must stay in the browser. */
+const cookiesOfScripts: Readonly<Record<string, readonly string[]>> = {
+  // Scripts of Airflow use localStorage. Since 3.1.1 no script reads `_token`, which is HttpOnly.
+  airflow: [],
+  // Cockpit, pkg/static/login.js and pkg/shell.
+  cockpit: ['CockpitLang'],
+  // Django, docs/howto/csrf: scripts copy this cookie to X-CSRFToken.
+  django: ['csrftoken', 'django_language'],
+  // DokuWiki, lib/scripts/cookie.js.
+  dokuwiki: ['DOKU_PREFS'],
+  // Grafana, public/app/core/services/context_srv.ts.
+  grafana: ['grafana_session_expiry'],
+  // Jenkins, war/src/main/webapp/scripts, and its plugin Timestamper.
+  jenkins: ['iconSize', 'screenResolution', 'jenkins-timestamper', 'jenkins-timestamper-local'],
+  // Jupyter: scripts copy this cookie to X-XSRFToken.
+  jupyterhub: ['_xsrf'],
+  jupyterlab: ['_xsrf'],
+  // MediaWiki, resources/src: mw.cookie puts the prefix of the wiki before the names.
+  mediawiki: ['wikimwuser-sessionId', 'wikihidetoc', 'wikimwclientpreferences', 'wikiVEE', 'wikichangeslist-state'],
+  // Nexus: scripts copy this cookie to a header of the same name.
+  nexus: ['NX-ANTI-CSRF-TOKEN'],
+  'node-red': [],
+  // phpMyAdmin, js/src/sql.js and js/src/functions.js.
+  phpmyadmin: ['showThisQuery', 'showThisQueryObject', 'autoSavedSqlSort', 'autoSavedSql'],
+  superset: [],
+  tomcat: [],
+  // WordPress, wp-includes/js/utils.js and wp-includes/js/autosave.js.
+  wordpress: ['wp-settings-1', 'wp-settings-time-1', 'wp-saving-post'],
+}
+
+for (const name of Object.keys(presets))
+  test(`The preset ${name} leaves cookies of scripts in the browser`, () => {
+    const { sessionCookies } = upstreamWith(`preset: ${name}`)
+    const cookies = cookiesOfScripts[name] ?? assert.fail(`Which cookies do scripts of ${name} use?`)
+
+    assert.deepEqual(
+      cookies.filter((cookie) => matchesAny(sessionCookies, cookie)),
+      [],
+    )
   })
 
 test('A setting of the upstream wins over its preset; of headers and logout, each key by itself', () => {
