@@ -4,6 +4,8 @@ import { stringClaim, verifySignedToken, type TokenExpectations } from './signed
 export interface LogoutToken {
   readonly iss: string
   readonly jti: string
+  /** In seconds since the epoch. */
+  readonly iat: number
   /** In seconds since the epoch. For a token without `exp`: until when it is accepted. */
   readonly exp: number
   readonly sub: string | undefined
@@ -45,7 +47,7 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
   if (sub === undefined && sid === undefined) reject('neither "sub" nor "sid" is present')
   const jti = stringClaim(payload, 'jti', code) ?? reject('"jti" is missing')
 
-  return { iss: expected.issuer, jti, exp: payload.exp, sub, sid }
+  return { iss: expected.issuer, jti, iat: payload.iat, exp: payload.exp, sub, sid }
 }
 
 function isLogoutEvent(events: unknown): boolean {

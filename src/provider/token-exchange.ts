@@ -44,6 +44,8 @@ export function readExchanged(response: TokenEndpointResponse, began: number): E
   if (issued !== undefined && !usableTypes.includes(String(issued)))
     return refuse(`issued_token_type is ${printable(String(issued))}, which is no token for an upstream`)
   if (token_type === 'dpop') refuse('the token is bound to a key of the gateway (DPoP)')
+  // RFC 8693 §2.2.1: N_A is no access token.
+  if (token_type !== 'bearer') refuse(`token_type is ${printable(token_type)}, and not Bearer`)
   return { token, expiresAt: expires_in === undefined ? undefined : began + expires_in * 1000 }
 }
 

@@ -57,6 +57,8 @@ export interface EndOrder {
   readonly audience: string
   readonly jti: string
   readonly exp: number
+  /** When the provider issued it, in seconds since the epoch by its own clock; absent: unknown. */
+  readonly iat?: number | undefined
   /** The `sub` beside a `sid`. The sessions of this `sub` that have no `sid` end too. */
   readonly sub?: string | undefined
 }
@@ -66,9 +68,9 @@ export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'else
 
 /**
  * `tag` is that of the `sid` of a Logout Token, or of its `sub`, and `at` the time of the ending in
- * ms since the epoch.
+ * ms since the epoch. `issued_at`: see `LogoutOrder`.
  */
-export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at'>) => void
+export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
 interface Order<T> {
   /** `name`, `scope` and `isProven`: see `PendingEnding`. */
@@ -119,7 +121,7 @@ export class SessionEndings {
   }
 
   /** Tells the listeners about a Logout Token. */
-  announceOrder(order: Pick<Tombstone, 'tag' | 'at'>): void {
+  announceOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
     for (const listener of this.#orderListeners) listener(order)
   }
 
@@ -159,7 +161,7 @@ export class SessionEndings {
 
   async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
-    this.announceOrder({ tag, at: this.#parts.clock.now() })
+    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
     const ended = await this.#carryOut({
       name: `${tag} ${jtiOf(order)}`,
       scope: tag,
@@ -180,7 +182,7 @@ export class SessionEndings {
     const { audience } = order
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
-    this.announceOrder({ tag, at: this.#parts.clock.now() })
+    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
     const ended = await this.#carryOut({
       name: jtiOf(order),
       scope: tag,
@@ -239,6 +241,7 @@ export class SessionEndings {
       jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
       at: latest,
       tombstone_ttl: 2 * signInLifetimeMs,
+      issued_at: issuedAt(order),
     }
   }
 
@@ -266,6 +269,11 @@ export class SessionEndings {
 
 function hasTag(tag: string): (session: SessionOwner) => boolean {
   return ({ key }) => tagOf(key) === tag
+}
+
+/** In ms since the epoch, by the clock of the provider. */
+function issuedAt({ iat }: EndOrder): number | undefined {
+  return iat === undefined ? undefined : iat * 1000
 }
 
 /** Two clients of one provider may get the same Logout Token. Each obeys it once. */

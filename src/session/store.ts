@@ -213,6 +213,8 @@ export interface Tombstone {
   readonly at: number
   /** How long it is kept, in ms. */
   readonly ttl: number
+  /** See `LogoutOrder`. */
+  readonly issued_at?: number | undefined
 }
 
 /**
@@ -277,4 +279,6 @@ export interface LogoutOrder {
   readonly at: number
   /** How long the tombstone is kept, in ms. This is longer than a sign-in may take. */
   readonly tombstone_ttl: number
+  /** When the provider issued it, by its own clock, in ms since the epoch. */
+  readonly issued_at?: number | undefined
 }

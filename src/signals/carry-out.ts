@@ -5,7 +5,7 @@ import { sha256 } from '../core/random.ts'
 import type { Cause } from '../observe/audit.ts'
 import { isObject, type JsonObject, maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/email-endings.ts'
-import type { EndOrder } from '../session/endings.ts'
+import { type EndOrder, signInLifetimeMs } from '../session/endings.ts'
 import { subTag, tagsOfOrder } from '../session/record.ts'
 import { InvalidState } from './error-code.ts'
 import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
@@ -96,12 +96,21 @@ async function run(
   parts: SignalParts,
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {
-  const { store, sessions } = parts
+  const { provider, store, sessions } = parts
   const { audience } = sessions
   // One token may have several events, each of which is carried out once.
-  const order = { audience, jti: `signal ${token.iss} ${token.jti} ${signal.name}`, exp: token.iat + maxAgeSeconds }
+  const order = {
+    audience,
+    jti: `signal ${token.iss} ${token.jti} ${signal.name}`,
+    iat: token.iat,
+    exp: token.iat + maxAgeSeconds,
+  }
   const once = sha256('signal', audience, order.jti)
-  const matched = (await end(signal, order, parts, cause)) ?? (await change(signal, once, parts, cause))
+  // Sign-ins that were under way then are over.
+  const isLate = token.iat * 1000 < parts.clock.now() - signInLifetimeMs - provider.config.clockToleranceMs
+  const matched =
+    (isLate ? undefined : await end(signal, order, parts, cause)) ??
+    (await change(signal, { once, until: isLate ? token.iat * 1000 : undefined }, parts, cause))
   if (matched === 'replayed') return matched
   // Last, so that the transmitter can repeat an event that could not be carried out.
   const isFirst = await store.takeOnce(once, rememberedMs)
@@ -123,9 +132,10 @@ async function end(
   return ended === 'replayed' ? ended : ended.length
 }
 
+/** @param until when the event happened, if it is late: sessions that began later go on */
 async function change(
   { action, subject }: Signal,
-  once: string,
+  { once, until }: { readonly once: string; readonly until: number | undefined },
   parts: SignalParts,
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {
@@ -133,10 +143,25 @@ async function change(
   if (await parts.store.isTaken(once)) return 'replayed'
   if (subject.kind === 'email' && action === 'end')
     await rememberEmailEnding(subject.email, parts.sessions.audience, parts.store)
-  const keys = await keysOf(subject, parts)
+  const found = await keysOf(subject, parts)
+  const keys = until === undefined ? found : await begunUntil(until, found, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
   await forEach(keys, (key) => changeOne(key, parts, cause))
   return keys.length
+}
+
+/** The sessions that began before an event, with a tolerance for the clock of the transmitter. */
+async function begunUntil(
+  until: number,
+  keys: readonly SessionKey[],
+  { sessions, provider }: SignalParts,
+): Promise<readonly SessionKey[]> {
+  const begun: SessionKey[] = []
+  await forEach(keys, async (key) => {
+    const session = await sessions.read(key)
+    if (session !== undefined && session.record.created_at <= until + provider.config.clockToleranceMs) begun.push(key)
+  })
+  return begun
 }
 
 async function endOne(key: SessionKey, { endings }: SignalParts, cause: Cause | undefined): Promise<void> {

@@ -136,6 +136,7 @@ export class AccessTokens {
         ...(verified.sid === undefined ? [] : [sidTag(issuer.audience, verified.sid)]),
       ],
       since: isJwt ? (verified.issuedAt ?? -Infinity) : began,
+      isByProvider: isJwt,
       until: Math.min(verified.expiresAt ?? Infinity, isJwt ? Infinity : began + accepts.introspectionCacheMs),
       characters: token.length,
     }

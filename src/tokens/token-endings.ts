@@ -3,6 +3,7 @@ import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from '../session/record.ts'
+import type { Tombstone } from '../session/store.ts'
 
 /** How many endings are remembered, and for how long, in ms. */
 const maxEndings = 100_000
@@ -16,12 +17,19 @@ export interface IssuedToken {
   readonly tags: readonly (SidTag | SubTag)[]
   /** Endings before this time do not count, in ms since the epoch. */
   readonly since: number
+  /** Whether `since` is a time of the provider, whose clock may differ from that of the gateway. */
+  readonly isByProvider: boolean
 }
 
 /** An ending of the sessions of one `sid` or `sub`. */
 export interface TokenEnding {
   /** In ms since the epoch. */
   readonly at: number
+  /**
+   * When the provider ended it, by its own clock. It is compared with other times of the provider.
+   * Absent: the provider did not say it.
+   */
+  readonly issued_at?: number | undefined
   /** The session that has ended. Absent: all of the tag. */
   readonly key?: SessionKey
   /** The ending of the same tag before this one, which counts if this one is a renewal. */
@@ -81,20 +89,26 @@ export class TokenEndings {
    * Processes repeat an order after an outage of the store, and the clock of the store may be
    * ahead.
    */
-  noteOrder({ tag, at }: { readonly tag: SidTag | SubTag; readonly at: number }): void {
+  noteOrder({ tag, at, issued_at }: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
     const before = this.#effective(tag)
     const known = Math.min(at, this.#clock.now())
     // An ending that may still turn out to be a renewal does not count any more.
-    if (before === undefined || before.asking !== undefined || known > before.at)
-      this.#byTag.set(tag, { at: Math.max(known, before?.at ?? -Infinity) })
+    if (before === undefined || before.asking !== undefined || known > before.at || issued_at !== before.issued_at)
+      this.#byTag.set(tag, {
+        at: Math.max(known, before?.at ?? -Infinity),
+        issued_at: laterOf(issued_at, before?.issued_at),
+      })
   }
 
   /** The ending that a token is affected by. */
-  find({ tags, since }: IssuedToken): TokenEnding | undefined {
+  find({ tags, since, isByProvider }: IssuedToken): TokenEnding | undefined {
     const now = this.#clock.now()
     return tags
       .map((tag) => this.#effective(tag))
-      .find((ending) => ending !== undefined && now - ending.at < rememberMs && since <= ending.at)
+      .find((ending) => {
+        if (ending === undefined || now - ending.at >= rememberMs) return false
+        return since <= (isByProvider ? (ending.issued_at ?? ending.at) : ending.at)
+      })
   }
 
   /** The last ending of a tag that is not a renewal. */
@@ -103,4 +117,8 @@ export class TokenEndings {
     while (ending?.isRenewal === true) ending = ending.before
     return ending
   }
+}
+
+function laterOf(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
 }

@@ -122,7 +122,7 @@ test('The token of a caller is exchanged with the parameters of RFC 8693', async
   })
   assert.match(world.provider.lastTokenRequest?.authorization ?? '', /^Basic /)
   // Another token is another caller.
-  respondWith(world, { access_token: 'for-john', token_type: 'N_A', expires_in: 60 })
+  respondWith(world, { access_token: 'for-john', token_type: 'Bearer', expires_in: 60 })
   assert.equal((await world.call('/api/x', world.token({ sub: 'john' }))).status, 200)
   assert.deepEqual([world.seen[1]?.authorization, world.seen[1]?.['x-sub']], ['Bearer for-john', 'john'])
 })
@@ -138,6 +138,7 @@ const failures: readonly (readonly [what: string, status: number, handler: Handl
   ['HTML', 502, (_req, res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<p>token</p>')],
   ['no token', 502, (_req, res) => sendJson(res, { token_type: 'bearer' })],
   ['a bound token', 502, (_req, res) => sendJson(res, { access_token: 'x', token_type: 'DPoP' })],
+  ['a token that is no access token', 502, (_req, res) => sendJson(res, { access_token: 'x', token_type: 'N_A' })],
   ['two lines', 502, (_req, res) => sendJson(res, { access_token: 'x\r\nX-Sub: root', token_type: 'bearer' })],
   [
     'a refresh token',

@@ -155,7 +155,8 @@ export class RedisEndings {
   ): Promise<readonly Ended[] | 'replayed'> {
     const { commands, keys, notices } = this.#parts
     const jti = keys.jti(tag, order.jti)
-    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl) }
+    const { issued_at } = order
+    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl), issued_at }
     const inTime = commands.deadline()
     const beginning = this.#write(tag, 'beginEnding', {
       keys: [target.index, keys.tombstone(tag), jti],

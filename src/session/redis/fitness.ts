@@ -5,7 +5,7 @@ import type { RedisConnection } from './connection.ts'
 import { proofPlace, type ProofPlace, proveConnections, proveScripts } from './proof.ts'
 
 /** When a proof is repeated that failed or did not come to an end, in ms. */
-const againMs = 5_000
+const againMs = 2_000
 
 /**
  * Whether the primaries do what the gateway relies on. A server that only speaks the protocol of

@@ -72,7 +72,7 @@ function noticeOf(kind: unknown, key: unknown, keys: unknown): StoreNotice | und
 
 function tombstoneOf(value: unknown): Tombstone | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  const { tag, at, ttl } = value as Record<string, unknown>
+  const { tag, at, ttl, issued_at } = value as Record<string, unknown>
   if (typeof tag !== 'string' || typeof at !== 'number' || typeof ttl !== 'number') return undefined
-  return { tag: tag as SidTag | SubTag, at, ttl }
+  return { tag: tag as SidTag | SubTag, at, ttl, ...(typeof issued_at === 'number' && { issued_at }) }
 }
