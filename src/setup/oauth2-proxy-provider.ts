@@ -1,6 +1,8 @@
 import { signingAlgorithms } from '../config/model.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
+import { parseClaimPath } from '../core/claims.ts'
+import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
 
 /** The issuers of providers that oauth2-proxy selects by name. */
@@ -25,6 +27,12 @@ const withoutOpenidConnect: ReadonlySet<string> = new Set([
 /** Translates the settings of the provider and the client to `provider:`. */
 export function translateProvider(from: Translation): object {
   const provider = from.text('provider') ?? 'google'
+  if (from.text('prompt')?.split(' ').includes('none'))
+    from.note(
+      'prompt',
+      'changed',
+      'with prompt: none, only people who are signed in at the provider can sign in; remove it unless this is meant',
+    )
   const issuer = issuerOf(provider, from)
   const authorization_params = {
     // With a list of scopes, Gatehouse adds no access_type; oauth2-proxy requests a refresh token.
@@ -41,6 +49,7 @@ export function translateProvider(from: Translation): object {
     ...(Object.values(authorization_params).some((value) => value !== undefined) && { authorization_params }),
     id_token_signed_response_alg: algorithm(from),
     response_mode: responseMode(from),
+    id_token_claims: idTokenClaims(from),
     ca_file: authority(from),
   }
 }
@@ -48,7 +57,9 @@ export function translateProvider(from: Translation): object {
 const multiTenantNames = ['common', 'organizations', 'consumers']
 
 function issuerOf(provider: string, from: Translation): string {
-  const given = from.text('oidc_issuer_url')
+  // The provider google of oauth2-proxy ignores the issuer. Without a provider, flags may name one.
+  const url = from.text('oidc_issuer_url')
+  const given = from.text('provider') === 'google' ? undefined : url
   const tenant = from.text('azure_tenant')
   if (given !== undefined) {
     if (multiTenantNames.some((name) => given.includes(`/${name}/`)))
@@ -123,8 +134,21 @@ function responseMode(from: Translation): string | undefined {
   return undefined
 }
 
+/** Without UserInfo, oauth2-proxy reads all claims from the ID Token. */
+function idTokenClaims(from: Translation): readonly string[] | undefined {
+  if (!from.isOn('skip_claims_from_profile_url')) return undefined
+  const paths = [emailClaim(from), groupsClaim(from)].map((path) => String(parseClaimPath(path)[0]))
+  return [...new Set([...paths, 'email_verified', 'preferred_username', 'realm_access', 'resource_access'])]
+}
+
 function authority(from: Translation): string | undefined {
   const [file, ...more] = from.list('provider_ca_files')
+  if (file !== undefined && !from.isOn('use_system_trust_store'))
+    from.note(
+      'provider_ca_files',
+      'changed',
+      'the CAs of Node.js are trusted too, so a public CA can vouch for the provider',
+    )
   if (more.length > 0)
     from.note('provider_ca_files', 'decide', 'put all certificates into one file and name it in provider.ca_file')
   return file

@@ -1,4 +1,6 @@
+import { Document, type Node } from 'yaml'
 import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
+import { printable } from '../core/printable.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import { translateRoute } from './routes.ts'
 import type { Translation } from './translation.ts'
@@ -13,8 +15,10 @@ export interface Rule {
 }
 
 type Requirement =
+  | Node
   | {
       readonly claim: string
+      readonly equals?: string
       readonly any_of?: readonly string[]
       readonly none_of?: readonly string[]
       readonly matches?: string
@@ -51,8 +55,20 @@ export function onlyFor(path: string, rules: readonly Rule[]): readonly Rule[] {
   const required = own.flatMap(({ require = [] }) => require)
   return [
     ...[...own, ...forAnyMethod].map((rule) => ({ ...rule, path })),
-    { path: '/*', require: [forNobody, ...new Set(required)] },
+    { path: '/*', require: [denial([`The upstream was only for ${path}.`]), ...new Set(required)] },
   ]
+}
+
+/** A rule that denies all people, with the reason as its comment. */
+export function denyingRule(path: string, reason: string): Rule {
+  return { path, require: [denial([reason])] }
+}
+
+/** A requirement that no request meets, with a comment. */
+function denial(comment: readonly string[]): Node {
+  const node = new Document().createNode({ not: { networks: ['0.0.0.0/0', '::/0'] } })
+  node.commentBefore = comment.map((line) => ` ${printable(line)}`).join('\n')
+  return node
 }
 
 function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from: Translation): Rule[] {
@@ -84,57 +100,126 @@ const withoutRule = [
   'google_groups',
 ] as const
 
-const forNobody: Requirement = { claim: 'sub', any_of: ['nobody-until-this-is-decided'] }
-
 function requirementsOf(from: Translation): readonly Requirement[] {
-  const open: string[] = withoutRule.filter((option) => from.text(option) !== undefined)
-  const domains = from.list('email_domains')
-  const isForAll = domains.includes('*')
-  const isByHostedDomain = (from.text('provider') ?? 'google') === 'google' && domains.length > 0
-  // oauth2-proxy allows a person with an address in the file or with one of the domains.
-  const isByFileToo = open.includes('authenticated_emails_file')
-  if (isForAll && isByFileToo) open.splice(open.indexOf('authenticated_emails_file'), 1)
-  const isByAddress = !isForAll && !isByHostedDomain && domains.length > 0 && !isByFileToo
-  if (!isForAll && !isByAddress && (!isByHostedDomain || isByFileToo)) open.unshift('email_domains')
+  const requirements = [...groupRequirements(from), ...addressRequirements(from)]
+  reportRestrictions(from)
+  if (from.denials.length === 0) return requirements
+  const undecided = [
+    'Denies all people until this is decided:',
+    ...from.denials.map((reason) => `- ${reason}`),
+    'Write the decision as requirements, then remove this one.',
+  ]
+  return [denial(undecided), ...requirements]
+}
 
-  const requirements = groupRequirements(from)
-  if (isByAddress) requirements.push(domainRequirement(domains, from))
-  if (!isForAll && isByHostedDomain && !isByFileToo) requirements.push({ claim: 'hd', any_of: domains })
-  if (!from.isOn('insecure_oidc_allow_unverified_email'))
-    requirements.push({ claim: 'email_verified', none_of: ['false'] })
-  for (const option of new Set(open)) {
-    const values = from.text(option) === undefined ? '' : ` (${from.list(option).join(', ')})`
-    from.note(
-      option,
-      'decide',
-      `rules cannot express this restriction${values}, so the file denies all people; in the rules, replace the requirement on sub with a claim of the allowed people`,
+/** Notes each restriction that the requirements cannot express, or that may be elsewhere. */
+function reportRestrictions(from: Translation): void {
+  for (const option of withoutRule)
+    if (from.text(option) !== undefined)
+      from.deny(
+        option,
+        option === 'authenticated_emails_file' && isForAll(from)
+          ? 'oauth2-proxy ignores the file beside the e-mail domain "*" and admits all people; decide which of the two is meant'
+          : `rules cannot express this restriction (${from.list(option).join(', ')}); require a claim that only the allowed people have`,
+      )
+  if (from.list('email_domains').length === 0 && from.text('authenticated_emails_file') === undefined)
+    from.deny('email_domains', 'the file does not say who has access; require a claim of the allowed people')
+  const elsewhere = needed.filter((names) => names.every((name) => from.isOff(name)))
+  if (elsewhere.length > 0)
+    from.deny(
+      elsewhere.map(([name]) => name).join(', '),
+      'this is not in the file, so flags or OAUTH2_PROXY_ variables set options too, and may restrict access; add their restrictions',
     )
-  }
-  const unknown = from.rest.filter((option) => !withoutTranslation.has(option) && !from.isOff(option))
-  for (const option of unknown)
-    from.note(
-      option,
-      'decide',
-      'this option is unknown and may have restricted access, so the file denies all people; find out what it did, then replace the requirement on sub in the rules, or remove it',
-    )
-  return open.length + unknown.length === 0 ? requirements : [forNobody, ...requirements]
+  for (const option of from.rest.filter((name) => !withoutTranslation.has(name) && !from.isOff(name)))
+    from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
+}
+
+/** oauth2-proxy needs these options. Without a provider, it uses Google. */
+const needed = [
+  ['provider'],
+  ['client_id'],
+  ['client_secret', 'client_secret_file'],
+  ['cookie_secret', 'cookie_secret_file'],
+] as const
+
+function isForAll(from: Translation): boolean {
+  return from.list('email_domains').includes('*')
+}
+
+function isGoogle(from: Translation): boolean {
+  return (from.text('provider') ?? 'google') === 'google'
+}
+
+/**
+ * The claim that oauth2-proxy uses as the e-mail address. The older option `user_id_claim` names it
+ * too. The provider `google` uses `email` only.
+ */
+export function emailClaim(from: Translation): string {
+  const names = [from.text('oidc_email_claim'), from.text('user_id_claim')]
+  const name = names.find((each) => each !== undefined && each !== 'email') ?? 'email'
+  return isGoogle(from) ? 'email' : claimPath(name)
+}
+
+export function groupsClaim(from: Translation): string {
+  return claimPath(from.text('oidc_groups_claim') ?? 'groups')
+}
+
+/** What `strconv.ParseBool` of Go, and so oauth2-proxy, reads as false. */
+const falses = ['false', 'False', 'FALSE', 'f', 'F', '0']
+
+/** oauth2-proxy admits no person without an address, also with the domain `*`. */
+function addressRequirements(from: Translation): readonly Requirement[] {
+  const claim = emailClaim(from)
+  const isUnverified = from.isOn('insecure_oidc_allow_unverified_email') && !isGoogle(from)
+  const domains = from.list('email_domains').map((domain) => domain.toLowerCase().replace(/^\*\./, '.'))
+  const isByFileToo = from.text('authenticated_emails_file') !== undefined
+  const isByDomain = domains.length > 0 && !isForAll(from) && !isByFileToo
+  return [
+    ...(isByDomain ? domainRequirements(domains, claim, isUnverified, from) : [{ claim, matches: '.+' }]),
+    ...(isGoogle(from) ? [{ claim: 'email_verified', equals: 'true' }] : []),
+    ...(!isGoogle(from) && !isUnverified && claim === 'email' ? [{ claim: 'email_verified', none_of: falses }] : []),
+  ]
 }
 
 /** For oauth2-proxy, a domain that begins with a dot is each domain below it. */
-function domainRequirement(domains: readonly string[], from: Translation): Requirement {
+function domainRequirements(
+  domains: readonly string[],
+  claim: string,
+  isUnverified: boolean,
+  from: Translation,
+): readonly Requirement[] {
+  const patterns = domains.map((domain) => (domain.startsWith('.') ? `[^@]+${literal(domain)}` : literal(domain)))
+  const addresses = (pattern: string) => ({ claim, matches: `[^@]+@${pattern}` })
+  if (claim !== 'email') {
+    from.note('email_domains', 'changed', `letter case counts in the domain of the claim ${claim}`)
+    return [anyOf(patterns.map(addresses))]
+  }
   const exact = domains.filter((domain) => !domain.startsWith('.'))
-  const parents = domains.filter((domain) => domain.startsWith('.'))
-  const isUnverified = from.isOn('insecure_oidc_allow_unverified_email')
-  if (!isUnverified && exact.length > 0)
+  const parents = patterns.filter((_, index) => domains[index]?.startsWith('.'))
+  const byDomain =
+    exact.length === 0 ? [] : [{ email_domains: exact, ...(isUnverified && { verified: false as const }) }]
+  const isByHostedDomain = isGoogle(from) && parents.length === 0
+  if (isByHostedDomain)
+    from.note(
+      'email_domains',
+      'changed',
+      'people also need a Google Workspace account of the domain (the claim hd); oauth2-proxy also admits other Google accounts with such an address',
+    )
+  else if (!isUnverified && exact.length > 0)
     from.note(
       'email_domains',
       'changed',
       'the provider must say that it has verified the address (email_verified: true); oauth2-proxy also admits people when it says nothing',
     )
-  return anyOf([
-    ...(exact.length > 0 ? [{ email_domains: exact, ...(isUnverified && { verified: false as const }) }] : []),
-    ...parents.map((parent) => ({ claim: 'email', matches: `[^@]+@[^@]+${parent.replaceAll('.', '\\.')}` })),
-  ])
+  return [
+    ...(isByHostedDomain ? [{ claim: 'hd', any_of: exact }] : []),
+    anyOf([...byDomain, ...parents.map(addresses)]),
+  ]
+}
+
+/** A pattern that matches exactly this text. */
+function literal(text: string): string {
+  return text.replaceAll(/[^\w-]/g, '\\$&')
 }
 
 function anyOf(requirements: readonly Requirement[]): Requirement {
@@ -145,8 +230,11 @@ function anyOf(requirements: readonly Requirement[]): Requirement {
 /** Requirements for groups and roles: oauth2-proxy allows a person with one of them. */
 function groupRequirements(from: Translation): Requirement[] {
   const groups = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
-  const roles = from.list('allowed_roles')
-  const claim = claimPath(from.text('oidc_groups_claim') ?? 'groups')
+  const isKeycloak = from.text('provider') === 'keycloak-oidc'
+  // Only with this provider, oauth2-proxy admits a person with a role instead of a group.
+  const given = from.list('allowed_roles')
+  const roles = isKeycloak || groups.length === 0 ? given : []
+  const claim = groupsClaim(from)
   if (groups.length + roles.length === 0) return []
   from.note(
     groups.length > 0 ? 'allowed_groups' : 'allowed_roles',

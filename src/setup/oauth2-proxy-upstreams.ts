@@ -1,5 +1,5 @@
 import { durationText, goDurationMs } from './go-duration.ts'
-import { claimPath, onlyFor, translateRules, type Rule } from './oauth2-proxy-rules.ts'
+import { denyingRule, emailClaim, groupsClaim, onlyFor, translateRules, type Rule } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
 
 interface Upstream {
@@ -15,7 +15,7 @@ interface Upstream {
  * `upstreams:`.
  */
 export function translateUpstreams(from: Translation): object {
-  const upstreams = upstreamsOf(from)
+  const { upstreams, lost } = upstreamsOf(from)
   const timeout = goDurationMs(from.text('upstream_timeout') ?? '')
   const settings = {
     host_header: from.isOn('pass_host_header', true) ? undefined : 'upstream',
@@ -23,7 +23,7 @@ export function translateUpstreams(from: Translation): object {
       timeout !== undefined && timeout >= 10 && timeout <= 86_400_000 ? durationText(timeout) : undefined,
     headers: headersOf(from),
   }
-  const rules = translateRules(from)
+  const rules = [...lost.map(({ path, shown }) => denyingRule(`${path}*`, denied(shown))), ...translateRules(from)]
   return Object.fromEntries(
     upstreams.map(({ name, origin, path, only }) => {
       const own = only === undefined ? rules.filter((rule) => canMatchBelow(rule, path)) : onlyFor(only, rules)
@@ -41,14 +41,27 @@ function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
   return prefix.startsWith(path) || (prefix !== rulePath && path.startsWith(prefix))
 }
 
-function upstreamsOf(from: Translation): Upstream[] {
+/** An upstream without a translation. Its paths must not lead to another upstream instead. */
+interface LostUpstream {
+  readonly path: string
+  readonly shown: string
+}
+
+function denied(shown: string): string {
+  return `These paths were those of ${shown}. Decide which upstream they have.`
+}
+
+function upstreamsOf(from: Translation): { readonly upstreams: Upstream[]; readonly lost: LostUpstream[] } {
   const found: Upstream[] = []
+  const lost: LostUpstream[] = []
   for (const text of from.list('upstreams')) {
     const url = URL.canParse(text) ? new URL(text) : undefined
     const shown = text.replace(/\/\/.*@/, '//…@')
     if (url === undefined || !/^https?:$/.test(url.protocol)) {
       const why = 'the gateway supports http and https, not files, sockets or static responses'
       from.note('upstreams', 'lost', `${shown}: ${why}`)
+      const path = url?.protocol === 'file:' ? (url.hash.slice(1) || url.pathname).replace(/\/*$/, '/') : '/'
+      if (path !== '/') lost.push({ path, shown })
       continue
     }
     if (url.username + url.password !== '')
@@ -69,13 +82,13 @@ function upstreamsOf(from: Translation): Upstream[] {
       from.note('upstreams', 'lost', `${shown} has the same path as another upstream`)
     else found.push({ name: nameFor(url, found), origin: url.origin, path, only })
   }
-  if (found.length > 0) return found
+  if (found.length > 0) return { upstreams: found, lost }
   from.note(
     'upstreams',
     'decide',
     'write the URL of the application as upstreams.app.url; for auth_request of another proxy, write forward_auth: true in place of url (docs/forward-auth.md)',
   )
-  return [{ name: 'app', origin: 'http://127.0.0.1:3000', path: '/', only: undefined }]
+  return { upstreams: [{ name: 'app', origin: 'http://127.0.0.1:3000', path: '/', only: undefined }], lost }
 }
 
 function nameFor({ hostname }: URL, others: readonly Upstream[]): string {
@@ -91,8 +104,7 @@ function nameFor({ hostname }: URL, others: readonly Upstream[]): string {
 function headersOf(from: Translation): object | undefined {
   const [byBasicAuth, byHeaders] = [from.isOn('pass_basic_auth', true), from.isOn('pass_user_headers', true)]
   const isByEmail = from.isOn('prefer_email_to_user')
-  const email = claimPath(from.text('oidc_email_claim') ?? 'email')
-  const groups = claimPath(from.text('oidc_groups_claim') ?? 'groups')
+  const [email, groups] = [emailClaim(from), groupsClaim(from)]
   const user = isByEmail ? email : 'sub'
   const authorization = authorizationOf(from, byBasicAuth, user)
   if (!byBasicAuth && !byHeaders) return authorization && { Authorization: authorization }

@@ -18,7 +18,6 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       'skip_provider_button provider_display_name': 'the gateway redirects to the provider at once, without a page',
       'oidc_jwks_url login_url redeem_url profile_url': 'the gateway discovers it from the issuer',
       validate_url: 'the gateway verifies and refreshes tokens itself',
-      use_system_trust_store: 'the CA of ca_file is trusted in addition to the usual CAs',
       backend_logout_url: 'signing out goes to the provider’s end_session_endpoint',
       relative_redirect_url: 'the redirect URI follows from external_url',
       display_htpasswd_form: 'people sign in at the provider only',
@@ -52,12 +51,10 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       oidc_extra_audiences: 'the audience must be client_id',
       oidc_public_key_files: 'the gateway reads the keys from the provider, so that the provider can rotate them',
       skip_oidc_discovery: 'write the endpoints of the provider below provider.metadata',
-      skip_claims_from_profile_url: 'the gateway reads claims from UserInfo',
       ssl_insecure_skip_verify: 'certificates are always verified; name the CA in provider.ca_file',
       'jwt_key jwt_key_file pubjwk_url entra_id_federated_token_auth': 'the client authenticates with a secret',
       'google_admin_email google_service_account_json google_use_application_default_credentials google_target_principal github_token azure_graph_group_field':
         'groups come from a claim, not from another service',
-      user_id_claim: 'X-Forwarded-User contains sub; upstreams.NAME.headers can use any claim',
       'http_store_base_url http_store_api_key': 'sessions are stored in memory or in Redis',
       'htpasswd_file htpasswd_user_groups':
         'people sign in at the provider only; programs can have service_accounts: see docs/apis.md',

@@ -22,7 +22,7 @@ export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'u
  * restriction of oauth2-proxy, the configuration denies all people until an operator decides.
  */
 export function translate(options: Options, externalUrl: string | undefined): Translated {
-  const from = new Translation(options)
+  const from = translationOf(options)
   const addresses = browsers(from, externalUrl)
   const config = {
     version: 1,
@@ -43,6 +43,31 @@ export function translate(options: Options, externalUrl: string | undefined): Tr
   }
   const notes = from.notes.toSorted((one, other) => levels.indexOf(one.level) - levels.indexOf(other.level))
   return { yaml: yamlOf(config, notes), notes }
+}
+
+/** The options whose value is a secret, which no file contains. */
+const secrets: ReadonlySet<string> = new Set([
+  'basic_auth_password',
+  'client_secret',
+  'cookie_secret',
+  'redis_password',
+  'redis_sentinel_password',
+])
+
+const template = /\$[{(]\w|\{\{|^\$[A-Z_]\w*$/
+
+/** Leaves out the options whose value another program fills in, because it is unknown. */
+function translationOf(options: Options): Translation {
+  const isUnknown = (option: string, value: string | readonly string[]) =>
+    !secrets.has(option) && [value].flat().some((member) => template.test(member))
+  const from = new Translation(new Map([...options].filter(([option, value]) => !isUnknown(option, value))))
+  for (const [option, value] of options)
+    if (isUnknown(option, value))
+      from.deny(
+        option,
+        'the value is a variable such as ${NAME}, which is unknown here; import the file with its values',
+      )
+  return from
 }
 
 function yamlOf(config: object, notes: readonly Note[]): string {

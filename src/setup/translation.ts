@@ -14,6 +14,8 @@ export interface Note {
 /** The options of another gateway. Records which options were read, and notes about them. */
 export class Translation {
   readonly notes: Note[] = []
+  /** Why the file denies all people until an operator decides. */
+  readonly denials: string[] = []
   readonly #options: Options
   readonly #read = new Set<string>()
 
@@ -47,6 +49,12 @@ export class Translation {
 
   note(option: string, level: Note['level'], text: string): void {
     this.notes.push({ option, level, text })
+  }
+
+  /** Notes a decision. Until an operator has taken it, the file denies all people. */
+  deny(option: string, text: string): void {
+    this.note(option, 'decide', `${text}; until then the file denies all people`)
+    this.denials.push(`${option}: ${text}`)
   }
 
   /** The options that were not read. */

@@ -23,9 +23,13 @@ const usual = `
 provider = "oidc"
 oidc_issuer_url = "https://id.example.com"
 client_id = "orders"
+client_secret = "hidden in the file"
+cookie_secret = "hidden in the file"
 redirect_url = "https://orders.example.com/oauth2/callback"
 upstreams = ["http://127.0.0.1:3000/"]
 `
+
+const google = usual.replace('"oidc"', '"google"').replace(/^oidc_issuer_url.*\n/m, '')
 
 function translated(toml: string) {
   const { yaml, notes } = translate(readFlatToml(toml), undefined)
@@ -127,7 +131,8 @@ test('A domain of addresses is a requirement on the verified address', (t) => {
 })
 
 test('A person with one of the groups or one of the roles has access, as with oauth2-proxy', (t) => {
-  const toml = `${usual}email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1", "my.app:r2"]`
+  const options = 'email_domains = ["*"]\nallowed_groups = ["g1", "g2"]\nallowed_roles = ["r1", "my.app:r2"]'
+  const toml = usual.replace('"oidc"', '"keycloak-oidc"') + options
 
   loadedFrom(t, toml, [
     { as: { ...jane, groups: ['g2'] }, get: '/', expect: 'pass' },
@@ -137,17 +142,159 @@ test('A person with one of the groups or one of the roles has access, as with oa
     { as: { ...jane, realm_access: { roles: ['r2'] } }, get: '/', expect: 'forbidden' },
     { as: jane, get: '/', expect: 'forbidden' },
   ])
+  // Other providers of oauth2-proxy have no roles.
+  loadedFrom(t, usual + options, [
+    { as: { ...jane, groups: ['g2'] }, get: '/', expect: 'pass' },
+    { as: { ...jane, realm_access: { roles: ['r1'] } }, get: '/', expect: 'forbidden' },
+  ])
 })
 
 test('Domains at Google are checked with the claim hd', (t) => {
-  loadedFrom(
-    t,
-    'client_id = "a"\nredirect_url = "https://a.example.com/oauth2/callback"\nemail_domains = ["example.com"]',
+  loadedFrom(t, `${google}email_domains = ["example.com"]`, [
+    { as: { ...jane, hd: 'example.com', email_verified: true }, get: '/', expect: 'pass' },
+    { as: { ...jane, email: 'x@example.com' }, get: '/', expect: 'forbidden' },
+  ])
+})
+
+for (const [what, options, cases] of [
+  [
+    'a person without an address',
+    'email_domains = ["*"]',
     [
-      { as: { ...jane, hd: 'example.com', email_verified: true }, get: '/', expect: 'pass' },
-      { as: { ...jane, email: 'x@example.com' }, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1' }, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1', email: '' }, get: '/', expect: 'forbidden' },
     ],
+  ],
+  [
+    'a guest who has chosen the address, where another claim decides',
+    'oidc_email_claim = "upn"\nemail_domains = ["example.com"]',
+    [
+      { as: { ...jane, email_verified: true, upn: 'guest@other.example' }, get: '/', expect: 'forbidden' },
+      { as: { ...jane, email_verified: true }, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1', upn: 'jane@example.com' }, get: '/', expect: 'pass' },
+      { as: { sub: 'u1', upn: 'jane@evil.example@example.com' }, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1', upn: 'jane@examplescom' }, get: '/', expect: 'forbidden' },
+    ],
+  ],
+  [
+    'a guest, where the older option names the other claim',
+    'user_id_claim = "upn"\nemail_domains = ["example.com"]',
+    [
+      { as: { ...jane, email_verified: true, upn: 'guest@other.example' }, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1', upn: 'jane@example.com' }, get: '/', expect: 'pass' },
+    ],
+  ],
+  [
+    'a person without the claim that replaces the address',
+    'oidc_email_claim = "upn"\nemail_domains = ["*"]',
+    [
+      { as: jane, get: '/', expect: 'forbidden' },
+      { as: { sub: 'u1', upn: 'jane' }, get: '/', expect: 'pass' },
+    ],
+  ],
+  [
+    'a person of the domain, where only those below it have access',
+    'email_domains = ["*.sub.example.com"]',
+    [
+      { as: { ...jane, email: 'a@x.sub.example.com' }, get: '/', expect: 'pass' },
+      { as: { ...jane, email: 'a@sub.example.com', email_verified: true }, get: '/', expect: 'forbidden' },
+      { as: { ...jane, email: 'a@xsub.example.com', email_verified: true }, get: '/', expect: 'forbidden' },
+      { as: { ...jane, email: 'a@x.sub.example.com', email_verified: false }, get: '/', expect: 'forbidden' },
+    ],
+  ],
+  [
+    'an address that is not verified, in the words of Go',
+    'email_domains = ["*"]',
+    ['False', '0', 0, 'f'].map((email_verified) => ({
+      as: { ...jane, email_verified },
+      get: '/',
+      expect: 'forbidden',
+    })),
+  ],
+  [
+    'a person, where a variable may name the groups',
+    'email_domains = ["*"]\nallowed_groups = ["${GROUP}"]',
+    [
+      { as: { ...jane, groups: ['${GROUP}', 'staff'] }, get: '/', expect: 'forbidden' },
+      { as: jane, get: '/', expect: 'forbidden' },
+    ],
+  ],
+  [
+    'a person, where the file of addresses beside "*" may have been meant',
+    'email_domains = ["*"]\nauthenticated_emails_file = "emails.txt"',
+    [{ as: { ...jane, email_verified: true }, get: '/', expect: 'forbidden' }],
+  ],
+  [
+    'a person in a folder that the gateway does not serve',
+    'email_domains = ["*"]\nskip_auth_routes = ["^/docs/"]\nupstreams = ["http://127.0.0.1:3000/", "file:///srv/docs#/docs/"]',
+    [
+      { as: jane, get: '/docs/a', expect: 'forbidden' },
+      { get: '/docs/a', expect: 'sign_in' },
+      { as: jane, get: '/', expect: 'pass' },
+    ],
+  ],
+] satisfies readonly (readonly [string, string, readonly Case[]])[])
+  test(`An import admits no person without access before: ${what}`, (t) => {
+    const base = options.includes('upstreams =') ? usual.replace(/^upstreams.*$/m, '') : usual
+    loadedFrom(t, `${base}${options}`, cases)
+  })
+
+test('An import of the provider google admits only verified addresses, and always those of Google', (t) => {
+  const toml = `${google}email_domains = ["*"]\noidc_email_claim = "upn"\ninsecure_oidc_allow_unverified_email = true`
+  const { providers } = loadedFrom(t, `${toml}\noidc_issuer_url = "https://id.example.com"`, [
+    { as: { ...jane, email_verified: true }, get: '/', expect: 'pass' },
+    { as: { ...jane, upn: 'jane' }, get: '/', expect: 'forbidden' },
+    { as: { ...jane, email_verified: false }, get: '/', expect: 'forbidden' },
+  ])
+  assert.equal(providers[0].issuer, 'https://accounts.google.com')
+  loadedFrom(t, `${google}email_domains = ["example.com"]`, [
+    {
+      as: { sub: 'u1', hd: 'example.com', email: 'jane@alias.example', email_verified: true },
+      get: '/',
+      expect: 'forbidden',
+    },
+  ])
+})
+
+for (const missing of ['provider', 'client_id', 'client_secret', 'cookie_secret'])
+  test(`A file without ${missing} denies all people, because flags may restrict access`, (t) => {
+    const half = `${usual.replace(new RegExp(`^${missing} =.*\\n`, 'm'), '')}email_domains = ["*"]`
+
+    loadedFrom(t, half, [{ as: { ...jane, hd: 'example.com', email_verified: true }, get: '/', expect: 'forbidden' }])
+    assert.match(translated(half).yaml, new RegExp(`rules:[^]*# - ${missing}: this is not in the file, so flags`))
+  })
+
+test('Each decision about access is a comment at the rule that denies all people', () => {
+  const { yaml } = translated(
+    `${usual}email_domains = ["*"]\ngithub_org = "example"\napi_routes = ["^/api/"]\nallowed_new = ["a"]`,
   )
+
+  const comment = yaml.slice(yaml.indexOf('rules:'))
+  assert.match(
+    comment,
+    /^ *# Denies all people until this is decided:\n *# - github_org: .*\(example\).*\n *# - allowed_new: .*\n *# Write the decision as requirements, then remove this one\.\n *- not:$/m,
+  )
+})
+
+test('An import says what prompt=none, hd and a CA beside those of Node.js change', () => {
+  assert.match(String(translated(`${usual}prompt = "none"`).said('prompt')?.text), /only people who are signed in/)
+  assert.match(String(translated(`${google}email_domains = ["example.com"]`).said('email_domains')?.text), /claim hd/)
+  assert.match(String(translated(`${usual}provider_ca_files = ["ca"]`).said('provider_ca_files')?.text), /public CA/)
+})
+
+test('Without the profile URL, claims come from the ID Token', (t) => {
+  const { providers } = loadedFrom(
+    t,
+    `${usual}email_domains = ["*"]\nskip_claims_from_profile_url = true\noidc_groups_claim = "fields.groups"`,
+  )
+  assert.deepEqual(providers[0].idTokenClaims.toSorted(), [
+    'email',
+    'email_verified',
+    'fields',
+    'preferred_username',
+    'realm_access',
+    'resource_access',
+  ])
 })
 
 test('Roles of Keycloak use the claims of Keycloak', (t) => {
@@ -204,7 +351,7 @@ skip_auth_routes = ["^/files/public/"]`
   assert.deepEqual(
     upstreams.map(({ name, url, path, rules }) => [name, url.origin, path, rules.length]),
     [
-      ['app', 'http://app.internal:3000', '/', 3],
+      ['app', 'http://app.internal:3000', '/', 4],
       ['app-2', 'http://app.internal:3001', '/files/', 3],
       ['app-3', 'http://127.0.0.1:3002', '/exact/', 2],
     ],
@@ -347,6 +494,7 @@ test('An empty file becomes a valid file that denies all people', (t) => {
   assert.deepEqual(decide.map(({ option }) => option).toSorted(), [
     'client_id',
     'email_domains',
+    'provider, client_id, client_secret, cookie_secret',
     'redirect_url',
     'upstreams',
   ])
