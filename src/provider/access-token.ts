@@ -8,7 +8,7 @@ import { isDeeperThan, maxJsonDepth } from '../core/json-depth.ts'
 import { printable } from '../core/printable.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice } from './provider-errors.ts'
-import { stringClaim } from './signed-token.ts'
+import { stringClaim, typOf } from './signed-token.ts'
 
 /** What an access token says about the caller. Times are in ms since the epoch. */
 export interface VerifiedAccessToken {
@@ -57,7 +57,7 @@ export async function verifyAccessToken(
       if (cause instanceof GatewayError) throw cause
       throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
     })
-  const typ = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'none'
+  const typ = typOf(protectedHeader, code) ?? 'none'
   if (!accepts.types.includes(typ))
     reject(`"typ" is ${printable(typ)}, and access_tokens.types is ${accepts.types.join(', ')}`)
   return tokenFrom(payload, config, now)

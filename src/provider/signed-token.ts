@@ -78,13 +78,23 @@ export async function verifySignedToken(
   const issuedIn = Math.round(iat - expected.now / 1000)
   if (issuedIn * 1000 > expected.clockToleranceMs)
     throw new GatewayError(code, `"iat" is ${issuedIn} s ahead of the clock of this machine: ${clockAdvice}`)
-  return { typ: protectedHeader.typ?.toLowerCase().replace(/^application\//, ''), payload: { ...payload, iat, exp } }
+  return { typ: typOf(protectedHeader, code), payload: { ...payload, iat, exp } }
 }
 
 function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): string {
   const errorCode = error instanceof Error && 'code' in error ? error.code : undefined
   if (errorCode === 'ERR_JWT_EXPIRED') return clockHint
   return errorCode === 'ERR_JOSE_ALG_NOT_ALLOWED' ? hintForAlgorithm(decodeProtectedHeader(token).alg, algorithm) : ''
+}
+
+/**
+ * The `typ` of a header, without `application/` (RFC 7515 §4.1.9).
+ * @throws {GatewayError} `code` when it is not a string
+ */
+export function typOf({ typ }: { readonly typ?: unknown }, code: ErrorCode): string | undefined {
+  if (typ === undefined) return undefined
+  if (typeof typ !== 'string') throw new GatewayError(code, '"typ" is not a string')
+  return typ.toLowerCase().replace(/^application\//, '')
 }
 
 /**
