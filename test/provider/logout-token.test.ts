@@ -67,7 +67,7 @@ for (const typ of ['logout+jwt', 'Logout+JWT', 'application/logout+jwt', 'JWT', 
 
     const order = await verifyLogoutToken(token, expectationsOf(t, provider))
 
-    assert.deepEqual(order, { iss: provider.issuer, jti: 'j-1', exp: at + 120, sub: 'jane', sid: 's-1' })
+    assert.deepEqual(order, { iss: provider.issuer, jti: 'j-1', iat: at, exp: at + 120, sub: 'jane', sid: 's-1' })
   })
 
 for (const [what, claims, expected] of [

@@ -27,7 +27,7 @@ const kinds: readonly (readonly [string, Json, Json, (token: string, expected: E
         nonce: 'n-1',
         access_token: 'a',
         authenticatedSince: now,
-        acr_values: 'mfa',
+        acr_values: ['mfa'],
       }),
   ],
   [
