@@ -518,6 +518,8 @@ export interface UpstreamConfig {
   readonly responseHeaders: ResponseHeadersConfig
   /** Whether absolute addresses in HTML, CSS and JSON become the public ones. */
   readonly rewriteContent: boolean
+  /** Whether HTML pages get the line that shows the notice of the end of a session. */
+  readonly sessionNotice: boolean
   /** Its own `external_url`, or that of the gateway. The first label may be `*`. */
   readonly externalUrl: URL
   /** Which `Host` the upstream receives: that of the client, or its own. */

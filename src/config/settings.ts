@@ -768,6 +768,11 @@ export interface UpstreamSettings {
    * it can be set.
    */
   readonly rewrite_content: boolean
+  /**
+   * Adds the script of the notice to the HTML pages of the application, so that open pages say when
+   * the session ends or has ended. For applications that have no place for a line of HTML.
+   */
+  readonly session_notice: boolean
   /** Changes the attributes of the cookies that the application sets. */
   readonly set_cookie: UpstreamSetCookieSettings
   /** Changes the header fields of the responses of the application. */

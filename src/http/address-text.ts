@@ -109,8 +109,16 @@ export class AddressText {
 /** How many characters before an address the pattern looks at: an escape such as `%22`. */
 const lookedBehind = 3
 
-/** Replaces the addresses in a text that arrives in parts, as if it were whole. */
-export class AddressStream {
+/** Changes a text that arrives in parts, as if it were whole. */
+export interface TextStream {
+  /** Takes the next part, and returns what no later part can change any more. */
+  next(part: string): string
+  /** Returns the rest. */
+  end(): string
+}
+
+/** Replaces the addresses in a text that arrives in parts. */
+export class AddressStream implements TextStream {
   readonly #addresses: AddressText
   /** Characters that were passed on, because the pattern looks behind, and all that was not. */
   #text = ''
@@ -121,13 +129,11 @@ export class AddressStream {
     this.#addresses = addresses
   }
 
-  /** Takes the next part, and returns what no later part can change any more. */
   next(part: string): string {
     this.#text += part
     return this.#passUpTo(this.#text.length - this.#addresses.maxLength)
   }
 
-  /** Returns the rest. */
   end(): string {
     return this.#passUpTo(this.#text.length)
   }

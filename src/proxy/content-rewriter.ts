@@ -1,19 +1,29 @@
 import { Transform, type TransformCallback } from 'node:stream'
 import zlib from 'node:zlib'
 import { GatewayError } from '../core/errors.ts'
-import { AddressStream, type AddressText } from '../http/address-text.ts'
+import { AddressStream, type AddressText, type TextStream } from '../http/address-text.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import { fieldText, fieldValue } from './raw-fields.ts'
+import { allowsNotice, isHtmlPage, LineInHead, type SessionNotice } from './session-notice.ts'
 
 /** Why the content of a response is passed on unchanged, although its type is rewritten. */
-export type SkipReason = 'range' | 'no_transform' | 'charset' | 'coding'
+export type SkipReason = 'range' | 'no_transform' | 'charset' | 'coding' | 'policy'
 
 export interface ContentRewriterParts {
-  readonly addresses: AddressText
+  /** The addresses that are replaced in HTML, CSS and JSON. */
+  readonly addresses: AddressText | undefined
+  /** What is added to HTML pages. */
+  readonly notice: SessionNotice | undefined
   /** The response has no content, because the method is HEAD. */
   readonly isHead: boolean
   readonly onSkip: (reason: SkipReason) => void
+}
+
+interface Rewritten {
+  readonly fields: RawFields
+  readonly coding: Coding | undefined
+  readonly changes: readonly TextStream[]
 }
 
 /** A content coding (RFC 9110 §8.4.1). */
@@ -58,10 +68,10 @@ export function withKnownCodings(fields: readonly string[]): string[] {
 }
 
 /**
- * Rewrites the addresses in the content of a response: decodes it, replaces, and encodes it again.
- * Holds a part of the content at a time, and reads no faster than the client. A response with a
- * content coding begins when the first part is decoded, so that content that cannot be decoded
- * becomes a 502.
+ * Rewrites the content of a response: decodes it, replaces addresses, adds the line of the notice,
+ * and encodes it again. Holds a part of the content at a time, and reads no faster than the client.
+ * A response with a content coding begins when the first part is decoded, so that content that
+ * cannot be decoded becomes a 502.
  */
 export class ContentRewriter implements ResponseHandler, ExchangeControl {
   readonly #handler: ResponseHandler
@@ -71,6 +81,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   #streams: readonly Transform[] = []
   #isRewritten = false
   #coding: Coding | undefined
+  #changes: readonly TextStream[] = []
   /** Passes on the head of the response, which waits for the first part. */
   #begin: (() => void) | undefined
   #trailers: RawFields = []
@@ -114,6 +125,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     }
     this.#isRewritten = true
     this.#coding = response.coding
+    this.#changes = response.changes
     if (response.coding === undefined) begin()
     else this.#begin = begin
   }
@@ -157,25 +169,30 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     return this.#streams.at(-1)
   }
 
-  /** The new fields and the coding of a response that is rewritten; `undefined` for all others. */
-  #read(
-    status: number,
-    fields: RawFields,
-  ): { readonly fields: RawFields; readonly coding: Coding | undefined } | undefined {
+  /** How a response is rewritten; `undefined` if it is not. */
+  #read(status: number, fields: RawFields): Rewritten | undefined {
+    const { addresses, notice, onSkip } = this.#parts
     const type = fieldValue(fields, 'content-type')
-    if (!isRewritten(type)) return undefined
+    const isPage = notice !== undefined && isHtmlPage(fields)
+    const hasNotice = isPage && allowsNotice(fields, notice)
+    if (isPage && !hasNotice) onSkip('policy')
+    const changes = [
+      ...(addresses !== undefined && isRewritten(type) ? [new AddressStream(addresses)] : []),
+      ...(hasNotice ? [new LineInHead(notice.line)] : []),
+    ]
+    if (changes.length === 0) return undefined
     const coding = fieldValue(fields, 'content-encoding').trim().toLowerCase()
     const isPlain = coding === '' || coding === 'identity'
     const skip = skipReason(status, fields, type) ?? (isPlain || codings.has(coding) ? undefined : 'coding')
     if (skip !== undefined) {
-      this.#parts.onSkip(skip)
+      onSkip(skip)
       return undefined
     }
-    return { fields: fieldsOfRewritten(fields), coding: codings.get(coding) }
+    return { fields: fieldsOfRewritten(fields), coding: codings.get(coding), changes }
   }
 
   #start(coding: Coding | undefined): void {
-    const rewriting = new Rewriting(this.#parts.addresses)
+    const rewriting = new Rewriting(this.#changes)
     const streams = coding === undefined ? [rewriting] : [coding.decoder(), rewriting, coding.encoder()]
     this.#streams = streams
     for (const [at, stream] of streams.entries()) {
@@ -229,16 +246,16 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   }
 }
 
-/** Replaces addresses in a stream of content without a content coding. */
+/** Changes a stream of content without a content coding. */
 class Rewriting extends Transform {
-  readonly #addresses: AddressStream
+  readonly #changes: readonly TextStream[]
   /** What has arrived, until it is long enough to show whether the content can be read. */
   #beginning = ''
   #isUnreadable: boolean | undefined
 
-  constructor(addresses: AddressText) {
+  constructor(changes: readonly TextStream[]) {
     super()
-    this.#addresses = new AddressStream(addresses)
+    this.#changes = changes
   }
 
   override _transform(part: Buffer, _: BufferEncoding, done: TransformCallback): void {
@@ -250,12 +267,15 @@ class Rewriting extends Transform {
       text = this.#beginning
       this.#isUnreadable = isUtf16(text)
     }
-    done(null, Buffer.from(this.#isUnreadable ? text : this.#addresses.next(text), 'latin1'))
+    const changed = this.#isUnreadable ? text : this.#changes.reduce((whole, change) => change.next(whole), text)
+    done(null, Buffer.from(changed, 'latin1'))
   }
 
   override _flush(done: TransformCallback): void {
-    const beginning = this.#isUnreadable === undefined ? this.#addresses.next(this.#beginning) : ''
-    done(null, Buffer.from(beginning + this.#addresses.end(), 'latin1'))
+    if (this.#isUnreadable === true) return done()
+    const beginning = this.#isUnreadable === undefined ? this.#beginning : ''
+    const rest = this.#changes.reduce((whole, change) => change.next(whole) + change.end(), beginning)
+    done(null, Buffer.from(rest, 'latin1'))
   }
 }
 

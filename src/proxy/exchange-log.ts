@@ -60,6 +60,7 @@ const skipReasons = {
   no_transform: 'the response has Cache-Control: no-transform',
   charset: 'the charset does not write ASCII characters as single bytes',
   coding: 'the Content-Encoding is unknown, or is more than one',
+  policy: 'the Content-Security-Policy does not allow scripts and requests of its own origin',
 } as const
 
 export function logNotRewritten(
@@ -73,7 +74,10 @@ export function logNotRewritten(
     upstream: pass.upstream.name,
     path: facts.target.path,
     reason: skipReasons[reason],
-    hint: 'This is logged once for each reason. Addresses in such content stay as the application writes them.',
+    hint:
+      reason === 'policy'
+        ? "Such pages get no notice of the end of a session (session_notice). Add 'self' to script-src and connect-src in the application, or in response_headers. This is logged once."
+        : 'This is logged once for each reason. Such content stays as the application writes it.',
   })
 }
 

@@ -31,6 +31,7 @@ import {
 import type { CutReason, LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
+import type { SessionNotice } from './session-notice.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
@@ -150,15 +151,14 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   #responseHandler(): ResponseHandler {
     const { pass, parts, facts } = this.#input
     const { upstream, session } = pass
-    const { content: contentAddresses } = this.#addresses
-    const handler =
-      contentAddresses === undefined
-        ? this
-        : new ContentRewriter(this, {
-            addresses: contentAddresses,
-            isHead: facts.method === 'HEAD',
-            onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
-          })
+    const handler = this.#rewritesContent
+      ? new ContentRewriter(this, {
+          addresses: this.#addresses.content,
+          notice: this.#notice,
+          isHead: facts.method === 'HEAD',
+          onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
+        })
+      : this
     const keepsCookies = this.#upstream.keepsCookies || (session !== undefined && parts.notesCookies)
     if (!keepsCookies) return handler
     const { host, target } = this.#input.facts
@@ -173,6 +173,16 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       readInBrowser: (text) =>
         readSetCookie(addresses.response('set-cookie', text), { host, path: target.path }, parts.clock.now()),
     })
+  }
+
+  get #rewritesContent(): boolean {
+    return this.#addresses.content !== undefined || this.#notice !== undefined
+  }
+
+  /** What a page gets that a person has opened. A page without a session has no end to speak of. */
+  get #notice(): SessionNotice | undefined {
+    const { pass, facts } = this.#input
+    return pass.session !== undefined && facts.isPage ? this.#upstream.notice : undefined
   }
 
   /** Cookies have paths of the upstream, which may differ from those that clients use. */
@@ -205,7 +215,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     return {
       method: facts.method,
       path: upstream.path(facts.target.path, facts.target.query),
-      headers: this.#addresses.content === undefined ? fields : withKnownCodings(fields),
+      headers: this.#rewritesContent ? withKnownCodings(fields) : fields,
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,

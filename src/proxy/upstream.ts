@@ -9,6 +9,7 @@ import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
 import type { SkipReason } from './content-rewriter.ts'
 import { responseChanges, type ResponseChanges } from './response-headers.ts'
+import type { SessionNotice } from './session-notice.ts'
 import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
 
@@ -61,6 +62,8 @@ export class Upstream {
   readonly #reservedPrefix: string
   readonly #hasWildcard: boolean
   readonly responseChanges: ResponseChanges | undefined
+  /** Absent: the gateway adds no line to the pages. */
+  readonly notice: SessionNotice | undefined
   readonly #keptCookies: readonly NamePattern[]
   #waitReportedAt = -Infinity
   #hasReportedLostCookies = false
@@ -78,6 +81,13 @@ export class Upstream {
     this.#reservedPrefix = reservedPrefix
     this.#addresses = addressesOf(config, reservedPrefix)
     this.responseChanges = responseChanges(config.responseHeaders)
+    this.notice = config.sessionNotice
+      ? {
+          line: `<script src="${reservedPrefix}session.js" defer></script>`,
+          changes: this.responseChanges,
+          isSecure: config.externalUrl.protocol === 'https:',
+        }
+      : undefined
   }
 
   /** The addresses for a request of a host (in lower case, without port). */

@@ -132,6 +132,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         connectTimeoutMs: 5_000,
         responseTimeoutMs: 60_000,
         rewriteContent: false,
+        sessionNotice: false,
         idleTimeoutMs: 300_000,
         keepAliveMs: 1_500,
         maxConnections: 128,

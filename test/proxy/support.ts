@@ -52,6 +52,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,
+    sessionNotice: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },

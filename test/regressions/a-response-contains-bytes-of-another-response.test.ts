@@ -70,7 +70,12 @@ test('A response that waits for its cookies to be stored contains no bytes of an
 test('A response that is decoded contains no bytes of another response', async () => {
   const { handler, content, hasEnded } = collector()
   const addresses = new AddressText([{ from: 'http://a', to: 'http://b', base: '', publicBase: '' }], 'http:')
-  const rewriter = new ContentRewriter(handler, { addresses, isHead: false, onSkip: () => assert.fail() })
+  const rewriter = new ContentRewriter(handler, {
+    addresses,
+    notice: undefined,
+    isHead: false,
+    onSkip: () => assert.fail(),
+  })
 
   const fields = ['Content-Type', 'text/html; charset=utf-8', 'Content-Encoding', 'gzip']
   respond(rewriter, fields, gzipSync('of this person'))

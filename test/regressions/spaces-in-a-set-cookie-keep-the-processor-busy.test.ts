@@ -45,6 +45,11 @@ test('The gateway changes a Set-Cookie with many spaces in linear time', () => {
 
 test('The gateway reads a Content-Type with many spaces in linear time', () => {
   const handler = { onResponse() {} } as unknown as ConstructorParameters<typeof ContentRewriter>[0]
-  const rewriter = new ContentRewriter(handler, { addresses: addresses.inContent(), isHead: true, onSkip() {} })
+  const rewriter = new ContentRewriter(handler, {
+    addresses: addresses.inContent(),
+    notice: undefined,
+    isHead: true,
+    onSkip() {},
+  })
   assertShort(() => rewriter.onResponse(200, '', ['Content-Type', `text/html; charset=${spaces}x`]))
 })

@@ -18,6 +18,7 @@ export function upstream({
     needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,
+    sessionNotice: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },

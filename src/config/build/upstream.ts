@@ -80,6 +80,7 @@ export function buildUpstream(
       remove: present(settings.response_headers.remove).map(([, field]) => field),
     },
     rewriteContent: settings.rewrite_content,
+    sessionNotice: settings.session_notice,
     externalUrl,
     hostHeader: settings.host_header,
     originHeader: settings.origin_header,
