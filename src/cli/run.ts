@@ -1,4 +1,5 @@
 import { startAdmin } from '../admin/listener.ts'
+import { formatDiagnostic } from '../config/document/diagnostics.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
@@ -29,12 +30,13 @@ export async function run(input: CommandInput): Promise<number> {
   }
   const loaded = loadServableOrReport(input)
   if (loaded === undefined) return 1
-  const { config, files } = loaded
-  return serve(config, input, (parts, signals) =>
-    config.workers > 1
+  const { config, files, warnings } = loaded
+  return serve(config, input, (parts, signals) => {
+    if (warnings.length > 0) parts.log.warn('config.warnings', { warnings: warnings.map(formatDiagnostic) })
+    return config.workers > 1
       ? serveWithWorkers(config, input, { ...parts, log: countedLog(parts.log, parts.metrics), files, signals })
-      : serveAlone(config, input, { ...parts, files }),
-  )
+      : serveAlone(config, input, { ...parts, files })
+  })
 }
 
 /** Calls `work` with a log, and writes the last lines of the log before it returns. */

@@ -3,7 +3,7 @@ import { below, type Report } from './document/report.ts'
 
 /** What one application needs. */
 export interface Preset {
-  /** The version that the settings were tried with. Absent: they come from its documentation. */
+  /** What `npm run test:applications` tries the settings with. Absent: they are untried. */
   readonly triedWith?: string
   /** What to set up in the application: the rest of a sentence that begins with "It needs". */
   readonly needs: string
@@ -178,6 +178,12 @@ function withPreset(upstream: unknown, at: string, report: Report): unknown {
   const { preset } = upstream
   // The schema reports an unknown name.
   if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
+  if (presets[preset]?.triedWith === undefined)
+    report.warning(
+      below(at, 'preset'),
+      'is untried: its settings come from the documentation of the application',
+      'try whether another person in the same browser is shown as the previous one',
+    )
   // A copy, because the validation adds defaults.
   const settings = structuredClone(presets[preset]?.settings ?? {})
   const place = report.keyPlace(below(at, 'preset'))
@@ -202,6 +208,6 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** The settings that a preset stands for, as YAML of an upstream, below a comment about it. */
 export function presetAsYaml(name: string, { triedWith, needs, settings }: Preset): string {
-  const tried = triedWith === undefined ? 'not tried: from its documentation' : `tried with ${triedWith}`
+  const tried = triedWith === undefined ? 'untried: from its documentation' : `tried with ${triedWith}`
   return `# preset: ${name} (${tried})\n# It needs ${needs}.\n${stringify(settings, { lineWidth: 100 })}`
 }

@@ -24,11 +24,14 @@ const subject: Subject = {
   name: 'Cockpit',
   page: 'cockpit',
   install: () =>
-    installDebian({
-      'cockpit-ws': '/usr/lib/cockpit/cockpit-ws',
-      'cockpit-bridge': '/usr/bin/cockpit-bridge',
-      'cockpit-system': '/usr/share/cockpit/shell',
-    }),
+    installDebian(
+      {
+        'cockpit-ws': '/usr/lib/cockpit/cockpit-ws',
+        'cockpit-bridge': '/usr/bin/cockpit-bridge',
+        'cockpit-system': '/usr/share/cockpit/shell',
+      },
+      ['cockpit-ws', '287'],
+    ),
   start: startCockpit,
   home: '/',
   showsPerson: (page, person) =>

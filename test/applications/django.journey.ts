@@ -32,7 +32,7 @@ async function startDjango(t: TestContext) {
 journeysOf({
   name: 'Django',
   page: 'django',
-  install: () => (programs = installPython('django', 'django~=5.2')),
+  install: () => (programs = installPython('django', 'django==5.2.*')),
   start: startDjango,
   home: '/admin/',
   showsPerson: (page, person) =>

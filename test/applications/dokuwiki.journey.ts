@@ -28,7 +28,11 @@ async function startDokuWiki(t: TestContext) {
 journeysOf({
   name: 'DokuWiki',
   page: 'dokuwiki',
-  install: () => installDebian({ dokuwiki: '/usr/share/dokuwiki/doku.php', 'php-cli': '/usr/bin/php' }),
+  install: () =>
+    installDebian({ dokuwiki: '/usr/share/dokuwiki/doku.php', 'php-cli': '/usr/bin/php' }, [
+      'dokuwiki',
+      '0.0.20220731',
+    ]),
   start: startDokuWiki,
   home: '/doku.php',
   showsPerson: (page, person) => page.getByText(`Logged in as: ${person}`).waitFor(),

@@ -12,15 +12,28 @@ export class Missing extends Error {}
 
 /**
  * Installs packages of Debian that are missing.
- * @param proof a file of each package
+ * @param packages a file of each package
+ * @param tried the package of the application, and the version that its preset was tried with
  * @throws {Missing}
  */
-export function installDebian(packages: Readonly<Record<string, string>>): void {
+export function installDebian(
+  packages: Readonly<Record<string, string>>,
+  tried?: readonly [name: string, version: string],
+): void {
   const missing = Object.keys(packages).filter((name) => !existsSync(packages[name] ?? ''))
-  if (missing.length === 0) return
-  const byHand = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}`
+  if (missing.length > 0) installMissing(missing)
+  if (tried === undefined) return
+  const [name, version] = tried
+  const found = spawnSync('dpkg-query', ['-W', '-f', '${Version}', name], { encoding: 'utf8' }).stdout
+  // Without the epoch. The version 6.1 is not 6.10.
+  if (!`${found.replace(/^\d+:/, '').replaceAll(/\D/g, '.')}.`.startsWith(`${version}.`))
+    throw new Missing(`was tried with version ${version}, and this machine has ${found}`)
+}
+
+function installMissing(names: readonly string[]): void {
+  const byHand = `apt-get update && apt-get install -y --no-install-recommends ${names.join(' ')}`
   if (process.getuid?.() !== 0 || spawnSync('sh', ['-c', 'command -v apt-get']).status !== 0)
-    throw new Missing(`needs the packages ${missing.join(', ')}. As root on Debian, run: ${byHand}`)
+    throw new Missing(`needs the packages ${names.join(', ')}. As root on Debian, run: ${byHand}`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   if (spawnSync('sh', ['-c', byHand], { env, stdio: ['ignore', 2, 2] }).status !== 0)
     throw new Missing(`the packages could not be installed. As root, run: ${byHand}`)

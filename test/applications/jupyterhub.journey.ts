@@ -51,7 +51,7 @@ journeysOf({
   name: 'JupyterHub',
   page: 'jupyterhub',
   install: () => {
-    programs = installPython('jupyterhub', 'jupyterhub~=6.1', 'jupyterlab~=4.0')
+    programs = installPython('jupyterhub', 'jupyterhub==6.*', 'jupyterlab==4.*')
     proxies = installNode('configurable-http-proxy', 'configurable-http-proxy@4')
   },
   start: startJupyterHub,

@@ -53,7 +53,7 @@ async function runCode(page: Page): Promise<void> {
 journeysOf({
   name: 'JupyterLab',
   page: 'jupyterlab',
-  install: () => (programs = installPython('jupyterlab', 'jupyterlab~=4.0')),
+  install: () => (programs = installPython('jupyterlab', 'jupyterlab==4.*')),
   start: startJupyterLab,
   home: '/lab',
   showsPerson: async (page, person) => {

@@ -32,11 +32,14 @@ journeysOf({
   name: 'MediaWiki',
   page: 'mediawiki',
   install: () =>
-    installDebian({
-      mediawiki: '/usr/share/mediawiki/index.php',
-      'php-cli': '/usr/bin/php',
-      'php-sqlite3': '/usr/share/doc/php-sqlite3',
-    }),
+    installDebian(
+      {
+        mediawiki: '/usr/share/mediawiki/index.php',
+        'php-cli': '/usr/bin/php',
+        'php-sqlite3': '/usr/share/doc/php-sqlite3',
+      },
+      ['mediawiki', '1.39'],
+    ),
   start: startMediaWiki,
   home: '/index.php/Main_Page',
   showsPerson: (page, person) =>

@@ -48,11 +48,14 @@ journeysOf({
   name: 'phpMyAdmin',
   page: 'phpmyadmin',
   install: () =>
-    installDebian({
-      phpmyadmin: '/usr/share/phpmyadmin/index.php',
-      'php-cli': '/usr/bin/php',
-      'mariadb-server': '/usr/sbin/mariadbd',
-    }),
+    installDebian(
+      {
+        phpmyadmin: '/usr/share/phpmyadmin/index.php',
+        'php-cli': '/usr/bin/php',
+        'mariadb-server': '/usr/sbin/mariadbd',
+      },
+      ['phpmyadmin', '5.2'],
+    ),
   start: startPhpMyAdmin,
   home: '/',
   showsPerson: (page, person) => page.getByText(`User: ${person === 'Jane Doe' ? 'jane' : 'zoe'}@localhost`).waitFor(),

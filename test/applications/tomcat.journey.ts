@@ -62,7 +62,8 @@ const session = '/examples/servlets/servlet/SessionExample'
 const subject: Subject = {
   name: 'Tomcat',
   page: 'tomcat',
-  install: () => installDebian({ tomcat10: `${home}/bin/bootstrap.jar`, 'tomcat10-examples': examples }),
+  install: () =>
+    installDebian({ tomcat10: `${home}/bin/bootstrap.jar`, 'tomcat10-examples': examples }, ['tomcat10', '10.1']),
   start: startTomcat,
   home: '/orders/index.jsp',
   showsPerson: (page, person) => page.getByText(`Signed in as ${person === 'Jane Doe' ? 'jane' : 'zoe'}`).waitFor(),

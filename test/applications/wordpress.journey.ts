@@ -66,12 +66,15 @@ const subject: Subject = {
   name: 'WordPress',
   page: 'wordpress',
   install: () =>
-    installDebian({
-      wordpress: '/usr/share/wordpress/wp-load.php',
-      'php-cli': '/usr/bin/php',
-      'php-mysql': '/usr/share/doc/php-mysql',
-      'mariadb-server': '/usr/sbin/mariadbd',
-    }),
+    installDebian(
+      {
+        wordpress: '/usr/share/wordpress/wp-load.php',
+        'php-cli': '/usr/bin/php',
+        'php-mysql': '/usr/share/doc/php-mysql',
+        'mariadb-server': '/usr/sbin/mariadbd',
+      },
+      ['wordpress', '6.1'],
+    ),
   start: startWordPress,
   home: '/wp-admin/',
   showsPerson: (page, person) => page.locator('#wp-admin-bar-my-account').getByText(`Howdy, ${person}`).waitFor(),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -45,6 +45,41 @@ for (const { path, text } of pages.filter(({ path }) => /^docs\/applications\/(?
     assert.deepEqual(settings, presets[name]?.settings)
     assert.ok(text.includes(`Tried with ${presets[name]?.triedWith}`))
   })
+
+const journeys = readdirSync(new URL('../applications/', import.meta.url))
+
+for (const [name, { triedWith }] of Object.entries(presets))
+  test(`The preset ${name} was tried with the version that it names, or it says that it is untried`, () => {
+    const row = pages
+      .find(({ path }) => path === 'docs/applications/README.md')
+      ?.text.split('\n')
+      .find((line) => line.includes(`| \`${name}\``))
+    const file = `${name}.journey.ts`
+    assert.ok(row?.includes(`| ${triedWith ?? '**untried**'} `), row)
+    assert.equal(journeys.includes(file), triedWith !== undefined)
+    if (triedWith === undefined) return
+
+    const journey = readFileSync(new URL(`../applications/${file}`, import.meta.url), 'utf8')
+    const versions = triedWith.replace(/ of Debian \d+/, '').match(/\d[\d.-]*/g) ?? []
+    assert.notEqual(versions.length, 0)
+    for (const version of versions)
+      assert.match(
+        journey,
+        new RegExp(`(?:==|@|'(?:0\\.)*)${version.replaceAll('-', '').replaceAll('.', '\\.')}(?!\\d)`),
+      )
+  })
+
+test('An untried preset says so when it is used', () => {
+  const warningsOf = (name: string) => {
+    const file = join(folder, 'gateway.yaml')
+    writeFileSync(file, wholeFile('upstream', `preset: ${name}`))
+    const loaded = loadConfig(file, environment)
+    return loaded.ok ? formatDiagnostics(loaded.warnings) : assert.fail(formatDiagnostics(loaded.diagnostics))
+  }
+
+  assert.match(warningsOf('nexus'), /warning {2}upstreams\.\w+\.preset: is untried/)
+  assert.doesNotMatch(warningsOf('tomcat'), /untried/)
+})
 
 /** Cookies that scripts of an application read or write: they must stay in the browser. */
 const cookiesOfScripts: Readonly<Record<string, readonly string[]>> = {
