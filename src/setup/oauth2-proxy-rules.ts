@@ -260,6 +260,6 @@ function roleRequirements(roles: readonly string[]): Requirement[] {
 }
 
 /** The path of a claim; a name with special characters is quoted. */
-export function claimPath(name: string): string {
+function claimPath(name: string): string {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(name) ? name : JSON.stringify(name)
 }

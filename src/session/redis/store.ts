@@ -249,6 +249,8 @@ class RedisStore implements SessionStore {
     const inTime = this.#commands.deadline()
     await inTime(this.#commands.ready())
     const { redis } = this.#commands
+    // A Cluster that lacks a node still serves the sessions of the others.
+    if (redis.isCluster) return void (await inTime(this.#commands.reply(redis.ping())))
     const keys = Array.from({ length: pingedKeys }, () => this.#keys.sidIndex(randomToken(12) as SidTag))
     await inTime(Promise.all(keys.map((key) => this.#commands.reply(redis.persist(key)))))
   }
