@@ -73,7 +73,7 @@ export function replica(
 export async function signedInAt(here: Replica, there: Replica, sid = 'one'): Promise<{ readonly id: SessionKey }> {
   await hearing(here.store, there.store)
   const claims = { sub: 'jane' }
-  const tokens = { access_token: 'a', obtained_at: 0, access_token_expires_at: 0 } as never
+  const tokens = { access_token: 'a', id_token: 'e30.e30.', obtained_at: 0, access_token_expires_at: 0 } as never
   const record = { iss: 'https://id.example.com', sub: 'jane', sid, tokens, claims, userinfo_read_at: 0 }
   let cookie: SessionId | undefined
   // A sign-in that begins within one round trip after a logout is rejected, because the order of
