@@ -48,7 +48,8 @@ export class Addresses {
     const { domain, path: cookiePath, secure, sameSite } = setCookie
     this.#setCookie = setCookie
     this.#config = config
-    this.#changesRequests = this.#mapsPaths || config.hostHeader === 'upstream' || config.originHeader === 'upstream'
+    this.#changesRequests =
+      path !== '/' || this.#mapsPaths || config.hostHeader === 'upstream' || config.originHeader === 'upstream'
     this.#changesCookies =
       this.#mapsPaths || secure || [domain, cookiePath, sameSite, alsoKnownAs[0]].some((each) => each !== undefined)
     this.#ownHosts = [...this.#own].map((origin) => new URL(origin).hostname)
@@ -107,18 +108,22 @@ export class Addresses {
     const published = this.#public.get(url.origin)
     if (!isRequested && (isInitiator ? published !== url.origin : published === undefined)) return value
     if (name === 'origin') return own.origin
-    const path = this.#upstreamPath(url.pathname + url.search)
+    const target = this.#servedTarget(url.pathname + url.search)
+    const path = target && this.path(target.path, target.query)
     if (name === 'referer') return own.origin + (path ?? '/')
+    const origin = hostHeader === 'upstream' ? own.origin : url.origin
     // A path outside of the upstream must not become one inside. Without the field, the application
-    // rejects the request (RFC 4918 §9.8, §9.9).
-    return path && (hostHeader === 'upstream' ? own.origin : url.origin) + path
+    // rejects the request (RFC 4918 §9.8, §9.9). An application with WebDAV writes its own paths
+    // into the content of responses (RFC 4918 §8.3). Behind `strip_path`, it has to write public
+    // paths, so it expects them in Destination too.
+    return target && origin + (this.#stripped === '' ? path : target.path + target.query)
   }
 
   /** `undefined` for a path that this upstream does not serve. */
-  #upstreamPath(target: string): string | undefined {
+  #servedTarget(target: string): { readonly path: string; readonly query: string } | undefined {
     try {
-      const { path, query } = canonicalTarget(target)
-      return isAtOrBelow(path, this.#config.path.replace(/\/$/, '')) ? this.path(path, query) : undefined
+      const served = canonicalTarget(target)
+      return isAtOrBelow(served.path, this.#config.path.replace(/\/$/, '')) ? served : undefined
     } catch {
       return undefined
     }

@@ -49,7 +49,7 @@ test('Cookies, header fields and the origin of a request are translated on the w
   const headers = { origin: world.url, destination: `${world.url}/wiki/b` }
   const response = await world.browser().fetch(`${world.url}/wiki/a`, { method: 'POST', headers })
 
-  assert.deepEqual(JSON.parse(response.body), [own, `${world.url}/b`])
+  assert.deepEqual(JSON.parse(response.body), [own, `${world.url}/wiki/b`])
   assert.deepEqual([response.headers['set-cookie']].flat(), ['sid=1; Path=/wiki; SameSite=Strict'])
   assert.equal(response.headers['x-frame-options'], 'DENY')
   assert.equal(response.headers['x-powered-by'], undefined)

@@ -161,19 +161,24 @@ for (const [config, received, expected] of [
     assert.equal(addressesOf(config).response('set-cookie', received), expected)
   })
 
+const folder = { ...plain, path: '/files/' } as const
 const ownOrigin = { ...wiki, originHeader: 'upstream' } as const
 const ownHost = { ...wiki, hostHeader: 'upstream' } as const
 
 for (const [config, name, received, expected] of [
   [plain, 'Destination', 'https://orders.example.com/a', 'https://orders.example.com/a'],
   [wiki, 'Origin', 'https://orders.example.com', 'https://orders.example.com'],
-  [wiki, 'Destination', 'https://orders.example.com/wiki/a%20b', 'https://orders.example.com/app/a%20b'],
-  [wiki, 'destination', '/wiki/a/../b', 'https://orders.example.com/app/b'],
+  [folder, 'Destination', 'https://orders.example.com/files/a', 'https://orders.example.com/files/a'],
+  [folder, 'Destination', 'https://orders.example.com/admin/a', undefined],
+  [folder, 'Destination', 'https://orders.example.com/files/../admin', undefined],
+  [based, 'Destination', 'https://orders.example.com/a%20b', 'https://orders.example.com/app/a%20b'],
+  [wiki, 'Destination', 'https://orders.example.com/wiki/a%20b', 'https://orders.example.com/wiki/a%20b'],
+  [wiki, 'destination', '/wiki/a/../b', 'https://orders.example.com/wiki/b'],
   [wiki, 'Destination', 'https://orders.example.com/wiki/../admin', undefined],
   [wiki, 'Destination', 'https://orders.example.com/wiki/..%2fadmin', undefined],
   [wiki, 'Destination', 'https://orders.example.com/other/a', undefined],
   [wiki, 'Destination', 'https://other.example/wiki/a', 'https://other.example/wiki/a'],
-  [ownHost, 'Destination', 'https://orders.example.com/wiki/a', 'http://127.0.0.1:3000/app/a'],
+  [ownHost, 'Destination', 'https://orders.example.com/wiki/a', 'http://127.0.0.1:3000/wiki/a'],
   [ownOrigin, 'Origin', 'https://orders.example.com', 'http://127.0.0.1:3000'],
   [ownOrigin, 'Origin', 'https://evil.example', 'https://evil.example'],
   [ownOrigin, 'Origin', 'null', 'null'],
