@@ -93,10 +93,37 @@ async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
       why: 'the application is unreachable',
       todo: `${mismatch} in the url of the upstream`,
     })
+  const other = outcome.status < 400 ? undefined : await hostFinding(upstream, what, { method, status: outcome.status })
+  if (other !== undefined) return other
   if (outcome.status < 500) return ok(id, what)
   return warning(id, what, {
     why: 'the application, or a proxy in front of it, has an error, or does not serve this host',
     todo: `check its log; the request was for the host ${host} (host_header)`,
+  })
+}
+
+/**
+ * Many applications refuse a name that they do not know, against DNS rebinding: with 400, 403, 404
+ * or 421. Whether the name is the cause shows in the response to the same request with the other
+ * name.
+ */
+async function hostFinding(
+  upstream: UpstreamConfig,
+  what: string,
+  { method, status }: { readonly method: string; readonly status: number },
+): Promise<Finding | undefined> {
+  const { name, url, externalUrl, hostHeader, ca } = upstream
+  const own = hostFor(upstream)
+  const other = hostHeader === 'client' ? url.host : externalUrl.host
+  if (own === other) return undefined
+  const outcome = await request(firstPage(upstream), { method, headers: { host: other }, ca })
+  if ('why' in outcome || outcome.status >= 400) return undefined
+  return warning('upstream.reachable', what, {
+    why: `the application refuses the host ${own}: for the host ${other}, it responds with ${outcome.status} in place of ${status}`,
+    todo:
+      hostHeader === 'client'
+        ? `allow the host ${own} in the application, or set host_header: upstream and origin_header: upstream in upstreams.${name}`
+        : `remove host_header from upstreams.${name}, or allow the host ${own} in the application`,
   })
 }
 

@@ -173,3 +173,32 @@ test('An application that writes its own address is told to use the public one',
   assert.match(found.todo ?? '', /base URL .* or set upstreams\.\w+\.rewrite_content/)
   assert.equal(await find('\n    rewrite_content: true'), undefined)
 })
+
+for (const status of [400, 403, 404, 421, 503])
+  test(`An application that refuses the public host with ${status} is not called fine: the advice names host_header`, async (t) => {
+    const port = await startApplication(t, '127.0.0.1', (req, res) => {
+      res.writeHead(req.headers.host === `127.0.0.1:${port}` ? 200 : status).end()
+    })
+    const upstream = `url: http://127.0.0.1:${port}`
+
+    const refused = finding(await findingsAbout(t, upstream), 'upstream.reachable')
+    const followed = finding(await findingsAbout(t, `${upstream}\n    host_header: upstream`), 'upstream.reachable')
+
+    assert.equal(refused.level, 'warning')
+    assert.match(refused.why ?? '', /refuses the host orders\.example\.com: for the host 127\.0\.0\.1:\d+, .* with 200/)
+    assert.match(refused.todo ?? '', /set host_header: upstream and origin_header: upstream in upstreams\.orders$/)
+    assert.equal(followed.level, 'ok')
+  })
+
+test('An application that knows only its public host is told apart from one that is down', async (t) => {
+  const port = await startApplication(t, '127.0.0.1', (req, res) => {
+    res.writeHead(req.headers.host === 'orders.example.com' ? 200 : 403).end()
+  })
+
+  const found = finding(
+    await findingsAbout(t, `url: http://127.0.0.1:${port}\n    host_header: upstream`),
+    'upstream.reachable',
+  )
+
+  assert.match(found.todo ?? '', /^remove host_header from upstreams\.orders/)
+})
