@@ -1,11 +1,12 @@
 import { isDomainOf } from '../../core/domain.ts'
+import { isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { isWildcard } from '../hosts.ts'
 import type { GatewayConfig } from '../model.ts'
 import { type Check, settingOf } from './upstreams.ts'
 
-/** The checks of `session.cookie.domain`, and of wildcards, which need it. */
-export const siteChecks: readonly Check[] = [cookieDomain, publicSuffix, wildcards]
+/** The checks of hosts that share the session cookie. */
+export const siteChecks: readonly Check[] = [cookieDomain, publicSuffix, wildcards, sharedPorts]
 
 const domainAt = '/session/cookie/domain'
 
@@ -72,4 +73,19 @@ function wildcards({ upstreams, session }: GatewayConfig, report: Report): void 
         'give the API an upstream with its own external_url',
       )
   }
+}
+
+/**
+ * Browsers send a cookie to all ports of its host (RFC 6265 §8.5). A host with a port of its own
+ * usually has more than one gateway.
+ */
+function sharedPorts({ externalUrl }: GatewayConfig, report: Report): void {
+  const { port, hostname } = externalUrl
+  if (port === '' || isLoopback(hostname) || report.isSet('/session/cookie/name')) return
+  if (!report.isValid('/external_url', '/session/cookie')) return
+  report.warning(
+    '/external_url',
+    `has the port ${port}: browsers send cookies to all ports of ${hostname}, so two gateways there replace each other's sessions`,
+    'give each gateway at this host its own session.cookie.name',
+  )
 }
