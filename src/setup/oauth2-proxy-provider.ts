@@ -3,6 +3,7 @@ import { placeholder } from '../config/placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 import { parseClaimPath } from '../core/claims.ts'
 import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'
+import { discovered } from './oauth2-proxy-without.ts'
 import type { Translation } from './translation.ts'
 
 /** The issuers of providers that oauth2-proxy selects by name. */
@@ -14,7 +15,6 @@ const issuers: Readonly<Record<string, string>> = {
 /** Services without a discovery document or without ID Tokens. */
 const withoutOpenidConnect: ReadonlySet<string> = new Set([
   'bitbucket',
-  'cidaas',
   'digitalocean',
   'facebook',
   'gitea',
@@ -33,6 +33,7 @@ export function translateProvider(from: Translation): object {
       'changed',
       'with prompt: none, only people who are signed in at the provider can sign in; remove it unless this is meant',
     )
+  noteLoginUrl(from)
   const issuer = issuerOf(provider, from)
   const authorization_params = {
     // With a list of scopes, Gatehouse adds no access_type; oauth2-proxy requests a refresh token.
@@ -54,6 +55,19 @@ export function translateProvider(from: Translation): object {
   }
 }
 
+function noteLoginUrl(from: Translation): void {
+  const url = from.text('login_url')
+  if (url === undefined) return
+  const names = [...new URLSearchParams(/\?(.*)/.exec(url)?.[1] ?? '').keys()]
+  if (names.length === 0) from.note('login_url', 'unneeded', discovered)
+  else
+    from.note(
+      'login_url',
+      'changed',
+      `${discovered}; its parameters (${names.join(', ')}) are not sent: write those that are needed in provider.authorization_params`,
+    )
+}
+
 const multiTenantNames = ['common', 'organizations', 'consumers']
 
 function issuerOf(provider: string, from: Translation): string {
@@ -62,6 +76,11 @@ function issuerOf(provider: string, from: Translation): string {
   const given = from.text('provider') === 'google' ? undefined : url
   const tenant = from.text('azure_tenant')
   if (given !== undefined) {
+    if (withoutOpenidConnect.has(provider) || provider === 'keycloak' || provider === 'login.gov')
+      from.deny(
+        'oidc_issuer_url',
+        `with the provider ${provider}, oauth2-proxy ignores the issuer; decide whether people sign in there`,
+      )
     if (multiTenantNames.some((name) => given.includes(`/${name}/`)))
       from.note(
         'oidc_issuer_url',

@@ -122,7 +122,14 @@ function reportRestrictions(from: Translation): void {
           ? 'oauth2-proxy ignores the file beside the e-mail domain "*" and admits all people; decide which of the two is meant'
           : `rules cannot express this restriction (${from.list(option).join(', ')}); require a claim that only the allowed people have`,
       )
-  if (from.list('email_domains').length === 0 && from.text('authenticated_emails_file') === undefined)
+  const unmatched = from.list('email_domains').filter((domain) => domain !== domain.trim())
+  if (unmatched.length > 0)
+    from.note(
+      'email_domains',
+      'lost',
+      `oauth2-proxy keeps the spaces in ${unmatched.map((domain) => JSON.stringify(domain)).join(', ')}, which no address matches; write the domain without them if it is meant`,
+    )
+  if (emailDomains(from).length === 0 && from.text('authenticated_emails_file') === undefined)
     from.deny('email_domains', 'the file does not say who has access; require a claim of the allowed people')
   const elsewhere = needed.filter((names) => names.every((name) => from.isOff(name)))
   if (elsewhere.length > 0)
@@ -130,7 +137,7 @@ function reportRestrictions(from: Translation): void {
       elsewhere.map(([name]) => name).join(', '),
       'this is not in the file, so flags or OAUTH2_PROXY_ variables set options too, and may restrict access; add their restrictions',
     )
-  for (const option of from.rest.filter((name) => !withoutTranslation.has(name) && !from.isOff(name)))
+  for (const option of from.rest.filter((name) => !withoutTranslation.has(name) && !from.isEmpty(name)))
     from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
 }
 
@@ -142,8 +149,13 @@ const needed = [
   ['cookie_secret', 'cookie_secret_file'],
 ] as const
 
+/** The domains that an address can match. */
+function emailDomains(from: Translation): readonly string[] {
+  return from.list('email_domains').filter((domain) => domain === domain.trim())
+}
+
 function isForAll(from: Translation): boolean {
-  return from.list('email_domains').includes('*')
+  return emailDomains(from).includes('*')
 }
 
 function isGoogle(from: Translation): boolean {
@@ -171,7 +183,7 @@ const falses = ['false', 'False', 'FALSE', 'f', 'F', '0']
 function addressRequirements(from: Translation): readonly Requirement[] {
   const claim = emailClaim(from)
   const isUnverified = from.isOn('insecure_oidc_allow_unverified_email') && !isGoogle(from)
-  const domains = from.list('email_domains').map((domain) => domain.toLowerCase().replace(/^\*\./, '.'))
+  const domains = emailDomains(from).map((domain) => domain.toLowerCase().replace(/^\*\./, '.'))
   const isByFileToo = from.text('authenticated_emails_file') !== undefined
   const isByDomain = domains.length > 0 && !isForAll(from) && !isByFileToo
   return [
@@ -229,11 +241,17 @@ function anyOf(requirements: readonly Requirement[]): Requirement {
 
 /** Requirements for groups and roles: oauth2-proxy allows a person with one of them. */
 function groupRequirements(from: Translation): Requirement[] {
-  const groups = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
-  const isKeycloak = from.text('provider') === 'keycloak-oidc'
+  const provider = from.text('provider')
+  // oauth2-proxy reads keycloak_groups with the provider keycloak only, which ignores
+  // allowed_groups. What it ignores restricts access here only if nothing else does.
+  const names = ['allowed_groups', 'keycloak_groups']
+  const [read = [], ignored = []] = (provider === 'keycloak' ? names.toReversed() : names).map((name) =>
+    from.list(name),
+  )
   // Only with this provider, oauth2-proxy admits a person with a role instead of a group.
   const given = from.list('allowed_roles')
-  const roles = isKeycloak || groups.length === 0 ? given : []
+  const roles = provider === 'keycloak-oidc' || read.length + ignored.length === 0 ? given : []
+  const groups = read.length + roles.length > 0 ? read : ignored
   const claim = groupsClaim(from)
   if (groups.length + roles.length === 0) return []
   from.note(

@@ -1,5 +1,8 @@
 import type { Note } from './translation.ts'
 
+/** The reason why an endpoint of the provider is not needed. */
+export const discovered = 'the gateway discovers it from the issuer'
+
 /**
  * The reason why an option of oauth2-proxy has no setting here: it is not needed, or not supported.
  */
@@ -16,7 +19,7 @@ export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['lev
       encode_state: 'state is opaque',
       insecure_oidc_skip_nonce: 'the nonce is always checked',
       'skip_provider_button provider_display_name': 'the gateway redirects to the provider at once, without a page',
-      'oidc_jwks_url login_url redeem_url profile_url': 'the gateway discovers it from the issuer',
+      'oidc_jwks_url redeem_url profile_url': discovered,
       validate_url: 'the gateway verifies and refreshes tokens itself',
       backend_logout_url: 'signing out goes to the provider’s end_session_endpoint',
       relative_redirect_url: 'the redirect URI follows from external_url',

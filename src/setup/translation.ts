@@ -25,16 +25,19 @@ export class Translation {
 
   /** The value of an option; `undefined` when it is missing or empty. */
   text(option: string): string | undefined {
-    const text = this.list(option).join(',')
+    const text = this.list(option).join(',').trim()
     return text === '' ? undefined : text
   }
 
-  /** The members of an option: a list, or one text with commas. */
+  /**
+   * The members of an option: a list, or one text with commas. Spaces around a member stay, because
+   * oauth2-proxy compares it with them.
+   */
   list(option: string): readonly string[] {
     this.#read.add(option)
     const value = this.#options.get(option) ?? []
     const members = typeof value === 'string' ? value.split(',') : value
-    return members.map((member) => member.trim()).filter((member) => member !== '')
+    return members.filter((member) => member.trim() !== '')
   }
 
   isOn(option: string, fallback = false): boolean {
@@ -43,8 +46,12 @@ export class Translation {
 
   /** Whether an option is off or empty. Does not count as reading the option. */
   isOff(option: string): boolean {
-    const value = this.#options.get(option) ?? ''
-    return value === 'false' || value.length === 0
+    return this.#options.get(option) === 'false' || this.isEmpty(option)
+  }
+
+  /** Whether an option is missing or empty. Does not count as reading the option. */
+  isEmpty(option: string): boolean {
+    return (this.#options.get(option) ?? '').length === 0
   }
 
   note(option: string, level: Note['level'], text: string): void {

@@ -233,11 +233,76 @@ for (const [what, options, cases] of [
       { as: jane, get: '/', expect: 'pass' },
     ],
   ],
+  [
+    'anybody, by a domain with a space before it',
+    'email_domains = "example.com, *"',
+    [
+      { as: { ...jane, email_verified: true }, get: '/', expect: 'pass' },
+      { as: { sub: 'u2', email: 'joe@example.org', email_verified: true }, get: '/', expect: 'forbidden' },
+    ],
+  ],
+  [
+    'anybody, because the only domain has a space',
+    'email_domains = " *"',
+    [{ as: { ...jane, email_verified: true }, get: '/', expect: 'forbidden' }],
+  ],
+  [
+    'a stranger at a route with a space',
+    'email_domains = "*"\nskip_auth_routes = "^/a/, ^/b/"',
+    [
+      { get: '/a/x', expect: 'pass' },
+      { get: '/b/x', expect: 'sign_in' },
+    ],
+  ],
+  [
+    'a person in a group with a space',
+    'email_domains = "*"\nallowed_groups = "staff, admins"',
+    [{ as: { ...jane, groups: ['admins'] }, get: '/', expect: 'forbidden' }],
+  ],
+  [
+    'a person in a group that oauth2-proxy reads with another provider only',
+    'email_domains = ["*"]\nallowed_groups = ["staff"]\nkeycloak_groups = ["guests"]',
+    [
+      { as: { ...jane, groups: ['staff'] }, get: '/', expect: 'pass' },
+      { as: { ...jane, groups: ['guests'] }, get: '/', expect: 'forbidden' },
+    ],
+  ],
 ] satisfies readonly (readonly [string, string, readonly Case[]])[])
   test(`An import admits no person without access before: ${what}`, (t) => {
     const base = options.includes('upstreams =') ? usual.replace(/^upstreams.*$/m, '') : usual
     loadedFrom(t, `${base}${options}`, cases)
   })
+
+test('With keycloak and keycloak-oidc, groups restrict as they do with oauth2-proxy', (t) => {
+  const options = (provider: string, ...more: readonly string[]) =>
+    `${usual.replace('"oidc"', `"${provider}"`)}email_domains = ["*"]\nkeycloak_groups = ["k"]\n${more.join('\n')}`
+  const inGroup = (...groups: readonly string[]) => ({ ...jane, groups })
+
+  loadedFrom(t, options('keycloak-oidc', 'allowed_roles = ["r"]'), [
+    { as: inGroup('k'), get: '/', expect: 'forbidden' },
+    { as: { ...jane, realm_access: { roles: ['r'] } }, get: '/', expect: 'pass' },
+  ])
+  loadedFrom(t, options('keycloak-oidc'), [
+    { as: inGroup('k'), get: '/', expect: 'pass' },
+    { as: inGroup('a'), get: '/', expect: 'forbidden' },
+  ])
+  const { yaml } = translated(options('keycloak', 'allowed_groups = ["a"]'))
+  assert.match(yaml, /any_of:\n *- k\n/)
+  assert.doesNotMatch(yaml, /- a\n/)
+})
+
+for (const provider of ['github', 'keycloak', 'login.gov'])
+  test(`With ${provider}, oauth2-proxy ignores oidc_issuer_url, so the file denies all people until a decision`, (t) => {
+    const toml = `${usual.replace('"oidc"', `"${provider}"`)}email_domains = ["*"]`
+    loadedFrom(t, toml, [{ as: { ...jane, email_verified: true }, get: '/', expect: 'forbidden' }])
+    assert.match(String(translated(toml).said('oidc_issuer_url')?.text), /ignores the issuer/)
+  })
+
+test('The parameters of login_url are named, because they are not sent', () => {
+  const said = (url: string) => translated(`${usual}email_domains = ["*"]\nlogin_url = "${url}"`).said('login_url')
+  assert.match(String(said('https://id.example.com/auth?hd=example.com&x=1')?.text), /\(hd, x\)/)
+  assert.equal(said('https://id.example.com/auth')?.level, 'unneeded')
+})
 
 test('An import of the provider google admits only verified addresses, and always those of Google', (t) => {
   const toml = `${google}email_domains = ["*"]\noidc_email_claim = "upn"\ninsecure_oidc_allow_unverified_email = true`
@@ -509,7 +574,9 @@ test('With an unknown option, only the open paths are accessible', (t) => {
     { get: '/open', expect: 'pass' },
   ])
   assert.equal(translated(toml).said('allowed_something_new')?.level, 'decide')
-  loadedFrom(t, toml.replace('= ["a"]', '= false'), [{ as: jane, get: '/', expect: 'pass' }])
+  // It may have been on by default.
+  loadedFrom(t, toml.replace('= ["a"]', '= false'), [{ as: jane, get: '/', expect: 'forbidden' }])
+  loadedFrom(t, toml.replace('= ["a"]', '= []'), [{ as: jane, get: '/', expect: 'pass' }])
 })
 
 test('The path above an open path is not open, and an upstream for one path serves no other', (t) => {
