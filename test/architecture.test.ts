@@ -105,6 +105,14 @@ const sources = new Map(
     .map((file) => [file, readFileSync(join(src, file), 'utf8')]),
 )
 
+test('no source exports a part of another room, past the map', () => {
+  for (const [file, source] of sources)
+    for (const [, specifier = ''] of source.matchAll(/^export [^'"=]*? from '(\.\.[^']*)'/gm)) {
+      const [room] = posix.join(dirname(file), specifier).split('/')
+      assert.equal(room, file.split('/')[0], `${file} exports ${specifier}`)
+    }
+})
+
 test('each permission of the map is used', () => {
   const used = new Map([...map.keys()].map((room) => [room, { rooms: new Set<string>(), packages: new Set<string>() }]))
   for (const [file, source] of sources) {

@@ -2,12 +2,12 @@ import type { GatewayConfig, ProviderConfig, ServiceAccountsConfig, UpstreamConf
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
-import { type AccountIdentity, sessionOfAccount } from '../gate/basic.ts'
-import type { TokenIdentity } from '../gate/bearer.ts'
 import type { Identity } from '../gate/identify.ts'
 import { SessionCookie } from '../session/cookie.ts'
 import type { StoredSession } from '../session/record.ts'
 import { claimsOfSession } from '../session/session-claims.ts'
+import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import { type AccountIdentity, sessionOfAccount } from '../tokens/service-accounts.ts'
 
 /** A person for whom requests are explained, or nobody. */
 export interface Who {

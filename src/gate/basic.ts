@@ -1,8 +1,6 @@
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { Credentials } from '../tokens/service-accounts.ts'
 
-export { type AccountIdentity, type Credentials, sessionOfAccount } from '../tokens/service-accounts.ts'
-
 const credentials = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i
 /** Any field with the scheme, also one with several schemes. */
 const mentionsBasic = /(?:^|,)\s*basic(?:\s|,|$)/i

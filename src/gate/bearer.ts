@@ -3,8 +3,6 @@ import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
 import { metadataUrl } from './resource-metadata.ts'
 
-export type { TokenIdentity } from '../tokens/access-tokens.ts'
-
 const credentials = /^bearer +([\w.~+/-]+=*) *$/i
 /** Any field with the scheme, also one with several schemes or tokens. */
 const mentionsBearer = /(?:^|,)\s*bearer(?:\s|,|$)/i
