@@ -1,5 +1,6 @@
 import { claimsIn } from '../config/header-claims.ts'
 import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import { providerKind } from '../config/provider-kind.ts'
 import { claimsOf } from '../config/requirement-claims.ts'
 import { type ClaimPath, type Claims, isWithheld } from '../core/claims.ts'
 import { errorRow } from '../core/error-codes.ts'
@@ -17,13 +18,10 @@ export function withheldFindings(upstream: UpstreamConfig, claims: Claims = {}):
   ]
 }
 
-/** Microsoft Entra ID, also its national clouds. */
-const entraHost = /^(?:login\.(?:partner\.)?microsoftonline\.(?:com|us|cn)|sts\.windows\.net)$/
-
 /** What a provider withholds from people in many groups, where the upstreams need it. */
 export function overageFindings({ issuer }: ProviderConfig, upstreams: readonly UpstreamConfig[]): Finding[] {
   const needsGroups = upstreams.flatMap(claimsNeeded).some(([name]) => name === 'groups')
-  if (!needsGroups || !entraHost.test(new URL(issuer).hostname)) return []
+  if (!needsGroups || providerKind(issuer) !== 'entra') return []
   return [
     ok(
       'provider.overage',
