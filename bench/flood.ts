@@ -121,7 +121,7 @@ upstreams: { bench: { url: "${upstream.url}", headers: { X-Remote-User: sub } } 
   const browser = new Browser('jane')
   await browser.get(`${url}/bytes/1024`)
   const cookie = browser.cookies.get('gatehouse')?.value
-  if (cookie === undefined) throw new Error('nobody is signed in')
+  if (cookie === undefined) throw new Error('the sign-in set no cookie')
   return { url, port, cookie }
 }
 

@@ -144,7 +144,7 @@ upstreams:
   const browser = new Browser('jane')
   await browser.get(`${url}/private`)
   const cookie = browser.cookieHeader
-  if (!cookie.includes('gatehouse')) throw new Error('nobody is signed in')
+  if (!cookie.includes('gatehouse')) throw new Error('the sign-in set no cookie')
   const died = () =>
     /JavaScript heap out of memory|worker\.(?:died|exited|failed)[^\n]{0,80}/.exec(readFileSync(logFile, 'utf8'))?.[0]
   const isRunning = () => existsSync(`/proc/${running.pid}`)

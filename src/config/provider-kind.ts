@@ -48,9 +48,9 @@ export function harmOfOfflineAccess(
         isFatal: false,
       }
     case 'google':
-      return { what: 'Google rejects offline_access with invalid_scope: nobody can sign in', isFatal: true }
+      return { what: 'Google rejects offline_access with invalid_scope: every sign-in fails', isFatal: true }
     case 'cognito':
-      return { what: 'Amazon Cognito rejects offline_access with invalid_scope: nobody can sign in', isFatal: true }
+      return { what: 'Amazon Cognito rejects offline_access with invalid_scope: every sign-in fails', isFatal: true }
     case 'entra':
     case 'other':
       return undefined

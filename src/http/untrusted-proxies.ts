@@ -2,7 +2,7 @@ import { ipAddress } from '../core/addresses.ts'
 import type { Log } from '../observe/log.ts'
 import type { HeaderView, TrustedProxies } from './forwarded.ts'
 
-/** The fields with which a proxy says for whom it sends a request. */
+/** The fields in which a proxy describes the client of a request. */
 const fields = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'forwarded'] as const
 
 /** How many peers are named. Any client can send these fields, and must not fill the log. */

@@ -12,7 +12,7 @@ const shareOfMemory = 1 / 3
 const shareOfHeap = 1 / 2
 /** How much of the budget is left when the process is too large. */
 const shareUnderPressure = 0.5
-/** Garbage is collected again when the process has grown by this part of what it may grow. */
+/** The process collects garbage again after it has grown by this part of its allowed growth. */
 const nextGarbage = 1 / 6
 /** How often what is held is added up, in ms. It is also added up when much has arrived. */
 const everyMs = 100

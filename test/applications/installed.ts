@@ -40,8 +40,8 @@ function installMissing(names: readonly string[]): void {
 }
 
 /**
- * Installs packages of PyPI into a virtual environment, with uv: pip needs many minutes to choose
- * the versions of what Airflow needs.
+ * Installs packages of PyPI into a virtual environment, with uv: pip takes many minutes to
+ * resolve the dependencies of Airflow.
  * @returns the folder of its programs
  * @throws {Missing}
  */

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { ProviderConfig } from '../../src/config/model.ts'
-import { bearer, paths, sendJson, startSigningProvider, type Json } from '../support/signing-provider.ts'
+import {
+  bearer,
+  paths,
+  sendJson,
+  startSigningProvider,
+  type Json,
+  type SigningProvider,
+} from '../support/signing-provider.ts'
 import {
   authorizationRequest,
   callbackWithCode,
@@ -10,6 +17,14 @@ import {
   systemClock,
   validNow,
 } from './a-client.ts'
+
+/** The warnings of two sign-ins at a provider. */
+async function warningsOfTwoSignIns(t: TestContext, provider: SigningProvider) {
+  const { log, warnings } = recordedWarnings()
+  const client = clientOf(t, provider, systemClock, log)
+  for (let signIns = 0; signIns < 2; signIns += 1) await client.exchangeCode(callbackWithCode(), authorizationRequest)
+  return warnings
+}
 
 const offline = ['openid', 'email', 'offline_access']
 const google = { access_type: 'offline' }
@@ -42,10 +57,8 @@ for (const [what, settings, response, warned] of [
     provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), ...response, id_token: provider.idToken(validNow()) }),
     )
-    const { log, warnings } = recordedWarnings()
-    const client = clientOf(t, provider, systemClock, log)
 
-    for (let signIns = 0; signIns < 2; signIns += 1) await client.exchangeCode(callbackWithCode(), authorizationRequest)
+    const warnings = await warningsOfTwoSignIns(t, provider)
 
     assert.deepEqual(
       warnings.map(({ event }) => event),
@@ -66,10 +79,8 @@ for (const [what, announced, claims, warned] of [
     provider.respond(paths.token, (_req, res) =>
       sendJson(res, { ...bearer(), id_token: provider.idToken({ ...validNow(), ...claims }) }),
     )
-    const { log, warnings } = recordedWarnings()
-    const client = clientOf(t, provider, systemClock, log)
 
-    for (let signIns = 0; signIns < 2; signIns += 1) await client.exchangeCode(callbackWithCode(), authorizationRequest)
+    const warnings = await warningsOfTwoSignIns(t, provider)
 
     assert.deepEqual(
       warnings.map(({ event }) => event),

@@ -90,7 +90,7 @@ test('A client of http at a port of https gets 400 and a sentence, and the log h
   assert.deepEqual([linesOf(world)[0]?.['reason'], countOf(world, 'http_on_tls')], ['http_on_tls', 1])
 })
 
-test('A client of https at a port of http is told apart in the log from other bytes', async (t) => {
+test('The log names a client of https at a port of http', async (t) => {
   const world = await startGateway(t, false)
   await exchange(world, true, []).catch(() => {})
   assert.deepEqual([linesOf(world)[0]?.['reason'], countOf(world, 'tls_on_http')], ['tls_on_http', 1])

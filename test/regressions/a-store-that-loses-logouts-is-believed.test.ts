@@ -101,7 +101,7 @@ for (const [what, fault, bend] of servers) {
   })
 }
 
-test('With a store that has no time in scripts, nobody is signed in, and a Logout Token gets no 200', async (t) => {
+test('With a store that has no time in scripts, sign-ins fail, and a Logout Token gets no 200', async (t) => {
   const bent = await startBentRedis(t, shared.port, noTime)
   const world = await startWorld(t, { store: 'redis', redis: { ...shared, ...bent } })
   const jane = world.browser()

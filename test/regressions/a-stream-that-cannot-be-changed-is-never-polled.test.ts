@@ -30,6 +30,12 @@ const lines = ({ replicas }: SignalWorld, name: string) =>
 const changes = ({ transmitter: { streams } }: SignalWorld) =>
   streams.requests.filter(({ method }) => method === 'PATCH' || method === 'PUT').length
 
+/** Changes the events of the stream at the transmitter. */
+function withOtherEvents({ transmitter: { streams } }: SignalWorld) {
+  streams.all.set('stream-1', { ...(streams.all.get('stream-1') as Json), events_requested: ['a'] })
+  return streams
+}
+
 /** An event that waits to be polled is carried out. */
 async function receivesEvents(world: SignalWorld): Promise<void> {
   const { streams, token } = world.transmitter
@@ -53,8 +59,7 @@ test('After a restart with the memory store, a stream that is as wanted is polle
 test('A stream with other events is polled although the transmitter permits no change, and the log says what to do', async (t) => {
   const world = await startUnchangeable(t, 'poll')
   await receivesEvents(world)
-  const { streams } = world.transmitter
-  streams.all.set('stream-1', { ...(streams.all.get('stream-1') as Json), events_requested: ['a'] })
+  withOtherEvents(world)
   await world.replicas[0]?.stop()
 
   await world.startReplica()
@@ -70,8 +75,7 @@ test('A stream with other events is polled although the transmitter permits no c
 test('With push delivery, the gateway tries a change once and requests a verification event', async (t) => {
   const world = await startUnchangeable(t, 'push')
   await until('it is verified', () => lines(world, 'signals.verified').length === 1)
-  const { streams } = world.transmitter
-  streams.all.set('stream-1', { ...(streams.all.get('stream-1') as Json), events_requested: ['a'] })
+  withOtherEvents(world)
   world.moveClock(2 * hours)
   await until('it says so', () => lines(world, 'signals.stream_not_updated').length === 1)
   assert.equal(changes(world), 2)
@@ -86,8 +90,7 @@ test('With push delivery, the gateway tries a change once and requests a verific
 test('A stream is polled while its update fails', async (t) => {
   const world = await startUnchangeable(t, 'poll')
   await receivesEvents(world)
-  const { streams } = world.transmitter
-  streams.all.set('stream-1', { ...(streams.all.get('stream-1') as Json), events_requested: ['a'] })
+  const streams = withOtherEvents(world)
   streams.fault('/ssf/stream', (req, res, pass) => {
     if (req.method === 'PATCH' || req.method === 'PUT') res.writeHead(500).end()
     else pass()
@@ -105,16 +108,13 @@ test('A stream that was found without a note is replaced by PUT, and another cha
     signals: 'stream: managed, authorization: { env: SIGNALS_AUTHORIZATION }, delivery: poll',
   })
   const { streams } = world.transmitter
-  const change = () => {
-    streams.all.set('stream-1', { ...(streams.all.get('stream-1') as Json), events_requested: ['a'] })
-  }
   await receivesEvents(world)
-  change()
+  withOtherEvents(world)
   await world.replicas[0]?.stop()
   await world.startReplica()
   await until('it is replaced', () => streams.sent('PUT', '/ssf/stream').length === 1)
   await until('a poll waits', () => streams.waiting === 1)
-  change()
+  withOtherEvents(world)
   world.moveClock(2 * hours)
   streams.release()
 

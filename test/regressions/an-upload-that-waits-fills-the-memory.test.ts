@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { test } from 'node:test'
-import { Front } from '../../src/front/front.ts'
+import { test, type TestContext } from 'node:test'
+import { Front, type FrontOptions } from '../../src/front/front.ts'
 import type { PlainRequest } from '../../src/front/plain-request.ts'
 import type { PlainResponse } from '../../src/front/plain-response.ts'
 import { RawClient } from '../proxy/support.ts'
@@ -13,11 +13,11 @@ const mebibyte = 1024 * 1024
 const head = (line: string, ...fields: readonly string[]) =>
   [`${line} HTTP/1.1`, 'Host: h', ...fields, '', ''].join('\r\n')
 
-test('A large upload behind another request is not read before its content is used', async (t) => {
-  const underWay: (readonly [PlainRequest, PlainResponse])[] = []
+/** Starts a front with one client, whose connection is that of the server. */
+async function startFront(t: TestContext, request: FrontOptions['request']) {
   const server = createServer()
   new Front(server, false, {
-    request: (req, res) => void underWay.push([req, res]),
+    request,
     isDraining: () => false,
     maxHeadBytes: 16 * 1024,
     headersTimeoutMs: 60_000,
@@ -29,8 +29,15 @@ test('A large upload behind another request is not read before its content is us
   t.after(() => server.close())
   await once(server, 'listening')
   const connected = once(server, 'connection') as Promise<[Socket]>
-  const client = new RawClient(t, (server.address() as AddressInfo).port)
+  const { port } = server.address() as AddressInfo
+  const client = new RawClient(t, port)
   const [connection] = await connected
+  return { client, connection, port }
+}
+
+test('A large upload behind another request is not read before its content is used', async (t) => {
+  const underWay: (readonly [PlainRequest, PlainResponse])[] = []
+  const { client, connection } = await startFront(t, (req, res) => void underWay.push([req, res]))
   // So much arrives at once that one read stops the connection, and leaves nothing in its stream.
   const parts = [
     head('GET /'),
@@ -66,28 +73,13 @@ test('A large upload behind another request is not read before its content is us
 
 test('Content that has not arrived with its head is not read before it is used', async (t) => {
   const begun: PlainRequest[] = []
-  const server = createServer()
-  new Front(server, false, {
-    request: (req) => void begun.push(req),
-    isDraining: () => false,
-    maxHeadBytes: 16 * 1024,
-    headersTimeoutMs: 60_000,
-    keepAliveMs: 75_000,
-    arrived: () => {},
-    handedOver: () => {},
-  })
-  server.listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
-  const connected = once(server, 'connection') as Promise<[Socket]>
-  const client = new RawClient(t, (server.address() as AddressInfo).port)
-  const [connection] = await connected
+  const { client, connection, port } = await startFront(t, (req) => void begun.push(req))
   const upload = head('PUT /', 'Content-Length: 1000')
   client.send(upload)
   await until('the upload has begun', () => begun.length === 1)
   client.send('x'.repeat(1000))
   // Another connection is served meanwhile.
-  const other = new RawClient(t, (server.address() as AddressInfo).port).send(head('GET /'))
+  const other = new RawClient(t, port).send(head('GET /'))
   await until('another request has begun', () => begun.length === 2)
   other.socket.destroy()
 

@@ -15,7 +15,7 @@ test('A path that an application may read as an authority and a path needs the a
     hosts: [app.example.com]
     external_url: http://app.example.com
     headers: { X-Remote-User: sub }
-    rules: [{ path: /admin/*, require: { claim: sub, any_of: [nobody] } }]`,
+    rules: [{ path: /admin/*, require: { claim: sub, any_of: [admin] } }]`,
   })
   const cookie = await world.signIn('jane')
   const ask = (uri: string) =>

@@ -90,7 +90,7 @@ test('A security event is no Logout Token', async () => {
 
 const verification = 'https://schemas.openid.net/secevent/ssf/event-type/verification'
 
-test('A verification event without state, which nobody asked for, is accepted and logged', async () => {
+test('A verification event without state, which was not requested, is accepted and logged', async () => {
   assert.equal(await shared.event(verification, { format: 'opaque', id: 'stream-1' }), 202)
   const lines = shared.replicas.flatMap(({ log }) => log).filter(({ message }) => message === 'signals.stream')
   assert.equal(lines.at(-1)?.fields['event'], 'verification')

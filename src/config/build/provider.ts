@@ -195,7 +195,7 @@ function requireName(name: string, at: string, report: Report): void {
     report.error(at, 'is the name of a claim, which needs no quotes of its own', `write ${name.slice(1, -1)}`)
 }
 
-/** The path that a name looks like; empty when it is none, such as a URL. */
+/** The name of a claim, read as a path; empty when it has no valid path, such as a URL. */
 function pathIn(name: string): ClaimPath {
   try {
     return parseClaimPath(name)

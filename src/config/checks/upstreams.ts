@@ -65,17 +65,9 @@ function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
 /** Settings of an upstream that change what the gateway itself carries. */
 const settingsOfTraffic = [
   ...['strip_path', 'also_known_as', 'rewrite_content', 'session_notice', 'set_cookie', 'response_headers'],
-  ...[
-    'host_header',
-    'origin_header',
-    'cors',
-    'cache',
-    'session_cookies',
-    'upgrade',
-    'connect_timeout',
-    'response_timeout',
-  ],
-  ...['idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client', 'ca_file'],
+  ...['host_header', 'origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout'],
+  ...['response_timeout', 'idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client'],
+  'ca_file',
 ]
 
 function forwardAuth({ upstreams, trustedProxies, extAuthz }: GatewayConfig, report: Report): void {

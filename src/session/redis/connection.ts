@@ -53,7 +53,7 @@ export class RedisConnection {
   readonly timeoutMs: number
   /** Absent: it does not matter, or is proven at another connection. */
   fitness: Fitness | undefined
-  /** Is told about each error that a server replies. */
+  /** Called with each error that a server replies. */
   onRejection: ((why: string) => void) | undefined
   #outage: Outage = { text: 'not connected yet' }
   /** Whether the outage is about an earlier connection, so that the next error replaces it. */
