@@ -363,5 +363,5 @@ for (const [what, issuer, scopes, expected, exitCode] of [
 
     assert.match(out, expected)
     assert.equal(ended, exitCode)
-    if (exitCode === 1) assert.match(err, /error.* provider\.scopes\[1\]: .*nobody can sign in/)
+    if (exitCode === 1) assert.match(err, /error.* provider\.scopes\[1\]: .*every sign-in fails/)
   })
