@@ -43,10 +43,6 @@ export function loadConfig(file: string, env: Environment): LoadResult {
 function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {
   const document = readYaml(file, '', report)
   if (document === undefined) return undefined
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
-    report.error('', 'is not a map of settings', 'a configuration begins with "version: 1"')
-    return undefined
-  }
   const settings = validate(withPresets(withIncluded(document, file, report), report), report)
   const config = buildConfig(file, settings, { env, report })
   checkConfig(config, report, settings)

@@ -573,12 +573,12 @@ for (const [what, content, line, told] of [
   ['a NUL character', smallest.replace('sub', 's\0b'), 11, /^has a NUL character here$/],
   ['UTF-16', Buffer.from(`\ufeff${smallest}`, 'utf16le'), 0, /^is not text in UTF-8$/],
   ['10 MB', `#${'x'.repeat(10_000_000)}`, 0, /^is larger than 1 MiB$/],
-  ['too many values', `a: [${'1, '.repeat(60_000)}1]`, 1, /^has more than 50000 values/],
-  ['deep lists', '['.repeat(100_000), 1, /nested too deeply|not closed|cannot stand here/],
-  ['deep maps', `a: ${'{ a: '.repeat(60)}1${' }'.repeat(60)}`, 1, /^is nested too deeply$/],
-  ['unclosed quotes', '"'.repeat(100_000), 1, /./],
-  ['anchors', '&a '.repeat(100_000), 1, /./],
-  ['many keys', ': \n'.repeat(100_000), 1, /./],
+  ['too many values', `version: 1\na: [${'1, '.repeat(60_000)}1]`, 1, /^has more than 50000 values/],
+  ['deep lists', `version: 1\na: ${'['.repeat(100_000)}`, 2, /nested too deeply|not closed|cannot stand here/],
+  ['deep maps', `version: 1\na: ${'{ a: '.repeat(60)}1${' }'.repeat(60)}`, 1, /^is nested too deeply$/],
+  ['unclosed quotes', `version: 1\na: ${'"'.repeat(100_001)}`, 2, /./],
+  ['anchors', `version: 1\na: ${'&a '.repeat(100_000)}`, 2, /./],
+  ['many keys', `version: 1\n${': \n'.repeat(100_000)}`, 1, /./],
 ] as const) {
   test(`a file of ${what} is refused in time`, { timeout: 30_000 }, (t) => {
     const [first] = complaints(written(t, content))

@@ -15,7 +15,7 @@ export function withIncluded(document: object, file: string, report: Report): ob
   const files = include.flatMap((pattern: unknown, index) =>
     typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
   )
-  const included = [...new Set(files)].map((name) => upstreamsOf(name, report))
+  const included = [...new Set(files)].map((name) => readYaml(name, '/upstreams', report))
   return { ...document, upstreams: Object.assign({}, upstreams, ...included) as object }
 }
 
@@ -54,13 +54,6 @@ function matches(entry: string, pattern: string): boolean {
     rest = rest.slice(found + part.length)
   }
   return true
-}
-
-function upstreamsOf(file: string, report: Report): object {
-  const upstreams = readYaml(file, '/upstreams', report)
-  if (upstreams === undefined || isMap(upstreams)) return upstreams ?? {}
-  report.errorAtPlace({ file, line: 1, column: 1 }, '/upstreams', 'is not a map of upstreams', 'write NAME: { url: … }')
-  return {}
 }
 
 function isMap(value: unknown): value is object {

@@ -15,6 +15,7 @@ import {
   type YAMLSeq,
 } from 'yaml'
 import { type FileFault, readBounded } from './files.ts'
+import { isConfiguration } from './is-configuration.ts'
 import { below, type Report } from './report.ts'
 import type { Place } from './sources.ts'
 import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
@@ -27,7 +28,7 @@ const maxDepth = 50
  * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
  * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
  */
-export function readYaml(file: string, root: string, report: Report): unknown {
+export function readYaml(file: string, root: string, report: Report): object | undefined {
   const refuse = (message: string, hint?: string, line = 0, column = 0) => {
     report.errorAtPlace({ file, line, column }, root, message, hint)
     return undefined
@@ -38,7 +39,6 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
-  report.sources.add(file, text)
   const lines = new LineCounter()
   // `YamlReader` finds duplicate keys, because the parser's own search takes quadratic time.
   const document = parseDocument(text, {
@@ -51,6 +51,8 @@ export function readYaml(file: string, root: string, report: Report): unknown {
     const { line, col } = lines.linePos(offset)
     return { file, line, column: col }
   }
+  const isKnown = isConfiguration(document, text, root !== '')
+  if (isKnown) report.sources.add(file, text)
   const nul = text.indexOf('\0')
   if (nul >= 0) {
     const { line, column } = placeOf(nul)
@@ -58,9 +60,10 @@ export function readYaml(file: string, root: string, report: Report): unknown {
   }
   if (document.directives?.yaml.version !== '1.2')
     return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
-  if (reportSyntax(document, placeOf, root, report)) return undefined
-  if (document.contents === null || isEmptyNode(document.contents))
+  if (document.errors.length === 0 && isEmptyNode(document.contents))
     return refuse('is empty', 'a configuration begins with "version: 1"')
+  if (!isKnown) return refuse(...explainUnknown(root))
+  if (reportSyntax(document, placeOf, root, report) || document.contents === null) return undefined
   return new YamlReader(placeOf, report).all(document.contents, root)
 }
 
@@ -74,6 +77,16 @@ function explainUnreadable(file: string, { why, isMissing }: FileFault): [messag
   return [message, 'create one with "gatehouse init", or name another with --config']
 }
 
+/** The message for a file that may be one of secrets: it has nothing of its content. */
+function explainUnknown(root: string): [message: string, hint: string] {
+  return root === ''
+    ? ['is not a configuration, so nothing of it is shown', 'a configuration begins with "version: 1"']
+    : [
+        'contains no upstream, so nothing of it is shown',
+        'write NAME: { url: http://… }, or remove the file from include',
+      ]
+}
+
 function decodeUtf8(bytes: Buffer): string | undefined {
   try {
     // The decoder removes the byte order mark that some editors write.
@@ -83,8 +96,8 @@ function decodeUtf8(bytes: Buffer): string | undefined {
   }
 }
 
-function isEmptyNode(node: Node): boolean {
-  return isScalar(node) && node.value === null && node.source === ''
+function isEmptyNode(node: unknown): boolean {
+  return node === null || (isScalar(node) && node.value === null && node.source === '')
 }
 
 class DocumentTooLarge extends Error {}
@@ -110,10 +123,10 @@ class YamlReader {
     this.#report = report
   }
 
-  all(contents: Node, root: string): unknown {
+  all(contents: Node, root: string): object | undefined {
     const place = this.#startOf(contents)
     try {
-      return this.#read(contents, root, place)
+      return this.#read(contents, root, place) as object
     } catch (error) {
       if (!(error instanceof DocumentTooLarge)) throw error
       this.#report.errorAtPlace(place, root, error.message)
