@@ -172,11 +172,11 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   /**
-   * Closes the connection after the last response. A client that did not ask for that may still
-   * send requests, which are dropped (RFC 9112 §9.6).
+   * Closes the connection after the last response. All that the client still sends is dropped (RFC
+   * 9112 §9.6).
    */
   #close(): void {
-    if (this.#req?.isKeepAlive !== true || this.#hasEnded) return void this.socket.destroySoon()
+    if (this.#hasEnded) return void this.socket.destroySoon()
     this.#dropRest()
     closeLater(this.socket.resume())
   }

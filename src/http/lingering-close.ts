@@ -30,7 +30,8 @@ export function lingerAfterLast(socket: ClientMessage['socket']): void {
 /** Ends a connection, and closes it later: see {@link lingerOnClose}. Its data must be dropped. */
 export function closeLater(socket: Duplex): void {
   socket.end()
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  const closing = setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.once('close', () => clearTimeout(closing))
 }
 
 /**

@@ -2,7 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
-import { closeWhenUnread, lingerMs, lingerOnClose } from './lingering-close.ts'
+import { closeLater, closeWhenUnread, lingerOnClose } from './lingering-close.ts'
 
 /** A response of the gateway itself. It is a value: nothing has been sent yet. */
 export interface Response {
@@ -135,10 +135,9 @@ export function writeToSocket(socket: Duplex, { status, headers, body }: Respons
   const lines = fields.flatMap(([name, value]) => [value].flat().map((each) => `${name}: ${String(each)}\r\n`))
   socket.on('error', () => {})
   socket.write(`HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n${lines.join('')}\r\n`, 'latin1')
-  socket.end(body)
+  socket.write(body)
   // Closing at once would reset the connection, and the client would lose the response (RFC 9112
   // §9.6). So the gateway drops what the client still sends, and closes the connection later.
-  socket.resume()
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  closeLater(socket.resume())
   return length
 }

@@ -1,6 +1,6 @@
 import type { Server as HttpServer, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { lingerAfterLast } from '../http/lingering-close.ts'
 
 /**
@@ -13,13 +13,19 @@ import { lingerAfterLast } from '../http/lingering-close.ts'
  */
 export class IdleConnections {
   readonly #unsent = new Set<ServerResponse>()
-  /** Connections that stay open for a while after their last response. */
-  readonly #lingering = new Set<Socket>()
+  readonly #sockets = new Set<Socket>()
   readonly #closeAll: () => void
 
   constructor(server: HttpServer | HttpsServer) {
     this.#closeAll = server.closeIdleConnections.bind(server)
     server.closeIdleConnections = () => this.close()
+  }
+
+  /** The connection stays open for a while after its last response: see {@link lingerAfterLast}. */
+  serve(socket: Socket): void {
+    lingerAfterLast(socket)
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
   }
 
   /** Keeps the connection of this response, which comes next on it, open until it has been sent. */
@@ -30,24 +36,13 @@ export class IdleConnections {
 
   /** Each connection is closed after the response that is not sent yet. */
   endAfterResponses(): void {
-    for (const res of this.#unsent) if (!res.headersSent) this.endAfter(res)
-  }
-
-  /** The connection is closed after this response, also if its client did not ask for that. */
-  endAfter(res: ServerResponse): void {
-    const { socket } = res.req
-    // The room `front` does the same for its connections.
-    if (res.shouldKeepAlive && socket instanceof Socket) {
-      lingerAfterLast(socket)
-      this.#lingering.add(socket)
-      socket.once('close', () => this.#lingering.delete(socket))
-    }
-    res.shouldKeepAlive = false
+    for (const res of this.#unsent) if (!res.headersSent) res.shouldKeepAlive = false
   }
 
   close(): void {
     // Node's method calls `destroy` of each connection that it closes. The busy ones ignore that.
-    const busy = new Set([...this.#lingering, ...[...this.#unsent].map(({ req }) => req.socket)])
+    const lingering = [...this.#sockets].filter(({ writableEnded }) => writableEnded)
+    const busy = new Set([...lingering, ...[...this.#unsent].map(({ req }) => req.socket)])
     for (const socket of busy) socket.destroy = () => socket
     this.#closeAll()
     // Each socket has the method of its class again.

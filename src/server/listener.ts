@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Address, LimitsConfig, ListenConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
@@ -26,7 +26,7 @@ const maxWaitingRequests = 64
 const keepAliveMs = 75_000
 /** A longer head is read by Node's parser. */
 const maxPlainHeadBytes = 16 * 1024
-const pipeliningHint = 'The client sends requests without reading responses; its connection was closed.'
+const pipeliningHint = 'The client sends requests without reading responses. It got 503, and its connection was closed.'
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void
 
@@ -87,13 +87,15 @@ export async function listen(
   )
   const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
     parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
-  const front = createFront(server, config, limits, {
-    ...{ handlers, arrived, isDraining: () => isDraining, handedOver: (connection) => byNode.serve(connection) },
-  })
-  const readyEvent = tls === undefined ? 'connection' : 'secureConnection'
-  if (front === undefined) server.on(readyEvent, (socket: Socket) => byNode.serve(socket))
-  const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const idle = new IdleConnections(server)
+  const handedOver = (connection: Duplex) => {
+    byNode.serve(connection)
+    if (connection instanceof Socket) idle.serve(connection)
+  }
+  const front = createFront(server, config, limits, { handlers, arrived, isDraining: () => isDraining, handedOver })
+  const readyEvent = tls === undefined ? 'connection' : 'secureConnection'
+  if (front === undefined) server.on(readyEvent, handedOver)
+  const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
   const closeIdle = () => {
     idle.close()
     front?.closeIdle()
@@ -133,19 +135,24 @@ export async function listen(
     idle.keepFor(res)
     if (isIgnoredUpgrade(req)) ending.add(req.socket)
     // Setting a `Connection` field instead would merge it with the fields of the upstream.
-    if (isDraining || ending.has(req.socket)) idle.endAfter(res)
+    if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
     handle(req, res)
   }
-  const closeOverrun = ({ socket }: IncomingMessage) => {
-    if (socket.destroyed) return
-    // It is closed later, so that the client gets the last response.
-    if (socket.writableEnded) return void socket.resume()
+  /** Reads nothing more from a connection, and sends this response as the last one. */
+  const refuseLast = (socket: Duplex, response: Response) => {
+    byNode.stop(socket)
+    order.refuseLast(socket, () => void writeToSocket(socket, response))
+  }
+  const refuseOverrun = ({ socket }: IncomingMessage) => {
+    if (byNode.hasStopped(socket)) return
+    // Nothing is read after the last response (RFC 9112 §9.6).
+    if (socket.writableEnded) return byNode.stop(socket)
     noteOverrun(socket)
-    socket.destroy()
+    refuseLast(socket, tooManyRequests)
   }
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
     if (front?.serve(req, res) === true) return idle.keepFor(res)
-    if (req.socket.writableEnded || order.isFull(req.socket)) return closeOverrun(req)
+    if (req.socket.writableEnded || byNode.hasStopped(req.socket) || order.isFull(req.socket)) return refuseOverrun(req)
     byNode.begin(req, res)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
   }
@@ -160,25 +167,25 @@ export async function listen(
   )
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
-    byNode.leave(req)
-    if (isOverrun(req)) return closeOverrun(req)
     // Node's server stops reading while content waits, and the stream does not notice. Without this
     // call, it would wait for a read under way, and read nothing more.
     socket.push('')
+    if (isOverrun(req)) return refuseOverrun(req)
+    byNode.leave(req)
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
-    order.awaitUpgrade(socket, () => handlers.upgrade(req, socket, head))
+    order.afterResponses(socket, () => handlers.upgrade(req, socket, head))
   })
   server.on('clientError', (error: ParserError, socket) => {
-    if (refused.has(socket)) return
-    // The client would read an error response inside another response as a part of it.
-    if (error.code === 'ECONNRESET' || !socket.writable || order.isResponding(socket)) return void socket.destroy()
-    refused.add(socket)
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return void writeToSocket(socket, requestTimeout)
+    if (byNode.hasStopped(socket)) return
+    if (error.code === 'ECONNRESET' || socket.destroyed) return void socket.destroy()
+    // The client has sent more after its last request, or after the last response (RFC 9112 §9.6).
+    if (error.code === 'HPE_CLOSED_CONNECTION' || socket.writableEnded) return byNode.stop(socket)
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refuseLast(socket, requestTimeout)
     const bytes = byNode.beginningOf(socket) ?? error.rawPacket
     const reason = reasonOf(error, bytes)
     parts.unreadable.note(reason, (socket as Socket).remoteAddress, error.reason ?? error.message)
-    if (reason === 'header_size') writeToSocket(socket, handlers.headersTooLarge(requestBeginning(bytes)))
-    else writeToSocket(socket, reason === 'tls_on_http' ? wrongScheme('http') : malformed)
+    if (reason === 'header_size') refuseLast(socket, handlers.headersTooLarge(requestBeginning(bytes)))
+    else refuseLast(socket, reason === 'tls_on_http' ? wrongScheme('http') : malformed)
   })
   await bind(server, config)
   server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
@@ -318,14 +325,16 @@ function bind(server: Server, { host, port }: Address): Promise<void> {
 
 const requestTimeout: Response = { status: 408, headers: {}, body: '' }
 const malformed: Response = { status: 400, headers: {}, body: '' }
+const tooManyRequests = plainText(503, 'Too many requests wait on this connection.\n')
 
 /** The response to a client that uses the other scheme. */
 function wrongScheme(scheme: 'http' | 'https'): Response {
-  return { status: 400, headers: { 'Content-Type': 'text/plain' }, body: `This port serves ${scheme} only.\n` }
+  return plainText(400, `This port serves ${scheme} only.\n`)
 }
 
-/** The connections on which Node's parser has rejected a request. It reports each further chunk. */
-const refused = new WeakSet<Duplex>()
+function plainText(status: number, body: string): Response {
+  return { status, headers: { 'Content-Type': 'text/plain' }, body }
+}
 
 /** An error of Node's parser. */
 interface ParserError extends NodeJS.ErrnoException {

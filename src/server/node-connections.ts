@@ -16,6 +16,7 @@ interface NodeConnection {
   req: IncomingMessage | undefined
   /** The memory of all requests that have not ended, in bytes. */
   requestBytes: number
+  hasStopped: boolean
   readonly receive: (bytes: Buffer) => void
 }
 
@@ -42,6 +43,7 @@ export class NodeConnections {
    */
   serve(socket: Duplex): void {
     const receive = (bytes: Buffer) => {
+      if (connection.hasStopped) return
       // The parser has read the bytes by now.
       if (connection.req?.complete === false) connection.headBytes = 0
       // The beginning of another head may follow the head in them.
@@ -52,7 +54,13 @@ export class NodeConnections {
       this.#arrived(bytes.length)
     }
     const connection: NodeConnection = {
-      ...{ headBytes: 0, beginning: undefined, hasBegun: false, req: undefined, requestBytes: 0, receive },
+      headBytes: 0,
+      beginning: undefined,
+      hasBegun: false,
+      req: undefined,
+      requestBytes: 0,
+      hasStopped: false,
+      receive,
     }
     this.#connections.set(socket, connection)
     socket.on('data', receive)
@@ -76,6 +84,22 @@ export class NodeConnections {
     req.socket.off('data', connection.receive)
     connection.headBytes = 0
     connection.requestBytes += requestMemory(headBytesOf(req))
+  }
+
+  /** Node's server reads nothing more from the connection. All that still arrives is dropped. */
+  stop(socket: Duplex): void {
+    const connection = this.#connections.get(socket)
+    if (connection !== undefined) {
+      connection.hasStopped = true
+      connection.headBytes = 0
+      connection.beginning = undefined
+    }
+    // Node's server has one too.
+    socket.removeAllListeners('data').resume()
+  }
+
+  hasStopped(socket: Duplex): boolean {
+    return this.#connections.get(socket)?.hasStopped === true
   }
 
   /**

@@ -20,6 +20,8 @@ export class RequestOrder {
   readonly #queues = new WeakMap<Duplex, Queue>()
   /** The latest response that was assigned to a connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>()
+  /** What happens instead of a request that waits. */
+  readonly #refusals = new WeakMap<ServerResponse, () => void>()
   readonly #maxWaiting: number
 
   /** @param maxWaiting how many requests may wait on one connection */
@@ -57,7 +59,8 @@ export class RequestOrder {
       if (res.socket === null || socket.destroyed) return
       this.#latest.set(socket, res)
       queue.waiting -= 1
-      start()
+      const begin = this.#refusals.get(res) ?? start
+      begin()
     })
   }
 
@@ -80,36 +83,42 @@ export class RequestOrder {
   }
 
   /**
-   * Calls `start` for an upgrade when the responses to all earlier requests of the connection have
-   * ended. Node's HTTP server reads no further request from the connection.
+   * Calls `next` when the responses to all requests of the connection have ended. It is not called
+   * when they close the connection: no other response may follow (RFC 9112 §9.6). Node's HTTP server
+   * must read no further request from the connection.
    */
-  awaitUpgrade(socket: Duplex, start: () => void): void {
-    // After `Connection: close`, no other response may follow (RFC 9112 §9.6).
-    const startUnlessClosed = () => {
-      if (socket.destroyed || socket.writableEnded) socket.destroy()
-      else start()
+  afterResponses(socket: Duplex, next: () => void): void {
+    const nextUnlessClosing = () => {
+      if (socket.destroyed) return
+      if (socket.writableEnded) socket.resume()
+      else next()
     }
-    const before = this.#newest(socket)
-    if (before === undefined) {
-      startUnlessClosed()
+    const newest = this.#newest(socket)
+    if (newest === undefined) {
+      nextUnlessClosing()
       return
     }
-    // Node's server has detached from the socket, so the response no longer gets its `drain`.
+    // After an upgrade, Node's server has detached from the socket, so that the response would not
+    // get its `drain`.
     const drained = () => this.currentResponse(socket)?.emit('drain')
     socket.on('drain', drained)
-    before.once('close', () => {
+    newest.once('close', () => {
       socket.off('drain', drained)
-      startUnlessClosed()
+      nextUnlessClosing()
     })
   }
 
   /**
-   * Whether a response is being sent or waits on the connection. An error response can be written
-   * only when this is `false`.
+   * Calls `refuse` in place of the response to a request that Node's parser has rejected: after the
+   * responses to all earlier requests of the connection. If its response has already begun, the
+   * connection is closed, because the client would read the refusal as a part of it.
    */
-  isResponding(socket: Duplex): boolean {
-    if ((this.#queues.get(socket)?.waiting ?? 0) > 0) return true
-    const res = this.currentResponse(socket)
-    return res !== undefined && (res.headersSent || res.req.complete)
+  refuseLast(socket: Duplex, refuse: () => void): void {
+    const newest = this.#newest(socket)
+    if (newest === undefined || newest.req.complete) this.afterResponses(socket, refuse)
+    // The content of the newest request is malformed or incomplete.
+    else if (newest.socket === null) this.#refusals.set(newest, refuse)
+    else if (newest.headersSent) socket.destroy()
+    else refuse()
   }
 }
