@@ -15,7 +15,7 @@ export interface PageContent {
   readonly outcome?: string | undefined
   /** HTML after the text. Its texts are escaped. */
   readonly html?: string | undefined
-  /** Links to continue. The first one is what most people want. */
+  /** Links to continue. The first one is what most people want, unless there is `html`. */
   readonly links: readonly PageLink[]
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
   /** Text in small print at the end of the page. */
@@ -65,7 +65,7 @@ export function layout(content: PageContent): string {
     ...(html === undefined ? [] : [html]),
     ...links.map((link, index) =>
       link.post === undefined
-        ? `<p>${linkHtml(link, index === 0 ? 'first' : undefined)}</p>`
+        ? `<p>${linkHtml(link, index === 0 && html === undefined ? 'first' : undefined)}</p>`
         : formHtml(link, link.post, index === 0 ? undefined : 'second'),
     ),
     ...support(content),

@@ -83,3 +83,8 @@ const entities: Readonly<Record<string, string>> = {
 export function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
 }
+
+/** Lets lines of HTML without elements break after "@" and ":", instead of within words. */
+export function breakable(html: string): string {
+  return html.replaceAll(/[@:]/g, '$&<wbr>')
+}

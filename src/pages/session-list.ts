@@ -1,6 +1,6 @@
 import type { Language } from '../config/model.ts'
 import type { SessionListMessages } from './messages/messages.ts'
-import { escape } from './page.ts'
+import { breakable, escape } from './page.ts'
 
 /** A session as its person sees it. Times are in ms since the epoch. */
 export interface ShownSession {
@@ -42,35 +42,37 @@ interface Words {
 
 /**
  * The HTML of a list of sessions. Each has a heading, what is known about it, and a button whose
- * text says which session it ends.
+ * name says which session it ends. On the page of a signed-in person, the main action ends all
+ * other sessions, so its button is filled.
  */
 export function sessionListHtml({ sessions, othersToken, hasMore }: ShownSessions, forms: ListForms, words: Words) {
   const { texts } = words
   const hasOthers = sessions.some(({ isCurrent }) => !isCurrent)
+  const isOwnPage = sessions.some(({ isCurrent }) => isCurrent)
+  const endOthers = { text: texts.endOthers, kind: isOwnPage ? 'danger' : 'second danger' }
   return [
     '<ul class="sessions">',
     ...sessions.map((session, index) => itemHtml(session, index, forms, words)),
     '</ul>',
     ...(hasMore ? [`<p>${escape(texts.more)}</p>`] : []),
-    ...(hasOthers ? [formHtml(forms.end, { ...forms.fields, session: othersToken }, escape(texts.endOthers))] : []),
+    ...(hasOthers ? [formHtml(forms.end, { ...forms.fields, session: othersToken }, endOthers)] : []),
   ].join('\n')
 }
 
 function itemHtml(session: ShownSession, index: number, forms: ListForms, words: Words): string {
   const { texts, signOut } = words
-  const name = escape(nameOf(session, texts))
-  const facts = factsOf(session, words).map(([term, value]) => `<div><dt>${escape(term)}</dt><dd>${value}</dd></div>`)
+  const name = nameOf(session, texts)
+  const facts = factsOf(session, words).map(([term, value]) => `<dt>${escape(term)}</dt><dd>${value}</dd>`)
   const about = `about-${index}`
   const form = session.isCurrent
-    ? formHtml(forms.signOut, {}, escape(signOut))
+    ? formHtml(forms.signOut, {}, { text: signOut, kind: 'second' })
     : formHtml(
         forms.end,
         { ...forms.fields, session: session.token },
-        texts.end.replace('{browser}', () => name),
-        about,
+        { text: texts.end, kind: 'second danger', label: texts.endNamed.replace('{browser}', () => name), about },
       )
-  const mark = session.isCurrent ? `<p><strong>${escape(texts.current)}</strong></p>` : ''
-  return `<li><h2>${name}</h2>${mark}<dl id="${about}">${facts.join('')}</dl>${form}</li>`
+  const badge = session.isCurrent ? ` <span class="badge">${escape(texts.current)}</span>` : ''
+  return `<li><h2>${escape(name)}${badge}</h2><dl id="${about}">${facts.join('')}</dl>${form}</li>`
 }
 
 function nameOf({ browser }: ShownSession, texts: SessionListMessages): string {
@@ -85,8 +87,8 @@ function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { l
   return [
     [texts.signedInAt, timeHtml(signedInAt, language)],
     ...(lastUsedAt === undefined ? [] : [[texts.lastUsedAt, timeHtml(lastUsedAt, language)] as const]),
-    ...(address === undefined ? [] : [[texts.address, escape(address)] as const]),
-    [texts.bound, escape(isBound ? texts.yes : texts.no)],
+    ...(address === undefined ? [] : [[texts.address, breakable(escape(address))] as const]),
+    ...(isBound ? [[texts.protection, escape(texts.bound)] as const] : []),
   ] as const
 }
 
@@ -96,16 +98,26 @@ function timeHtml(time: number, language: Language): string {
   return `<time datetime="${new Date(time).toISOString()}">${escape(format.format(time))} UTC</time>`
 }
 
+interface Button {
+  readonly text: string
+  /** Its classes. */
+  readonly kind: string
+  /** Its name, if that is not its text. */
+  readonly label?: string
+  /** The id of its description. */
+  readonly about?: string
+}
+
 function formHtml(
   action: string,
   fields: Readonly<Record<string, string>>,
-  text: string,
-  describedBy?: string,
+  { text, kind, label, about }: Button,
 ): string {
   const hidden = Object.entries(fields).map(
     ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
   )
-  const description = describedBy === undefined ? '' : ` aria-describedby="${describedBy}"`
-  const button = `<button class="second" type="submit"${description}>${text}</button>`
+  const name = label === undefined ? '' : ` aria-label="${escape(label)}"`
+  const description = about === undefined ? '' : ` aria-describedby="${about}"`
+  const button = `<button class="${kind}" type="submit"${name}${description}>${escape(text)}</button>`
   return `<form method="post" action="${escape(action)}">${hidden.join('')}${button}</form>`
 }

@@ -6,13 +6,14 @@ import { form, goOn } from './form-browser.ts'
 export interface PageForm {
   readonly action: string
   readonly fields: Readonly<Record<string, string>>
+  /** The name of its button. */
   readonly button: string
 }
 
 /** The forms of a page. */
 export function formsOf({ body, url }: Pick<Visit, 'body' | 'url'>): readonly PageForm[] {
-  return [...body.matchAll(/<form method="post" action="([^"]*)">(.*?)<button[^>]*>([^<]*)<\/button>/gs)].map(
-    ([, action = '', inside = '', button = '']) => ({
+  return [...body.matchAll(/<form method="post" action="([^"]*)">(.*?)<button([^>]*)>([^<]*)<\/button>/gs)].map(
+    ([, action = '', inside = '', attributes = '', text = '']) => ({
       action: new URL(plain(action), url).href,
       fields: Object.fromEntries(
         [...inside.matchAll(/name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [
@@ -20,7 +21,7 @@ export function formsOf({ body, url }: Pick<Visit, 'body' | 'url'>): readonly Pa
           plain(value),
         ]),
       ),
-      button: plain(button),
+      button: plain(/aria-label="([^"]*)"/.exec(attributes)?.[1] ?? text),
     }),
   )
 }

@@ -100,12 +100,13 @@ export interface SessionListMessages extends Heading {
   readonly lastUsedAt: string
   /** The IP address of the sign-in. */
   readonly address: string
-  /** Whether the session is bound to the device. */
+  /** A session that is bound to its device: the name and the value of this fact. */
+  readonly protection: string
   readonly bound: string
-  readonly yes: string
-  readonly no: string
-  /** `{browser}` is the heading of the session. */
+  /** The text of a button. Its full name, `endNamed`, has to contain it (WCAG 2.5.3). */
   readonly end: string
+  /** `{browser}` is the heading of the session. */
+  readonly endNamed: string
   readonly endOthers: string
   readonly more: string
   /** What has happened: one session or several have ended, or none. */
