@@ -84,8 +84,8 @@ export class RequestOrder {
 
   /**
    * Calls `next` when the responses to all requests of the connection have ended. It is not called
-   * when they close the connection: no other response may follow (RFC 9112 §9.6). Node's HTTP server
-   * must read no further request from the connection.
+   * when they close the connection: no other response may follow (RFC 9112 §9.6). Node's HTTP
+   * server must read no further request from the connection.
    */
   afterResponses(socket: Duplex, next: () => void): void {
     const nextUnlessClosing = () => {
