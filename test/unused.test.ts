@@ -93,7 +93,8 @@ test('each export is imported by another file', () => {
 test('each source file is part of the program, a test or a benchmark', () => {
   const program = new Map([...sources].filter(([file]) => file.startsWith('src/')))
   // Files that are started or imported by a name that is computed: each is named by what starts it.
-  const byName = /^test\/(?:advisories|applications|conformance|keycloak|proxies)\/|^test\/support\/without-|^bench\//
+  const byName =
+    /^test\/(?:advisories|applications|conformance|keycloak|migrating|proxies)\/|^test\/support\/without-|^bench\//
   const entries = [...sources.keys()].filter((file) => file.endsWith('.test.ts') || byName.test(file))
 
   assert.deepEqual(unusedFiles(program, ['src/main.ts']), [])
