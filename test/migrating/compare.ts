@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { Configuration } from 'oidc-provider'
+import { demoPeople } from '../../src/demo/people.ts'
+import { Missing } from '../applications/installed.ts'
+import { startApplication, type ReceivingApplication } from '../proxies/site.ts'
+import { Browser } from '../support/browser.ts'
+import { freePort } from '../support/free-port.ts'
+import { startProvider } from '../support/provider.ts'
+import { startRedis } from '../support/redis.ts'
+import { runReplica, secrets } from '../support/world.ts'
+import { peopleOf, type Pair, type People } from './pairs.ts'
+
+/** The program of a page, with the addresses of a test in its configuration. */
+export interface Peer {
+  readonly name: string
+  /** The path of its redirect URI. */
+  readonly callback: string
+  /** The status for a signed-in person without access. */
+  readonly forbidden: number
+  /** What to do before it can be tested, or false. */
+  readonly skip: string | false
+  /** Starts it at `url`. */
+  start(t: TestContext, theirs: string, url: URL): Promise<unknown>
+}
+
+type Outcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' | `status ${number}`
+
+type Headers = Readonly<Record<string, string>>
+
+export interface Side {
+  /** Sends a request as a page load of a person, or of nobody. */
+  ask(person: string | undefined, method: string, path: string, headers?: Headers): Promise<Outcome>
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** Installs a program. @returns what to do if that is not possible */
+export function reasonToSkip(install: () => unknown): string | false {
+  try {
+    install()
+    return false
+  } catch (error) {
+    if (!(error instanceof Missing)) throw error
+    return error.message
+  }
+}
+
+/**
+ * A test for each pair: both programs do what the page says, and the same with all people and
+ * methods.
+ */
+export function comparePairs(peer: Peer, pairs: readonly Pair[]): void {
+  for (const pair of pairs)
+    test(`${peer.name} and Gatehouse do the same: ${pair.place}`, { skip: peer.skip }, async (t) => {
+      const [theirs, ours] = await startBoth(t, peer, pair)
+      const wrong: string[] = []
+      for (const { as, method, path, expect } of pair.statements) {
+        const outcomes = [await theirs.ask(as?.sub, method, path), await ours.ask(as?.sub, method, path)]
+        for (const [index, outcome] of outcomes.entries())
+          if (outcome !== expect)
+            wrong.push(`${[peer.name, 'Gatehouse'][index]}: ${as?.sub} ${method} ${path}: ${outcome}, not ${expect}`)
+      }
+      for (const person of [undefined, ...peopleOf(pair.statements).keys()])
+        for (const path of new Set(pair.statements.map((each) => each.path)))
+          for (const method of methods)
+            for (const spelling of [path, ...spellings(path)]) {
+              const there = await theirs.ask(person, method, spelling)
+              const here = await ours.ask(person, method, spelling)
+              const isSame =
+                spelling === path ? admission(there) === admission(here) : here !== 'pass' || there === 'pass'
+              if (!isSame) wrong.push(`${person} ${method} ${spelling}: ${there}, ours ${here}`)
+            }
+      assert.deepEqual(wrong, [])
+    })
+}
+
+/** Other spellings of a path: here Gatehouse may deny more, and admit nobody else. */
+function spellings(path: string): string[] {
+  return [
+    path.toUpperCase(),
+    `${path}/`,
+    `${path}x`,
+    `/${path}`,
+    `${path}/x`,
+    `${path};x`,
+    path.replace(/\/$/, ''),
+  ].filter((other) => other !== path)
+}
+
+/** Only page loads are led to the sign-in by Gatehouse; other requests get 401. */
+function admission(outcome: Outcome): string {
+  return outcome === 'unauthorized' ? 'sign_in' : outcome
+}
+
+async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements }: Pair) {
+  const signInAt = statements.find(({ as, expect }) => as === undefined && expect === 'sign_in')?.path
+  assert.ok(signInAt !== undefined, 'a test must say which page leads to the sign-in')
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, gatewayUrl: url })
+  const application = await startApplication(t)
+  const file = there
+    .placed(ours, url, application)
+    .replace('version: 1', `version: 1\nlisten: 127.0.0.1:${port}`)
+    .replaceAll('{ file: /run/secrets/client_secret }', '{ env: CLIENT_SECRET }')
+    .replaceAll('{ file: /run/secrets/session_key }', '{ env: SESSION_KEY }')
+  await runReplica(t, file, { now: () => Date.now() })
+  return [there.side, sideOf({ url, application, forbidden: 403, signInAt })] as const
+}
+
+export interface PeerParts {
+  readonly theirs: string
+  readonly people: People
+  /** A page that leads to the sign-in. */
+  readonly signInAt: string
+  /** A gateway for which people sign in at the same provider. */
+  readonly gatewayUrl?: string
+}
+
+/**
+ * Starts the other program with a configuration, a provider and an application. @throws {Missing}
+ */
+export async function startPeer(t: TestContext, peer: Peer, { theirs, people, signInAt, gatewayUrl }: PeerParts) {
+  const url = `http://127.0.0.1:${await freePort()}`
+  const provider = await startProviderOf(t, people, [
+    url + peer.callback,
+    ...(gatewayUrl === undefined ? [] : [`${gatewayUrl}/.gatehouse/callback`]),
+  ])
+  const application = await startApplication(t)
+  const redis = await startRedis(t)
+  const placed = (text: string, site: string, { port }: ReceivingApplication) =>
+    text
+      .replaceAll('https://id.example.com', provider.issuer)
+      .replaceAll('https://orders.example.com', site)
+      .replaceAll('127.0.0.1:3000', `127.0.0.1:${port}`)
+      .replaceAll('rediss://redis:6379', redis.url)
+      .replaceAll('redis:6379', new URL(redis.url).host)
+  await peer.start(t, placed(theirs, url, application), new URL(url))
+  application.received.length = 0
+  return { side: sideOf({ url, application, forbidden: peer.forbidden, signInAt }), url, application, placed }
+}
+
+/** A provider whose people have these claims. */
+function startProviderOf(t: TestContext, people: People, redirect_uris: readonly string[]) {
+  const [anybody] = demoPeople
+  assert.ok(anybody)
+  return startProvider(t, {
+    client_id: 'orders',
+    client_secret: secrets.CLIENT_SECRET,
+    redirect_uris,
+    post_logout_redirect_uris: [],
+    backchannel_logout_uri: new URL('/.gatehouse/backchannel-logout', redirect_uris.at(-1)).href,
+    people: [...people.keys()].map((sub) => ({ ...anybody, sub })),
+    adjust: (base): Configuration => ({
+      ...base,
+      pkce: { required: () => false },
+      claims: { openid: [...new Set([...people.values()].flatMap((each) => Object.keys(each)))] },
+      conformIdTokenClaims: false,
+      findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => people.get(sub) ?? { sub } }),
+    }),
+  })
+}
+
+interface SideParts {
+  readonly url: string
+  readonly application: ReceivingApplication
+  readonly forbidden: number
+  /** A page that leads to the sign-in. */
+  readonly signInAt: string
+}
+
+function sideOf({ url, application, forbidden, signInAt }: SideParts): Side {
+  const signedIn = new Map<string, Browser>()
+  // Nobody has a new browser for each request: too many sign-ins that have begun are an error.
+  const browserOf = async (person: string | undefined) => {
+    if (person === undefined) return new Browser('')
+    const browser = signedIn.get(person) ?? new Browser(person)
+    if (!signedIn.has(person)) await browser.get(url + signInAt)
+    signedIn.set(person, browser)
+    return browser
+  }
+  return {
+    ask: async (person, method, path, headers) => {
+      const browser = await browserOf(person)
+      application.received.length = 0
+      const { status } = await browser.send(url + path, {
+        method,
+        headers: { 'sec-fetch-site': 'same-origin', ...headers },
+      })
+      // What counts is whether the application gets the request: HEAD has no content.
+      if (application.received.length > 0) return 'pass'
+      if (status >= 301 && status <= 303) return 'sign_in'
+      if (person !== undefined && status === forbidden) return 'forbidden'
+      return status === 401 ? 'unauthorized' : `status ${status}`
+    },
+  }
+}
