@@ -133,6 +133,12 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   onSlot(slot: ConnectionSlot): void {
     this.#slot = slot
+    // The client has half-closed its connection while the request waited. It has probably gone.
+    if (slot.waitedMs > 0 && this.#input.req.socket.readableEnded) {
+      setImmediate(() => slot.release())
+      this.#refuse('ERR_UPSTREAM_BUSY')
+      return
+    }
     this.#upstream.target.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
   }
 

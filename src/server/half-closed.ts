@@ -1,14 +1,19 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How often a half-closed connection is probed, in ms. */
-const probeEveryMs = 1000
+/**
+ * The time until the second probe of a half-closed connection, in ms. Each further time is twice as
+ * long, up to `slowProbeMs`. The first probe of a client that is gone returns a reset, and the
+ * second one fails.
+ */
+const quickProbeMs = 20
+const slowProbeMs = 240
 
 /**
- * After this many probes without data, the connection of a response that has begun is closed,
+ * After this time without data, the connection of a response that has begun is closed, in ms,
  * because an event stream may send nothing for hours.
  */
-const maxSilentProbes = 5
+const maxSilentMs = 700
 
 /** The part of a response that interim responses need. */
 interface InterimResponse {
@@ -22,9 +27,10 @@ interface InterimResponse {
  * connection (RFC 9112 §9.6).
  *
  * A client that has closed its connection completely sends the same FIN. To distinguish the two,
- * the gateway sends an interim response each second (102, RFC 2518 §10.1). The operating system of
- * a client that has closed replies with a reset. A response that has begun is a probe itself while
- * it sends data. HTTP/1.0 has no interim responses, so the gateway waits for the response.
+ * the gateway sends interim responses (102, RFC 2518 §10.1): the first at once, then less and less
+ * often. The operating system of a client that has closed replies with a reset. A response that has
+ * begun is a probe itself while it sends data. HTTP/1.0 has no interim responses, so the FIN ends a
+ * request without a response.
  *
  * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested with
  * Node.js 20 to 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
@@ -38,19 +44,25 @@ export function serveHalfClosedConnections(
   server.on('connection', (socket: Socket) => {
     socket.once('end', () => {
       let written = socket.bytesWritten
-      let silentProbes = 0
+      let silentMs = 0
+      let delayMs = quickProbeMs
+      let probing: NodeJS.Timeout | undefined
       const probe = () => {
         const res = currentResponse(socket)
-        silentProbes = socket.bytesWritten === written && socket.writableLength === 0 ? silentProbes + 1 : 0
-        written = socket.bytesWritten
-        if (res === undefined) return
-        if (!res.headersSent) {
-          silentProbes = 0
-          if (res.req.httpVersionMinor > 0) res.writeProcessing()
-        } else if (silentProbes >= maxSilentProbes) socket.destroy()
+        if (res?.headersSent === false) {
+          silentMs = 0
+          if (res.req.httpVersionMinor === 0) return void socket.destroy()
+          res.writeProcessing()
+        } else if (res !== undefined && silentMs >= maxSilentMs) return void socket.destroy()
+        probing = setTimeout(() => {
+          silentMs = socket.bytesWritten === written && socket.writableLength === 0 ? silentMs + delayMs : 0
+          written = socket.bytesWritten
+          delayMs = Math.min(delayMs * 2, slowProbeMs)
+          probe()
+        }, delayMs).unref()
       }
-      const probing = setInterval(probe, probeEveryMs).unref()
-      socket.once('close', () => clearInterval(probing))
+      socket.once('close', () => clearTimeout(probing))
+      probe()
     })
   })
 }

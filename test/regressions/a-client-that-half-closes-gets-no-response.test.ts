@@ -19,20 +19,16 @@ async function startGateway(
 
 const accessLine = (world: World, wanted: string) => world.replicas[0]?.access.find(({ path }) => path === wanted)
 
-for (const [version, isSlow] of [
-  ['1.1', false],
-  ['1.0', false],
-  ['1.1', true],
-] as const)
-  test(`A client of HTTP/${version} that half-closes its connection gets its response${isSlow ? ', even one that takes seconds' : ''}`, async (t) => {
+for (const isSlow of [false, true])
+  test(`A client that half-closes its connection gets its response${isSlow ? ', even one that takes seconds' : ''}`, async (t) => {
     let response: ServerResponse | undefined
     const { client } = await startGateway(t, (req, res) => {
       response = res
       req.resume()
     })
-    client.send(`GET / HTTP/${version}\r\nHost: h\r\n\r\n`).socket.end()
+    client.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n').socket.end()
     await until('the request has arrived', () => response !== undefined)
-    if (isSlow) await client.until(/^HTTP\/1\.1 102 Processing\r\n\r\n/)
+    if (isSlow) await client.until(/^(?:HTTP\/1\.1 102 Processing\r\n\r\n){8}/)
     response?.end('x'.repeat(500_000))
 
     assert.match(await client.untilClosed(), /HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nx{500000}$/)
