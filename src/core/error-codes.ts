@@ -35,8 +35,7 @@ const table = {
     status: 400,
     text: 'Your browser sent the cookies of two sessions. Please load the page again.',
     page: 'bad-request',
-    means:
-      'the browser has session cookies of two people, and another host below session.cookie.domain has set one of them',
+    means: 'the browser has session cookies of two people, and another host of the domain has set one of them',
     todo: 'nothing for a single request: the response deletes the other cookie; if it repeats, find the host that sets a cookie of this name, because it may be attacked',
   },
   ERR_FORWARD_AUTH: {

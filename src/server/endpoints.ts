@@ -214,7 +214,7 @@ export async function createEndpoints(config: GatewayConfig, parts: AppParts): P
   async function withOneCookie(request: EndpointRequest): Promise<EndpointRequest> {
     const { cookie, host, url } = request
     const about = { cookie, host: hostName(host), path: pathOf(url) }
-    return { ...request, cookie: await withOneSession(about, parts.realms.all) }
+    return { ...request, cookie: (await withOneSession(about, parts.realms.all)).cookie }
   }
 
   /** The realm that a request means: that of its path, or the one that the gateway finds. */

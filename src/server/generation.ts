@@ -13,6 +13,7 @@ import { ForwardAuthEndpoints } from '../forward/endpoints.ts'
 import { createCheck } from '../forward/ext-authz.ts'
 import { ForwardAuth } from '../forward/forward-auth.ts'
 import type { UnaryMethod } from '../forward/grpc.ts'
+import type { Admission } from '../gate/admission.ts'
 import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
@@ -201,14 +202,14 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     isStrict: cookie.isStrict,
     ...{ clock, log },
   })
-  const withOne = async (facts: RequestFacts): Promise<RequestFacts> => ({
-    ...facts,
-    cookie: await withOneSession({ ...facts, path: facts.target.path }, realms.all),
-  })
-  const admit: Admit =
-    site === undefined
-      ? admitOne
-      : (facts) => (hasSeveral(facts.cookie, realms.all) ? withOne(facts).then(admitOne) : admitOne(facts))
+  const oneSessionOf = (facts: RequestFacts) => withOneSession({ ...facts, path: facts.target.path }, realms.all)
+  const admitWithOne = async (facts: RequestFacts): Promise<Admission> => {
+    const { cookie: one, expireAdded } = await oneSessionOf(facts)
+    const admission = await admitOne({ ...facts, cookie: one })
+    if (admission.kind !== 'pass' || expireAdded.length === 0) return admission
+    return { ...admission, expire: () => [...expireAdded, ...(admission.expire?.() ?? [])] }
+  }
+  const admit: Admit = (facts) => (hasSeveral(facts.cookie, realms.all) ? admitWithOne(facts) : admitOne(facts))
   const forwardAuth = new ForwardAuth(config, {
     ...{ admit, trusted, pages, log, audit, misuseLog },
     isGatewayCookie: cookie.isGatewayCookie,
@@ -235,7 +236,8 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
       return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
     },
     takeKept: async (reference, { upstream, session }, req, received, cause) => {
-      const facts = hasSeveral(received.cookie, realms.all) ? await withOne(received) : received
+      const { cookie: one } = hasSeveral(received.cookie, realms.all) ? await oneSessionOf(received) : received
+      const facts = { ...received, cookie: one }
       const realm = realms.ofSession(upstream, session, facts.cookie)
       const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
       const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }

@@ -37,8 +37,12 @@ function pathsThatMatch(path: string): readonly string[] {
   return [...new Set(['/', ...above, path])]
 }
 
-/** The domains that a host may set cookies for: itself and those above it, down to two labels. */
+/**
+ * The domains that a host may set cookies for: itself and those above it, down to two labels. An
+ * address has none.
+ */
 function domainsOf(host: string): readonly string[] {
+  if (/\d$|:/.test(host)) return []
   const labels = host.split('.')
   return labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
 }
@@ -79,13 +83,13 @@ export class SessionCookie {
   }
 
   /**
-   * The values of several session cookies of a request; empty for one cookie or none. Only with
-   * `session.cookie.domain`, because any host below the domain can add a cookie of this name, with
-   * another path or domain (RFC 6265bis §8.6).
+   * The values of several session cookies of a request; empty for one cookie or none. Another host
+   * of the domain can add a cookie of this name, with another path or domain (RFC 6265bis §8.6).
+   * Only the prefix `__Host-` prevents that.
    */
   severalIn(header: string | undefined): readonly string[] {
-    const { name, domain } = this.#attributes
-    if (domain === undefined || header === undefined) return []
+    const { name } = this.#attributes
+    if (header === undefined) return []
     // This is part of each request, so it does not split the header.
     const start = `${name}=`
     if (header.indexOf(start) === header.lastIndexOf(start)) return []
@@ -101,12 +105,13 @@ export class SessionCookie {
   }
 
   /**
-   * `Set-Cookie` values that expire the cookies of this name which another host below the domain
-   * may have added, and that a request for `path` at `host` has.
+   * `Set-Cookie` values that expire the cookies of this name which another host may have added, and
+   * that a request for `path` at `host` has. No other host can add one with the prefix `__Host-`.
    */
   expireAdded(host: string, path: string): readonly string[] {
     const { name, domain } = this.#attributes
-    const domains = domainsOf(host).filter((each) => domain !== undefined && isDomainOf(domain, each))
+    if (name.startsWith('__Host-')) return []
+    const domains = domainsOf(host).filter((each) => domain === undefined || isDomainOf(domain, each))
     return pathsThatMatch(path).flatMap((at) =>
       [undefined, ...domains]
         .filter((each) => at !== '/' || each !== domain)

@@ -39,18 +39,25 @@ export function hasSeveral(header: string | undefined, realms: readonly CookieOf
   return realms.some(({ cookie }) => cookie.severalIn(header).length > 0)
 }
 
+/** A `Cookie` header with one session cookie of each name. */
+interface OneSession {
+  readonly cookie: string | undefined
+  /** `Set-Cookie` values that expire the cookies beside that of a live session. */
+  readonly expireAdded: readonly string[]
+}
+
 /**
- * A `Cookie` header with one session cookie of each name: that of a live session. A host below
- * `session.cookie.domain` can add a cookie of this name to a browser. It must neither hide the
- * session of the person nor take its place.
+ * Chooses the session cookie of a live session. Another host of the domain can add a cookie of this
+ * name to a browser. It must neither hide the session of the person nor take its place.
  * @throws {SeveralSessionsError} when there are live sessions of different people
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function withOneSession(
   { cookie: header, host, path }: RequestWithCookies,
   realms: readonly CookieOfProvider[],
-): Promise<string | undefined> {
+): Promise<OneSession> {
   let one = header
+  const expireAdded: string[] = []
   for (const { cookie, sessions } of realms) {
     const values = cookie.severalIn(one)
     if (one === undefined || values.length === 0) continue
@@ -62,9 +69,10 @@ export async function withOneSession(
     const [live, ...further] = found
     if (live !== undefined && further.some(([, other]) => !isOfSamePerson(live[1], other)))
       throw new SeveralSessionsError(cookie.expireAdded(host, path))
+    if (live !== undefined) expireAdded.push(...cookie.expireAdded(host, path))
     one = cookie.withOnly(one, live?.[0] ?? values[0] ?? '')
   }
-  return one
+  return { cookie: one, expireAdded }
 }
 
 /**

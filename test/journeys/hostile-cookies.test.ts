@@ -20,9 +20,11 @@ for (const order of ['before', 'after'] as const) {
     const [jane, mallory] = [await signedIn(world), await signedIn(world, 'samir')]
     const both = [jane.cookieHeader, mallory.cookieHeader]
 
-    const { status } = await ask(world, (order === 'after' ? both : both.reverse()).join('; '))
+    const { status, body } = await ask(world, (order === 'after' ? both : both.reverse()).join('; '))
 
-    assert.equal(status, 401)
+    assert.equal(status, 400)
+    assert.match(body, /cookies of two sessions/)
+    assert.equal((await ask(world, jane.cookieHeader)).status, 200)
   })
 }
 
