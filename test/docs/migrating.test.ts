@@ -4,14 +4,18 @@ import { pairsOf } from '../migrating/pairs.ts'
 
 // snippets.test.ts checks that our rules give these outcomes, and `npm run test:migrating` that the
 // other program does.
-test('Each configuration of Apache has one of ours with its outcomes', () => {
-  const pairs = pairsOf('mod_auth_openidc.md', 'apache')
+for (const [page, language, count] of [
+  ['mod_auth_openidc.md', 'apache', 10],
+  ['oauth2-proxy.md', 'toml', 3],
+] as const)
+  test(`Each configuration in ${page} has one of ours with its outcomes`, () => {
+    const pairs = pairsOf(page, language)
 
-  assert.ok(pairs.length >= 10, `${pairs.length} pairs`)
-  for (const { place, statements } of pairs) {
-    const outcomes = (isSignedIn: boolean) =>
-      statements.filter(({ as }) => (as !== undefined) === isSignedIn).map(({ expect }) => expect)
-    assert.ok(outcomes(false).includes('sign_in'), place)
-    assert.ok(outcomes(true).includes('pass'), place)
-  }
-})
+    assert.ok(pairs.length >= count, `${pairs.length} pairs`)
+    for (const { place, statements } of pairs) {
+      const outcomes = (isSignedIn: boolean) =>
+        statements.filter(({ as }) => (as !== undefined) === isSignedIn).map(({ expect }) => expect)
+      assert.ok(outcomes(false).includes('sign_in'), place)
+      assert.ok(outcomes(true).includes('pass'), place)
+    }
+  })
