@@ -64,6 +64,19 @@ export function installNode(name: string, ...packages: readonly string[]): strin
   ])('node_modules', '.bin')
 }
 
+/**
+ * Builds a program of Go.
+ * @param version `name/path@version`
+ * @returns its folder
+ * @throws {Missing}
+ */
+export function installGo(name: string, version: string): string {
+  const inTime = ['--kill-after=10', '900', 'env']
+  return once(name, (folder) => [['timeout', [...inTime, `GOBIN=${join(folder, 'bin')}`, 'go', 'install', version]]])(
+    'bin',
+  )
+}
+
 type Command = readonly [program: string, args: readonly string[]]
 
 /** Runs commands that fill a folder, unless an earlier run has done so. */

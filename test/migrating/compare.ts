@@ -22,6 +22,10 @@ export interface Peer {
   readonly skip: string | false
   /** Starts it at `url`. */
   start(t: TestContext, theirs: string, url: URL): Promise<unknown>
+  /** Whether the page says that a request has another outcome there. */
+  readonly differs?: (method: string, path: string) => boolean
+  /** Our configuration for a gateway at `url`, as `gatehouse import` writes it. */
+  readonly imported?: (t: TestContext, theirs: string, url: string) => string
 }
 
 type Outcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' | `status ${number}`
@@ -53,23 +57,24 @@ export function reasonToSkip(install: () => unknown): string | false {
 export function comparePairs(peer: Peer, pairs: readonly Pair[]): void {
   for (const pair of pairs)
     test(`${peer.name} and Gatehouse do the same: ${pair.place}`, { skip: peer.skip }, async (t) => {
-      const [theirs, ours] = await startBoth(t, peer, pair)
+      const { theirs, ours } = await startBoth(t, peer, pair)
       const wrong: string[] = []
-      for (const { as, method, path, expect } of pair.statements) {
-        const outcomes = [await theirs.ask(as?.sub, method, path), await ours.ask(as?.sub, method, path)]
-        for (const [index, outcome] of outcomes.entries())
-          if (outcome !== expect)
-            wrong.push(`${[peer.name, 'Gatehouse'][index]}: ${as?.sub} ${method} ${path}: ${outcome}, not ${expect}`)
-      }
+      for (const { as, method, path, expect } of pair.statements)
+        for (const [name, side] of [[peer.name, theirs] as const, ...ours]) {
+          const outcome = await side.ask(as?.sub, method, path)
+          if (outcome !== expect) wrong.push(`${name}: ${as?.sub} ${method} ${path}: ${outcome}, not ${expect}`)
+        }
       for (const person of [undefined, ...peopleOf(pair.statements).keys()])
         for (const path of new Set(pair.statements.map((each) => each.path)))
-          for (const method of methods)
-            for (const spelling of [path, ...spellings(path)]) {
+          for (const spelling of [path, ...spellings(path)])
+            for (const method of methods.filter((each) => peer.differs?.(each, spelling) !== true)) {
               const there = await theirs.ask(person, method, spelling)
-              const here = await ours.ask(person, method, spelling)
-              const isSame =
-                spelling === path ? admission(there) === admission(here) : here !== 'pass' || there === 'pass'
-              if (!isSame) wrong.push(`${person} ${method} ${spelling}: ${there}, ours ${here}`)
+              for (const [name, side] of ours) {
+                const here = await side.ask(person, method, spelling)
+                const isSame =
+                  spelling === path ? admission(there) === admission(here) : here !== 'pass' || there === 'pass'
+                if (!isSame) wrong.push(`${name}: ${person} ${method} ${spelling}: ${here}, not ${there}`)
+              }
             }
       assert.deepEqual(wrong, [])
     })
@@ -96,17 +101,28 @@ function admission(outcome: Outcome): string {
 async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements }: Pair) {
   const signInAt = statements.find(({ as, expect }) => as === undefined && expect === 'sign_in')?.path
   assert.ok(signInAt !== undefined, 'a test must say which page leads to the sign-in')
-  const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
-  const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, gatewayUrl: url })
-  const application = await startApplication(t)
-  const file = there
-    .placed(ours, url, application)
-    .replace('version: 1', `version: 1\nlisten: 127.0.0.1:${port}`)
-    .replaceAll('{ file: /run/secrets/client_secret }', '{ env: CLIENT_SECRET }')
-    .replaceAll('{ file: /run/secrets/session_key }', '{ env: SESSION_KEY }')
-  await runReplica(t, file, { now: () => Date.now() })
-  return [there.side, sideOf({ url, application, forbidden: 403, signInAt })] as const
+  const [port, importedPort] = [await freePort(), await freePort()]
+  const [url, importedUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${importedPort}`]
+  const callbacks = [`${url}/.gatehouse/callback`, importedUrl + peer.callback]
+  const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, callbacks })
+  const startGateway = async (at: string, fileFor: (application: ReceivingApplication) => string) => {
+    const application = await startApplication(t)
+    await runReplica(t, fileFor(application), { now: () => Date.now() })
+    return sideOf({ url: at, application, callback: '', forbidden: 403, signInAt })
+  }
+  const byHand = await startGateway(url, (application) =>
+    there
+      .placed(ours, url, application)
+      .replace('version: 1', `version: 1\nlisten: 127.0.0.1:${port}`)
+      .replaceAll('{ file: /run/secrets/client_secret }', '{ env: CLIENT_SECRET }')
+      .replaceAll('{ file: /run/secrets/session_key }', '{ env: SESSION_KEY }'),
+  )
+  const { imported } = peer
+  if (imported === undefined) return { theirs: there.side, ours: [['Gatehouse', byHand] as const] }
+  const byImport = await startGateway(importedUrl, (application) =>
+    imported(t, there.placed(theirs, importedUrl, application), importedUrl),
+  )
+  return { theirs: there.side, ours: [['Gatehouse', byHand] as const, ['import', byImport] as const] }
 }
 
 export interface PeerParts {
@@ -114,19 +130,16 @@ export interface PeerParts {
   readonly people: People
   /** A page that leads to the sign-in. */
   readonly signInAt: string
-  /** A gateway for which people sign in at the same provider. */
-  readonly gatewayUrl?: string
+  /** The redirect URIs of other programs for which people sign in at the same provider. */
+  readonly callbacks?: readonly string[]
 }
 
 /**
  * Starts the other program with a configuration, a provider and an application. @throws {Missing}
  */
-export async function startPeer(t: TestContext, peer: Peer, { theirs, people, signInAt, gatewayUrl }: PeerParts) {
+export async function startPeer(t: TestContext, peer: Peer, { theirs, people, signInAt, callbacks = [] }: PeerParts) {
   const url = `http://127.0.0.1:${await freePort()}`
-  const provider = await startProviderOf(t, people, [
-    url + peer.callback,
-    ...(gatewayUrl === undefined ? [] : [`${gatewayUrl}/.gatehouse/callback`]),
-  ])
+  const provider = await startProviderOf(t, people, [url + peer.callback, ...callbacks])
   const application = await startApplication(t)
   const redis = await startRedis(t)
   const placed = (text: string, site: string, { port }: ReceivingApplication) =>
@@ -138,7 +151,12 @@ export async function startPeer(t: TestContext, peer: Peer, { theirs, people, si
       .replaceAll('redis:6379', new URL(redis.url).host)
   await peer.start(t, placed(theirs, url, application), new URL(url))
   application.received.length = 0
-  return { side: sideOf({ url, application, forbidden: peer.forbidden, signInAt }), url, application, placed }
+  return {
+    side: sideOf({ url, application, callback: peer.callback, forbidden: peer.forbidden, signInAt }),
+    url,
+    application,
+    placed,
+  }
 }
 
 /** A provider whose people have these claims. */
@@ -150,7 +168,7 @@ function startProviderOf(t: TestContext, people: People, redirect_uris: readonly
     client_secret: secrets.CLIENT_SECRET,
     redirect_uris,
     post_logout_redirect_uris: [],
-    backchannel_logout_uri: new URL('/.gatehouse/backchannel-logout', redirect_uris.at(-1)).href,
+    backchannel_logout_uri: new URL('/.gatehouse/backchannel-logout', redirect_uris[0]).href,
     people: [...people.keys()].map((sub) => ({ ...anybody, sub })),
     adjust: (base): Configuration => ({
       ...base,
@@ -165,18 +183,24 @@ function startProviderOf(t: TestContext, people: People, redirect_uris: readonly
 interface SideParts {
   readonly url: string
   readonly application: ReceivingApplication
+  /** A program may refuse a person here, before there is a session. */
+  readonly callback: string
   readonly forbidden: number
   /** A page that leads to the sign-in. */
   readonly signInAt: string
 }
 
-function sideOf({ url, application, forbidden, signInAt }: SideParts): Side {
+function sideOf({ url, application, callback, forbidden, signInAt }: SideParts): Side {
   const signedIn = new Map<string, Browser>()
+  const refused = new Set<string | undefined>()
   // Nobody has a new browser for each request: too many sign-ins that have begun are an error.
   const browserOf = async (person: string | undefined) => {
     if (person === undefined) return new Browser('')
-    const browser = signedIn.get(person) ?? new Browser(person)
-    if (!signedIn.has(person)) await browser.get(url + signInAt)
+    const known = signedIn.get(person)
+    if (known !== undefined) return known
+    const browser = new Browser(person)
+    const visit = await browser.get(url + signInAt)
+    if (visit.status >= 400 && new URL(visit.url).pathname === callback) refused.add(person)
     signedIn.set(person, browser)
     return browser
   }
@@ -184,15 +208,18 @@ function sideOf({ url, application, forbidden, signInAt }: SideParts): Side {
     ask: async (person, method, path, headers) => {
       const browser = await browserOf(person)
       application.received.length = 0
-      const { status } = await browser.send(url + path, {
-        method,
-        headers: { 'sec-fetch-site': 'same-origin', ...headers },
-      })
+      const options = { method, headers: { 'sec-fetch-site': 'same-origin', ...headers } }
+      let visit = await browser.send(url + path, options)
+      // A program may redirect to the usual spelling of a path.
+      if (visit.status === 301)
+        visit = await browser.send(new URL(String(visit.headers['location']), url).href, options)
+      const { status } = visit
       // What counts is whether the application gets the request: HEAD has no content.
       if (application.received.length > 0) return 'pass'
-      if (status >= 301 && status <= 303) return 'sign_in'
-      if (person !== undefined && status === forbidden) return 'forbidden'
-      return status === 401 ? 'unauthorized' : `status ${status}`
+      const outcome = status >= 301 && status <= 303 ? 'sign_in' : status === 401 ? 'unauthorized' : undefined
+      if (person !== undefined && (status === forbidden || (refused.has(person) && outcome !== undefined)))
+        return 'forbidden'
+      return outcome ?? `status ${status}`
     },
   }
 }
