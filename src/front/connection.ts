@@ -27,6 +27,8 @@ export interface ConnectionOwner {
   readonly isDraining: boolean
   /** Bytes have arrived. May close the connection. */
   arrived(bytes: number): void
+  /** A request is rejected because it has not arrived completely. */
+  incomplete(socket: Socket): void
   closed(connection: ClientConnection): void
 }
 
@@ -120,6 +122,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   /** Responds without a request, and reads no request afterwards. */
   #reject(status: 400 | 408): void {
+    // A browser may open a connection in advance, and send nothing.
+    if (status === 400 || this.#ahead.length > 0) this.#owner.incomplete(this.socket)
     this.#dropRest()
     writeToSocket(this.socket, { status, headers: {}, body: '' })
   }

@@ -16,6 +16,8 @@ export interface FrontOptions {
   readonly headersTimeoutMs: number
   /** Bytes have arrived. */
   readonly arrived: (bytes: number) => void
+  /** A request is rejected because it has not arrived completely. */
+  readonly incomplete: (socket: Socket) => void
   /** Node's server has begun to serve a connection. */
   readonly handedOver: (connection: Duplex) => void
   /** How long a connection is kept without a request, in ms. */
@@ -97,6 +99,10 @@ export class Front implements ConnectionOwner {
 
   arrived(bytes: number): void {
     this.#options.arrived(bytes)
+  }
+
+  incomplete(socket: Socket): void {
+    this.#options.incomplete(socket)
   }
 
   /** The connection that reads a socket; `undefined` when Node's server does. */

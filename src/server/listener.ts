@@ -92,7 +92,11 @@ export async function listen(
     byNode.serve(connection)
     if (connection instanceof Socket) idle.serve(connection)
   }
-  const front = createFront(server, config, limits, { handlers, arrived, isDraining: () => isDraining, handedOver })
+  const incomplete = ({ remoteAddress }: Socket) =>
+    parts.unreadable.note('incomplete', remoteAddress, 'the request has not arrived completely')
+  const front = createFront(server, config, limits, {
+    ...{ handlers, arrived, incomplete, isDraining: () => isDraining, handedOver },
+  })
   const readyEvent = tls === undefined ? 'connection' : 'secureConnection'
   if (front === undefined) server.on(readyEvent, handedOver)
   const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
@@ -180,8 +184,12 @@ export async function listen(
     if (error.code === 'ECONNRESET' || socket.destroyed) return void socket.destroy()
     // The client has sent more after its last request, or after the last response (RFC 9112 §9.6).
     if (error.code === 'HPE_CLOSED_CONNECTION' || socket.writableEnded) return byNode.stop(socket)
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refuseLast(socket, requestTimeout)
-    const bytes = byNode.beginningOf(socket) ?? error.rawPacket
+    const beginning = byNode.beginningOf(socket)
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      if (beginning !== undefined) incomplete(socket as Socket)
+      return refuseLast(socket, requestTimeout)
+    }
+    const bytes = beginning ?? error.rawPacket
     const reason = reasonOf(error, bytes)
     parts.unreadable.note(reason, (socket as Socket).remoteAddress, error.reason ?? error.message)
     if (reason === 'header_size') refuseLast(socket, handlers.headersTooLarge(requestBeginning(bytes)))
@@ -247,6 +255,7 @@ function createFront(
     readonly handlers: Pick<ListenerHandlers, 'request'>
     readonly isDraining: () => boolean
     readonly arrived: (bytes: number) => void
+    readonly incomplete: (socket: Socket) => void
     readonly handedOver: (connection: Duplex) => void
   },
 ): Front | undefined {
@@ -254,6 +263,7 @@ function createFront(
   return new Front(server, tls !== undefined, {
     request: (req, res) => parts.handlers.request(req, res),
     ...{ isDraining: parts.isDraining, arrived: parts.arrived, handedOver: parts.handedOver },
+    incomplete: parts.incomplete,
     maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
     headersTimeoutMs,
     keepAliveMs,

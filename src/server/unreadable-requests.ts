@@ -2,11 +2,13 @@ import type { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Metrics } from '../observe/metrics.ts'
 
 /** Why no request could be read. */
-export type Unreadable = 'header_size' | 'malformed' | 'http_on_tls' | 'tls_on_http'
+export type Unreadable = 'header_size' | 'incomplete' | 'malformed' | 'http_on_tls' | 'tls_on_http'
 
 const hints: Readonly<Record<Unreadable, string>> = {
   header_size:
     'The URL and the headers exceed limits.header_size. The usual cause is too many cookies, of the application or of others on the same domain.',
+  incomplete:
+    'The client sent no complete request within limits.headers_timeout. A slow network or an attack is usual.',
   malformed: 'The client sent no valid HTTP request. A scanner, or a client of another protocol, is usual.',
   http_on_tls: 'The client used http, but listen has tls. Use https in its URL.',
   tls_on_http: 'The client used https, but listen has no tls. Use http in its URL, or set listen.tls.',

@@ -44,6 +44,7 @@ async function startFront(t: TestContext, request: FrontOptions['request']): Pro
     headersTimeoutMs: 60_000,
     keepAliveMs: 75_000,
     arrived: () => {},
+    incomplete: () => {},
     handedOver: () => {},
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -87,6 +87,7 @@ new Front(tested, false, {
   headersTimeoutMs: 60_000,
   keepAliveMs: 75_000,
   arrived: () => {},
+  incomplete: () => {},
   handedOver: () => {},
 })
 

@@ -83,6 +83,18 @@ test('A request that the parser rejects is counted and logged, at most once in t
   assert.equal(countOf(world, 'malformed'), 4)
 })
 
+for (const plainPath of [true, false])
+  test(`A head that is never completed gets 408 and a line, and silence gets 408 alone, plain_path: ${plainPath}`, async (t) => {
+    const world = await startWorld(t, {
+      listen: (address) => `{ address: "${address}", plain_path: ${plainPath} }`,
+      settings: 'limits: { headers_timeout: 1s }',
+    })
+    assert.match(await exchange(world, false, []), /^(?:HTTP\/1\.1 408 |$)/)
+    assert.equal(countOf(world, 'incomplete'), 0)
+    assert.match(await exchange(world, false, ['GET / HT']), /^HTTP\/1\.1 408 /)
+    assert.deepEqual([linesOf(world)[0]?.['reason'], countOf(world, 'incomplete')], ['incomplete', 1])
+  })
+
 test('A client of http at a port of https gets 400 and a sentence, and the log has a hint', async (t) => {
   const world = await startGateway(t, true)
   const response = await exchange(world, false, ['GET / HTTP/1.1\r\nHost: h\r\n\r\n'])

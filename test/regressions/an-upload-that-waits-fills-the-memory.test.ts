@@ -23,6 +23,7 @@ async function startFront(t: TestContext, request: FrontOptions['request']) {
     headersTimeoutMs: 60_000,
     keepAliveMs: 75_000,
     arrived: () => {},
+    incomplete: () => {},
     handedOver: () => {},
   })
   server.listen(0, '127.0.0.1')

@@ -19,6 +19,7 @@ test('Requests of other clients are served between the pipelined requests of one
     headersTimeoutMs: 60_000,
     keepAliveMs: 60_000,
     arrived: () => {},
+    incomplete: () => {},
     handedOver: () => {},
   })
   server.listen(0, '127.0.0.1')
