@@ -162,22 +162,27 @@ const facts: readonly (readonly [fact: string, theirs: string, ...outcomes: stri
   [
     '410 is a status, and "auth" redirects only pages by default',
     `${everything}<Location /gone>\nOIDCUnAuthAction 410\n</Location>
+     <Location /auth>\nOIDCUnAuthAction auth\n</Location>
      <Location /always>\nOIDCUnAuthAction auth true\n</Location>\n`,
     'nobody GET /gone: status 410',
     'nobody GET / accept=application/json: unauthorized',
     'nobody GET / x-requested-with=XMLHttpRequest: unauthorized',
+    'nobody GET /auth accept=application/json: unauthorized',
     'nobody GET /always accept=application/json: sign_in',
   ],
   [
-    'Addresses and methods',
+    'Addresses, methods and names',
     `${everything}<Location /ip>\nRequire ip 10.0.0.0/8\nRequire valid-user\n</Location>
      <Location /and>\n<RequireAll>\nRequire ip 10.0.0.0/8\nRequire valid-user\n</RequireAll>\n</Location>
-     <Location /get>\nRequire method GET\n</Location>\n`,
+     <Location /get>\nRequire method GET\n</Location>
+     <Location /user>\nRequire user jane\n</Location>\n`,
     'zoe GET /ip: pass',
     'nobody GET /ip: sign_in',
     'zoe GET /and: status 403',
     'nobody GET /get: pass',
     'zoe POST /get: status 403',
+    'jane GET /user: pass',
+    'zoe GET /user: forbidden',
   ],
   [
     'Satisfy Any with Allow from all admits everybody',
@@ -214,18 +219,21 @@ test('Apache: Files are protected by the longest folder, and a <Location> overri
     mkdirSync(join(folder, path))
     writeFileSync(join(folder, path, 'index.txt'), path)
   }
+  writeFileSync(join(folder, 'files', 'page.md'), '')
   writeFileSync(join(folder, 'files', 'open', '.htaccess'), 'Require all granted\n')
   const section = (path: string, group: string) =>
     `<Directory ${join(folder, path)}>\nAllowOverride All\nAuthType openid-connect\nRequire claim groups:${group}\n</Directory>\n`
   const { side } = await start(
     t,
     `DocumentRoot ${folder}\nProxyPass /files !\nProxyPass /covered !
+     <Files "*.md">\nRequire all granted\n</Files>
      ${section('files/deep', 'staff')}${section('files', 'admins')}${section('covered', 'admins')}${section('proxied', 'admins')}
      <Location /covered>\nAuthType openid-connect\nRequire valid-user\n</Location>
      <Location /protected>\nAuthType openid-connect\nRequire valid-user\n</Location>\n`,
     '/protected/none',
   )
   assert.equal(await side.ask('zoe', 'GET', '/files/index.txt'), 'forbidden')
+  assert.equal(await side.ask(undefined, 'GET', '/files/page.md'), 'status 200')
   assert.equal(await side.ask('zoe', 'GET', '/files/deep/index.txt'), 'status 200')
   assert.equal(await side.ask(undefined, 'GET', '/files/open/index.txt'), 'status 200')
   assert.equal(await side.ask('zoe', 'GET', '/covered/index.txt'), 'status 200')
