@@ -1,8 +1,9 @@
-import { type Diagnostic, formatDiagnostic } from '../config/document/diagnostics.ts'
-import { loadConfig } from '../config/load.ts'
+import { type Diagnostic, listDiagnostics } from '../config/document/diagnostics.ts'
+import { loadingConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
-import { failingTests } from '../explain/embedded-tests.ts'
+import { inTurns } from '../core/steps.ts'
+import { runningTests } from '../explain/embedded-tests.ts'
 import type { Log } from '../observe/log.ts'
 import type { CommandInput } from './command.ts'
 import { watchFiles } from './watch-files.ts'
@@ -52,19 +53,19 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
   }
 
   async function readAndApply(why: string): Promise<void> {
-    const loaded = loadConfig(file, env)
+    const loaded = await inTurns(loadingConfig(file, env))
     watch.watch(loaded.files)
-    const faults = (loaded.ok ? failingTests(loaded.config) : loaded.diagnostics.filter(isError)).map(formatDiagnostic)
+    const faults = loaded.ok ? await inTurns(runningTests(loaded.config)) : loaded.diagnostics.filter(isError)
     if (!loaded.ok || faults.length > 0) {
       log.error('config.rejected', {
         why,
-        faults,
+        faults: listDiagnostics(faults),
         hint: 'The gateway keeps its current configuration. Fix the file; the gateway reads it again when it changes.',
       })
       return
     }
     const needRestart = await apply(loaded.config)
-    const warnings = loaded.warnings.map(formatDiagnostic)
+    const warnings = listDiagnostics(loaded.warnings)
     log.info('config.reloaded', { why, ...(warnings.length > 0 ? { warnings } : {}) })
     if (needRestart.length > 0)
       log.warn('config.needs_restart', { settings: needRestart, hint: 'Restart the gateway to apply these settings.' })

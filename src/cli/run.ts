@@ -1,5 +1,5 @@
 import { startAdmin } from '../admin/listener.ts'
-import { formatDiagnostic } from '../config/document/diagnostics.ts'
+import { listDiagnostics } from '../config/document/diagnostics.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { systemClock } from '../core/clock.ts'
@@ -32,7 +32,7 @@ export async function run(input: CommandInput): Promise<number> {
   if (loaded === undefined) return 1
   const { config, files, warnings } = loaded
   return serve(config, input, (parts, signals) => {
-    if (warnings.length > 0) parts.log.warn('config.warnings', { warnings: warnings.map(formatDiagnostic) })
+    if (warnings.length > 0) parts.log.warn('config.warnings', { warnings: listDiagnostics(warnings) })
     return config.workers > 1
       ? serveWithWorkers(config, input, { ...parts, log: countedLog(parts.log, parts.metrics), files, signals })
       : serveAlone(config, input, { ...parts, files })

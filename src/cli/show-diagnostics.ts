@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../config/document/diagnostics.ts'
+import { type Diagnostic, firstOf } from '../config/document/diagnostics.ts'
 import { placeText, type Sources } from '../config/document/sources.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
@@ -11,7 +11,9 @@ export function formatDiagnostics(
   sources: Sources,
   paint: Paint = withoutColors,
 ): string {
-  return diagnostics.map((diagnostic) => formatOne(diagnostic, sources, paint)).join('')
+  const { shown, more } = firstOf(diagnostics)
+  const texts = shown.map((diagnostic) => formatOne(diagnostic, sources, paint))
+  return `${texts.join('')}${more === undefined ? '' : `${more}\n`}`
 }
 
 function formatOne(diagnostic: Diagnostic, sources: Sources, paint: Paint): string {

@@ -1,3 +1,4 @@
+import { atOnce, type Steps } from '../core/steps.ts'
 import { buildConfig } from './build/build.ts'
 import type { Environment } from './build/secrets.ts'
 import { checkConfig } from './checks/checks.ts'
@@ -32,19 +33,28 @@ export type LoadResult = (
  * Does not throw, whatever the file contains.
  */
 export function loadConfig(file: string, env: Environment): LoadResult {
+  return atOnce(loadingConfig(file, env))
+}
+
+/** The steps of `loadConfig`, for a process that serves requests. */
+export function* loadingConfig(file: string, env: Environment): Steps<LoadResult> {
   const report = new Report(file)
-  const config = read(file, env, report)
+  const config = yield* read(file, env, report)
   const { diagnostics, sources, files, secretFiles } = report
   return config === undefined || report.hasErrors
     ? { ok: false, diagnostics, sources, files, secretFiles }
     : { ok: true, config, warnings: diagnostics, sources, files, secretFiles }
 }
 
-function read(file: string, env: Environment, report: Report): GatewayConfig | undefined {
-  const document = readYaml(file, '', report)
+function* read(file: string, env: Environment, report: Report): Steps<GatewayConfig | undefined> {
+  const document = yield* readYaml(file, '', report)
   if (document === undefined) return undefined
-  const settings = validate(withPresets(withIncluded(document, file, report), report), report)
-  const config = buildConfig(file, settings, { env, report })
-  checkConfig(config, report, settings)
+  yield
+  const whole = withPresets(yield* withIncluded(document, file, report), report)
+  yield
+  const settings = yield* validate(whole, report)
+  yield
+  const config = yield* buildConfig(file, settings, { env, report })
+  yield* checkConfig(config, report, settings)
   return config
 }

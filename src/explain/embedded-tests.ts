@@ -2,13 +2,14 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { isWildcard, siteOf } from '../config/hosts.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
+import { atOnce, mapInSteps, type Steps } from '../core/steps.ts'
 import { asAsked } from '../forward/check-request.ts'
 import type { Admission } from '../gate/admission.ts'
-import { createAdmit } from '../gate/admit.ts'
+import { type Admit, createAdmit } from '../gate/admit.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable, type RouteTable } from '../rules/route-table.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
 import { accountWith, personWith, standInToken, tokenOf } from './person.ts'
 import { trialIdentities } from './trial-identities.ts'
@@ -18,18 +19,25 @@ import { trialIdentities } from './trial-identities.ts'
  * @returns an error for each test that fails
  */
 export function failingTests(config: GatewayConfig): Diagnostic[] {
-  return config.upstreams.flatMap((upstream) =>
-    upstream.tests.flatMap((test) => {
-      const why = failure(test, upstream, config)
-      if (why === undefined) return []
-      const message = `${test.method} ${test.path}: ${why}`
-      return [{ severity: 'error' as const, ...test.place, path: test.setting, message }]
-    }),
-  )
+  return atOnce(runningTests(config))
 }
 
-function failure(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): string | undefined {
-  const admission = admissionOf(test, upstream, config)
+/** The steps of `failingTests`, for a process that serves requests. */
+export function* runningTests(config: GatewayConfig): Steps<Diagnostic[]> {
+  const all = config.upstreams.flatMap((upstream) => upstream.tests.map((test) => ({ test, upstream })))
+  if (all.length === 0) return []
+  const admissionOf = admissions(config)
+  yield
+  const failures = yield* mapInSteps(all, ({ test, upstream }) => {
+    const why = failure(test, admissionOf(test, upstream), upstream)
+    if (why === undefined) return []
+    const message = `${test.method} ${test.path}: ${why}`
+    return [{ severity: 'error' as const, ...test.place, path: test.setting, message }]
+  })
+  return failures.flat()
+}
+
+function failure(test: EmbeddedTest, admission: Admission | string, upstream: UpstreamConfig): string | undefined {
   if (typeof admission === 'string') return admission
   const outcome: string = admission.kind === 'caller_refused' ? 'unauthorized' : admission.kind
   if (outcome !== test.expect) {
@@ -51,13 +59,19 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
   return new Map(headers.map(([name, text]) => [name.toLowerCase(), text]))
 }
 
-function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: GatewayConfig): Admission | string {
-  const who = personWith(test.as, config)
-  // A request with a token has no session.
-  const person = test.bearer ? personWith(undefined, config) : who
-  const name = test.serviceAccount
+/** The admission of the request of a test, or why the test is invalid. */
+type AdmissionOf = (test: EmbeddedTest, upstream: UpstreamConfig) => Admission | string
+
+/** Prepares the decision once for all tests, because that takes long with many upstreams. */
+function admissions(config: GatewayConfig): AdmissionOf {
+  const nobody = personWith(undefined, config)
+  let who = nobody
+  let current: EmbeddedTest | undefined
+  const routes = createRouteTable(config.upstreams)
+  const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
   const admit = createAdmit(config, {
-    identify: (_cookie, requested) => person.at(requested),
+    // A request with a token has no session.
+    identify: (_cookie, requested) => (current?.bearer === true ? nobody : who).at(requested),
     identifyToken: (_token, requested) => tokenOf(who.at(requested)),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: (credentials, _requested, accepts) => accountWith(credentials.name, accepts, config),
@@ -65,13 +79,34 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     identities: trialIdentities(config),
     isStrict: false,
     site: siteOf(config),
-    clock: { now: () => test.at ?? Date.now() },
+    clock: { now: () => current?.at ?? Date.now() },
     log: silent,
   })
+  return (test, upstream) => {
+    current = test
+    who = personWith(test.as, config)
+    return admissionOf(test, upstream, { config, routes, takenHosts, admit })
+  }
+}
+
+interface Prepared {
+  readonly config: GatewayConfig
+  readonly routes: RouteTable
+  /** The hosts that upstreams name. */
+  readonly takenHosts: ReadonlySet<string>
+  readonly admit: Admit
+}
+
+function admissionOf(
+  test: EmbeddedTest,
+  upstream: UpstreamConfig,
+  { config, routes, takenHosts, admit }: Prepared,
+): Admission | string {
+  const name = test.serviceAccount
   // Each test request is a page load of a browser, because that is what authors of tests expect.
   const basic = name === undefined ? undefined : `Basic ${Buffer.from(`${name}:of-the-test`).toString('base64')}`
   const authorization = test.bearer ? 'Bearer of-the-test' : basic
-  const host = test.host ?? hostOf(upstream, config)
+  const host = test.host ?? hostOf(upstream, takenHosts)
   if (host === undefined)
     return `the upstream serves each host of ${upstream.externalUrl.hostname}: write the host of the request, such as host: ${upstream.externalUrl.hostname.replace('*', 'wiki')}`
   const headers = { host, accept: 'text/html', ...(authorization !== undefined && { authorization }) }
@@ -86,12 +121,7 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
     if (isReserved(facts.target, config.reservedPrefix))
       return `the gateway itself serves this path, because it is below ${config.reservedPrefix}`
     const { method, target, forwarded } = facts
-    const other = createRouteTable(config.upstreams).route(
-      facts.host,
-      method,
-      target,
-      forwarded.clientAddress,
-    )?.upstream
+    const other = routes.route(facts.host, method, target, forwarded.clientAddress)?.upstream
     if (test.host !== undefined && other === undefined) return `no upstream serves this path at ${test.host}`
     if (other !== undefined && other !== upstream)
       return `upstreams.${other.name} serves this path: move the test there`
@@ -107,12 +137,11 @@ function admissionOf(test: EmbeddedTest, upstream: UpstreamConfig, config: Gatew
  * upstream names. `undefined` for one with a wildcard: a rule may differ for a host that another
  * upstream names.
  */
-function hostOf({ hosts, externalUrl }: UpstreamConfig, { upstreams }: GatewayConfig): string | undefined {
+function hostOf({ hosts, externalUrl }: UpstreamConfig, taken: ReadonlySet<string>): string | undefined {
   const first = hosts.find((host) => !isWildcard(host))
   if (first !== undefined) return first
   if (hosts.length > 0) return undefined
-  const isTaken = upstreams.some((other) => other.hosts.includes(externalUrl.hostname))
-  return isTaken ? 'any-other-host.invalid' : externalUrl.host
+  return taken.has(externalUrl.hostname) ? 'any-other-host.invalid' : externalUrl.host
 }
 
 function quoted(value: string | null): string {

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { check, type CheckFormat } from '../../src/cli/check.ts'
 import { loadServableOrReport } from '../../src/cli/load.ts'
-import { reloadOnChange } from '../../src/cli/reload.ts'
-import type { LogFields } from '../../src/observe/log.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
+import { rejectedReload } from '../support/rejected-reload.ts'
 
 /** Somebody names one of these by mistake. Each contains "hunter2" wherever a secret may be. */
 const secretFiles: Readonly<Record<string, string>> = {
@@ -72,16 +71,15 @@ function configurationsWith(t: TestContext, secret: string) {
     'included.yaml': settings(`include: [secret]`),
     'included-beside.yaml': settings(`include: [s*]\n${upstreams}`),
     'named.yaml': asNamedFile,
-    'good.yaml': settings(upstreams),
   })
   const names = ['secret', 'included.yaml', 'included-beside.yaml', 'named.yaml']
-  return { files: names.map((name) => join(folder, name)), good: join(folder, 'good.yaml') }
+  return names.map((name) => join(folder, name))
 }
 
 for (const [kind, secret] of Object.entries(secretFiles)) {
   for (const format of ['text', 'json', 'github'] satisfies CheckFormat[])
     test(`check --format ${format} shows nothing of a file of secrets: ${kind}`, async (t) => {
-      for (const file of configurationsWith(t, secret).files) {
+      for (const file of configurationsWith(t, secret)) {
         const { terminal, said } = recordingTerminal(env)
 
         assert.equal(await check({ ...terminal, file }, format), 1)
@@ -92,14 +90,14 @@ for (const [kind, secret] of Object.entries(secretFiles)) {
     })
 
   test(`Neither a start nor a reload shows anything of a file of secrets: ${kind}`, async (t) => {
-    const { files, good } = configurationsWith(t, secret)
+    const files = configurationsWith(t, secret)
     for (const file of files) {
       const { terminal, said } = recordingTerminal(env)
 
       assert.equal(loadServableOrReport({ ...terminal, file }), undefined)
 
       assert.doesNotMatch(said.out + said.err, /hunter2/)
-      assert.doesNotMatch(JSON.stringify(await rejection(t, file, good)), /hunter2/)
+      assert.doesNotMatch(JSON.stringify(await rejectedReload(t, { file, env })), /hunter2/)
     }
   })
 }
@@ -115,23 +113,3 @@ test('A configuration with an invalid first line still shows its line', async (t
 
   assert.match(said.err, /1 \| version 1\n/)
 })
-
-/** What a reload of the file tells in the log. */
-function rejection(t: TestContext, file: string, loadedBefore: string): Promise<LogFields | undefined> {
-  return new Promise((resolve) => {
-    const before = process.listeners('SIGHUP')
-    const unexpected = () => assert.fail('the file is not valid')
-    const log = { debug: unexpected, info: unexpected, warn: unexpected, announce: unexpected }
-    reloadOnChange(
-      { file, env },
-      {
-        log: { ...log, error: (message, fields) => resolve({ message, ...fields }) },
-        files: new Map([[loadedBefore, '']]),
-        apply: unexpected,
-      },
-    )
-    const added = process.listeners('SIGHUP').filter((listener) => !before.includes(listener))
-    t.after(() => added.forEach((listener) => process.off('SIGHUP', listener)))
-    for (const listener of added) listener('SIGHUP')
-  })
-}

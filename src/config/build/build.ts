@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern } from '../../core/path-pattern.ts'
+import { mapInSteps, type Steps } from '../../core/steps.ts'
 import { parseAddress, parseHost, parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { workersWithin } from '../memory.ts'
@@ -32,7 +33,7 @@ import { buildUpstream } from './upstream.ts'
  * Builds a configuration from the settings. When it reports errors, the result contains stand-ins
  * and must not be used.
  */
-export function buildConfig(file: string, settings: GatewaySettings, context: BuildContext): GatewayConfig {
+export function* buildConfig(file: string, settings: GatewaySettings, context: BuildContext): Steps<GatewayConfig> {
   const { report } = context
   const externalUrl = readOrigin(settings.external_url, '/external_url', standInUrl, report)
   const reservedPrefix = readReservedPrefix(settings.reserved_prefix, report)
@@ -46,7 +47,7 @@ export function buildConfig(file: string, settings: GatewaySettings, context: Bu
   })
   const binding = { deviceBinding: deviceBindingMode(settings.session), cookieDomain: settings.session.cookie.domain }
   const inherited = { ...context, ...binding, externalUrl, claims: providers[0].claims, providers }
-  const upstreams = Object.entries(settings.upstreams ?? {}).map(([name, upstream]) =>
+  const upstreams = yield* mapInSteps(Object.entries(settings.upstreams ?? {}), ([name, upstream]) =>
     buildUpstream(name, upstream, below('/upstreams', name), inherited),
   )
   const withUserinfoClaims = (provider: ProviderConfig): ProviderConfig => ({

@@ -1,3 +1,4 @@
+import type { Steps } from '../../core/steps.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '../model.ts'
@@ -13,8 +14,11 @@ import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
 /**
  * Checks that compare several settings, and warnings about valid but risky settings.
  */
-export function checkConfig(config: GatewayConfig, report: Report, settings: GatewaySettings): void {
-  for (const check of checks) check(config, report, settings)
+export function* checkConfig(config: GatewayConfig, report: Report, settings: GatewaySettings): Steps<void> {
+  for (const check of checks) {
+    check(config, report, settings)
+    yield
+  }
 }
 
 const day = 86_400_000

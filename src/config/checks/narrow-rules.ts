@@ -1,7 +1,8 @@
 // Warnings about rules that restrict fewer paths than their reader expects.
 import { below, type Report } from '../document/report.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
-import { covers, settingOf } from './upstreams.ts'
+import { indexOf } from './rule-index.ts'
+import { settingOf } from './upstreams.ts'
 
 /** What a rule demands; without one, that people sign in. */
 type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &
@@ -10,14 +11,14 @@ type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBi
 const signIn: Demands = { access: 'signed_in', require: [] }
 
 export function narrowRules({ upstreams }: GatewayConfig, report: Report): void {
-  const inFolders = upstreams.filter(({ path }) => path !== '/')
+  const folders = new Folders(upstreams)
   for (const upstream of upstreams) {
     const at = settingOf(upstream.name, 'rules')
     if (!report.isValid(at, settingOf(upstream.name, 'path'))) continue
     for (const [index, rule] of upstream.rules.entries()) {
       const pathAt = below(below(at, index), 'path')
       onePage(rule, upstream, pathAt, report)
-      elsewhere(rule, upstream, inFolders, pathAt, report)
+      elsewhere(rule, upstream, folders, pathAt, report)
     }
   }
 }
@@ -32,26 +33,20 @@ function onePage(rule: RuleConfig, upstream: UpstreamConfig, at: string, report:
   report.warning(
     at,
     `is this one page, without the paths below it: ${text}x ${whatGetsIn(demands, name)}`,
-    `write ${text}*, which includes ${rule.path.text}${upstream.rules.some((each) => each.path.text === `${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
+    `write ${text}*, which includes ${rule.path.text}${indexOf(upstream.rules).hasPath(`${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
   )
 }
 
 /** Another upstream, with a longer path, serves the paths of a rule. Its own rules apply. */
-function elsewhere(
-  rule: RuleConfig,
-  upstream: UpstreamConfig,
-  inFolders: readonly UpstreamConfig[],
-  at: string,
-  report: Report,
-): void {
+function elsewhere(rule: RuleConfig, upstream: UpstreamConfig, folders: Folders, at: string, report: Report): void {
   const named = rule.path.segments.filter((name) => name !== '')
   if (named.length === 0) return
-  for (const other of inFolders) {
-    if (other.path.length <= upstream.path.length || !servesAllHosts(other, upstream)) continue
-    const prefix = other.path.split('/').filter((name) => name !== '')
+  const hasPathsBelow = rule.path.below && rule.path.suffix === undefined
+  for (const other of folders.around(named, hasPathsBelow, upstream)) {
+    if (other.path.length <= upstream.path.length) continue
+    const prefix = namesIn(other.path)
     if (!report.isValid(settingOf(other.name, 'rules'), settingOf(other.name, 'path'))) continue
-    const isWithin = startsWith(named, prefix)
-    if (!isWithin && !(rule.path.below && rule.path.suffix === undefined && startsWith(prefix, named))) continue
+    const isWithin = prefix.length <= named.length
     const { demands, name } = demandsBelow(isWithin ? named : prefix, rule, other)
     if (!isStricter(rule, demands, upstream)) continue
     const where = isWithin ? 'is never reached' : `does not apply to ${other.path}*`
@@ -70,7 +65,7 @@ function demandsBelow(
   { rules, needsDeviceBinding }: UpstreamConfig,
 ): { readonly demands: Demands; readonly name: string | undefined } {
   const path = { text: '', segments: folder, below: true }
-  const index = rules.findIndex((each) => covers(each, { ...signIn, unauthenticated: 'auto', path, methods, clients }))
+  const index = indexOf(rules).firstCovering({ ...signIn, unauthenticated: 'auto', path, methods, clients })
   const found = rules[index]
   const name = found === undefined ? undefined : `rules[${index}]`
   return { demands: { needsDeviceBinding, ...(found ?? signIn) }, name }
@@ -101,11 +96,47 @@ function whatGetsIn({ access }: Demands, name: string | undefined): string {
   return name === undefined ? 'is open to everybody who is signed in' : `needs less${rule}`
 }
 
-function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
-  return prefix.every((name, index) => name === segments[index])
+function namesIn(path: string): string[] {
+  return path.split('/').filter((name) => name !== '')
 }
 
-/** Whether an upstream gets the requests of all hosts of another one. */
-function servesAllHosts({ hosts }: UpstreamConfig, { hosts: others }: UpstreamConfig): boolean {
-  return hosts.length === 0 ? others.length === 0 : others.some((host) => hosts.includes(host))
+/** The upstreams that serve a folder, by host and folder. `''` stands for all hosts. */
+class Folders {
+  readonly #served = new Map<string, UpstreamConfig[]>()
+  readonly #below = new Map<string, UpstreamConfig[]>()
+
+  constructor(upstreams: readonly UpstreamConfig[]) {
+    for (const upstream of upstreams) {
+      const names = namesIn(upstream.path)
+      for (const host of hostsOf(upstream)) {
+        add(this.#served, keyOf(host, names), upstream)
+        for (let length = 1; length < names.length; length++)
+          add(this.#below, keyOf(host, names.slice(0, length)), upstream)
+      }
+    }
+  }
+
+  /** The upstreams whose folder contains the path, and with `below` also those in its folder. */
+  around(path: readonly string[], below: boolean, of: UpstreamConfig): ReadonlySet<UpstreamConfig> {
+    return new Set(
+      hostsOf(of).flatMap((host) => [
+        ...path.flatMap((_, index) => this.#served.get(keyOf(host, path.slice(0, index + 1))) ?? []),
+        ...((below ? this.#below.get(keyOf(host, path)) : undefined) ?? []),
+      ]),
+    )
+  }
+}
+
+function hostsOf({ hosts }: UpstreamConfig): readonly string[] {
+  return hosts.length === 0 ? [''] : hosts
+}
+
+function keyOf(host: string, names: readonly string[]): string {
+  return `${host}/${names.join('/')}`
+}
+
+function add(map: Map<string, UpstreamConfig[]>, key: string, upstream: UpstreamConfig): void {
+  const found = map.get(key)
+  if (found === undefined) map.set(key, [upstream])
+  else found.push(upstream)
 }

@@ -1,15 +1,16 @@
 import { portOf } from '../../core/addresses.ts'
 import { isDomainOf } from '../../core/domain.ts'
 import { isCorsField, isHopByHop, isReservedField, kindOfField } from '../../core/header-fields.ts'
-import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
+import type { PathPattern } from '../../core/path-pattern.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import { namesHost } from '../hosts.ts'
-import type { Address, GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { Address, GatewayConfig, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { checkBoundTokens } from './provider.ts'
+import { indexOf } from './rule-index.ts'
 
 export type Check = (config: GatewayConfig, report: Report, settings: GatewaySettings) => void
 
@@ -105,25 +106,19 @@ function forwardAuth({ upstreams, trustedProxies, extAuthz }: GatewayConfig, rep
 }
 
 function overlaps({ upstreams }: GatewayConfig, report: Report): void {
-  for (const [index, upstream] of upstreams.entries())
-    for (const earlier of upstreams.slice(0, index)) {
-      const settings = [upstream, earlier].flatMap(({ name }) =>
-        ['hosts', 'path', 'external_url'].map((part) => settingOf(name, part)),
+  const served = new Map<string, string>()
+  for (const { name, hosts, path } of upstreams) {
+    if (!report.isValid(...['hosts', 'path', 'external_url'].map((part) => settingOf(name, part)))) continue
+    const places = (hosts.length === 0 ? ['any host'] : hosts).map((host) => [host, `${host} ${path}`] as const)
+    const [shared, place = ''] = places.find(([, place]) => served.has(place)) ?? []
+    if (shared === undefined) for (const [, place] of places) served.set(place, name)
+    else
+      report.errorAtKey(
+        below('/upstreams', name),
+        `serves the path ${path} on ${shared}, and so does upstreams.${served.get(place)}`,
+        'give them different hosts or different paths',
       )
-      if (!report.isValid(...settings) || upstream.path !== earlier.path) continue
-      const shared = sharedHosts(upstream.hosts, earlier.hosts)
-      if (shared !== undefined)
-        report.errorAtKey(
-          below('/upstreams', upstream.name),
-          `serves the path ${upstream.path} on ${shared}, and so does upstreams.${earlier.name}`,
-          'give them different hosts or different paths',
-        )
-    }
-}
-
-function sharedHosts(one: readonly string[], other: readonly string[]): string | undefined {
-  if (one.length === 0 && other.length === 0) return 'any host'
-  return one.find((host) => other.includes(host))
+  }
 }
 
 function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
@@ -329,8 +324,9 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
     if (!report.isValid(at, settingOf(name, 'path'))) continue
     for (const [index, rule] of rules.entries()) {
       const place = below(at, index)
-      const earlier = rules.slice(0, index).findIndex((other) => covers(other, rule))
-      if (earlier >= 0)
+      // A rule covers itself.
+      const earlier = indexOf(rules).firstCovering(rule)
+      if (earlier >= 0 && earlier < index)
         report.warning(
           place,
           `is never reached: rules[${earlier}] matches all of its requests`,
@@ -352,25 +348,6 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
         report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} requires no sign-in`)
     }
   }
-}
-
-/** Whether a rule matches every request that the other rule matches. */
-export function covers(rule: RuleConfig, other: RuleConfig): boolean {
-  const anyMethod = rule.methods === undefined
-  const sameClients =
-    rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
-  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
-  if (!sameClients || !sameMethods || (other.path.below && !rule.path.below)) return false
-  // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
-  // of this rule is named "*".
-  const { suffix, ...path } = rule.path
-  if (suffix === undefined || !other.path.below) return matchesPath(rule.path, other.path.segments)
-  return other.path.suffix?.endsWith(suffix) === true && matchesPath(path, other.path.segments)
-}
-
-/** A rule for GET also applies to HEAD. */
-function hasMethod({ methods }: RuleConfig, method: string): boolean {
-  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }
 
 /** Whether a pattern can match a path of the upstream. */

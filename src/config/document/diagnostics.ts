@@ -23,3 +23,20 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
 export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
   return diagnostics.map(formatDiagnostic).join('\n')
 }
+
+/** More would hide the first ones. */
+const maxShown = 100
+
+/** The diagnostics to show to a person, and how many are left out. Errors come before warnings. */
+export function firstOf(diagnostics: readonly Diagnostic[]): { shown: readonly Diagnostic[]; more?: string } {
+  if (diagnostics.length <= maxShown) return { shown: diagnostics }
+  const rank = ({ severity }: Diagnostic) => (severity === 'error' ? 0 : 1)
+  const shown = diagnostics.toSorted((a, b) => rank(a) - rank(b)).slice(0, maxShown)
+  return { shown, more: `and ${diagnostics.length - maxShown} more` }
+}
+
+/** The diagnostics as a list for the log. */
+export function listDiagnostics(diagnostics: readonly Diagnostic[]): string[] {
+  const { shown, more } = firstOf(diagnostics)
+  return [...shown.map(formatDiagnostic), ...(more === undefined ? [] : [more])]
+}

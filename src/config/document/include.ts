@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type { Steps } from '../../core/steps.ts'
 import { explainFileError } from './files.ts'
 import { readYaml } from './read-yaml.ts'
 import { below, type Report } from './report.ts'
@@ -8,14 +9,18 @@ import { below, type Report } from './report.ts'
  * Adds the upstreams of the included files to a document. Their names must be unique across all
  * files.
  */
-export function withIncluded(document: object, file: string, report: Report): object {
+export function* withIncluded(document: object, file: string, report: Report): Steps<object> {
   const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
   // The schema reports a value of another type.
   if (!Array.isArray(include) || !isMap(upstreams)) return document
   const files = include.flatMap((pattern: unknown, index) =>
     typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
   )
-  const included = [...new Set(files)].map((name) => readYaml(name, '/upstreams', report))
+  const included: (object | undefined)[] = []
+  for (const name of new Set(files)) {
+    included.push(yield* readYaml(name, '/upstreams', report))
+    yield
+  }
   return { ...document, upstreams: Object.assign({}, upstreams, ...included) as object }
 }
 

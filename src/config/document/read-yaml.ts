@@ -14,6 +14,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml'
+import type { Steps } from '../../core/steps.ts'
 import { type FileFault, readBounded } from './files.ts'
 import { isConfiguration } from './is-configuration.ts'
 import { below, type Report } from './report.ts'
@@ -28,7 +29,7 @@ const maxDepth = 50
  * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
  * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
  */
-export function readYaml(file: string, root: string, report: Report): object | undefined {
+export function* readYaml(file: string, root: string, report: Report): Steps<object | undefined> {
   const refuse = (message: string, hint?: string, line = 0, column = 0) => {
     report.errorAtPlace({ file, line, column }, root, message, hint)
     return undefined
@@ -47,6 +48,7 @@ export function readYaml(file: string, root: string, report: Report): object | u
     uniqueKeys: false,
     resolveKnownTags: false,
   })
+  yield
   const placeOf = (offset: number): Place => {
     const { line, col } = lines.linePos(offset)
     return { file, line, column: col }

@@ -24,7 +24,8 @@ export interface SecretFile {
  * `at`.
  */
 export function below(at: string, name: string | number): string {
-  return `${at}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+  const text = String(name)
+  return `${at}/${/[~/]/.test(text) ? text.replaceAll('~', '~0').replaceAll('/', '~1') : text}`
 }
 
 /** The names that a pointer consists of. */
@@ -33,6 +34,16 @@ export function namesOf(at: string): string[] {
     .split('/')
     .slice(1)
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** The pointers of all maps and lists that contain a setting. */
+export function containersOf(at: string): string[] {
+  const containers: string[] = []
+  for (let end = at.lastIndexOf('/'); end >= 0; end = at.lastIndexOf('/', end - 1)) {
+    containers.push(at.slice(0, end))
+    if (end === 0) break
+  }
+  return containers
 }
 
 function parentOf(at: string): string {
@@ -49,6 +60,8 @@ export class Report {
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []
   readonly #invalid = new Set<string>()
+  /** All maps and lists that contain an invalid setting. */
+  readonly #withInvalid = new Set<string>()
   readonly #files = new Map<string, string>()
   /** The files that hold secrets. */
   readonly secretFiles: SecretFile[] = []
@@ -79,9 +92,9 @@ export class Report {
   /** In the order of the file. Included files come after the file that includes them. */
   get diagnostics(): readonly Diagnostic[] {
     const files = [...new Set([this.#file, ...this.#diagnostics.map(({ file }) => file)])]
-    return this.#diagnostics.toSorted(
-      (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
-    )
+    const rank = new Map(files.map((file, index) => [file, index]))
+    const rankOf = ({ file }: Diagnostic) => rank.get(file) ?? 0
+    return this.#diagnostics.toSorted((a, b) => rankOf(a) - rankOf(b) || a.line - b.line || a.column - b.column)
   }
 
   /**
@@ -93,7 +106,7 @@ export class Report {
   }
 
   error(at: string, message: string, hint?: string): void {
-    this.#invalid.add(at)
+    this.#addInvalid(at)
     this.#record('error', this.#placeOf(at, 'value'), at, message, hint)
   }
 
@@ -102,19 +115,19 @@ export class Report {
    * it.
    */
   errorAtKey(at: string, message: string, hint?: string): void {
-    this.#invalid.add(at)
+    this.#addInvalid(at)
     this.#record('error', this.#placeOf(at, 'key'), at, message, hint)
   }
 
   /** Reports a missing setting, at the name of the map that should contain it. */
   missing(at: string, message: string, hint?: string): void {
-    this.#invalid.add(at)
+    this.#addInvalid(at)
     this.#record('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
   }
 
   /** Suppresses further errors about a setting, because another diagnostic covers it. */
   markReported(at: string): void {
-    this.#invalid.add(at)
+    this.#addInvalid(at)
   }
 
   warning(at: string, message: string, hint?: string): void {
@@ -127,7 +140,7 @@ export class Report {
 
   /** Reports an error at a place in a file. */
   errorAtPlace(place: Place, at: string, message: string, hint?: string): void {
-    this.#invalid.add(at)
+    this.#addInvalid(at)
     this.#record('error', place, at, message, hint)
   }
 
@@ -158,16 +171,14 @@ export class Report {
    * Whether there is no error at these settings, above them or below them.
    */
   isValid(...settings: readonly string[]): boolean {
-    return settings.every((at) =>
-      [...this.#invalid].every(
-        (invalid) => invalid !== at && !at.startsWith(`${invalid}/`) && !invalid.startsWith(`${at}/`),
-      ),
+    return settings.every(
+      (at) => !this.isReported(at) && !containersOf(at).some((container) => this.#invalid.has(container)),
     )
   }
 
   /** Whether an error was reported for this setting or below it. */
   isReported(at: string): boolean {
-    return [...this.#invalid].some((invalid) => invalid === at || invalid.startsWith(`${at}/`))
+    return this.#invalid.has(at) || this.#withInvalid.has(at)
   }
 
   keyPlace(at: string): Place {
@@ -184,6 +195,11 @@ export class Report {
       container = below(container, name)
     }
     return text
+  }
+
+  #addInvalid(at: string): void {
+    this.#invalid.add(at)
+    for (const container of containersOf(at)) this.#withInvalid.add(container)
   }
 
   #record(severity: Diagnostic['severity'], place: Place, at: string, message: string, hint: string | undefined): void {

@@ -54,19 +54,27 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
   return `settings here: ${known.join(', ')}`
 }
 
+let homes: ReadonlyMap<string, readonly string[]> | undefined
+
 /** Where a setting of this name is allowed: `at the top level`, `below "upstreams.NAME.logout"`. */
-function mapsWith(name: string): string[] {
+function mapsWith(name: string): readonly string[] {
+  return (homes ??= mapsByName()).get(name) ?? []
+}
+
+function mapsByName(): ReadonlyMap<string, readonly string[]> {
   const schema = JSON.parse(schemaText()) as AnySchemaObject
-  const homes: string[] = []
+  const homes = new Map<string, string[]>()
   const look = (part: AnySchemaObject, path: readonly string[], within: readonly unknown[] = []): void => {
     // A requirement may contain requirements.
     if (part['$ref'] !== undefined && within.includes(part['$ref'])) return
     const inner = [...within, part['$ref']]
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
     const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
-    if (Object.hasOwn(properties, name))
-      homes.push(path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`)
-    for (const [key, value] of Object.entries(properties)) look(value, [...path, key], inner)
+    const home = path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`
+    for (const [key, value] of Object.entries(properties)) {
+      homes.set(key, [...(homes.get(key) ?? []), home])
+      look(value, [...path, key], inner)
+    }
     if (typeof target['additionalProperties'] === 'object')
       look(target['additionalProperties'], [...path, 'NAME'], inner)
     if (typeof target['items'] === 'object') look(target['items'], path, inner)

@@ -1,6 +1,7 @@
 import type { ErrorObject } from 'ajv'
+import { mapInSteps, type Steps } from '../../core/steps.ts'
 import type { GatewaySettings } from '../settings.ts'
-import { namesOf, type Report } from './report.ts'
+import { containersOf, namesOf, type Report } from './report.ts'
 import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
 import { schemaValidator } from './schema-validator.ts'
 
@@ -10,14 +11,16 @@ let compiled: ReturnType<typeof schemaValidator> | undefined
  * Reports everything that does not match the schema. Removes invalid values and fills in defaults,
  * so that other checks can continue. Required settings may still be missing.
  */
-export function validate(document: object, report: Report): GatewaySettings {
+export function* validate(document: object, report: Report): Steps<GatewaySettings> {
   const validate = (compiled ??= schemaValidator())
   validate(document)
+  yield
   const errors = relevant(validate.errors ?? [])
+  yield
   const unreported = errors.filter((error) => !report.isReported(subject(error)))
-  for (const error of unreported.filter(({ keyword }) => keyword === 'additionalProperties'))
-    reportUnknown(error, report)
-  for (const error of unreported) reportOther(error, report)
+  const unknown = unreported.filter(({ keyword }) => keyword === 'additionalProperties')
+  yield* mapInSteps(unknown, (error) => reportUnknown(error, report))
+  yield* mapInSteps(unreported, (error) => reportOther(error, report))
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
   // The second run fills in defaults for removed values.
@@ -28,8 +31,14 @@ export function validate(document: object, report: Report): GatewaySettings {
 /** Ajv reports every alternative that it tried. This keeps one error for each place. */
 function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
   const seen = new Set<string>()
+  const withUnknown = new Set(
+    errors.filter(({ keyword }) => keyword === 'additionalProperties').map(({ instancePath }) => instancePath),
+  )
+  const withInvalid = new Set(
+    errors.filter((error) => !isAttempt(error)).flatMap(({ instancePath }) => containersOf(instancePath)),
+  )
   return errors
-    .filter((error) => !isAttempt(error) && !followsFromAnother(error, errors))
+    .filter((error) => !isAttempt(error) && !followsFromAnother(error, withUnknown, withInvalid))
     .toSorted((a, b) => rank(a) - rank(b))
     .filter((error) => {
       const place = subject(error)
@@ -49,15 +58,19 @@ function isAttempt({ keyword, schemaPath, propertyName }: ErrorObject): boolean 
 
 /**
  * Whether an error may only be the consequence of another one, such as an unknown setting that was
- * meant to be the missing one.
+ * meant to be the missing one. `withUnknown` and `withInvalid`: the maps and lists that contain an
+ * unknown setting, or an error.
  */
-function followsFromAnother(error: ErrorObject, errors: readonly ErrorObject[]): boolean {
+function followsFromAnother(
+  error: ErrorObject,
+  withUnknown: ReadonlySet<string>,
+  withInvalid: ReadonlySet<string>,
+): boolean {
   const { keyword, instancePath: at } = error
   // A missing setting is not reported if an unknown one was probably meant to be it.
   if (isChoice(keyword) && at !== '' && subject(error) !== at) return false
-  if (isChoice(keyword))
-    return errors.some((other) => other.keyword === 'additionalProperties' && other.instancePath === at)
-  return keyword === 'contains' && errors.some((other) => other.instancePath.startsWith(`${at}/`) && !isAttempt(other))
+  if (isChoice(keyword)) return withUnknown.has(at)
+  return keyword === 'contains' && withInvalid.has(at)
 }
 
 /** Of several errors about one place, the most helpful has the lowest rank. */
