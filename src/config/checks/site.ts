@@ -79,13 +79,15 @@ function wildcards({ upstreams, session }: GatewayConfig, report: Report): void 
  * Browsers send a cookie to all ports of its host (RFC 6265 §8.5). A host with a port of its own
  * usually has more than one gateway.
  */
-function sharedPorts({ externalUrl }: GatewayConfig, report: Report): void {
-  const { port, hostname } = externalUrl
-  if (port === '' || isLoopback(hostname) || report.isSet('/session/cookie/name')) return
-  if (!report.isValid('/external_url', '/session/cookie')) return
-  report.warning(
-    '/external_url',
-    `has the port ${port}: browsers send cookies to all ports of ${hostname}, so two gateways there replace each other's sessions`,
-    'give each gateway at this host its own session.cookie.name',
-  )
+function sharedPorts({ externalUrl, upstreams }: GatewayConfig, report: Report): void {
+  if (report.isSet('/session/cookie/name') || !report.isValid('/session/cookie')) return
+  const ofUpstreams = upstreams.map(({ name, externalUrl: url }) => [settingOf(name, 'external_url'), url] as const)
+  for (const [at, { port, hostname }] of [['/external_url', externalUrl] as const, ...ofUpstreams]) {
+    if (!report.isSet(at) || !report.isValid(at) || port === '' || isLoopback(hostname)) continue
+    report.warning(
+      at,
+      `has the port ${port}: browsers send cookies to all ports of ${hostname}, so two gateways there replace each other's sessions`,
+      'give each gateway at this host its own session.cookie.name',
+    )
+  }
 }
