@@ -34,6 +34,16 @@ export function table(id: string, caption: string, heads: readonly string[], row
   ].join('\n')
 }
 
+/**
+ * An identifier with a button that copies it. The middle of a long one is hidden by the style, so
+ * that selecting, searching and screen readers still get all of it. `what` names it.
+ */
+export function identifier(what: string, value: string): string {
+  const code =
+    value.length > 18 ? `<span>${escape(value.slice(0, -6))}</span>${escape(value.slice(-6))}` : escape(value)
+  return `<span class="id"><code>${code}</code> <button type="button" class="copy" aria-label="Copy ${what}">Copy</button></span>`
+}
+
 /** A list of terms and their descriptions, which are HTML. */
 export function descriptions(terms: readonly (readonly [term: string, html: string])[]): string {
   return `<dl>${terms.map(([term, html]) => `<dt>${term}</dt><dd>${html}</dd>`).join('')}</dl>`
@@ -44,9 +54,9 @@ export function count(value: number, one: string, many: string): string {
 }
 
 /** @param at in ms since the epoch */
-export function time(at: number): string {
+export function time(at: number, { seconds = true } = {}): string {
   const iso = new Date(at).toISOString()
-  return `<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`
+  return `<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, seconds ? 19 : 16)}</time>`
 }
 
 /** How long ago something was. It changes once a minute at most, so that updates are rare. */

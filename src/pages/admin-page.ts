@@ -48,7 +48,7 @@ export class AdminPages {
     )
     const head = [
       partHtml('about', aboutHtml(overview)),
-      '<div id="live" hidden><p id="live-status" role="status">Connecting</p><p id="live-updated"></p><button id="live-pause" type="button">Pause</button></div>',
+      '<div id="live" hidden><p id="live-status" role="status">Connecting</p><p id="live-updated"></p><button id="live-pause" class="second" type="button">Pause</button><p id="copied" role="status"></p></div>',
       '<noscript><p><a href="">Refresh</a></p></noscript>',
     ]
     const nav = `<nav aria-label="Sections"><ul>${links.join('')}</ul></nav>`

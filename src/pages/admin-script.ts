@@ -112,6 +112,22 @@ button.onclick = () => {
   if (isPaused) say('Paused: the page shows the state of ' + clock(lastAt))
   open()
 }
+document.addEventListener('click', async ({ target }) => {
+  const copy = target.closest('.copy')
+  if (!copy) return
+  const code = copy.previousElementSibling
+  // Without TLS a browser has no clipboard API, except on loopback.
+  const isCopied = (await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false)) || copySelected(code)
+  byId('copied').textContent = copy.textContent = isCopied ? 'Copied' : 'Selected: copy it now'
+  setTimeout(() => { byId('copied').textContent = ''; copy.textContent = 'Copy' }, 3000)
+})
+function copySelected(element) {
+  const selection = getSelection()
+  selection.selectAllChildren(element)
+  const isCopied = document.execCommand('copy')
+  if (isCopied) selection.empty()
+  return isCopied
+}
 document.addEventListener('visibilitychange', open)
 document.addEventListener('selectionchange', () => { if (getSelection().isCollapsed) apply() })
 addEventListener('pagehide', close)

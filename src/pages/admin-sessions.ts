@@ -1,6 +1,6 @@
-import { age, count, idOf, table, time, type Row } from './admin-html.ts'
+import { age, count, identifier, idOf, table, time, type Row } from './admin-html.ts'
 import type { Overview, SessionsView, SessionView } from './admin-view.ts'
-import { escape } from './page.ts'
+import { breakable, escape } from './page.ts'
 
 /** The search field. It is not part of an update, so a text that is being typed stays. */
 export function searchForm({ query: { text, sub, sid } }: Overview): string {
@@ -32,15 +32,7 @@ export function sessionsHtml({ sessions, query, at, processes }: Overview): stri
   return isNarrowed ? '<p>No session matches.</p>' : '<p>Nobody is signed in.</p>'
 }
 
-const heads = [
-  'Person',
-  'Browser',
-  'Last activity',
-  'Signed in, ends at the latest',
-  'At',
-  'Session of the provider, key',
-  '!Action',
-]
+const heads = ['Person', 'Browser', 'Last activity', 'Signed in', 'At', 'Session', '!Action']
 
 function captionOf({ cut, found, count: total, read, areLatest }: SessionsView, isText: boolean): string {
   const all = total === undefined ? 'many' : `about ${total}`
@@ -55,24 +47,42 @@ function captionOf({ cut, found, count: total, read, areLatest }: SessionsView, 
 }
 
 function sessionRow(session: SessionView, at: number): Row {
-  const { key, sub, person, provider, sid, origin, browser, address, isBound, lastUsed, began, ends, order } = session
+  const { key, sub, person, provider, sid, origin, browser, address, isBound, lastUsed, began, ends } = session
+  const id = idOf('session', key)
   const cells = [
-    person === undefined ? escape(sub) : `${escape(person)}<br><code>${escape(sub)}</code>`,
+    person === undefined
+      ? `<strong>${identifier('sub', sub)}</strong>`
+      : `<strong>${breakable(escape(person))}</strong><br>${identifier('sub', sub)}`,
     [
       escape(browser ?? 'not known'),
-      ...(address === undefined ? [] : [escape(address)]),
+      ...(address === undefined ? [] : [breakable(escape(address))]),
       isBound ? 'bound to a device' : 'not bound',
     ].join('<br>'),
-    lastUsed === undefined ? 'within the idle timeout' : `${time(lastUsed)}<br>${age(lastUsed, at)}`,
-    `${time(began)}<br>${age(began, at)}<br>ends ${time(ends)}`,
-    origin === undefined ? 'not known' : escape(origin),
-    `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'no sid' : `sid <code>${escape(sid)}</code>`}<br>key <code>${escape(key)}</code>`,
-    [
-      '<form method="post" action="/sessions/end">',
-      `<input type="hidden" name="order" value="${escape(order)}">`,
-      `<button type="submit" aria-label="${escape(`End the session of ${person ?? sub}, ${key}`)}">End</button>`,
-      '</form>',
-    ].join(''),
+    lastUsed === undefined ? 'within the idle timeout' : `${age(lastUsed, at)}<br>${minute(lastUsed)}`,
+    `${age(began, at)}<br>${minute(began)}<br>until ${minute(ends)}`,
+    origin === undefined ? 'not known' : breakable(escape(origin.replace(/^https:\/\//, ''))),
+    `${provider === undefined ? '' : `${escape(provider)}<br>`}${sid === undefined ? 'no sid' : `sid ${identifier('sid', sid)}`}<br>key ${identifier('key', key)}`,
+    endHtml(session, `${id}-end`),
   ]
-  return { id: idOf('session', key), cells }
+  return { id, cells }
+}
+
+function minute(at: number): string {
+  return time(at, { seconds: false })
+}
+
+/** The button that ends a session, and the question that it asks, also without the script. */
+function endHtml({ key, sub, person, browser, address, order }: SessionView, id: string): string {
+  const who = escape(person ?? sub)
+  const where = [browser ?? 'A browser that is not known', ...(address === undefined ? [] : [address])].join(', ')
+  return [
+    `<div id="${id}" popover role="dialog" aria-labelledby="${id}-title">`,
+    `<h3 id="${id}-title">End the session of ${who}?</h3>`,
+    `<p>${escape(where)}: the person is signed out there at once, on every replica, and at the provider if possible. This cannot be undone, but the person can sign in again.</p>`,
+    '<form method="post" action="/sessions/end">',
+    `<input type="hidden" name="order" value="${escape(order)}">`,
+    `<button class="second" type="button" popovertarget="${id}" popovertargetaction="hide" autofocus>Cancel</button>`,
+    '<button class="danger" type="submit">End the session</button></form></div>',
+    `<button class="second danger" type="button" popovertarget="${id}" aria-label="End the session of ${who}, ${escape(key)}">End</button>`,
+  ].join('')
 }

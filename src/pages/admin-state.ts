@@ -1,6 +1,6 @@
-import { age, count, descriptions, table, time, type Row } from './admin-html.ts'
+import { age, count, descriptions, identifier, table, time, type Row } from './admin-html.ts'
 import type { Overview, ProviderView } from './admin-view.ts'
-import { escape } from './page.ts'
+import { breakable, escape } from './page.ts'
 
 /** The version, the processes, and what is missing. */
 export function aboutHtml({ at, version, processes, isShared }: Overview): string {
@@ -40,7 +40,7 @@ export function providerHtml(provider: ProviderView, id: string, processes: numb
   if (keys.length === 0) return list
   const rows = keys.map(({ kid, kty, alg, use, since, knownBy }) =>
     cells(
-      kid === undefined ? 'none' : `<code>${escape(kid)}</code>`,
+      kid === undefined ? 'none' : identifier('key ID', kid),
       escape(kty),
       escape(alg ?? 'not given'),
       escape(use ?? 'not given'),
@@ -55,8 +55,8 @@ export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
   const rows = upstreams.map((upstream) => {
     const { name, url, connection, requests, serverErrors, failures, waiting, lastFailure } = upstream
     return cells(
-      escape(name),
-      `<code>${escape(url)}</code>`,
+      `<strong>${escape(name)}</strong>`,
+      `<code>${breakable(escape(url))}</code>`,
       typeof connection === 'number'
         ? `yes, in ${connection.toFixed(1)} ms`
         : `<strong>no: ${escape(connection)}</strong>`,
@@ -66,7 +66,7 @@ export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
       String(waiting),
       lastFailure === undefined
         ? 'none'
-        : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${escape(lastFailure.code)}<br>request <code>${escape(lastFailure.request)}</code>`,
+        : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${breakable(escape(lastFailure.code))}<br>request ${identifier('request ID', lastFailure.request)}`,
     )
   })
   const heads = ['Upstream', 'Address', 'Reachable', '#Requests', '#5xx', '#No response', '#Waiting', 'Last failure']

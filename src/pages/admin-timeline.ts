@@ -1,4 +1,4 @@
-import { age, count, idOf, table, time, type Row } from './admin-html.ts'
+import { age, count, identifier, idOf, table, time, type Row } from './admin-html.ts'
 import type { Overview, TimelineView } from './admin-view.ts'
 import { escape } from './page.ts'
 
@@ -19,15 +19,15 @@ function eventRow(event: TimelineView, at: number, isShared: boolean): Row {
     namesHtml(event),
     resultHtml(event),
     reachHtml(event, id, isShared),
-    request === undefined ? 'none' : `<code>${escape(request)}</code>`,
+    request === undefined ? 'none' : identifier('request ID', request),
   ]
   return { id, cells }
 }
 
 function namesHtml({ kind, outcome, sid, sub }: TimelineView): string {
   const names = [
-    ...(sid === undefined ? [] : [`sid <code>${escape(sid)}</code>`]),
-    ...(sub === undefined ? [] : [`sub ${escape(sub)}`]),
+    ...(sid === undefined ? [] : [`sid ${identifier('sid', sid)}`]),
+    ...(sub === undefined ? [] : [`sub ${identifier('sub', sub)}`]),
   ]
   if (names.length > 0) return names.join('<br>')
   if (kind === 'end') return 'not known'

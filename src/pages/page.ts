@@ -84,7 +84,7 @@ export function escape(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
 }
 
-/** Lets lines of HTML without elements break after "@" and ":", instead of within words. */
+/** Lets lines of HTML without elements break between the parts of an address, not within words. */
 export function breakable(html: string): string {
-  return html.replaceAll(/[@:]/g, '$&<wbr>')
+  return html.replaceAll(/[@:_]|\.(?=[a-z])/gi, '$&<wbr>')
 }

@@ -29,7 +29,7 @@ test('An open page gets what changes: sign-ins, ended sessions with the replicas
   const jane = world.browser('jane')
   jane.userAgent = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0'
   await jane.get(`${world.url}/echo`)
-  await whenPart(stream, 'sessions', /jane\.doe@.*Firefox 140 on Windows.*not bound/s)
+  await whenPart(stream, 'sessions', /jane.*Firefox 140 on Windows.*not bound/s)
   await world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
   world.moveClock(10_000)
 
@@ -126,7 +126,7 @@ test('A search finds sessions by anything that the list shows, and shows no othe
   const search = async (query: string) => {
     const html = await (await fetch(`${admin}/?${new URLSearchParams({ q: query }).toString()}`)).text()
     assert.doesNotMatch(html, /<script>alert/)
-    return ['jane', 'samir'].filter((person) => html.includes(`<code>${person}</code></th>`))
+    return ['jane', 'samir'].filter((person) => html.includes(`<code>${person}</code>`))
   }
 
   for (const [query, found] of [

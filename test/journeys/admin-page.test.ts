@@ -65,7 +65,10 @@ function press(admin: string, order: string, headers: Readonly<Record<string, st
 function rowsOf(page: string, section: string): string[][] {
   const [, html = ''] = new RegExp(`<h2 id="${section}">(.*?)</section>`, 's').exec(page) ?? []
   return [...html.matchAll(/<tr[^>]*><th scope="row"[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
-    row.split(/<\/t[hd]>/).map((cell) => cell.replaceAll(/<[^>]*>/g, ' ').trim()),
+    row
+      .replaceAll(/<wbr>|<\/?span[^>]*>|<button.*?<\/button>/g, '')
+      .split(/<\/t[hd]>/)
+      .map((cell) => cell.replaceAll(/<[^>]*>/g, ' ').trim()),
   )
 }
 
