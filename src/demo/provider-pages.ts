@@ -9,10 +9,15 @@ export const pageHeaders = {
 }
 
 const style = new Markup(`
-  :root { color-scheme: light; --ink: #1c2733; --soft: #5b6b7b; --line: #dde3ea; --accent: #1f5fa8 }
+  :root { color-scheme: light dark; --page: #f3f5f8; --card: #fff; --ink: #1c2733; --soft: #5b6b7b; --line: #dde3ea; --accent: #1f5fa8;
+    --tint: #eef4fb; --badge: #dbe8f6; --danger: #a83220 }
+  @media (prefers-color-scheme: dark) {
+    :root { --page: #14181e; --card: #1d232b; --ink: #e4e7ee; --soft: #a3afbd; --line: #39424e; --accent: #8ab4f8;
+      --tint: #263242; --badge: #24405f; --danger: #ff8f85 }
+  }
   * { box-sizing: border-box }
-  body { margin: 0; background: #f3f5f8; color: var(--ink); font: 16px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif }
-  header { background: #fff; border-bottom: 1px solid var(--line); padding: 16px max(32px, calc(50% - 398px)); display: flex;
+  body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif }
+  header { background: var(--card); border-bottom: 1px solid var(--line); padding: 16px max(32px, calc(50% - 398px)); display: flex;
     flex-wrap: wrap; gap: 0 12px; align-items: baseline }
   header b { font-size: 18px }
   header span, .soft { color: var(--soft) }
@@ -22,18 +27,19 @@ const style = new Markup(`
   p { margin: 0 0 24px }
   ul { list-style: none; margin: 0; padding: 0; display: grid; gap: 12px }
   ul.people { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)) }
-  li, .empty { background: #fff; border: 1px solid var(--line); border-radius: 10px }
+  li, .empty { background: var(--card); border: 1px solid var(--line); border-radius: 10px }
   li.row { display: flex; flex-wrap: wrap; align-items: center; gap: 16px; padding: 14px 18px }
   li.row div { flex: 1 1 180px; min-width: 0 }
   .empty { padding: 28px; text-align: center; color: var(--soft) }
   button { font: inherit; cursor: pointer; color: var(--ink) }
   button.person { width: 100%; display: flex; gap: 16px; align-items: center; text-align: left; padding: 16px 18px;
     background: none; border: 0; border-radius: 10px }
-  button.person:hover, button.person:focus-visible { background: #eef4fb; outline: 2px solid var(--accent) }
-  button.end { background: #fff; border: 1px solid #c9432f; color: #a83220; border-radius: 7px; padding: 7px 14px; white-space: nowrap }
-  button.end:hover { background: #fdf1ef }
+  button.person:hover, button.person:focus-visible { background: var(--tint); outline: 2px solid var(--accent) }
+  li.row button { background: none; border: 1px solid; border-radius: 7px; padding: 7px 14px; white-space: nowrap }
+  li.row button:hover { background: var(--tint) }
+  button.end { color: var(--danger) }
   button.plain { background: none; border: 0; padding: 0; color: var(--accent); text-decoration: underline }
-  .initials { flex: none; width: 46px; height: 46px; border-radius: 50%; background: #dbe8f6; color: #174a84; font-weight: 600;
+  .initials { flex: none; width: 46px; height: 46px; border-radius: 50%; background: var(--badge); color: var(--ink); font-weight: 600;
     display: grid; place-items: center }
   strong { display: block; font-weight: 600 }
   small { display: block; color: var(--soft); font-size: 14px; overflow-wrap: anywhere }

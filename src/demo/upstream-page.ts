@@ -1,33 +1,38 @@
 import { html, Markup } from './html.ts'
 
 const style = new Markup(`
+  :root { color-scheme: light dark; --page: #d9dfe6; --paper: #fff; --ink: #1b1b1b; --soft: #5d6670; --line: #c3ccd6; --edge: #7f8fa3; --bar: #eceff3;
+    --head: #f4f6f8; --link: #1d4f91; --key: #e3edf8; --notice: #fff4d6; --open: #1f6219; --closed: #8f2515 }
+  @media (prefers-color-scheme: dark) {
+    :root { --page: #12161b; --paper: #1b2027; --ink: #e6e6e6; --soft: #a4adb7; --line: #3c4651; --edge: #55606d; --bar: #262d36;
+      --head: #232a33; --link: #8ab4f8; --key: #24364b; --notice: #443612; --open: #7fd077; --closed: #ff8f85 }
+  }
   * { box-sizing: border-box }
-  body { margin: 0; background: #d9dfe6; color: #1b1b1b; font: 14px/1.45 Verdana, 'DejaVu Sans', Geneva, sans-serif }
-  .window { max-width: 1010px; margin: 24px auto; background: #fff; border: 1px solid #7f8fa3; box-shadow: 2px 2px 0 #b3bdc9 }
-  .title { background: linear-gradient(#3f6ea5, #28507f); color: #fff; padding: 12px 20px; display: flex; align-items: baseline; gap: 14px }
+  body { margin: 0; background: var(--page); color: var(--ink); font: 14px/1.45 Verdana, 'DejaVu Sans', Geneva, sans-serif }
+  .window { max-width: 1010px; margin: 24px auto; background: var(--paper); border: 1px solid var(--edge) }
+  .title { background: #28507f; color: #fff; padding: 12px 20px; display: flex; align-items: baseline; gap: 14px }
   .title b { font-size: 17px }
   .title span { color: #d3e0ef; font-size: 12px; flex: 1 }
+  nav { background: var(--bar); border-bottom: 1px solid var(--line); padding: 8px 20px; display: flex; flex-wrap: wrap; gap: 4px 22px; font-size: 13px }
+  a { color: var(--link) }
   .title a { color: #fff }
-  nav { background: #eceff3; border-bottom: 1px solid #c3ccd6; padding: 8px 20px; display: flex; flex-wrap: wrap; gap: 22px; font-size: 13px }
-  a { color: #1d4f91 }
   main { padding: 18px 20px 22px }
   h1 { font-size: 30px; line-height: 1.2; margin: 2px 0 4px; font-weight: bold }
   h2 { font-size: 14px; margin: 22px 0 6px }
-  .soft { color: #5d6670 }
-  #ended { background: #fff4d6; border: 1px solid #d9a520; padding: 14px 18px; margin: 0 0 16px; font-size: 16px }
+  .soft { color: var(--soft) }
+  #ended { background: var(--notice); border: 1px solid #d9a520; padding: 14px 18px; margin: 0 0 16px; font-size: 16px }
   [hidden] { display: none }
   table { width: 100%; border-collapse: collapse; table-layout: fixed }
-  th, td { border: 1px solid #c3ccd6; padding: 5px 9px; text-align: left; vertical-align: top; overflow-wrap: anywhere; font-size: 13px }
-  th { width: 230px; font-weight: normal; background: #f4f6f8 }
-  summary { margin: 12px 0; cursor: pointer; font-size: 13px; color: #1d4f91 }
-  .identity th { font-weight: bold; background: #e3edf8 }
-  .identity td { background: #f5f9fd }
+  th, td { border: 1px solid var(--line); padding: 5px 9px; text-align: left; vertical-align: top; overflow-wrap: anywhere; font-size: 13px }
+  th { width: 230px; font-weight: normal; background: var(--head) }
+  summary { margin: 12px 0; cursor: pointer; font-size: 13px; color: var(--link) }
+  .identity th { font-weight: bold; background: var(--key) }
   .live { display: grid; grid-template-columns: 190px 90px 1fr; gap: 6px 12px; align-items: center; font-size: 13px }
-  .state { text-align: center; padding: 2px 0; border: 1px solid #9aa6b3; background: #eee }
-  .state.open { background: #dff3dd; border-color: #58a552; color: #1f6219 }
-  .state.closed { background: #fde3df; border-color: #c9432f; color: #8f2515 }
-  button { font: inherit; padding: 3px 12px; background: linear-gradient(#fdfdfd, #dfe4ea); border: 1px solid #8593a3; cursor: pointer }
-  pre { margin: 8px 0 0; padding: 10px; background: #f4f6f8; border: 1px solid #c3ccd6; overflow: auto; max-height: 220px; font-size: 12px }
+  .state { text-align: center; padding: 2px 0; border: 1px solid; background: var(--head); color: var(--soft) }
+  .state.open { color: var(--open) }
+  .state.closed { color: var(--closed) }
+  button { font: inherit; color: inherit; padding: 3px 12px; background: var(--bar); border: 1px solid var(--edge); cursor: pointer }
+  pre { margin: 8px 0 0; padding: 10px; background: var(--head); border: 1px solid var(--line); overflow: auto; max-height: 220px; font-size: 12px }
   @media (max-width: 600px) {
     th { width: 130px }
     .live { grid-template-columns: 1fr 70px 1fr }
@@ -153,10 +158,10 @@ function frame(title: string, links: UpstreamLinks, main: Markup): Markup {
       </head>
       <body>
         <div class="window">
-          <div class="title">
+          <header class="title">
             <b>Stock Ledger 4.2</b><span>an application without OpenID Connect</span>
             <a href="${links.reservedPrefix}sign-out">Sign out</a>
-          </div>
+          </header>
           <nav>
             <a href="/">Home</a><a href="/admin/">Administration</a><a href="/static/about.txt">About (public)</a>
             <a href="/logout">The application’s own logout</a>${own}${sessions}

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
@@ -287,6 +288,38 @@ for (const [status, path] of [
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('main')).borderRadius"), '12px')
   })
 }
+
+test('The pages of the demo follow the color scheme of the system, also on a telephone', async (t) => {
+  const world = await startDemoWorld(t)
+  const page = await (await chromium.person(t, { viewport: { width: 390, height: 844 } })).tab()
+  const isAsDesigned = async (where: string) => {
+    for (const [colorScheme, isDark] of [
+      ['light', false],
+      ['dark', true],
+    ] as const) {
+      await page.emulateMedia({ colorScheme })
+      const [red = 0] = (await page.evaluate(
+        'getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)',
+      )) as number[]
+      assert.equal(red < 64, isDark, `${where} ${colorScheme}`)
+      // The list of sessions loads itself again, because it may have no script.
+      assert.deepEqual(
+        (await accessibilityFaults(page)).filter((fault) => !fault.startsWith('meta-refresh')),
+        [],
+        `${where} ${colorScheme}`,
+      )
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+    }
+  }
+
+  await page.goto(world.url)
+  await isAsDesigned('people')
+  await choose(page, 'Jane Doe')
+  for (const stream of streams) await ticksAfter(page, stream, 0)
+  await isAsDesigned('application')
+  await page.goto(world.provider.issuer)
+  await isAsDesigned('sessions')
+})
 
 const streams = ['socket', 'events'] as const
 type Stream = (typeof streams)[number]
