@@ -3,7 +3,7 @@ import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { hasBody } from './request-body.ts'
 
 /** How long a client may continue to send after the response that closes its connection, in ms. */
-export const lingerMs = 2_000
+const lingerMs = 2_000
 
 /**
  * Closes the connection after the response, while the client may still be sending. If it were

@@ -2,7 +2,7 @@ import { matchesPath } from '../../core/path-pattern.ts'
 import type { RuleConfig } from '../model.ts'
 
 /** The rules of an upstream by the segments of their paths, because there may be thousands. */
-export class RuleIndex {
+class RuleIndex {
   readonly #rules: readonly RuleConfig[]
   readonly #root: Node = { rules: [], children: new Map() }
   readonly #texts: ReadonlySet<string>
