@@ -37,8 +37,11 @@ export function reportUnknown(error: ErrorObject, report: Report): void {
 const headerName = /^(?:[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+|Authorization)$/
 
 function hintForUnknown(name: string, meant: string | undefined, known: readonly string[], error: ErrorObject): string {
+  const value = (error.data as Record<string, unknown>)[name]
+  if (error.instancePath === '' && typeof value === 'object' && value !== null && 'url' in value)
+    return 'an upstream belongs below upstreams: indent it further'
   if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
-  if (name.includes('{') || ((error.data as Record<string, unknown>)[name] === null && known.includes('template')))
+  if (name.includes('{') || (value === null && known.includes('template')))
     return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
   if (known.includes('headers') && headerName.test(name)) return 'a header belongs below headers: indent it further'
@@ -49,30 +52,77 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
   if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
     return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
   // The value of a secret is never written in the file, whatever the name of the setting.
-  const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name)
+  const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name, error.instancePath)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs ${elsewhere.join(' or ')}`
-  return `settings here: ${known.join(', ')}`
+  const joined = known.find(
+    (each) => name.startsWith(`${each}_`) && mapsWith(name.slice(each.length + 1), '').length > 0,
+  )
+  if (joined !== undefined && isMapWith(name.slice(joined.length + 1), joined, error.instancePath))
+    return `write ${joined}: { ${name.slice(joined.length + 1)}: … }`
+  if (known.length <= maxListed) return `settings here: ${known.join(', ')}`
+  const similar = known.filter((each) =>
+    each.split('_').some((word) => word.length > 3 && name.split('_').includes(word)),
+  )
+  return similar.length > 0
+    ? `settings here with a similar name: ${similar.join(', ')}`
+    : `there is no setting of this kind here; docs/reference.md lists all settings`
 }
 
-let homes: ReadonlyMap<string, readonly string[]> | undefined
+/** A longer list of names helps nobody. */
+const maxListed = 30
 
-/** Where a setting of this name is allowed: `at the top level`, `below "upstreams.NAME.logout"`. */
-function mapsWith(name: string): readonly string[] {
-  return (homes ??= mapsByName()).get(name) ?? []
+function isMapWith(name: string, parent: string, at: string): boolean {
+  return (homesOf(name) ?? []).some((home) => home.at(-1) === parent && isAt(home.slice(0, -1), at))
 }
 
-function mapsByName(): ReadonlyMap<string, readonly string[]> {
+let homes: ReadonlyMap<string, readonly (readonly string[])[]> | undefined
+
+/** The paths of the maps where a setting of this name is allowed. `NAME` stands for any name. */
+function homesOf(name: string): readonly (readonly string[])[] | undefined {
+  return (homes ??= mapsByName()).get(name)
+}
+
+/**
+ * Where a setting of this name is allowed: `at the top level`, `below "upstreams.NAME.logout"`.
+ * Only maps around the place, or within it, because the same word has other meanings elsewhere.
+ */
+function mapsWith(name: string, at: string): readonly string[] {
+  return (homesOf(name) ?? [])
+    .filter((home) => isAround(home, at) || isWithin(home, at))
+    .map((home) => (home.length === 0 ? 'at the top level' : `below "${home.join('.')}"`))
+}
+
+/** The names of a pointer, without the indexes of lists. */
+function placeNames(at: string): string[] {
+  return namesOf(at).filter((name) => !/^\d+$/.test(name))
+}
+
+function isAround(home: readonly string[], at: string): boolean {
+  const place = placeNames(at)
+  return home.every((name, index) => index < place.length && (name === 'NAME' || name === place[index]))
+}
+
+function isAt(home: readonly string[], at: string): boolean {
+  return home.length === placeNames(at).length && isAround(home, at)
+}
+
+function isWithin(home: readonly string[], at: string): boolean {
+  const { length } = placeNames(at)
+  const rest = home.slice(length)
+  return rest.length > 0 && isAround(home.slice(0, length), at) && !rest.slice(0, -1).includes('NAME')
+}
+
+function mapsByName(): ReadonlyMap<string, readonly (readonly string[])[]> {
   const schema = JSON.parse(schemaText()) as AnySchemaObject
-  const homes = new Map<string, string[]>()
+  const homes = new Map<string, (readonly string[])[]>()
   const look = (part: AnySchemaObject, path: readonly string[], within: readonly unknown[] = []): void => {
     // A requirement may contain requirements.
     if (part['$ref'] !== undefined && within.includes(part['$ref'])) return
     const inner = [...within, part['$ref']]
     const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
     const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
-    const home = path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`
     for (const [key, value] of Object.entries(properties)) {
-      homes.set(key, [...(homes.get(key) ?? []), home])
+      homes.set(key, [...(homes.get(key) ?? []), path])
       look(value, [...path, key], inner)
     }
     if (typeof target['additionalProperties'] === 'object')
@@ -127,7 +177,8 @@ function exampleOf(error: ErrorObject): string | undefined {
 /** A small value in YAML, on one line. */
 function flow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
-  if (typeof value !== 'object' || value === null) return String(value)
+  if (typeof value !== 'object' || value === null)
+    return /[{}]/.test(String(value)) ? `"${String(value)}"` : String(value)
   return `{ ${Object.entries(value)
     .map(([name, member]) => `${name}: ${flow(member)}`)
     .join(', ')} }`
@@ -135,7 +186,11 @@ function flow(value: unknown): string {
 
 function reportValue(error: ErrorObject, at: string, report: Report): void {
   const message = messageOf(error)
-  if (error.data === null) return report.error(at, `has no value; it ${message}`)
+  if (error.data === null)
+    return report.error(
+      at,
+      `has no value; it ${message}${error.schema === 'object' && error.keyword === 'type' && error.parentSchema?.['errorMessage'] === undefined ? ', indented below it' : ''}`,
+    )
   return report.error(at, message, hintForValue(error, report.typedAt(at)))
 }
 
@@ -150,18 +205,23 @@ function hintForValue(
     parentSchema?.['errorMessage'] === undefined &&
     parentSchema?.['enum'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
+  const name = namesOf(instancePath).at(-1) ?? ''
+  // The text is not repeated, because a URL may hold a password.
+  if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && String(data).includes('://'))
+    return `write it as a map: ${name}: { url: … }`
+  if (keyword === 'type' && parentSchema?.['errorMessage'] === undefined && !/^\d+$/.test(name)) {
+    const shape = hintForShape(String(schema), data, parentSchema, name)
+    if (shape !== undefined) return shape
+  }
   if (typeof data !== 'string') return undefined
   if (keyword === 'type' && [schema].flat().includes('boolean') && /^(yes|no|on|off)$/i.test(data))
     return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
-  // The text is not repeated, because a URL may hold a password.
-  if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && data.includes('://'))
-    return `write it as a map: ${namesOf(instancePath).at(-1)}: { url: … }`
   const words = keyword === 'pattern' ? wordsOf(String(schema)) : undefined
   const word = words && didYouMean(data, words)
   if (word !== undefined) return `did you mean "${word}"?`
   if (keyword !== 'enum') {
     const example = mapExample(data, parentSchema)
-    return example && `write it as a map: ${namesOf(instancePath).at(-1)}: ${flow(example)}`
+    return example && `write it as a map: ${name}: ${flow(example)}`
   }
   if (parentSchema?.['errorMessage'] !== undefined) return undefined
   const meant = didYouMean(data, (schema as unknown[]).map(String))
@@ -169,6 +229,31 @@ function hintForValue(
   // A description that explains each value helps to choose one.
   const description = String(parentSchema?.['description'] ?? '')
   return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
+}
+
+/** How to write a list or a map where another kind of value was given. */
+function hintForShape(
+  type: string,
+  data: unknown,
+  parentSchema: AnySchemaObject | undefined,
+  name: string,
+): string | undefined {
+  if (type === 'array' && typeof data === 'object') return 'begin each entry with "- "'
+  if (type === 'array' && typeof data === 'string' && /^[\w.:/*@ ,-]{1,80}$/.test(data) && !data.includes('://'))
+    return `write ${name}: [${data.split(/[ ,]+/).filter(Boolean).join(', ')}]`
+  if (type !== 'object') return undefined
+  if (Array.isArray(data)) return 'it is a map, so no entry begins with "- ": write NAME: … for each'
+  const [first] = Object.entries((parentSchema?.['properties'] ?? {}) as Record<string, AnySchemaObject>)
+  const own: unknown = parentSchema?.['examples']?.[0]
+  const inner: unknown = first?.[1]['examples']?.[0] ?? first?.[1]['default']
+  const example =
+    own ?? (first === undefined || inner === undefined || typeof inner === 'object' ? undefined : { [first[0]]: inner })
+  return example === undefined
+    ? first &&
+        `settings below it: ${Object.keys(parentSchema?.['properties'] as object)
+          .slice(0, maxListed)
+          .join(', ')}`
+    : `for example ${name}: ${flow(example)}`
 }
 
 /** The words of a pattern that is a list of them: `^(off|required)$`. */
@@ -192,7 +277,7 @@ const typeNames: Readonly<Record<string, string>> = {
   string: 'text',
   integer: 'a whole number',
   boolean: 'true or false',
-  object: 'a map of settings, indented below it',
+  object: 'a map of settings',
   array: 'a list: [a, b], or lines that begin with "- "',
 }
 
