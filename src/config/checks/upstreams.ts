@@ -7,7 +7,7 @@ import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import { namesHost } from '../hosts.ts'
-import type { Address, GatewayConfig, UpstreamConfig } from '../model.ts'
+import type { Address, GatewayConfig, LogoutLink, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { checkBoundTokens } from './provider.ts'
 import { indexOf } from './rule-index.ts'
@@ -201,6 +201,16 @@ function hosts({ upstreams, session }: GatewayConfig, report: Report): void {
   }
 }
 
+/** Words that people write for a separator. */
+const separators: ReadonlyMap<string, string> = new Map([
+  ['comma', ','],
+  ['semicolon', ';'],
+  ['colon', ':'],
+  ['space', ' '],
+  ['pipe', '|'],
+  ['tab', '\\t'],
+])
+
 /** Tokens, which other proxies offer like claims. */
 const tokens = ['access_token', 'id_token', 'refresh_token']
 
@@ -261,9 +271,19 @@ function headers({ providers, upstreams }: GatewayConfig, report: Report): void 
           'is latin1: this encoding has only the letters of western Europe, so it cannot encode every name',
           'use utf8, or percent when the upstream accepts ASCII only',
         )
-      const token = claimsIn(header)
-        .map(([claim]) => String(claim))
-        .find((claim) => tokens.includes(claim))
+      const claims = claimsIn(header).map(([claim]) => String(claim))
+      const swapped = claims.find((claim) => /^[A-Z][A-Za-z]*-[A-Za-z-]+$/.test(claim))
+      if (swapped !== undefined)
+        report.warning(
+          below(at, header.name),
+          `sends a claim named ${swapped}, which looks like a header`,
+          `the name of the header comes first: ${swapped}: ${header.name}`,
+        )
+      const joinAt = below(below(at, header.name), 'join')
+      const separator = separators.get(header.join.toLowerCase())
+      if (separator !== undefined && report.isSet(joinAt))
+        report.warning(joinAt, `puts the word "${header.join}" between the members`, `write join: "${separator}"`)
+      const token = claims.find((claim) => tokens.includes(claim))
       if (token !== undefined)
         report.warning(
           below(at, header.name),
@@ -361,7 +381,7 @@ function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']): bool
 }
 
 function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): void {
-  for (const { name, path, logout } of upstreams) {
+  for (const { name, path, logout, sessionCookies } of upstreams) {
     const at = settingOf(name, 'logout')
     const pathsAt = below(at, 'paths')
     if (report.isValid(pathsAt, settingOf(name, 'path'), '/reserved_prefix'))
@@ -371,11 +391,38 @@ function logout({ upstreams, reservedPrefix }: GatewayConfig, report: Report): v
           report.warning(below(pathsAt, index), `is never reached: this upstream serves only paths below ${path}`)
         else if (isOwn)
           report.warning(below(pathsAt, index), `is never reached: paths below ${reservedPrefix} belong to the gateway`)
+        else if (isEveryPage(link, path))
+          report.warning(
+            below(pathsAt, index),
+            'matches every page of this upstream, so each request signs the person out',
+            'name the logout link of the application, such as /logout',
+          )
+      }
+    if (report.isValid(settingOf(name, 'session_cookies'), below(at, 'cookies')))
+      for (const [index, cookie] of logout.cookies.entries()) {
+        const cookieAt = below(below(at, 'cookies'), index)
+        if (report.isSet(cookieAt) && sessionCookies.some(({ text }) => text === cookie.names.text))
+          report.warning(
+            cookieAt,
+            'has no effect: session_cookies keeps this cookie out of the browser',
+            'remove it here',
+          )
       }
     const firstAt = below(at, 'pass_first')
     if (logout.passFirst && logout.paths.length === 0 && report.isValid(pathsAt, firstAt))
       report.warning(firstAt, 'has no effect: there is no logout link', 'name the logout link in logout.paths')
   }
+}
+
+/** Whether a logout link is the whole folder of the upstream. */
+function isEveryPage({ path: link, query, methods }: LogoutLink, path: UpstreamConfig['path']): boolean {
+  return (
+    link.below &&
+    link.suffix === undefined &&
+    query.length === 0 &&
+    methods === undefined &&
+    link.segments.length < path.split('/').length - 1
+  )
 }
 
 function logoutCalls({ upstreams }: GatewayConfig, report: Report): void {
