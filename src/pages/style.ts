@@ -30,7 +30,7 @@ a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-
 .sessions li { border-top: 1px solid rgb(128 128 128 / .35); padding: 1rem 0 }
 h2 { font-size: 1.0625rem; font-weight: 600; margin: 0 0 .5rem }
 .badge { display: inline-block; font-size: .8125rem; border: 1px solid; border-radius: 1rem; padding: 0 .6rem }
-dl { display: grid; gap: 0 1rem; align-items: baseline; font-size: .9375rem; margin: 0 0 1rem }
+dl { display: grid; gap: 0 1rem; font-size: .9375rem; margin: 0 0 1rem }
 @media (min-width: 22rem) { dl { grid-template-columns: max-content 1fr } }
 dd { margin: 0 }
 `

@@ -239,7 +239,7 @@ test('A copy of the session cookie does not show where its owner is signed in, a
   const [browser, second] = [await world.bound(), await world.bound()]
   const page = `${world.url}/.gatehouse/sessions`
   const shown = await browser.get(page)
-  assert.match(shown.body, /Bound to its device<\/dt><dd>yes</)
+  assert.match(shown.body, /Protection<\/dt><dd>Cannot be used on another device</)
   const other = thief()
   browser.stolenBy(other)
   other.cookies.delete(boundCookie)

@@ -6,7 +6,7 @@ import { pageNames, parsePageTemplate, placeholdersOf, type PageName } from '../
 import type { Response } from '../../src/http/response.ts'
 import type { Pages, RefusalOptions } from '../../src/pages/pages.ts'
 import { problem } from '../../src/pages/problem.ts'
-import { pagesWith } from '../support/pages.ts'
+import { pagesWith, plainPages } from '../support/pages.ts'
 
 const visit = { requestId: 'r-1', acceptLanguage: undefined }
 const asPage: RefusalOptions = { ...visit, asPage: true }
@@ -272,6 +272,20 @@ test('A page has less than 3 KiB without its logo', () => {
   for (const language of languages)
     for (const { body } of Object.values(eachPage(pagesWith({ name: 'Example Ltd' }), language)))
       assert.ok(Buffer.byteLength(body) < 3072, `${Buffer.byteLength(body)} bytes`)
+})
+
+test('Buttons that end sessions are red, unless no red is readable on the surface', () => {
+  const dangerOn = (surface: string) => {
+    const { light } = plainPages.colours
+    const { body } = pagesWith({ colours: { light: { ...light, surface }, dark: light } }).signedOut(visit)
+    return /--danger: (#\w+)/.exec(body)?.[1]
+  }
+
+  assert.deepEqual(['#ffffff', '#1c2029', '#ee0000'].map(dangerOn), [
+    '#b3261e',
+    '#ff8f85',
+    plainPages.colours.light.text,
+  ])
 })
 
 test('Every page shows the name, the logo and the support', () => {
