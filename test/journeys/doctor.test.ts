@@ -77,7 +77,7 @@ test('The doctor reports all faults at once, with exit code 1 and without secret
 
 test('The doctor reports an invalid file and sends no request', async (t) => {
   const around = await prepareGateway(t)
-  writeFileSync(around.file, 'version: 2\n')
+  writeFileSync(around.file, readFileSync(around.file, 'utf8').replace('version: 1', 'version: 2'))
 
   const told = startCommand(t, ['doctor', '--config', around.file], { env: around.env })
 

@@ -319,7 +319,8 @@ const mistakes: readonly Mistake[] = [
       )
       const visit = await new Browser('jane').get(`${at.url}/orders`)
       const shown = (await gateway.logged('store.unavailable')) + readPage(visit)
-      return shown.replaceAll(String(redis.port), '6379')
+      // Valkey writes its parameters in another way.
+      return shown.replaceAll(String(redis.port), '6379').replace('HELLO <proto> AUTH', 'HELLO AUTH')
     },
   },
   {

@@ -33,7 +33,8 @@ test('While people are served, the gateway sends Redis no command that scans all
 
   const asked = await commandsSinceStart(world.redis)
   assert.deepEqual(
-    [...asked.keys()].filter((name) => !servingCommands.has(name)),
+    // Servers before Redis 7.2 do not have this command.
+    [...asked.keys()].filter((name) => !servingCommands.has(name) && name !== 'client|setinfo'),
     [],
   )
   // A permitted command that was not sent would be a gap in the journeys.
