@@ -57,7 +57,7 @@ export function* buildConfig(file: string, settings: GatewaySettings, context: B
   return {
     version: 1,
     file,
-    listen: buildListen(settings.listen, report),
+    listen: buildListen(settings.listen, hostOfBrowsers(settings, externalUrl, report), report),
     admin: buildAdmin(settings.admin, inherited),
     extAuthz: buildExtAuthz(settings.ext_authz, report),
     externalUrl,
@@ -104,7 +104,13 @@ function buildWorkers(wanted: GatewaySettings['workers'], report: Report): numbe
   return workers
 }
 
-function buildListen(settings: GatewaySettings['listen'], report: Report): ListenConfig {
+/** The host that browsers request here. `undefined` if a proxy in front of the gateway has TLS. */
+function hostOfBrowsers({ trusted_proxies }: GatewaySettings, externalUrl: URL, report: Report): string | undefined {
+  const isBehindProxy = trusted_proxies.length > 0 || externalUrl.protocol !== 'https:'
+  return isBehindProxy || !report.isValid('/external_url') ? undefined : externalUrl.hostname
+}
+
+function buildListen(settings: GatewaySettings['listen'], host: string | undefined, report: Report): ListenConfig {
   const fallback: Address = { host: '0.0.0.0', port: 0 }
   if (typeof settings !== 'object')
     return {
@@ -114,7 +120,7 @@ function buildListen(settings: GatewaySettings['listen'], report: Report): Liste
     }
   return {
     ...report.parse('/listen/address', fallback, () => parseAddress(settings.address, '0.0.0.0')),
-    tls: checkTls(settings.tls, '/listen/tls', report),
+    tls: checkTls(settings.tls, '/listen/tls', host, report),
     plainPath: settings.plain_path,
   }
 }

@@ -19,13 +19,33 @@ export function readAuthorities(path: string | undefined, at: string, report: Re
 /**
  * Checks both files when the configuration is read, so that a mistake is reported before the start.
  */
-export function checkTls(settings: ListenTlsSettings | undefined, at: string, report: Report): ListenConfig['tls'] {
+export function checkTls(
+  settings: ListenTlsSettings | undefined,
+  at: string,
+  host: string | undefined,
+  report: Report,
+): ListenConfig['tls'] {
   if (settings?.cert_file === undefined || settings.key_file === undefined) return undefined
-  readKeyPair(settings, at, report)
+  const pair = readKeyPair(settings, at, report)
+  const certAt = below(at, 'cert_file')
+  if (pair !== undefined && host !== undefined && report.isValid(certAt))
+    warnOfOtherName(pair.cert, certAt, host, report)
   return {
     certFile: resolve(namedFile(settings.cert_file, below(at, 'cert_file'), report)),
     keyFile: resolve(namedFile(settings.key_file, below(at, 'key_file'), report)),
   }
+}
+
+function warnOfOtherName(pem: string, at: string, host: string, report: Report): void {
+  const certificate = new X509Certificate(pem)
+  const address = host.replace(/^\[(.*)\]$/, '$1')
+  const isAddress = /^[\d.]+$|:/.test(address)
+  if ((isAddress ? certificate.checkIP(address) : certificate.checkHost(host)) !== undefined) return
+  report.warning(
+    at,
+    `is not a certificate for ${host}, the host of external_url: browsers reject it`,
+    `it is for ${certificate.subjectAltName ?? 'no name'}`,
+  )
 }
 
 /** Reads a certificate and its private key (PEM), and checks that they belong together. */
