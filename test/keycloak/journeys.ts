@@ -32,8 +32,9 @@ async function startKeycloakWorld(
   t: TestContext,
   {
     realmSettings = {},
+    client = {},
     providerSettings = '',
-  }: { readonly realmSettings?: Json; readonly providerSettings?: string } = {},
+  }: { readonly realmSettings?: Json; readonly client?: Json; readonly providerSettings?: string } = {},
 ): Promise<KeycloakWorld> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -48,6 +49,7 @@ async function startKeycloakWorld(
         'backchannel.logout.session.required': 'true',
         'post.logout.redirect.uris': `${url}/.gatehouse/signed-out`,
       },
+      ...client,
     },
     realmSettings,
   )
@@ -168,6 +170,27 @@ test('the person signs out here: Keycloak asks nothing and sends the browser bac
   assert.equal(new URL(page.url).pathname, '/.gatehouse/signed-out')
   assert.equal((await world.realm.sessions()).length, 0)
   assert.match((await jane.get(`${world.url}/echo`)).url, /\/protocol\/openid-connect\/auth/)
+})
+
+test('a person in 200 groups signs out here: a form takes the long ID Token to Keycloak', async (t) => {
+  const groups = Array.from({ length: 200 }, (_, at) => `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`)
+  const config = {
+    'claim.name': 'groups',
+    'claim.value': JSON.stringify(groups),
+    'jsonType.label': 'JSON',
+    'id.token.claim': 'true',
+  }
+  const mapper = { name: 'groups', protocol: 'openid-connect', protocolMapper: 'oidc-hardcoded-claim-mapper', config }
+  const world = await startKeycloakWorld(t, { client: { protocolMappers: [mapper] } })
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+
+  const form = await jane.get(`${world.url}/.gatehouse/sign-out`)
+  assert.match(form.body, /name="id_token_hint" value="[^"]{8000,}"/)
+  const page = await submit(jane, form, {})
+
+  assert.equal(new URL(page.url).pathname, '/.gatehouse/signed-out')
+  assert.equal((await world.realm.sessions()).length, 0)
 })
 
 test('a script signs out here: the session at Keycloak ends', async (t) => {
