@@ -169,7 +169,7 @@ export async function listen(
     'checkExpectation',
     inOrder((req, res) => handlers.expectation(req, res)),
   )
-  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+  const upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {})
     // Node's server stops reading while content waits, and the stream does not notice. Without this
     // call, it would wait for a read under way, and read nothing more.
@@ -178,7 +178,10 @@ export async function listen(
     byNode.leave(req)
     upgraded.add(socket.once('close', () => upgraded.delete(socket)))
     order.afterResponses(socket, () => handlers.upgrade(req, socket, head))
-  })
+  }
+  server.on('upgrade', upgrade)
+  // Without a listener, Node's server destroys the connection, with all earlier responses.
+  server.on('connect', upgrade)
   server.on('clientError', (error: ParserError, socket) => {
     if (byNode.hasStopped(socket)) return
     if (error.code === 'ECONNRESET' || socket.destroyed) return void socket.destroy()
