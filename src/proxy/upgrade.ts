@@ -34,6 +34,13 @@ export function carryUpgrade(
 ): void {
   // Node's server has released the socket, and an error without a listener ends the process.
   socket.on('error', () => {})
+  // A client that ends its side before the response has begun is gone. The request may have waited
+  // for earlier responses, so `end` may be past.
+  if (socket.readableEnded) {
+    socket.destroy()
+    record.end(undefined, false)
+    return
+  }
   // Node.js treats the content as data of the other protocol. The upstream would read it as a
   // second request.
   if (hasBody(req)) {
