@@ -116,7 +116,9 @@ function reasons(samples: Overview['samples']): string {
   const sorted = [...totals].toSorted(([, one], [, other]) => other - one)
   if (sorted.length === 0) return ''
   const rest = sorted.slice(maxReasons).reduce((sum, [, count]) => sum + count, 0)
-  const items = sorted.slice(0, maxReasons).map(([code, count]) => `<li><code>${escape(code)}</code> ${count}</li>`)
+  const items = sorted
+    .slice(0, maxReasons)
+    .map(([code, count]) => `<li><code>${escape(code).replaceAll('_', '_<wbr>')}</code> ${count}</li>`)
   return `<ul>${items.join('')}${rest === 0 ? '' : `<li>others ${rest}</li>`}</ul>`
 }
 

@@ -49,6 +49,8 @@ input { display: block; font: inherit; color: inherit; background: var(--backgro
 dt { font-weight: 600 }
 strong { font-weight: 600 }
 details ul, figure ul { margin: .25rem 0 0; padding: 0 0 0 1.1rem; font-size: .875rem }
+figure ul { list-style: none; padding: 0 }
+figure code { font-size: .8125rem }
 summary { cursor: pointer }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 1rem }
 figure { margin: 0; padding: .75rem; border: 1px solid rgb(128 128 128 / .35); border-radius: .5rem; display: flex; flex-direction: column; justify-content: space-between; gap: .5rem }

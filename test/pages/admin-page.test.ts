@@ -116,7 +116,7 @@ test('Each chart has a title, a description and a text with its values', () => {
   assert.match(body, /Response time<\/h3>p50: now 4\.0 ms, highest 4\.0 ms<br>p99 \(dashed\): now 1\.3 s/)
   assert.match(body, /of the provider<\/h3>no values/)
   assert.match(body, /Number of sessions<\/h3>now 12, highest 40, of all replicas; counted only while a page/)
-  assert.match(body, /<code>ERR_B<\/code> 18<\/li>/)
+  assert.match(body, /<code>ERR_<wbr>B<\/code> 18<\/li>/)
   // A gap in the values is a gap in the line.
   assert.match(body, /<path d="M97\.0 2\.0h3M297\.0 [\d.]+h3"\/>/)
 })
