@@ -1,3 +1,4 @@
+import { withoutSpaceAround } from '../core/field-value.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 
 /**
@@ -27,9 +28,9 @@ export function readCookie(header: string | undefined, name: string): string | u
     const end = semicolon < 0 ? header.length : semicolon
     const equals = header.indexOf('=', start)
     // Without "=" it is a value without a name (RFC 6265bis §5.7).
-    if (equals >= 0 && equals < end && header.slice(start, equals).trim() === name) {
+    if (equals >= 0 && equals < end && exactName(header, start, equals) === name) {
       if (value !== undefined) return undefined
-      value = header.slice(equals + 1, end).trim()
+      value = withoutSpaceAround(header, equals + 1, end)
     }
     start = end + 1
   }
@@ -38,9 +39,7 @@ export function readCookie(header: string | undefined, name: string): string | u
 
 /** All values of the cookies of a name in a `Cookie` header. */
 export function cookieValues(header: string, name: string): readonly string[] {
-  return pairs(header).flatMap((pair) =>
-    pair.includes('=') && nameOf(pair) === name ? [pair.slice(pair.indexOf('=') + 1).trim()] : [],
-  )
+  return namedPairs(header).flatMap(([each, value]) => (each === name ? [value] : []))
 }
 
 /** The names of all cookies in a `Cookie` header that start with `prefix`. */
@@ -55,12 +54,7 @@ export function cookieNames(header: string | undefined, prefix: string): string[
  * the last value.
  */
 export function cookiesNamed(header: string | undefined, prefix: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>()
-  for (const pair of pairs(header)) {
-    const name = nameOf(pair)
-    if (name.startsWith(prefix)) found.set(name, pair.slice(pair.indexOf('=') + 1).trim())
-  }
-  return found
+  return new Map(namedPairs(header).filter(([name]) => name.startsWith(prefix)))
 }
 
 /**
@@ -132,6 +126,26 @@ function pairs(header: string | undefined): string[] {
   return header === undefined ? [] : header.split(';').filter((pair) => pair.trim() !== '')
 }
 
+/** The cookies that have a name. */
+function namedPairs(header: string | undefined): readonly (readonly [name: string, value: string])[] {
+  return pairs(header).flatMap((pair) => {
+    const equals = pair.indexOf('=')
+    return equals < 0 ? [] : [[exactName(pair, 0, equals), withoutSpaceAround(pair, equals + 1)] as const]
+  })
+}
+
+/**
+ * The name of a cookie as the browser knows it. Only the spaces that separate cookies are removed
+ * (RFC 6265 §5.4), and no other white space: any host of the domain can set a cookie whose name is
+ * a no-break space and then `__Host-`, because it does not begin with that prefix.
+ */
+function exactName(text: string, start: number, equals: number): string {
+  let at = start
+  while (text.charCodeAt(at) === 0x20) at += 1
+  return text.slice(at, equals)
+}
+
+/** The name of a cookie as some applications read it. */
 function nameOf(pair: string): string {
   const end = pair.indexOf('=')
   return (end < 0 ? pair : pair.slice(0, end)).trim()
