@@ -239,12 +239,14 @@ function hintForShape(
   name: string,
 ): string | undefined {
   if (type === 'array' && typeof data === 'object') return 'begin each entry with "- "'
+  const own: unknown = parentSchema?.['examples']?.[0]
+  // The text is not repeated where the entries are secrets.
+  if (type === 'array' && Array.isArray(own) && typeof own[0] === 'object') return `for example ${name}: ${flow(own)}`
   if (type === 'array' && typeof data === 'string' && /^[\w.:/*@ ,-]{1,80}$/.test(data) && !data.includes('://'))
     return `write ${name}: [${data.split(/[ ,]+/).filter(Boolean).join(', ')}]`
   if (type !== 'object') return undefined
   if (Array.isArray(data)) return 'it is a map, so no entry begins with "- ": write NAME: … for each'
   const [first] = Object.entries((parentSchema?.['properties'] ?? {}) as Record<string, AnySchemaObject>)
-  const own: unknown = parentSchema?.['examples']?.[0]
   const inner: unknown = first?.[1]['examples']?.[0] ?? first?.[1]['default']
   const example =
     own ?? (first === undefined || inner === undefined || typeof inner === 'object' ? undefined : { [first[0]]: inner })

@@ -68,18 +68,28 @@ const secretName =
   /secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential|\bsession\.keys\b|^tracing\.headers\b|^admin\.page\b.*\btoken/i
 const secretSetting = /(?:secret|pass(?:wd|word|phrase)?(?![a-z])|pwd|credential)[\w-]{0,64}["']?\s{0,64}:\s*/gi
 const adminToken = /\btoken["']?\s{0,64}:\s*/gi
+const sessionKeys = /\bkeys["']?\s{0,64}:\s*/gi
 /**
  * The value of each header for a collector is a secret. A line can contain several.
  */
 const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
-/** A reference to a secret, or to settings, which is not a secret itself. */
-const reference = /^(?:[{[]\s*)*["']?(?:env|file|preset)["']?\s*:/
+/**
+ * A reference to a secret, or to settings, which is not a secret itself. A secret in place of the
+ * name of a variable is one.
+ */
+const reference =
+  /^(?:[{[]\s*)*["']?(?:(?:file|preset)["']?\s*:|env["']?\s*:\s*(?:["']?[A-Za-z_]\w*["']?)?\s*(?:[}\],#]|$))/
 
 /** Hides secrets that somebody wrote into the file by mistake. */
 function withoutSecrets(line: string, at: number, about: string): string {
   const text = line.replaceAll(/(\w:\/\/)[^/\s@]*@/g, '$1…@')
-  const others = about.startsWith('tracing') ? collectorHeaders : about.startsWith('admin') ? adminToken : undefined
-  const places = [...text.matchAll(secretSetting), ...(others === undefined ? [] : text.matchAll(others))]
+  // An error of YAML itself has no setting.
+  const others = [
+    ...(/^tracing/.test(about) ? [collectorHeaders] : []),
+    ...(/^(?:admin| )/.test(about) ? [adminToken] : []),
+    ...(/^(?:session| )/.test(about) ? [sessionKeys] : []),
+  ]
+  const places = [secretSetting, ...others].flatMap((name) => [...text.matchAll(name)])
   const settings = places.map((found) => found.index + found[0].length).toSorted((a, b) => a - b)
   const secret = settings.find((end) => !isHarmless(text.slice(end)))
   if (secret !== undefined) return `${text.slice(0, secret)}…`

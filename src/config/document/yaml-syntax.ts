@@ -84,8 +84,9 @@ function explainYamlError(error: YAMLError): { message: string; hint?: string } 
       return { message: 'a second document begins here', hint: 'a file is one configuration: remove "---"' }
     case 'TAG_RESOLVE_FAILED':
       return {
-        message: `unknown tag ${error.message.replace('Unresolved tag: ', '').replace('tag:yaml.org,2002:', '!!')}`,
-        hint: 'remove it: values are text, numbers, true and false, lists and maps',
+        // The tag is not named: it may be a password that begins with "!".
+        message: 'unknown tag: what begins with "!" is a tag in YAML',
+        hint: 'remove it, or put a text that begins with "!" in quotes; { file: PATH } reads a secret from a file',
       }
     case 'BAD_INDENT':
       if (/Flow (map|seq)/.test(error.message))
