@@ -42,6 +42,7 @@ function intendedPaths(text: string): readonly string[] {
     .replaceAll('[^/]', '.')
     .replace(/\/?(?:\(\/?\.[*+]\)\??|\.[*+])$/, '/*')
     .replace(/(?<=[^/*])\*$/, '/*')
+    .replaceAll(/\/{2,}/g, '/')
     .split('/')
     .map((segment) => (placeholder.test(segment) ? '*' : segment))
     .join('/')

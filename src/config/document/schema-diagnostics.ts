@@ -137,6 +137,17 @@ function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
   return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
 }
 
+function reportName(at: string, { params, parentSchema }: ErrorObject, report: Report): void {
+  const { pattern, errorMessage } = (parentSchema?.['propertyNames'] ?? {}) as Readonly<Record<string, string>>
+  const isName = (text: string) => pattern !== undefined && new RegExp(pattern).test(text)
+  const words = String(params['propertyName'])
+    .trim()
+    .split(/[\s_]+/)
+  // A name that may have both marks is not a header, and either could be meant.
+  const isHeader = isName(words.join('-')) && !isName(words.join('_'))
+  report.errorAtKey(at, String(errorMessage), isHeader ? `did you mean "${words.join('-')}"?` : undefined)
+}
+
 export function reportOther(error: ErrorObject, report: Report): void {
   const at = subject(error)
   switch (error.keyword) {
@@ -146,7 +157,7 @@ export function reportOther(error: ErrorObject, report: Report): void {
     case 'dependencies':
       return reportMissing(at, exampleOf(error), report)
     case 'propertyNames':
-      return report.errorAtKey(at, String(error.parentSchema?.['propertyNames'].errorMessage))
+      return reportName(at, error, report)
     case 'uniqueItems':
       return report.error(at, 'has the same entry twice')
     case 'contains':

@@ -44,7 +44,7 @@ export function reportSyntax(
  * path.
  */
 export function foreignCommentMark(scalar: string): string | undefined {
-  return /(?:^|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
+  return /(?:^(?=.*\s)|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
 }
 
 /** Within `{ }` and `[ ]`, a bracket ends a plain scalar such as `groups[0]`. */
