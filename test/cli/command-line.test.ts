@@ -74,7 +74,7 @@ for (const [args, exitCode, out, err] of [
   test(`gatehouse ${args.join(' ')} exits with ${exitCode}`, async (t) => {
     const files = {
       'gateway.yaml': valid,
-      'bad.yaml': 'version: 2\nexternl_url: https://orders.example.com\n',
+      'bad.yaml': 'version: 1\nexternl_url: https://orders.example.com\n',
       'fails.yaml': valid.replace('expect: sign_in', 'expect: pass'),
     }
 
