@@ -2,7 +2,7 @@ import { Document, type Node } from 'yaml'
 import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
 import { printable } from '../core/printable.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
-import { translateRoute } from './routes.ts'
+import { translatePattern, translateRoute } from './routes.ts'
 import type { Translation } from './translation.ts'
 
 /** A rule as written in the file. */
@@ -72,7 +72,8 @@ function denial(comment: readonly string[]): Node {
 }
 
 function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from: Translation): Rule[] {
-  const translated = translateRoute(route)
+  // oauth2-proxy reads a method in `skip_auth_routes` only. Elsewhere, it is a part of the pattern.
+  const translated = option === 'skip_auth_routes' ? translateRoute(route) : translatePattern(route)
   if ('why' in translated) {
     from.note(option, 'lost', `${route}: ${translated.why}; these paths need a sign-in like all others`)
     return []

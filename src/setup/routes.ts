@@ -10,7 +10,12 @@ export type TranslatedRoute =
 export function translateRoute(route: string): TranslatedRoute {
   const [, method, negated, pattern = ''] = /^(?:([A-Za-z]+)?(!)?=)?([^]*)$/.exec(route) ?? []
   if (negated !== undefined) return { why: 'it matches all paths except one, which rules cannot express' }
-  const methods = method === undefined ? {} : { methods: [method.toUpperCase()] }
+  const translated = translatePattern(pattern)
+  return method === undefined || 'why' in translated ? translated : { ...translated, methods: [method.toUpperCase()] }
+}
+
+/** Translates `^/regular-expression` in the same way. */
+export function translatePattern(pattern: string): TranslatedRoute {
   if (!pattern.startsWith('^')) return { why: 'it matches anywhere in a path, but rules match from the start' }
   // "^/a$" matches that path. "^/a/" and "^/a/.*" match the paths below it. "^/a(/.*)?$" matches
   // both.
@@ -20,11 +25,11 @@ export function translateRoute(route: string): TranslatedRoute {
   if (!/^(?:\/[\w.~-]*)+$|^$/.test(path) || path.includes('//'))
     return { why: 'rules use paths, not regular expressions' }
   if (below === undefined && end !== undefined && path === '') return { why: 'it matches no path' }
-  if (below === undefined && end !== undefined) return { paths: [path], ...methods }
+  if (below === undefined && end !== undefined) return { paths: [path] }
   const itself = path.replace(/\/$/, '')
-  if (itself === '' || below === '(/.*)?') return { paths: [`${itself}/*`], ...methods }
+  if (itself === '' || below === '(/.*)?') return { paths: [`${itself}/*`] }
   // "/a/*" would also match "/a".
-  if (below !== undefined || path !== itself) return { paths: [`${itself}/`, `${itself}/*/*`], ...methods }
-  const difference = `${route} also matched paths with a longer name, such as ${path}-other; the rule matches ${path} and the paths below it`
-  return { paths: [`${path}/*`], ...methods, difference }
+  if (below !== undefined || path !== itself) return { paths: [`${itself}/`, `${itself}/*/*`] }
+  const difference = `${pattern} also matched paths with a longer name, such as ${path}-other; the rule matches ${path} and the paths below it`
+  return { paths: [`${path}/*`], difference }
 }
