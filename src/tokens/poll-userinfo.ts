@@ -23,8 +23,7 @@ export async function pollUserinfo(
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
   if (refreshed === undefined) return undefined
-  const second = await underLease(seen.key, parts.store, () => readUnderLease(refreshed, parts))
-  if (second === undefined) return refreshed
+  const second = await readOnce(refreshed, parts)
   if (second.result !== 'unauthorized') return second.result
   await parts.endings.endOne(seen.key, 'userinfo_401')
   return undefined
@@ -37,7 +36,7 @@ export async function pollUserinfo(
 async function readOnce(
   seen: StoredSession,
   parts: UpkeepParts,
-  onReading: (() => void) | undefined,
+  onReading?: () => void,
 ): Promise<{ readonly result: StoredSession | undefined | 'unauthorized' }> {
   const outcome = await retryUntil(async () => {
     const done = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts, onReading))

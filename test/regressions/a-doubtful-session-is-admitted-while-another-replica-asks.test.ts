@@ -13,13 +13,21 @@ interface UpkeepAtReplica {
   readonly upkeep: Upkeep
 }
 
-function upkeepAt({ store, sessions, endings, log }: Replica, userinfo: () => Promise<Userinfo>): UpkeepAtReplica {
+/** @param refused how often another replica has the lease when this one wants it again */
+function upkeepAt(
+  { store, sessions, endings, log }: Replica,
+  userinfo: () => Promise<Userinfo>,
+  refused = 0,
+): UpkeepAtReplica {
   let tried = () => {}
+  let attempts = 0
   const triedLease = new Promise<void>((resolve) => (tried = resolve))
   const watched = {
     renewLease: store.renewLease.bind(store),
     releaseLease: store.releaseLease.bind(store),
     acquireLease: async (...args: Parameters<typeof store.acquireLease>) => {
+      attempts += 1
+      if (attempts > 1 && attempts <= 1 + refused) return false
       const isAcquired = await store.acquireLease(...args)
       tried()
       return isAcquired
@@ -72,3 +80,13 @@ for (const [outcome, userinfo] of [
     const expected = userinfo.kind === 'claims' ? true : undefined
     assert.deepEqual(states, [expected, expected])
   })
+
+test('A doubtful session that has ended at the provider ends, also while another replica has the lease', async (t) => {
+  const [asking, other] = [replica(t, shared.port), replica(t, shared.port)]
+  const { id } = await signedInAt(asking, other)
+  const stored = (await asking.sessions.read(id)) ?? assert.fail('there is no session')
+  const { upkeep } = upkeepAt(asking, async () => ({ kind: 'unauthorized' }), 2)
+
+  assert.equal(await upkeep.fresh({ ...stored, isDoubtful: true }), undefined)
+  assert.equal(await other.sessions.read(id), undefined)
+})
