@@ -13,6 +13,18 @@ interface Token {
 const token =
   /(?:[ \t]|#[^\n]*)+|(?<end_of_line>\r?\n)|(?<basic>"(?:[^"\\\n]|\\.)*")(?!")|(?<literal>'[^'\n]*')(?!')|(?<bare>[\w+.:-]+)|(?<sign>[=[\],])/y
 
+/** What people have in place of the file, by its first line. */
+const otherForms: readonly (readonly [RegExp, string])[] = [
+  [
+    /^\s*(?:- *)?["']?--?[a-z]/i,
+    'write each flag as NAME = VALUE with "_" for "-", such as client_id = "orders"; one that may be repeated is a list with the plural as its name: allowed_groups = ["staff"]',
+  ],
+  [
+    /^\s*(?:---|["']?[\w.-]+["']?:(?:\s|$))/,
+    'it is YAML; in values of the Helm chart, the file is the text of config.configFile, and each of extraArgs becomes a line NAME = VALUE in it',
+  ],
+]
+
 /**
  * Reads the part of TOML that a flat configuration file needs: `name = value`, where a value is a
  * string on one line, a number, a boolean, or a list of these.
@@ -20,6 +32,11 @@ const token =
  * because it may contain a secret
  */
 export function readFlatToml(text: string): Options {
+  const lines = text.split('\n')
+  const first = lines.findIndex((line) => /^\s*[^\s#]/.test(line))
+  const [, otherForm] = otherForms.find(([form]) => form.test(lines[first] ?? '')) ?? []
+  if (otherForm !== undefined)
+    throw new SyntaxError(`line ${first + 1} is not of the file of oauth2-proxy: ${otherForm}`)
   const tokens = tokensOf(`${text}\n`)
   const options = new Map<string, string | readonly string[]>()
   let at = 0

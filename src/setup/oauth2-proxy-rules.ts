@@ -119,8 +119,8 @@ function reportRestrictions(from: Translation): void {
     if (from.text(option) !== undefined)
       from.deny(
         option,
-        option === 'authenticated_emails_file' && isForAll(from)
-          ? 'oauth2-proxy ignores the file beside the e-mail domain "*" and admits all people; decide which of the two is meant'
+        option === 'authenticated_emails_file'
+          ? reasonOfAddressFile(from)
           : `rules cannot express this restriction (${from.list(option).join(', ')}); require a claim that only the allowed people have`,
       )
   const unmatched = from.list('email_domains').filter((domain) => domain !== domain.trim())
@@ -140,6 +140,18 @@ function reportRestrictions(from: Translation): void {
     )
   for (const option of from.rest.filter((name) => !withoutTranslation.has(name) && !from.isEmpty(name)))
     from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
+}
+
+/** oauth2-proxy admits a person by the file or by a domain. */
+function reasonOfAddressFile(from: Translation): string {
+  if (isForAll(from))
+    return 'oauth2-proxy ignores the file beside the e-mail domain "*" and admits all people; decide which of the two is meant'
+  const file = from.list('authenticated_emails_file').join(', ')
+  const domains = emailDomains(from).join(', ')
+  const addresses = `{ claim: ${emailClaim(from)}, any_of: [ADDRESS, …] }`
+  return domains === ''
+    ? `rules cannot read the addresses in ${file}; write ${addresses}`
+    : `oauth2-proxy admits the addresses in ${file} and those of the domains ${domains}; write { any: [{ email_domains: [${domains}] }, ${addresses}] }`
 }
 
 /** oauth2-proxy needs these options. Without a provider, it uses Google. */
