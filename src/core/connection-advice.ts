@@ -36,7 +36,11 @@ const advice: readonly (readonly [RegExp, string])[] = [
   ],
   [/CERT_HAS_EXPIRED|certificate has expired/, 'its certificate has expired: renew it'],
   [
-    /SELF_SIGNED|UNABLE_TO_|DEPTH_ZERO|unable to (?:verify|get)|self.signed/i,
+    /DEPTH_ZERO|self.signed certificate(?! in)/i,
+    'its certificate is self-signed: set CA_FILE to this certificate, or give it one of an authority',
+  ],
+  [
+    /SELF_SIGNED|UNABLE_TO_|unable to (?:verify|get)|self.signed/i,
     'set CA_FILE to the authority that signed its certificate',
   ],
   [

@@ -6,7 +6,7 @@ export type Unreadable = 'header_size' | 'incomplete' | 'malformed' | 'http_on_t
 
 const hints: Readonly<Record<Unreadable, string>> = {
   header_size:
-    'The URL and the headers exceed limits.header_size. The usual cause is too many cookies, of the application or of others on the same domain.',
+    'The URL and the headers exceed limits.header_size. The usual cause is too many cookies of this domain: remove them in the browser (its page has a button for it), find the application that sets them, or raise the limit.',
   incomplete:
     'The client sent no complete request within limits.headers_timeout. A slow network or an attack is usual.',
   malformed: 'The client sent no valid HTTP request. A scanner, or a client of another protocol, is usual.',

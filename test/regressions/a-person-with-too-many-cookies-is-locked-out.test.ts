@@ -63,7 +63,7 @@ for (const [over, isTls, plainPath] of [
     )
     const [line, ...others] = linesOf(world)
     assert.deepEqual([line?.['reason'], line?.['client'], others], ['header_size', '127.0.0.1', []])
-    assert.match(String(line?.['hint']), /limits\.header_size/)
+    assert.match(String(line?.['hint']), /limits\.header_size.*: remove them in the browser.*or raise the limit/)
     assert.equal(countOf(world, 'header_size'), 5)
   })
 
