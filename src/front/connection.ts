@@ -108,6 +108,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   /** An estimate of the memory of its requests, in bytes. */
   get heldBytes(): number {
     const [req, head] = [this.#req, this.#head]
+    if (this.#rest !== undefined) return this.#rest.heldBytes
     if (req === undefined || head === undefined) return this.#ahead.length
     const ofHead = requestMemory(head.text.length)
     // Node's server has the request too.

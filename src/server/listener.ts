@@ -114,7 +114,8 @@ export async function listen(
   if (tls !== undefined) countHandshakes(server as TlsServer, parts)
   server.on(readyEvent, (socket: Socket) =>
     memory.watch(socket, tls === undefined ? connectionBytes : tlsConnectionBytes, {
-      heldBytes: () => front?.connectionOf(socket)?.heldBytes ?? byNode.heldBytes(socket),
+      heldBytes: () =>
+        (front?.connectionOf(socket)?.heldBytes ?? 0) + byNode.heldBytes(front?.nodeConnection(socket) ?? socket),
       close: () => {
         const connection = front?.connectionOf(socket)
         if (connection?.awaitsHead === true) connection.timeOut()
