@@ -47,8 +47,11 @@ interface CommandInternals {
 /**
  * ioredis listens for the first error of a socket only. A failed TLS handshake may emit a second
  * one, and an `error` event without a listener ends the process.
+ *
+ * ioredis ends a connection anew for each command that a replica rejects, and adds a listener each
+ * time. Node.js would write a warning to the log for each connection.
  */
-const laterSocketErrors = (): PropertyDescriptorMap => {
+const socketListeners = (): PropertyDescriptorMap => {
   const streams = new WeakMap<Redis, Redis['stream']>()
   return {
     stream: {
@@ -57,10 +60,7 @@ const laterSocketErrors = (): PropertyDescriptorMap => {
         return streams.get(this)
       },
       set(this: Redis, stream: Redis['stream']) {
-        streams.set(
-          this,
-          stream.on('error', () => {}),
-        )
+        streams.set(this, stream.on('error', () => {}).setMaxListeners(0))
       },
     },
   }
@@ -114,7 +114,7 @@ export function correctIoredis(library: Library = { Redis, Command }): {
   readonly undo: () => void
 } {
   const corrections: readonly Correction[] = [
-    { prototype: library.Redis.prototype, replaces: [], members: laterSocketErrors() },
+    { prototype: library.Redis.prototype, replaces: [], members: socketListeners() },
     { prototype: library.Redis.prototype, replaces: ['setSocketTimeout'], members: socketTimeout },
     { prototype: library.Command.prototype, replaces: ['setTimeout'], members: commandTimeout },
   ]
