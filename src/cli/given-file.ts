@@ -11,12 +11,13 @@ export function displayName(file: string): string {
 }
 
 /**
- * Reads the file.
+ * Reads the file. `purpose` says what the file is for.
  * @throws {OperatorError} when it cannot be read; the message quotes none of its content
  */
-export function readText(file: string): string {
+export function readText(file: string, purpose?: string): string {
   const content = readInput(file === '-' ? 0 : file, maxBytes)
-  if ('why' in content) throw new OperatorError(`${displayName(file)} ${content.why}`)
+  const more = purpose === undefined ? '' : `. ${purpose}`
+  if ('why' in content) throw new OperatorError(`${displayName(file)} ${content.why}${more}`)
   return content.bytes.toString('utf8')
 }
 

@@ -57,7 +57,12 @@ for (const [args, exitCode, out, err] of [
     /is neither a URL nor a path; did you mean http:\/\/localhost:8080\/x \?\n/,
   ],
   [['explain', 'GET', 'orders/1'], 2, /^$/, /did you mean \/orders\/1 \?\n/],
-  [['explain', '--as', 'nofile', '/'], 1, /^$/, /^gatehouse: nofile does not exist\n$/],
+  [
+    ['explain', '--as', 'nofile', '/'],
+    1,
+    /^$/,
+    /^gatehouse: nofile does not exist\. --as needs a JSON file of claims, such as /,
+  ],
   [['explain', '--as', '/dev/zero', '/'], 1, /^$/, /^gatehouse: \/dev\/zero is larger than 1 MiB\n$/],
   [['import', 'oauth2-proxy', '/dev/zero'], 1, /^$/, /^gatehouse: \/dev\/zero is larger than 1 MiB\n$/],
   [['explain', '--as', '.', '/'], 1, /^$/, /^gatehouse: \. is a directory, not a file\n$/],
