@@ -1,9 +1,9 @@
 import { type Diagnostic, listDiagnostics } from '../config/document/diagnostics.ts'
-import { loadingConfig } from '../config/load.ts'
+import { loadConfigInSteps } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
-import { inTurns } from '../core/steps.ts'
-import { runningTests } from '../explain/embedded-tests.ts'
+import { runInTurns } from '../core/steps.ts'
+import { failingTestsInSteps } from '../explain/embedded-tests.ts'
 import type { Log } from '../observe/log.ts'
 import type { CommandInput } from './command.ts'
 import { watchFiles } from './watch-files.ts'
@@ -53,9 +53,9 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
   }
 
   async function readAndApply(why: string): Promise<void> {
-    const loaded = await inTurns(loadingConfig(file, env))
+    const loaded = await runInTurns(loadConfigInSteps(file, env))
     watch.watch(loaded.files)
-    const faults = loaded.ok ? await inTurns(runningTests(loaded.config)) : loaded.diagnostics.filter(isError)
+    const faults = loaded.ok ? await runInTurns(failingTestsInSteps(loaded.config)) : loaded.diagnostics.filter(isError)
     if (!loaded.ok || faults.length > 0) {
       log.error('config.rejected', {
         why,

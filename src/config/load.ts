@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from '../core/steps.ts'
+import { runAtOnce, type Steps } from '../core/steps.ts'
 import { buildConfig } from './build/build.ts'
 import type { Environment } from './build/secrets.ts'
 import { checkConfig } from './checks/checks.ts'
@@ -33,11 +33,11 @@ export type LoadResult = (
  * Does not throw, whatever the file contains.
  */
 export function loadConfig(file: string, env: Environment): LoadResult {
-  return atOnce(loadingConfig(file, env))
+  return runAtOnce(loadConfigInSteps(file, env))
 }
 
 /** The steps of `loadConfig`, for a process that serves requests. */
-export function* loadingConfig(file: string, env: Environment): Steps<LoadResult> {
+export function* loadConfigInSteps(file: string, env: Environment): Steps<LoadResult> {
   const report = new Report(file)
   const config = yield* read(file, env, report)
   const { diagnostics, sources, files, secretFiles } = report

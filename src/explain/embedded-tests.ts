@@ -2,7 +2,7 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { isWildcard, siteOf } from '../config/hosts.ts'
 import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
 import { reason } from '../core/errors.ts'
-import { atOnce, mapInSteps, type Steps } from '../core/steps.ts'
+import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
 import { asAsked } from '../forward/check-request.ts'
 import type { Admission } from '../gate/admission.ts'
 import { type Admit, createAdmit } from '../gate/admit.ts'
@@ -19,11 +19,11 @@ import { trialIdentities } from './trial-identities.ts'
  * @returns an error for each test that fails
  */
 export function failingTests(config: GatewayConfig): Diagnostic[] {
-  return atOnce(runningTests(config))
+  return runAtOnce(failingTestsInSteps(config))
 }
 
 /** The steps of `failingTests`, for a process that serves requests. */
-export function* runningTests(config: GatewayConfig): Steps<Diagnostic[]> {
+export function* failingTestsInSteps(config: GatewayConfig): Steps<Diagnostic[]> {
   const all = config.upstreams.flatMap((upstream) => upstream.tests.map((test) => ({ test, upstream })))
   if (all.length === 0) return []
   const admissionOf = admissions(config)
