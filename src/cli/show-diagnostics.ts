@@ -1,4 +1,4 @@
-import { type Diagnostic, firstOf } from '../config/document/diagnostics.ts'
+import { type Diagnostic, limitDiagnostics } from '../config/document/diagnostics.ts'
 import { placeText, type Sources } from '../config/document/sources.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
@@ -11,7 +11,7 @@ export function formatDiagnostics(
   sources: Sources,
   paint: Paint = withoutColors,
 ): string {
-  const { shown, more } = firstOf(diagnostics)
+  const { shown, more } = limitDiagnostics(diagnostics)
   const texts = shown.map((diagnostic) => formatOne(diagnostic, sources, paint))
   return `${texts.join('')}${more === undefined ? '' : `${more}\n`}`
 }

@@ -24,19 +24,19 @@ export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
   return diagnostics.map(formatDiagnostic).join('\n')
 }
 
-/** More would hide the first ones. */
+/** A person who reads more diagnostics than this does not see the first ones. */
 const maxShown = 100
 
-/** The diagnostics to show to a person, and how many are left out. Errors come before warnings. */
-export function firstOf(diagnostics: readonly Diagnostic[]): { shown: readonly Diagnostic[]; more?: string } {
-  if (diagnostics.length <= maxShown) return { shown: diagnostics }
+/** The diagnostics to show, errors before warnings, and a text that counts the others. */
+export function limitDiagnostics(all: readonly Diagnostic[]): { shown: readonly Diagnostic[]; more?: string } {
+  if (all.length <= maxShown) return { shown: all }
   const rank = ({ severity }: Diagnostic) => (severity === 'error' ? 0 : 1)
-  const shown = diagnostics.toSorted((a, b) => rank(a) - rank(b)).slice(0, maxShown)
-  return { shown, more: `and ${diagnostics.length - maxShown} more` }
+  const shown = all.toSorted((a, b) => rank(a) - rank(b)).slice(0, maxShown)
+  return { shown, more: `and ${all.length - maxShown} more` }
 }
 
 /** The diagnostics as a list for the log. */
 export function listDiagnostics(diagnostics: readonly Diagnostic[]): string[] {
-  const { shown, more } = firstOf(diagnostics)
+  const { shown, more } = limitDiagnostics(diagnostics)
   return [...shown.map(formatDiagnostic), ...(more === undefined ? [] : [more])]
 }

@@ -2,7 +2,7 @@ import type { AnySchemaObject, ErrorObject } from 'ajv'
 import { didYouMean } from './did-you-mean.ts'
 import { hintForForeignSetting } from './foreign-settings.ts'
 import { below, namesOf, type Report } from './report.ts'
-import { schemaText } from './schema-text.ts'
+import { isSettingOf, mapsWith } from './setting-places.ts'
 
 /** The setting that an error is about. */
 export function subject({ keyword, instancePath, params }: ErrorObject): string {
@@ -54,87 +54,28 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
   // The value of a secret is never written in the file, whatever the name of the setting.
   const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name, error.instancePath)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs ${elsewhere.join(' or ')}`
-  const joined = known.find(
-    (each) => name.startsWith(`${each}_`) && mapsWith(name.slice(each.length + 1), '').length > 0,
-  )
-  if (joined !== undefined && isMapWith(name.slice(joined.length + 1), joined, error.instancePath))
-    return `write ${joined}: { ${name.slice(joined.length + 1)}: … }`
-  if (known.length <= maxListed) return `settings here: ${known.join(', ')}`
-  const similar = known.filter((each) =>
-    each.split('_').some((word) => word.length > 3 && name.split('_').includes(word)),
-  )
-  return similar.length > 0
-    ? `settings here with a similar name: ${similar.join(', ')}`
-    : `there is no setting of this kind here; docs/reference.md lists all settings`
+  return hintForJoinedName(name, known, error.instancePath) ?? hintFromList(name, known)
 }
 
-/** A longer list of names helps nobody. */
+/** Nobody finds a name in a longer list. */
 const maxListed = 30
 
-function isMapWith(name: string, parent: string, at: string): boolean {
-  return (homesOf(name) ?? []).some((home) => home.at(-1) === parent && isAt(home.slice(0, -1), at))
-}
-
-let homes: ReadonlyMap<string, readonly (readonly string[])[]> | undefined
-
-/** The paths of the maps where a setting of this name is allowed. `NAME` stands for any name. */
-function homesOf(name: string): readonly (readonly string[])[] | undefined {
-  return (homes ??= mapsByName()).get(name)
-}
-
-/**
- * Where a setting of this name is allowed: `at the top level`, `below "upstreams.NAME.logout"`.
- * Only maps around the place, or within it, because the same word has other meanings elsewhere.
- */
-function mapsWith(name: string, at: string): readonly string[] {
-  return (homesOf(name) ?? [])
-    .filter((home) => isAround(home, at) || isWithin(home, at))
-    .map((home) => (home.length === 0 ? 'at the top level' : `below "${home.join('.')}"`))
-}
-
-/** The names of a pointer, without the indexes of lists. */
-function placeNames(at: string): string[] {
-  return namesOf(at).filter((name) => !/^\d+$/.test(name))
-}
-
-function isAround(home: readonly string[], at: string): boolean {
-  const place = placeNames(at)
-  return home.every((name, index) => index < place.length && (name === 'NAME' || name === place[index]))
-}
-
-function isAt(home: readonly string[], at: string): boolean {
-  return home.length === placeNames(at).length && isAround(home, at)
-}
-
-function isWithin(home: readonly string[], at: string): boolean {
-  const { length } = placeNames(at)
-  const rest = home.slice(length)
-  return rest.length > 0 && isAround(home.slice(0, length), at) && !rest.slice(0, -1).includes('NAME')
-}
-
-function mapsByName(): ReadonlyMap<string, readonly (readonly string[])[]> {
-  const schema = JSON.parse(schemaText()) as AnySchemaObject
-  const homes = new Map<string, (readonly string[])[]>()
-  const look = (part: AnySchemaObject, path: readonly string[], within: readonly unknown[] = []): void => {
-    // A requirement may contain requirements.
-    if (part['$ref'] !== undefined && within.includes(part['$ref'])) return
-    const inner = [...within, part['$ref']]
-    const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
-    const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
-    for (const [key, value] of Object.entries(properties)) {
-      homes.set(key, [...(homes.get(key) ?? []), path])
-      look(value, [...path, key], inner)
-    }
-    if (typeof target['additionalProperties'] === 'object')
-      look(target['additionalProperties'], [...path, 'NAME'], inner)
-    if (typeof target['items'] === 'object') look(target['items'], path, inner)
+/** The hint for `cookie_name` where `cookie: { name: … }` is meant. */
+function hintForJoinedName(name: string, known: readonly string[], at: string): string | undefined {
+  for (const parent of known.filter((each) => name.startsWith(`${each}_`))) {
+    const inner = name.slice(parent.length + 1)
+    if (isSettingOf(inner, parent, at)) return `write ${parent}: { ${inner}: … }`
   }
-  look(schema, [])
-  return homes
+  return undefined
 }
 
-function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
-  return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
+function hintFromList(name: string, known: readonly string[]): string {
+  if (known.length <= maxListed) return `settings here: ${known.join(', ')}`
+  const words = name.split('_').filter((word) => word.length > 3)
+  const similar = known.filter((each) => each.split('_').some((word) => words.includes(word)))
+  return similar.length > 0
+    ? `settings here with a similar name: ${similar.join(', ')}`
+    : 'there is no setting of this kind here; docs/reference.md lists all settings'
 }
 
 function reportName(at: string, { params, parentSchema }: ErrorObject, report: Report): void {
@@ -197,11 +138,10 @@ function flow(value: unknown): string {
 
 function reportValue(error: ErrorObject, at: string, report: Report): void {
   const message = messageOf(error)
-  if (error.data === null)
-    return report.error(
-      at,
-      `has no value; it ${message}${error.schema === 'object' && error.keyword === 'type' && error.parentSchema?.['errorMessage'] === undefined ? ', indented below it' : ''}`,
-    )
+  if (error.data === null) {
+    const needsMap = error.keyword === 'type' && error.schema === 'object' && !hasOwnMessage(error.parentSchema)
+    return report.error(at, `has no value; it ${message}${needsMap ? ', indented below it' : ''}`)
+  }
   return report.error(at, message, hintForValue(error, report.typedAt(at)))
 }
 
@@ -211,16 +151,13 @@ function hintForValue(
 ): string | undefined {
   // Quotes would not make a value match a pattern, or one of a list.
   const isAnyText =
-    keyword === 'type' &&
-    schema === 'string' &&
-    parentSchema?.['errorMessage'] === undefined &&
-    parentSchema?.['enum'] === undefined
+    keyword === 'type' && schema === 'string' && !hasOwnMessage(parentSchema) && parentSchema?.['enum'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
   const name = namesOf(instancePath).at(-1) ?? ''
   // The text is not repeated, because a URL may hold a password.
   if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && String(data).includes('://'))
     return `write it as a map: ${name}: { url: … }`
-  if (keyword === 'type' && parentSchema?.['errorMessage'] === undefined && !/^\d+$/.test(name)) {
+  if (keyword === 'type' && !hasOwnMessage(parentSchema) && !/^\d+$/.test(name)) {
     const shape = hintForShape(String(schema), data, parentSchema, name)
     if (shape !== undefined) return shape
   }
@@ -234,7 +171,7 @@ function hintForValue(
     const example = mapExample(data, parentSchema)
     return example && `write it as a map: ${name}: ${flow(example)}`
   }
-  if (parentSchema?.['errorMessage'] !== undefined) return undefined
+  if (hasOwnMessage(parentSchema)) return undefined
   const meant = didYouMean(data, (schema as unknown[]).map(String))
   if (meant !== undefined) return `did you mean "${meant}"?`
   // A description that explains each value helps to choose one.
@@ -257,16 +194,24 @@ function hintForShape(
     return `write ${name}: [${data.split(/[ ,]+/).filter(Boolean).join(', ')}]`
   if (type !== 'object') return undefined
   if (Array.isArray(data)) return 'it is a map, so no entry begins with "- ": write NAME: … for each'
-  const [first] = Object.entries((parentSchema?.['properties'] ?? {}) as Record<string, AnySchemaObject>)
-  const inner: unknown = first?.[1]['examples']?.[0] ?? first?.[1]['default']
-  const example =
-    own ?? (first === undefined || inner === undefined || typeof inner === 'object' ? undefined : { [first[0]]: inner })
-  return example === undefined
-    ? first &&
-        `settings below it: ${Object.keys(parentSchema?.['properties'] as object)
-          .slice(0, maxListed)
-          .join(', ')}`
-    : `for example ${name}: ${flow(example)}`
+  return hintForMap(name, parentSchema)
+}
+
+/** An example of a map: its own, or one with its first setting. Without either, its settings. */
+function hintForMap(map: string, schema: AnySchemaObject | undefined): string | undefined {
+  const settings = Object.entries((schema?.['properties'] ?? {}) as Record<string, AnySchemaObject>)
+  const [name = '', first] = settings[0] ?? []
+  const value: unknown = first?.['examples']?.[0] ?? first?.['default']
+  const ofFirst = value === undefined || typeof value === 'object' ? undefined : { [name]: value }
+  const example: unknown = schema?.['examples']?.[0] ?? ofFirst
+  if (example !== undefined) return `for example ${map}: ${flow(example)}`
+  const names = settings.map(([setting]) => setting)
+  return names.length === 0 ? undefined : `settings below it: ${names.slice(0, maxListed).join(', ')}`
+}
+
+/** The schema has a message of its own in place of the usual one. */
+function hasOwnMessage(schema: AnySchemaObject | undefined): boolean {
+  return schema?.['errorMessage'] !== undefined
 }
 
 /** The words of a pattern that is a list of them: `^(off|required)$`. */
