@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Address, AdminConfig, LimitsConfig } from '../config/model.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { lingerOnClose } from '../http/lingering-close.ts'
 import { listenError } from '../http/listen-error.ts'
 import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
@@ -43,6 +44,7 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
       (error: unknown) => void writeResponse(req, res, json(503, { status: 'not available', reason: reason(error) })),
     )
   })
+  server.on('connection', lingerOnClose)
   await new Promise<void>((resolve, fail) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
       fail(new OperatorError(listenError(cause, listen, 'admin.listen'), { cause })),

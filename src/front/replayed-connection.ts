@@ -70,7 +70,7 @@ export class ReplayedConnection extends Duplex {
     this.#req = undefined
     this.response = undefined
     // Node's parser would take the next request for the rest of the content. A connection that
-    // ends stays open for a while, so that the client gets the response (`lingerOnClose`).
+    // ends stays open for a while, so that the client gets the response (`closeLater`).
     if (!isRead && !this.writableEnded) this.destroy()
   }
 

@@ -6,28 +6,20 @@ import { hasBody } from './request-body.ts'
 const lingerMs = 2_000
 
 /**
- * Closes the connection after the response, while the client may still be sending. If it were
- * closed at once, the kernel would reset the connection and the client could lose the response. So
- * the gateway drops data that still arrives for a while (RFC 9112 §9.6).
+ * Keeps a connection open for a while after its last response, because its client may still be
+ * sending. If it were closed at once, the kernel would reset the connection and the client could
+ * lose the response (RFC 9112 §9.6). What still arrives must be dropped: of a request that has not
+ * arrived completely, by `resume`.
  *
  * Node's HTTP server calls `destroySoon` of the socket after the last response (tested with Node.js
  * 20 to 24 by test/http/lingering-close.test.ts). With a version that calls another method, the
  * connection closes at once.
  */
-export function lingerOnClose(req: ClientMessage): void {
-  lingerAfterLast(req.socket)
-  req.resume()
-}
-
-/**
- * Like {@link lingerOnClose}, for a client whose request has arrived, but that may send further
- * requests because it did not ask to close the connection.
- */
-export function lingerAfterLast(socket: ClientMessage['socket']): void {
+export function lingerOnClose(socket: ClientMessage['socket']): void {
   socket.destroySoon = () => closeLater(socket)
 }
 
-/** Ends a connection, and closes it later: see {@link lingerOnClose}. Its data must be dropped. */
+/** Ends a connection, and closes it later: see {@link lingerOnClose}. */
 export function closeLater(socket: Duplex): void {
   socket.end()
   const closing = setTimeout(() => socket.destroy(), lingerMs).unref()
@@ -41,6 +33,5 @@ export function closeLater(socket: Duplex): void {
 export function closeWhenUnread(req: ClientMessage, res: ClientReply): void {
   if (req.complete || !hasBody(req)) return
   res.setHeader('Connection', 'close')
-  // A destroyed request has no socket and receives nothing.
-  if (!req.destroyed) lingerOnClose(req)
+  req.resume()
 }

@@ -2,7 +2,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
-import { closeLater, closeWhenUnread, lingerOnClose } from './lingering-close.ts'
+import { closeLater, closeWhenUnread } from './lingering-close.ts'
 
 /** A response of the gateway itself. It is a value: nothing has been sent yet. */
 export interface Response {
@@ -101,7 +101,7 @@ export function writeResponse(req: ClientMessage, res: ClientReply, response: Re
   closeWhenUnread(req, res)
   if (close) {
     res.setHeader('Connection', 'close')
-    lingerOnClose(req)
+    req.resume()
   }
   const length = Buffer.byteLength(body)
   for (const [name, value] of Object.entries(headers)) {
@@ -136,8 +136,6 @@ export function writeToSocket(socket: Duplex, { status, headers, body }: Respons
   socket.on('error', () => {})
   socket.write(`HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n${lines.join('')}\r\n`, 'latin1')
   socket.write(body)
-  // Closing at once would reset the connection, and the client would lose the response (RFC 9112
-  // §9.6). So the gateway drops what the client still sends, and closes the connection later.
   closeLater(socket.resume())
   return length
 }

@@ -6,7 +6,6 @@ import { ReusedTimer } from '../core/reused-timers.ts'
 import { corsFields } from '../gate/cors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
-import { lingerOnClose } from '../http/lingering-close.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import { returnPage, type RequestFacts } from '../http/request-facts.ts'
 import { writeResponse } from '../http/response.ts'
@@ -343,7 +342,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       const trailers = responseTrailers(rawTrailers, this.#upstream.reserved)
       if (trailers.length > 0) res.addTrailers(trailers)
     }
-    if (this.#body && !req.complete) lingerOnClose(req)
+    // The rest of the content is dropped.
+    if (this.#body && !req.complete) req.resume()
     this.#response.end()
   }
 

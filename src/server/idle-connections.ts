@@ -1,7 +1,7 @@
 import type { Server as HttpServer, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { lingerAfterLast } from '../http/lingering-close.ts'
+import { lingerOnClose } from '../http/lingering-close.ts'
 
 /**
  * Closes the connections of Node's server on which no response is being sent.
@@ -21,9 +21,9 @@ export class IdleConnections {
     server.closeIdleConnections = () => this.close()
   }
 
-  /** The connection stays open for a while after its last response: see {@link lingerAfterLast}. */
+  /** The connection stays open for a while after its last response: see {@link lingerOnClose}. */
   serve(socket: Socket): void {
-    lingerAfterLast(socket)
+    lingerOnClose(socket)
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
   }

@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { lingerOnClose } from '../../src/http/lingering-close.ts'
 import { respondingUpstream, startGateway } from '../proxy/support.ts'
 
 test('A client that is still sending when it has its response gets no reset', async (t) => {
   const upstream = await respondingUpstream(t, 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\n\r\ntoo large')
-  const { port } = await startGateway(t, upstream)
+  const { port, server } = await startGateway(t, upstream)
+  server.on('connection', lingerOnClose)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   t.after(() => socket.destroy())
   let failure: Error | undefined
