@@ -75,7 +75,9 @@ function unusableFinding({ why, problem }: ProbeFailure): Finding {
     todo:
       problem === 'issuer'
         ? 'write the issuer exactly as the provider does, including a slash at the end'
-        : 'change this at the provider or in provider.*',
+        : problem === 'no_document'
+          ? issuerHint
+          : 'change this at the provider or in provider.*',
   })
 }
 

@@ -351,6 +351,8 @@ function otherIssuer(error: unknown): string | undefined {
 /** What the response was instead of a document. The message of openid-client does not say it. */
 function unusableResponse(error: unknown): { readonly why: string; readonly problem: DiscoveryProblem } | undefined {
   const { code, cause } = error as { code?: unknown; cause?: unknown }
+  if (code === 'OAUTH_INVALID_RESPONSE')
+    return { why: 'it responded with JSON without an issuer', problem: 'no_document' }
   if (!(cause instanceof Response)) return undefined
   if (code === 'OAUTH_RESPONSE_IS_NOT_CONFORM')
     return {

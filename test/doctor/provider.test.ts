@@ -120,6 +120,16 @@ test('An issuer without a discovery document is a fault with the usual reason', 
   assert.match(todo ?? '', /realms\/REALM/)
 })
 
+test('A server that responds with other JSON is a fault with the form of an issuer', async (t) => {
+  const { issuer, fault } = await provider(t)
+  fault(metadataPath, (_req, res) => res.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
+
+  const { what, todo } = finding(await findingsAbout(t, issuer), 'provider.discovery')
+
+  assert.match(what, /JSON without an issuer/)
+  assert.match(todo ?? '', /realms\/REALM/)
+})
+
 test('A provider that cannot be reached through a proxy is a fault that names the proxy', async (t) => {
   const proxy = `http://127.0.0.1:${await freePort()}`
   const config = configOf(t, { settings: `egress_proxy: { url: ${proxy} }` })

@@ -174,6 +174,11 @@ for (const [what, response, message] of [
     (_req, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
     /text\/html, not JSON$/,
   ],
+  [
+    'JSON of another kind',
+    (_req, res) => res.writeHead(200, { 'content-type': 'application/json' }).end('{ "error": "not found" }'),
+    /JSON without an issuer$/,
+  ],
 ] satisfies readonly (readonly [string, Handler, RegExp])[])
   test(`the log names the response instead of a discovery document, and its URL: ${what}`, async (t) => {
     const provider = await startSigningProvider(t)
