@@ -26,9 +26,9 @@ export function carry(
 
 function begin(input: ExchangeInput): void {
   const { req, res, record } = input
-  // The client is gone, or an earlier response closes the connection (RFC 9112 §9.6).
+  // The client is gone, or another response closes the connection (RFC 9112 §9.6). The connection
+  // stays open for a while, so that the client gets that response.
   if (req.socket.writableEnded || res.destroyed) {
-    res.destroy()
     record.end(undefined, false)
     return
   }
