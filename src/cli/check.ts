@@ -13,6 +13,7 @@ import {
   formatOption,
   readOptions,
   unexpected,
+  fileHint,
 } from './command.ts'
 import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
@@ -24,7 +25,7 @@ export function readCheckCall(argv: readonly string[]): Call {
   const read = readOptions(argv, { ...configOption, ...formatOption })
   if (!read.ok) return read
   const { config: file, format } = read.values
-  const fault = formatFault(format, formats) ?? unexpected(read.positionals)
+  const fault = formatFault(format, formats) ?? unexpected(read.positionals, fileHint)
   if (fault !== undefined) return { fault }
   return { carryOut: (terminal) => check({ ...terminal, file }, format as CheckFormat) }
 }

@@ -105,20 +105,23 @@ function unknownOption(rawName: string, options: Options): string {
   return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }
 
+/** People give the file as an argument. */
+export const fileHint = '; name the file with --config FILE'
+
 /** A reader for a command whose only option is `--config`. */
 export function aboutFile(command: (input: CommandInput) => Promise<number>): CommandReader {
   return (argv) => {
     const read = readOptions(argv, configOption)
-    if (!read.ok) return 'fault' in read ? { fault: `${read.fault}; name the file with --config FILE` } : read
-    const extra = unexpected(read.positionals)
-    if (extra !== undefined) return { fault: `${extra}; name the file with --config FILE` }
+    if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${fileHint}` } : read
+    const extra = unexpected(read.positionals, fileHint)
+    if (extra !== undefined) return { fault: extra }
     return { carryOut: (terminal) => command({ ...terminal, file: read.values.config }) }
   }
 }
 
 /** The fault when positionals are given to a command that takes none. */
-export function unexpected(positionals: readonly string[]): string | undefined {
-  return positionals.length > 0 ? `unexpected argument: "${positionals.join(' ')}"` : undefined
+export function unexpected(positionals: readonly string[], hint = ''): string | undefined {
+  return positionals.length > 0 ? `unexpected argument: "${positionals.join(' ')}"${hint}` : undefined
 }
 
 /** How the person called this program: the start of each command line that a message suggests. */

@@ -11,6 +11,7 @@ import {
   formatOption,
   readOptions,
   unexpected,
+  fileHint,
 } from './command.ts'
 import { loadAndReport } from './load.ts'
 import { type Paint, withoutColors } from './paint.ts'
@@ -27,7 +28,7 @@ export function readDoctorCall(argv: readonly string[]): Call {
   const read = readOptions(argv, { ...configOption, ...formatOption, as: { type: 'string' } } as const)
   if (!read.ok) return read
   const { config: file, format, as } = read.values
-  const fault = formatFault(format) ?? unexpected(read.positionals)
+  const fault = formatFault(format) ?? unexpected(read.positionals, fileHint)
   if (fault !== undefined) return { fault }
   return { carryOut: (terminal) => doctor({ asJson: format === 'json', as }, { ...terminal, file }) }
 }

@@ -37,7 +37,7 @@ for (const [args, exitCode, out, err] of [
     /^$/,
     /^gatehouse: --format must be one of text, json, github\nFor help, run: gatehouse help check\n$/,
   ],
-  [['check', 'gateway.yaml'], 2, /^$/, /unexpected argument: "gateway\.yaml"/],
+  [['check', 'gateway.yaml'], 2, /^$/, /unexpected argument: "gateway\.yaml"; name the file with --config FILE\n/],
   [['chekc'], 2, /^$/, /unknown command "chekc"; did you mean "check"\?/],
   [['constructor'], 2, /^$/, /unknown command "constructor"/],
   [['check', '-c', 'gateway.yaml', '--config', 'bad.yaml'], 2, /^$/, /--config is given twice\n/],
