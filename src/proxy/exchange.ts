@@ -132,7 +132,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
 
   onSlot(slot: ConnectionSlot): void {
     this.#slot = slot
-    // The client has half-closed its connection while the request waited. It has probably gone.
+    // The client has half-closed its connection while the request waited. It has probably gone, and
+    // no probe has shown it yet. Other requests can have the slot.
     if (slot.waitedMs > 0 && this.#input.req.socket.readableEnded) {
       setImmediate(() => slot.release())
       this.#refuse('ERR_UPSTREAM_BUSY')

@@ -58,21 +58,21 @@ interface RuledRoute extends Route {
 export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTable {
   const mounts = upstreams.map(mountOf).sort((one, other) => other.prefix.length - one.prefix.length)
   const ofAnyHost = mounts.filter(({ upstream }) => upstream.hosts.length === 0)
-  const naming = new Map<string, Mount[]>()
+  const mountsByName = new Map<string, Mount[]>()
   for (const mount of mounts)
     for (const host of new Set(mount.upstream.hosts)) {
-      const found = naming.get(host)
-      if (found === undefined) naming.set(host, [mount])
+      const found = mountsByName.get(host)
+      if (found === undefined) mountsByName.set(host, [mount])
       else found.push(mount)
     }
   const byHost = new Map<string, readonly Mount[]>()
-  for (const host of naming.keys()) {
+  for (const host of mountsByName.keys()) {
     const wildcard = isWildcard(host) ? undefined : wildcardOf(host)
     const levels = [host, ...(wildcard === undefined ? [] : [wildcard])]
-    const named = levels.flatMap((level) => naming.get(level) ?? [])
+    const named = levels.flatMap((level) => mountsByName.get(level) ?? [])
     byHost.set(host, [...named, ...ofAnyHost])
   }
-  const hasWildcards = [...naming.keys()].some(isWildcard)
+  const hasWildcards = [...mountsByName.keys()].some(isWildcard)
   // A host that is named needs one lookup only.
   const mountsOf = (host: string) =>
     byHost.get(host) ?? (hasWildcards ? byHost.get(wildcardOf(host) ?? '') : undefined) ?? ofAnyHost

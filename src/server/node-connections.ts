@@ -94,7 +94,7 @@ export class NodeConnections {
       connection.headBytes = 0
       connection.beginning = undefined
     }
-    // Node's server has one too.
+    // Also the listener of Node's server, which would parse them.
     socket.removeAllListeners('data').resume()
   }
 

@@ -18,6 +18,7 @@ export function readAuthorities(path: string | undefined, at: string, report: Re
 
 /**
  * Checks both files when the configuration is read, so that a mistake is reported before the start.
+ * @param host which the certificate has to be for; `undefined` for any
  */
 export function checkTls(
   settings: ListenTlsSettings | undefined,
@@ -31,7 +32,7 @@ export function checkTls(
   if (pair !== undefined && host !== undefined && report.isValid(certAt))
     warnOfOtherName(pair.cert, certAt, host, report)
   return {
-    certFile: resolve(namedFile(settings.cert_file, below(at, 'cert_file'), report)),
+    certFile: resolve(namedFile(settings.cert_file, certAt, report)),
     keyFile: resolve(namedFile(settings.key_file, below(at, 'key_file'), report)),
   }
 }

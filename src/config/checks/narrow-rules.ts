@@ -1,7 +1,7 @@
 // Warnings about rules that restrict fewer paths than their reader expects.
 import { below, type Report } from '../document/report.ts'
 import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
-import { indexOf } from './rule-index.ts'
+import { ruleIndexOf } from './rule-index.ts'
 import { settingOf } from './upstreams.ts'
 
 /** What a rule demands; without one, that people sign in. */
@@ -33,7 +33,7 @@ function onePage(rule: RuleConfig, upstream: UpstreamConfig, at: string, report:
   report.warning(
     at,
     `is this one page, without the paths below it: ${text}x ${whatGetsIn(demands, name)}`,
-    `write ${text}*, which includes ${rule.path.text}${indexOf(upstream.rules).hasPath(`${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
+    `write ${text}*, which includes ${rule.path.text}${ruleIndexOf(upstream.rules).hasPath(`${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
   )
 }
 
@@ -65,7 +65,7 @@ function demandsBelow(
   { rules, needsDeviceBinding }: UpstreamConfig,
 ): { readonly demands: Demands; readonly name: string | undefined } {
   const path = { text: '', segments: folder, below: true }
-  const index = indexOf(rules).firstCovering({ ...signIn, unauthenticated: 'auto', path, methods, clients })
+  const index = ruleIndexOf(rules).firstCovering({ ...signIn, unauthenticated: 'auto', path, methods, clients })
   const found = rules[index]
   const name = found === undefined ? undefined : `rules[${index}]`
   return { demands: { needsDeviceBinding, ...(found ?? signIn) }, name }
@@ -116,7 +116,10 @@ class Folders {
     }
   }
 
-  /** The upstreams whose folder contains the path, and with `below` also those in its folder. */
+  /**
+   * The upstreams whose folder contains the path, and with `below` also those whose folder lies
+   * below it. Only those that share a host with `of`.
+   */
   around(path: readonly string[], below: boolean, of: UpstreamConfig): ReadonlySet<UpstreamConfig> {
     return new Set(
       hostsOf(of).flatMap((host) => [

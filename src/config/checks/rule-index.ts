@@ -1,7 +1,7 @@
 import { matchesPath } from '../../core/path-pattern.ts'
 import type { RuleConfig } from '../model.ts'
 
-/** The rules of an upstream by the segments of their paths, because there may be thousands. */
+/** Finds rules of an upstream by the segments of their paths, because there may be thousands. */
 class RuleIndex {
   readonly #rules: readonly RuleConfig[]
   readonly #root: Node = { rules: [], children: new Map() }
@@ -36,7 +36,7 @@ class RuleIndex {
     return this.#texts.has(text)
   }
 
-  /** The rules whose segments, where "*" matches any, begin a path. */
+  /** The rules whose segments begin the path. A "*" in a rule stands for any segment. */
   #along({ rules, children }: Node, [segment, ...others]: readonly string[]): (readonly number[])[] {
     if (segment === undefined) return [rules]
     const names = segment === '*' ? ['*'] : [segment, '*']
@@ -52,7 +52,8 @@ interface Node {
 
 const indexes = new WeakMap<readonly RuleConfig[], RuleIndex>()
 
-export function indexOf(rules: readonly RuleConfig[]): RuleIndex {
+/** The index of these rules, which is built at the first call. */
+export function ruleIndexOf(rules: readonly RuleConfig[]): RuleIndex {
   const index = indexes.get(rules) ?? new RuleIndex(rules)
   indexes.set(rules, index)
   return index

@@ -10,7 +10,7 @@ import { namesHost } from '../hosts.ts'
 import type { Address, GatewayConfig, LogoutLink, UpstreamConfig } from '../model.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { checkBoundTokens } from './provider.ts'
-import { indexOf } from './rule-index.ts'
+import { ruleIndexOf } from './rule-index.ts'
 
 export type Check = (config: GatewayConfig, report: Report, settings: GatewaySettings) => void
 
@@ -345,7 +345,7 @@ function rules({ upstreams }: GatewayConfig, report: Report): void {
     for (const [index, rule] of rules.entries()) {
       const place = below(at, index)
       // A rule covers itself.
-      const earlier = indexOf(rules).firstCovering(rule)
+      const earlier = ruleIndexOf(rules).firstCovering(rule)
       if (earlier >= 0 && earlier < index)
         report.warning(
           place,

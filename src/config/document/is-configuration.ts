@@ -16,13 +16,13 @@ const marks: Readonly<Record<string, Mark>> = {
 /** Settings of which every upstream has at least one. */
 const marksOfUpstream: Readonly<Record<string, Mark>> = { url: isUrl, preset: isScalar, rules: isSeq, headers: isMap }
 
-/** Lines of a file whose first error makes the parser misread all others. */
+/** The same settings as text: after an error of YAML, the parser may misread all other lines. */
 const lines = /^(?:external_url: *["']?https?:|(?:provider|providers|upstreams):[ \t\r]*(?:#.*)?$)/m
 const linesOfUpstream = /^ +(?:url: *["']?https?:|(?:preset|rules|headers):)/m
 
 /**
- * Whether a file is a configuration, or the upstreams of one (`isIncluded`). It may have errors,
- * also of YAML. Nothing of another file is shown, because somebody may have named a file of secrets
+ * Whether a file is a configuration, or the upstreams of one (`isIncluded`), also if it has errors.
+ * Diagnostics show nothing of any other file: it may be a file of secrets that somebody has named
  * by mistake.
  */
 export function isConfiguration({ contents, errors }: Document, text: string, isIncluded: boolean): boolean {
