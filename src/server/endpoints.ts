@@ -108,6 +108,7 @@ type OfRealm =
   | 'personCookie'
   | 'personSessions'
   | 'refusedSignIns'
+  | 'returns'
   | 'kept'
   | 'prefix'
   | 'streamRecord'
@@ -286,11 +287,11 @@ function ofProvider(realm: Realm): Meant {
 /** The parts of the endpoints of a provider. */
 function endpointPartsOf(realm: Realm, parts: AppParts): Omit<EndpointParts, 'scope'> {
   const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
-  const { personSessions, refusedSignIns, streamRecord } = realm
+  const { personSessions, refusedSignIns, returns, streamRecord } = realm
   return {
     ...parts,
     ...{ provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, personSessions, refusedSignIns },
-    ...{ streamRecord, others: parts.realms.besides(realm), choices: [] },
+    ...{ returns, streamRecord, others: parts.realms.besides(realm), choices: [] },
   }
 }
 

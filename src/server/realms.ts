@@ -24,6 +24,7 @@ import { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { SessionStore } from '../session/store.ts'
 import { StreamRecord } from '../signals/stream-record.ts'
+import { Returns } from '../signin/returns.ts'
 import { Upkeep } from '../tokens/upkeep.ts'
 import { countedRefreshes } from './counted-refreshes.ts'
 import { providerLog } from './provider-log.ts'
@@ -55,6 +56,7 @@ export class Realm implements GateRealm {
   readonly kept: KeptRequests
   readonly personSessions: PersonSessions
   readonly refusedSignIns: RefusedSignIns
+  readonly returns: Returns
   readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
   readonly streamRecord: StreamRecord
 
@@ -82,6 +84,7 @@ export class Realm implements GateRealm {
     this.hasEndedElsewhere =
       session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedElsewhere(key, store) : undefined
     this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
+    this.returns = new Returns({ clock, log })
     this.streamRecord = new StreamRecord({ store, keyring, audience })
     this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
   }

@@ -70,6 +70,7 @@ type AfterSignIn = Redirect & { readonly session?: SessionKey; readonly beginsAg
 
 /** `GET callback`: the browser returns from the provider. */
 export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  parts.returns.noteReturned()
   try {
     const next = await finishSignIn(request, parts)
     if (next.beginsAgain === true) return redirect(next)

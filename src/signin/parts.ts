@@ -20,6 +20,7 @@ import type { ProviderCookie } from '../session/provider-cookie.ts'
 import type { RefusedSignIns } from '../session/refused-sign-in.ts'
 import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
 import type { SessionStore } from '../session/store.ts'
+import type { Returns } from './returns.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
@@ -36,6 +37,7 @@ export interface SignInParts {
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
   readonly personSessions: Pick<PersonSessions, 'create' | 'list'>
   readonly refusedSignIns: Pick<RefusedSignIns, 'prove'>
+  readonly returns: Pick<Returns, 'noteBegun' | 'noteReturned'>
   readonly providerCookie: ProviderCookie
   /** The cookies of the other providers whose people use the same upstreams. */
   readonly others: readonly {

@@ -151,8 +151,9 @@ export async function goToProvider(
     ...(isOverHttp && { isOverHttp }),
   }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())
+  const redirect_uri = redirectUri(externalUrl, parts.prefix)
   const location = await parts.provider.authorizationUrl({
-    redirect_uri: redirectUri(externalUrl, parts.prefix),
+    redirect_uri,
     state: transactionToState(transaction, parts.keyring),
     nonce: transaction.nonce,
     code_verifier: transaction.code_verifier,
@@ -161,6 +162,7 @@ export async function goToProvider(
     stepUp,
     linkParams: options.linkParams,
   })
+  parts.returns.noteBegun(redirect_uri)
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
 }
 
