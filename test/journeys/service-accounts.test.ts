@@ -218,7 +218,7 @@ async function raw({ url }: ApiWorld, ...lines: readonly string[]): Promise<stri
   let received = ''
   socket.setEncoding('latin1').on('data', (text: string) => (received += text))
   socket.on('error', () => {})
-  socket.end(`${lines.join('\r\n')}\r\n\r\n`)
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   await once(socket, 'close')
   return received
 }
