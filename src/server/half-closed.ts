@@ -43,6 +43,8 @@ export function serveHalfClosedConnections(
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
   server.on('connection', (socket: Socket) => {
     socket.once('end', () => {
+      // The gateway has ended its side first.
+      if (socket.writableEnded) return
       let written = socket.bytesWritten
       let silentMs = 0
       let delayMs = quickProbeMs
