@@ -64,15 +64,15 @@ type AdmissionOf = (test: EmbeddedTest, upstream: UpstreamConfig) => Admission |
 
 /** Prepares the decision once for all tests, because that takes long with many upstreams. */
 function admissions(config: GatewayConfig): AdmissionOf {
-  const nobody = personWith(undefined, config)
-  let who = nobody
+  const anonymous = personWith(undefined, config)
+  let person = anonymous
   let current: EmbeddedTest | undefined
   const routes = createRouteTable(config.upstreams)
   const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
   const admit = createAdmit(config, {
     // A request with a token has no session.
-    identify: (_cookie, requested) => (current?.bearer === true ? nobody : who).at(requested),
-    identifyToken: (_token, requested) => tokenOf(who.at(requested)),
+    identify: (_cookie, requested) => (current?.bearer === true ? anonymous : person).at(requested),
+    identifyToken: (_token, requested) => tokenOf(person.at(requested)),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: (credentials, _requested, accepts) => accountWith(credentials.name, accepts, config),
     exchange: () => standInToken,
@@ -84,7 +84,7 @@ function admissions(config: GatewayConfig): AdmissionOf {
   })
   return (test, upstream) => {
     current = test
-    who = personWith(test.as, config)
+    person = personWith(test.as, config)
     return admissionOf(test, upstream, { config, routes, takenHosts, admit })
   }
 }

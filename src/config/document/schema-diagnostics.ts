@@ -57,7 +57,7 @@ function hintForUnknown(name: string, meant: string | undefined, known: readonly
   return hintForJoinedName(name, known, error.instancePath) ?? hintFromList(name, known)
 }
 
-/** Nobody finds a name in a longer list. */
+/** A name is hard to find in a longer list. */
 const maxListed = 30
 
 /** The hint for `cookie_name` where `cookie: { name: … }` is meant. */
