@@ -8,6 +8,11 @@ test('Strings, numbers, booleans, lists and comments are read', () => {
 basic = "with \\"quotes\\", a # and\ta tab" # behind it
 literal = 'C:\\path'
 number = 100
+size = 0x10
+since = 2026-11-26T21:50:00Z
+text = """
+two
+lines"""
 on=true
 "Quoted-Name" = "named"
 empty = []
@@ -21,6 +26,9 @@ list = ["a", 'b',   # one
     basic: 'with "quotes", a # and\ta tab',
     literal: 'C:\\path',
     number: '100',
+    size: '16',
+    since: '2026-11-26T21:50:00.000Z',
+    text: 'two\nlines',
     on: 'true',
     quoted_name: 'named',
     empty: [],
@@ -30,9 +38,15 @@ list = ["a", 'b',   # one
 
 for (const [what, text, line] of [
   ['a table', 'a = 1\n[server]\n', 2],
-  ['a string of several lines', 'a = 1\nb = """\nsecret\n"""', 2],
+  ['a table of an array', 'a = 1\n[[ "server" ]]\n', 2],
+  ['a dotted name', 'a = 1\nserver.name = "secret"\n', 2],
+  ['a table in a line', 'servers = []\nserver = { name = "secret" }\n', 2],
+  ['a list in a list', 'a = ["secret", ["b"]]', 1],
+  ['a string of several lines without an end', 'a = 1\nb = """\nsecret\n', 2],
+  ['a name that an object of JavaScript has', 'a = 1\n__proto__ = "secret"\n', 2],
+  ['a duration without quotes', 'a = 1\ncookie_expire = 168h\n', 2],
   ['a string without an end', '\n\na = "secret\n', 3],
-  ['a list without an end', 'a = ["secret",\n', 1],
+  ['a list without an end, at its end', 'a = ["secret",\n', 2],
   ['a list without a comma', 'a = ["secret" "b"]', 1],
   ['no value', 'a =\n', 1],
   ['two values', 'a = "secret" "b"', 1],
