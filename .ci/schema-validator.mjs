@@ -40,7 +40,7 @@ async function schemaValidatorModule() {
     '// Generated from schemas/gateway.schema.json by .ci/schema-validator.mjs.',
     ...imports.map((path, index) => `import helper${index} from '${path}.js'`),
     code,
-    'export const schemaValidator = () => validate0\n',
+    'export const compiledSchema = () => ({ schema: schema0, validate: validate0 })\n',
   ].join('\n')
 }
 

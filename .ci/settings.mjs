@@ -1,19 +1,22 @@
-// The types of the settings as they are written in YAML, generated from the JSON Schema. Prints the
-// source, or writes it to src/config/settings.ts with --write. `npm run reference` calls it.
+// The types of the settings that the gateway makes of a document, generated from the JSON Schema.
+// Prints the source, or writes it to src/config/settings.ts with --write. `npm run reference` calls
+// it. It imports TypeScript: `node --import tsx .ci/settings.mjs`.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
+import { fieldName, resolved } from '../src/config/document/schema-part.ts'
 import { root } from './prepare.mjs'
 
 const file = join(root, 'src', 'config', 'settings.ts')
 const schema = JSON.parse(readFileSync(join(root, 'schemas', 'gateway.schema.json'), 'utf8'))
 
 const head = `// Generated from schemas/gateway.schema.json by \`npm run reference\`: do not edit.
-// These types describe a document after validation. Invalid values have been reported and removed,
-// so a required setting may be missing, and a list may have gaps. Defaults have been filled in.
-// The schema describes each setting.
+// The schema describes each setting. Invalid values have been reported and removed, so a required
+// setting may be missing, and a list may have gaps. document/read-settings.ts says what else
+// distinguishes these settings from those in the file.
 
 import type { JsonValue } from '../core/claims.ts'
+import type { Rate } from './quantities.ts'
 
 /** A list. An invalid entry leaves a gap, so that the other entries keep their index. */
 export type List<T> = readonly (T | undefined)[]`
@@ -32,27 +35,34 @@ const union = (types) => [...new Set(types)].join(' | ')
  * @param path the names on the way to it: a map of settings is named after them
  */
 function typeOf(part, path) {
+  if (part.quantity !== undefined) return part.quantity === 'rate' ? 'Rate' : 'number'
   if (part.$ref !== undefined) return typeOfDefinition(nameOfReference(part.$ref))
   if (part.const !== undefined) return literal(part.const)
   if (part.enum !== undefined) return union(part.enum.map(literal))
-  const types = [part.type].flat().map((type) => {
-    switch (type) {
-      case 'string':
-        return textType(part)
-      case 'integer':
-      case 'number':
-        return 'number'
-      case 'boolean':
-      case 'null':
-        return type
-      case 'array':
-        return `List<${typeOf(part.items, path)}>`
-      case 'object':
-        return mapType(part, path)
-      default:
-        throw new Error(`${path.join('.')}: a part of the schema needs a type`)
-    }
-  })
+  // A short form is written out, except for false.
+  const isLong = (type) => part.short === undefined || type === 'object' || type === 'boolean'
+  const types = [part.type]
+    .flat()
+    .filter(isLong)
+    .map((type) => {
+      switch (type) {
+        case 'string':
+          return textType(part)
+        case 'integer':
+        case 'number':
+          return 'number'
+        case 'boolean':
+          return part.short === undefined ? type : 'false'
+        case 'null':
+          return type
+        case 'array':
+          return `List<${typeOf(part.items, path)}>`
+        case 'object':
+          return mapType(part, path)
+        default:
+          throw new Error(`${path.join('.')}: a part of the schema needs a type`)
+      }
+    })
   return union(types)
 }
 
@@ -79,25 +89,17 @@ function declareMap(part, path) {
   const members = Object.entries(part.properties).map(([setting, written]) => {
     const hasDefault = written.default !== undefined
     const type = typeOf(written, [...path, setting])
-    return `  readonly ${/^\w+$/.test(setting) ? setting : `'${setting}'`}${hasDefault ? '' : '?'}: ${type}\n`
+    const field = fieldName(setting, resolved(written, schema))
+    return `  readonly ${/^\w+$/.test(field) ? field : `'${field}'`}${hasDefault ? `: ${type}` : `?: ${type} | undefined`}\n`
   })
   declarations.set(name, `export interface ${name} {\n${members.join('')}}`)
   return name
 }
 
-const definitionTypes = new Map()
-
 function typeOfDefinition(name) {
-  const part = schema.definitions[name]
-  const known = definitionTypes.get(name)
-  if (known !== undefined) return known
+  const map = nameOfMap([name])
   // A map that contains itself refers to its name.
-  if (part.properties !== undefined) definitionTypes.set(name, nameOfMap([name]))
-  const type = typeOf(part, [name])
-  const isText = /^(?:string|number| \| )+$/.test(type)
-  if (isText) declarations.set(pascal(name), `export type ${pascal(name)} = ${type}`)
-  definitionTypes.set(name, isText ? pascal(name) : type)
-  return definitionTypes.get(name)
+  return declarations.has(map) ? map : typeOf(schema.definitions[name], [name])
 }
 
 /** The source of src/config/settings.ts. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { type ClaimPath, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'

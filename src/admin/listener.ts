@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Address, AdminConfig, LimitsConfig } from '../config/model.ts'
+import type { Address } from '../config/model/address.ts'
+import type { AdminConfig, LimitsConfig } from '../config/model/gateway.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { lingerOnClose } from '../http/lingering-close.ts'
 import { listenError } from '../http/listen-error.ts'

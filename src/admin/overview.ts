@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'

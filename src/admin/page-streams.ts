@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'

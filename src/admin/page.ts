@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
-import type { AdminPageConfig } from '../config/model.ts'
+import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { reason } from '../core/errors.ts'
 import { isSameSecret } from '../core/same-secret.ts'

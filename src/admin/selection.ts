@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { type JsonValue, readClaim } from '../core/claims.ts'
 import { OperatorError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'

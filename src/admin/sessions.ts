@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'

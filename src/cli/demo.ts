@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { OperatorError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import type { CommandInput } from './command.ts'

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/sources.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { presetAsYaml, presets } from '../config/presets.ts'
 import { ipAddress } from '../core/addresses.ts'
 import { systemClock } from '../core/clock.ts'

@@ -1,4 +1,5 @@
-import type { Address, GatewayConfig } from '../config/model.ts'
+import type { Address } from '../config/model/address.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import type { CommandInput } from './command.ts'
 import { loadOrReport } from './load.ts'

@@ -1,5 +1,5 @@
 import { loadConfig, type LoadResult } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import type { CommandInput } from './command.ts'
 import { formatDiagnostics } from './show-diagnostics.ts'

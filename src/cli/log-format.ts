@@ -1,4 +1,4 @@
-import type { LogConfig } from '../config/model.ts'
+import type { LogSettings } from '../config/settings.ts'
 import type { LogOptions } from '../observe/writing-log.ts'
 import type { Terminal } from './command.ts'
 
@@ -7,7 +7,7 @@ import type { Terminal } from './command.ts'
  * turns colors off (no-color.org).
  */
 export function logFormat(
-  format: LogConfig['format'],
+  format: LogSettings['format'],
   isTTY: boolean,
   env: Terminal['env'],
 ): NonNullable<LogOptions['format']> {

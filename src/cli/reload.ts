@@ -1,6 +1,6 @@
 import { type Diagnostic, listDiagnostics } from '../config/document/diagnostics.ts'
 import { loadConfigInSteps } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import { runInTurns } from '../core/steps.ts'
 import { failingTestsInSteps } from '../explain/embedded-tests.ts'

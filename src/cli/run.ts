@@ -1,7 +1,7 @@
 import { startAdmin } from '../admin/listener.ts'
 import { listDiagnostics } from '../config/document/diagnostics.ts'
 import type { LoadResult } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { countedLog } from '../observe/event-metrics.ts'

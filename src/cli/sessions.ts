@@ -6,7 +6,7 @@ import {
 } from '../admin/administration.ts'
 import type { Selection } from '../admin/selection.ts'
 import { didYouMean } from '../config/document/did-you-mean.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'

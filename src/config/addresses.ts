@@ -1,5 +1,5 @@
 import { asciiDomain, firstAddress, ipAddress, portOf } from '../core/addresses.ts'
-import type { Address, Subnet } from './model.ts'
+import type { Address, Subnet } from './model/address.ts'
 
 /**
  * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.

@@ -1,6 +1,6 @@
 import { AddressSet, ipAddress, portOf } from '../core/addresses.ts'
 import { isLoopback } from './addresses.ts'
-import type { EgressProxyConfig, NoProxy } from './model.ts'
+import type { EgressProxyConfig, NoProxy } from './model/provider.ts'
 
 /**
  * The proxy for a request to the provider. A provider on this machine is reached without it,

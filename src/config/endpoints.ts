@@ -1,4 +1,5 @@
-import type { GatewayConfig, ProviderConfig } from './model.ts'
+import type { GatewayConfig } from './model/gateway.ts'
+import type { ProviderConfig } from './model/provider.ts'
 
 /** The part of the configuration that endpoints depend on. */
 export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'> & {

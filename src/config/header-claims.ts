@@ -1,5 +1,5 @@
 import type { ClaimPath } from '../core/claims.ts'
-import type { HeaderConfig } from './model.ts'
+import type { HeaderConfig } from './model/header.ts'
 
 /** The claims that the value of a header is made of. */
 export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {

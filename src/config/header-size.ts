@@ -1,5 +1,6 @@
 import type { ClaimPath, ClaimTemplate } from '../core/claims.ts'
-import type { HeaderConfig, SignedIdentityConfig, UpstreamConfig } from './model.ts'
+import type { HeaderConfig } from './model/header.ts'
+import type { SignedIdentityConfig, UpstreamConfig } from './model/upstream.ts'
 
 /**
  * A common limit for all header fields of a request, in bytes. Tomcat has it (maxHttpHeaderSize),

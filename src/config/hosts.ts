@@ -1,6 +1,7 @@
 import { isDomainOf } from '../core/domain.ts'
 import type { Site } from '../core/site.ts'
-import type { GatewayConfig, UpstreamConfig } from './model.ts'
+import type { GatewayConfig } from './model/gateway.ts'
+import type { UpstreamConfig } from './model/upstream.ts'
 
 type HostConfig = Pick<GatewayConfig, 'externalUrl' | 'upstreams' | 'session'>
 

@@ -8,7 +8,7 @@ import { readYaml } from './document/read-yaml.ts'
 import { Report, type SecretFile } from './document/report.ts'
 import { validate } from './document/schema.ts'
 import type { Sources } from './document/sources.ts'
-import type { GatewayConfig } from './model.ts'
+import type { GatewayConfig } from './model/gateway.ts'
 import { withPresets } from './presets.ts'
 
 /**

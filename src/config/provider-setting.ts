@@ -1,5 +1,5 @@
-import { schemaText } from './document/schema-text.ts'
-import type { ProviderConfig } from './model.ts'
+import { compiledSchema } from './document/schema-validator.ts'
+import type { ProviderConfig } from './model/provider.ts'
 
 /**
  * Advice about a provider in the names of its own settings: with several providers,
@@ -12,13 +12,9 @@ export function inSettingsOf({ setting }: Pick<ProviderConfig, 'setting'>, advic
   )
 }
 
-interface Schema {
-  readonly definitions: { readonly provider: { readonly properties: object } }
-}
-
 let known: ReadonlySet<string> | undefined
 
 /** The names of the settings of a provider. */
 function names(): ReadonlySet<string> {
-  return (known ??= new Set(Object.keys((JSON.parse(schemaText()) as Schema).definitions.provider.properties)))
+  return (known ??= new Set(Object.keys(compiledSchema().schema.definitions?.['provider']?.properties ?? {})))
 }

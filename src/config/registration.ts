@@ -1,5 +1,6 @@
 import { endpoints } from './endpoints.ts'
-import type { GatewayConfig, ProviderConfig } from './model.ts'
+import type { GatewayConfig } from './model/gateway.ts'
+import type { ProviderConfig } from './model/provider.ts'
 
 /**
  * What has to be registered at the provider, in the names of client metadata (OpenID Connect

@@ -1,5 +1,5 @@
 import type { ClaimPath } from '../core/claims.ts'
-import type { RequirementConfig } from './model.ts'
+import type { RequirementConfig } from './model/rule.ts'
 
 /** The claims that a requirement reads. */
 export function claimsOf(requirement: RequirementConfig): readonly ClaimPath[] {

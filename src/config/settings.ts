@@ -1,83 +1,76 @@
 // Generated from schemas/gateway.schema.json by `npm run reference`: do not edit.
-// These types describe a document after validation. Invalid values have been reported and removed,
-// so a required setting may be missing, and a list may have gaps. Defaults have been filled in.
-// The schema describes each setting.
+// The schema describes each setting. Invalid values have been reported and removed, so a required
+// setting may be missing, and a list may have gaps. document/read-settings.ts says what else
+// distinguishes these settings from those in the file.
 
 import type { JsonValue } from '../core/claims.ts'
+import type { Rate } from './quantities.ts'
 
 /** A list. An invalid entry leaves a gap, so that the other entries keep their index. */
 export type List<T> = readonly (T | undefined)[]
 
 export interface GatewaySettings {
-  readonly version?: 1
-  readonly listen: string | number | ListenSettings
-  readonly admin?: AdminSettings
-  readonly ext_authz?: ExtAuthzSettings
-  readonly external_url?: Origin
-  readonly reserved_prefix: string
-  readonly trusted_proxies: List<string>
+  readonly version?: 1 | undefined
+  readonly listen: ListenSettings
+  readonly admin?: AdminSettings | undefined
+  readonly extAuthz?: ExtAuthzSettings | undefined
+  readonly externalUrl?: string | undefined
+  readonly reservedPrefix: string
+  readonly trustedProxies: List<string>
   readonly workers: 'auto' | number
-  readonly provider?: ProviderSettings
-  readonly providers?: Readonly<Record<string, ProviderSettings>>
-  readonly egress_proxy?: EgressProxySettings
+  readonly provider?: ProviderSettings | undefined
+  readonly providers?: Readonly<Record<string, ProviderSettings>> | undefined
+  readonly egressProxy?: EgressProxySettings | undefined
   readonly session: SessionSettings
-  readonly include?: List<Path>
-  readonly upstreams?: Readonly<Record<string, UpstreamSettings>>
-  readonly signing_keys: SigningKeysSettings
+  readonly include?: List<string> | undefined
+  readonly upstreams?: Readonly<Record<string, UpstreamSettings>> | undefined
+  readonly signingKeys: SigningKeysSettings
   readonly pages: PagesSettings
   readonly limits: LimitsSettings
-  readonly kept_requests: KeptRequestsSettings
+  readonly keptRequests: KeptRequestsSettings
   readonly shutdown: ShutdownSettings
   readonly log: LogSettings
-  readonly tracing?: TracingSettings
+  readonly tracing?: TracingSettings | undefined
 }
 
 export interface ListenSettings {
-  readonly address: Address
-  readonly tls?: ListenTlsSettings
-  readonly plain_path: boolean
+  readonly address: string | number
+  readonly tls?: ListenTlsSettings | undefined
+  readonly plainPath: boolean
 }
-
-export type Address = string | number
 
 export interface ListenTlsSettings {
-  readonly cert_file?: Path
-  readonly key_file?: Path
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
 }
 
-export type Path = string
-
 export interface AdminSettings {
-  readonly listen?: Address
-  readonly page?: AdminPageSettings
+  readonly listen?: string | number | undefined
+  readonly page?: AdminPageSettings | undefined
 }
 
 export interface AdminPageSettings {
-  readonly token?: SecretSettings
+  readonly token?: SecretSettings | undefined
   readonly hosts: List<string>
-  readonly show_claim?: string
+  readonly showClaim?: string | undefined
 }
 
 export interface SecretSettings {
-  readonly env?: string
-  readonly file?: Path
+  readonly env?: string | undefined
+  readonly file?: string | undefined
 }
 
 export interface ExtAuthzSettings {
-  readonly listen?: Address
-  readonly message_size: Size
+  readonly listen?: string | number | undefined
+  readonly messageSizeBytes: number
 }
 
-export type Size = string
-
-export type Origin = string
-
 export interface ProviderSettings {
-  readonly issuer?: string
-  readonly title?: string
-  readonly metadata?: ProviderMetadataSettings
-  readonly client_id?: string
-  readonly client_secret?: SecretSettings
+  readonly issuer?: string | undefined
+  readonly title?: string | undefined
+  readonly metadata?: ProviderMetadataSettings | undefined
+  readonly client_id?: string | undefined
+  readonly client_secret?: SecretSettings | undefined
   readonly token_endpoint_auth_method:
     | 'client_secret_basic'
     | 'client_secret_post'
@@ -85,85 +78,86 @@ export interface ProviderSettings {
     | 'private_key_jwt'
     | 'tls_client_auth'
     | 'self_signed_tls_client_auth'
-  readonly client_key?: ProviderClientKeySettings
-  readonly client_assertion_audience: 'issuer' | 'token_endpoint'
-  readonly client_certificate?: ProviderClientCertificateSettings
+  readonly clientKey?: ProviderClientKeySettings | undefined
+  readonly clientAssertionAudience: 'issuer' | 'token_endpoint'
+  readonly clientCertificate?: ProviderClientCertificateSettings | undefined
   readonly response_mode: 'query' | 'form_post' | 'jwt' | 'query.jwt' | 'form_post.jwt'
-  readonly pushed_authorization_requests: 'when_required' | 'always' | 'never'
-  readonly signed_requests: boolean
+  readonly pushedAuthorizationRequests: 'when_required' | 'always' | 'never'
+  readonly signedRequests: boolean
   readonly dpop: boolean
-  readonly resource?: string | List<string>
-  readonly signals?: ProviderSignalsSettings
-  readonly frontchannel_logout: boolean
-  readonly scopes?: List<string>
-  readonly authorization_params: Readonly<Record<string, string>>
-  readonly end_session_params?: Readonly<Record<string, string | null>>
-  readonly end_session_form?: 'when_long' | 'always' | 'never'
-  readonly link_params: List<string>
+  readonly resource?: string | List<string> | undefined
+  readonly signals?: ProviderSignalsSettings | undefined
+  readonly frontchannelLogout: boolean
+  readonly scopes?: List<string> | undefined
+  readonly authorizationParams: Readonly<Record<string, string>>
+  readonly endSessionParams?: Readonly<Record<string, string | null>> | undefined
+  readonly endSessionForm?: 'when_long' | 'always' | 'never' | undefined
+  readonly linkParams: List<string>
   readonly claims: Readonly<Record<string, string>>
-  readonly id_token_claims: List<string>
+  readonly idTokenClaims: List<string>
   readonly id_token_signed_response_alg?:
-    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
-  readonly clock_tolerance: Duration
-  readonly timeout: Duration
-  readonly ca_file?: Path
-  readonly profile?: 'fapi2' | 'fapi2_message_signing'
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
+  readonly clockToleranceMs: number
+  readonly timeoutMs: number
+  readonly caFile?: string | undefined
+  readonly profile?: 'fapi2' | 'fapi2_message_signing' | undefined
 }
 
 export interface ProviderMetadataSettings {
-  readonly authorization_endpoint?: string
-  readonly token_endpoint?: string
-  readonly jwks_uri?: string
-  readonly userinfo_endpoint?: string
-  readonly end_session_endpoint?: string
-  readonly revocation_endpoint?: string
-  readonly pushed_authorization_request_endpoint?: string
-  readonly require_pushed_authorization_requests?: boolean
-  readonly require_signed_request_object?: boolean
-  readonly authorization_response_iss_parameter_supported?: boolean
-  readonly id_token_signing_alg_values_supported?: List<string>
-  readonly scopes_supported?: List<string>
-  readonly acr_values_supported?: List<string>
-  readonly mtls_endpoint_aliases?: ProviderMetadataMtlsEndpointAliasesSettings
+  readonly authorization_endpoint?: string | undefined
+  readonly token_endpoint?: string | undefined
+  readonly jwks_uri?: string | undefined
+  readonly userinfo_endpoint?: string | undefined
+  readonly end_session_endpoint?: string | undefined
+  readonly revocation_endpoint?: string | undefined
+  readonly pushed_authorization_request_endpoint?: string | undefined
+  readonly require_pushed_authorization_requests?: boolean | undefined
+  readonly require_signed_request_object?: boolean | undefined
+  readonly authorization_response_iss_parameter_supported?: boolean | undefined
+  readonly id_token_signing_alg_values_supported?: List<string> | undefined
+  readonly scopes_supported?: List<string> | undefined
+  readonly acr_values_supported?: List<string> | undefined
+  readonly mtls_endpoint_aliases?: ProviderMetadataMtlsEndpointAliasesSettings | undefined
 }
 
 export interface ProviderMetadataMtlsEndpointAliasesSettings {
-  readonly token_endpoint?: string
-  readonly userinfo_endpoint?: string
-  readonly revocation_endpoint?: string
-  readonly pushed_authorization_request_endpoint?: string
+  readonly token_endpoint?: string | undefined
+  readonly userinfo_endpoint?: string | undefined
+  readonly revocation_endpoint?: string | undefined
+  readonly pushed_authorization_request_endpoint?: string | undefined
 }
 
 export interface ProviderClientKeySettings {
-  readonly env?: string
-  readonly file?: Path
-  readonly kid?: string
-  readonly alg?: 'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+  readonly kid?: string | undefined
+  readonly alg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
 }
 
 export interface ProviderClientCertificateSettings {
-  readonly cert_file?: Path
-  readonly key_file?: Path
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
 }
 
 export interface ProviderSignalsSettings {
-  readonly transmitter?: string
-  readonly audience?: List<string>
-  readonly signing_alg?:
-    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA'
+  readonly transmitter?: string | undefined
+  readonly audience?: List<string> | undefined
+  readonly signingAlg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly delivery: 'push' | 'poll'
   readonly stream: 'existing' | 'managed'
-  readonly poll_url?: string
-  readonly authorization?: ProviderSignalsAuthorizationSettings
-  readonly push_secret?: SecretSettings
-  readonly trusted_subjects: List<'email' | 'account'>
+  readonly pollUrl?: string | undefined
+  readonly authorization?: ProviderSignalsAuthorizationSettings | undefined
+  readonly pushSecret?: SecretSettings | undefined
+  readonly trustedSubjects: List<'email' | 'account'>
   readonly events: ProviderSignalsEventsSettings
 }
 
 export interface ProviderSignalsAuthorizationSettings {
-  readonly env?: string
-  readonly file?: Path
-  readonly client_credentials?: ProviderSignalsAuthorizationClientCredentialsSettings
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+  readonly clientCredentials?: ProviderSignalsAuthorizationClientCredentialsSettings | undefined
 }
 
 export interface ProviderSignalsAuthorizationClientCredentialsSettings {
@@ -181,79 +175,77 @@ export interface ProviderSignalsEventsSettings {
   readonly 'account-credential-change-required': 'end' | 'reread_claims' | 'step_up' | 'ignore'
 }
 
-export type Duration = string
-
 export interface EgressProxySettings {
-  readonly url?: string
-  readonly username?: string
-  readonly password?: SecretSettings
-  readonly no_proxy?: List<string>
-  readonly ca_file?: Path
+  readonly url?: string | undefined
+  readonly username?: string | undefined
+  readonly password?: SecretSettings | undefined
+  readonly noProxy?: List<string> | undefined
+  readonly caFile?: string | undefined
 }
 
 export interface SessionSettings {
-  readonly keys?: List<SecretSettings>
-  readonly store: 'memory' | SessionStoreSettings
-  readonly idle_timeout: Duration
-  readonly absolute_timeout: Duration
-  readonly refresh_before: Duration
-  readonly poll_userinfo?: Duration
-  readonly store_outage_grace: Duration
-  readonly max_per_person?: number | SessionMaxPerPersonSettings
+  readonly keys?: List<SecretSettings> | undefined
+  readonly store: SessionStoreSettings
+  readonly idleTimeoutMs: number
+  readonly absoluteTimeoutMs: number
+  readonly refreshBeforeMs: number
+  readonly pollUserinfoMs?: number | undefined
+  readonly storeOutageGraceMs: number
+  readonly maxPerPerson?: SessionMaxPerPersonSettings | undefined
   readonly page: boolean
-  readonly device_binding: string | SessionDeviceBindingSettings
+  readonly deviceBinding: SessionDeviceBindingSettings
   readonly cookie: SessionCookieSettings
 }
 
 export interface SessionStoreSettings {
-  readonly memory?: SessionStoreMemorySettings
-  readonly redis?: RedisSettings
+  readonly memory?: SessionStoreMemorySettings | undefined
+  readonly redis?: RedisSettings | undefined
 }
 
 export interface SessionStoreMemorySettings {
-  readonly max_sessions: number
+  readonly maxSessions: number
 }
 
 export interface RedisSettings {
-  readonly url?: string
-  readonly sentinels?: List<string>
-  readonly name?: string
-  readonly database?: number
-  readonly sentinel_username?: string
-  readonly sentinel_password?: SecretSettings
-  readonly cluster?: List<string>
-  readonly username?: string
-  readonly password?: SecretSettings
-  readonly ca_file?: Path
-  readonly cert_file?: Path
-  readonly key_file?: Path
-  readonly key_prefix: string
-  readonly timeout: Duration
-  readonly replicas_acknowledge: number
+  readonly url?: string | undefined
+  readonly sentinels?: List<string> | undefined
+  readonly name?: string | undefined
+  readonly database?: number | undefined
+  readonly sentinelUsername?: string | undefined
+  readonly sentinelPassword?: SecretSettings | undefined
+  readonly cluster?: List<string> | undefined
+  readonly username?: string | undefined
+  readonly password?: SecretSettings | undefined
+  readonly caFile?: string | undefined
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
+  readonly keyPrefix: string
+  readonly timeoutMs: number
+  readonly replicasAcknowledge: number
 }
 
 export interface SessionMaxPerPersonSettings {
-  readonly count?: number
-  readonly when_exceeded: 'end_oldest' | 'refuse'
+  readonly count?: number | undefined
+  readonly whenExceeded: 'end_oldest' | 'refuse'
 }
 
 export interface SessionDeviceBindingSettings {
   readonly mode: 'off' | 'when_supported' | 'required'
-  readonly cookie_lifetime: Duration
-  readonly registration_grace: Duration
-  readonly on_misuse: 'refuse' | 'end'
+  readonly cookieLifetimeMs: number
+  readonly registrationGraceMs: number
+  readonly onMisuse: 'refuse' | 'end'
 }
 
 export interface SessionCookieSettings {
   readonly name: string
-  readonly domain?: string
-  readonly same_site: 'lax' | 'strict'
+  readonly domain?: string | undefined
+  readonly sameSite: 'lax' | 'strict'
 }
 
 export interface UpstreamSettings {
-  readonly url?: string
-  readonly forward_auth?: true
-  readonly device_binding?: 'when_supported' | 'required'
+  readonly url?: string | undefined
+  readonly forwardAuth?: true | undefined
+  readonly deviceBinding?: 'when_supported' | 'required' | undefined
   readonly preset?:
     | 'airflow'
     | 'cockpit'
@@ -270,46 +262,47 @@ export interface UpstreamSettings {
     | 'superset'
     | 'tomcat'
     | 'wordpress'
-  readonly hosts?: List<string>
+    | undefined
+  readonly hosts?: List<string> | undefined
   readonly path: string
-  readonly strip_path: boolean
-  readonly also_known_as: List<Origin>
-  readonly rewrite_content: boolean
-  readonly session_notice: boolean
-  readonly set_cookie: UpstreamSetCookieSettings
-  readonly response_headers: UpstreamResponseHeadersSettings
-  readonly providers?: List<string>
-  readonly external_url?: Origin
-  readonly host_header: 'client' | 'upstream'
-  readonly origin_header: 'client' | 'upstream'
-  readonly headers: Readonly<Record<string, string | HeaderSettings>>
-  readonly access_tokens?: UpstreamAccessTokensSettings
-  readonly service_accounts?: UpstreamServiceAccountsSettings
-  readonly token_exchange?: UpstreamTokenExchangeSettings
-  readonly signed_identity: boolean | UpstreamSignedIdentitySettings
+  readonly stripPath: boolean
+  readonly alsoKnownAs: List<string>
+  readonly rewriteContent: boolean
+  readonly sessionNotice: boolean
+  readonly setCookie: UpstreamSetCookieSettings
+  readonly responseHeaders: UpstreamResponseHeadersSettings
+  readonly providers?: List<string> | undefined
+  readonly externalUrl?: string | undefined
+  readonly hostHeader: 'client' | 'upstream'
+  readonly originHeader: 'client' | 'upstream'
+  readonly headers: Readonly<Record<string, HeaderSettings>>
+  readonly accessTokens?: UpstreamAccessTokensSettings | undefined
+  readonly serviceAccounts?: UpstreamServiceAccountsSettings | undefined
+  readonly tokenExchange?: UpstreamTokenExchangeSettings | undefined
+  readonly signedIdentity: false | UpstreamSignedIdentitySettings
   readonly rules: List<RuleSettings>
-  readonly trusted_origins: 'any' | List<Origin>
-  readonly cors?: UpstreamCorsSettings
+  readonly trustedOrigins: 'any' | List<string>
+  readonly cors?: UpstreamCorsSettings | undefined
   readonly cache: 'private' | 'no_store' | 'upstream'
-  readonly session_cookies?: List<string> | UpstreamSessionCookiesSettings
+  readonly sessionCookies?: List<string> | UpstreamSessionCookiesSettings | undefined
   readonly logout: UpstreamLogoutSettings
   readonly upgrade: List<string>
-  readonly connect_timeout: Duration
-  readonly response_timeout: Duration
-  readonly idle_timeout: Duration
-  readonly keep_alive: Duration
-  readonly max_connections: number
-  readonly max_streams: number
-  readonly max_streams_per_client: number
-  readonly ca_file?: Path
+  readonly connectTimeoutMs: number
+  readonly responseTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly keepAliveMs: number
+  readonly maxConnections: number
+  readonly maxStreams: number
+  readonly maxStreamsPerClient: number
+  readonly caFile?: string | undefined
   readonly tests: List<TestSettings>
 }
 
 export interface UpstreamSetCookieSettings {
-  readonly domain?: 'remove'
-  readonly path?: string
+  readonly domain?: 'remove' | undefined
+  readonly path?: string | undefined
   readonly secure: boolean
-  readonly same_site?: 'strict' | 'lax' | 'none'
+  readonly sameSite?: 'strict' | 'lax' | 'none' | undefined
 }
 
 export interface UpstreamResponseHeadersSettings {
@@ -318,109 +311,107 @@ export interface UpstreamResponseHeadersSettings {
 }
 
 export interface HeaderSettings {
-  readonly claim?: string
-  readonly template?: string
-  readonly first_of?: List<string>
-  readonly value?: string
-  readonly env?: string
-  readonly file?: Path
-  readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix'
-  readonly basic?: HeaderBasicSettings
-  readonly bearer?: 'access_token' | 'id_token' | 'exchanged_token'
-  readonly after?: string
-  readonly before?: string
-  readonly case?: 'lower' | 'upper'
-  readonly map?: Readonly<Record<string, string>>
-  readonly json?: boolean
+  readonly claim?: string | undefined
+  readonly template?: string | undefined
+  readonly firstOf?: List<string> | undefined
+  readonly value?: string | undefined
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+  readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix' | undefined
+  readonly basic?: HeaderBasicSettings | undefined
+  readonly bearer?: 'access_token' | 'id_token' | 'exchanged_token' | undefined
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+  readonly case?: 'lower' | 'upper' | undefined
+  readonly map?: Readonly<Record<string, string>> | undefined
+  readonly json?: boolean | undefined
   readonly join: string
   readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187' | 'quoted_printable'
-  readonly max_bytes: Size
-  readonly too_long: 'omit' | 'refuse' | 'trim'
+  readonly maxBytes: number
+  readonly tooLong: 'omit' | 'refuse' | 'trim'
   readonly required: boolean
 }
 
 export interface HeaderBasicSettings {
-  readonly user?: string
-  readonly password?: SecretSettings
+  readonly user?: string | undefined
+  readonly password?: SecretSettings | undefined
 }
 
 export interface UpstreamAccessTokensSettings {
-  readonly audience?: List<string>
+  readonly audience?: List<string> | undefined
   readonly check: 'jwt' | 'introspection'
   readonly types: List<'at+jwt' | 'JWT' | 'none'>
   readonly scopes: List<string>
-  readonly introspection_cache: Duration
+  readonly introspectionCacheMs: number
   readonly metadata: boolean
 }
 
 export interface UpstreamServiceAccountsSettings {
-  readonly file?: string
+  readonly file?: string | undefined
   readonly claims: Readonly<Record<string, Readonly<Record<string, JsonValue>>>>
 }
 
 export interface UpstreamTokenExchangeSettings {
-  readonly audience?: string
-  readonly resource?: string
-  readonly scopes?: List<string>
-  readonly requested_token_type?: 'access_token' | 'jwt'
+  readonly audience?: string | undefined
+  readonly resource?: string | undefined
+  readonly scopes?: List<string> | undefined
+  readonly requestedTokenType?: 'access_token' | 'jwt' | undefined
 }
 
 export interface UpstreamSignedIdentitySettings {
   readonly header: string
-  readonly audience?: string
-  readonly lifetime: Duration
+  readonly audience?: string | undefined
+  readonly lifetimeMs: number
   readonly claims: List<string>
   readonly algorithm: 'ES256' | 'EdDSA'
 }
 
 export interface RuleSettings {
-  readonly name?: string
-  readonly path?: string
-  readonly methods?: List<Method>
-  readonly networks?: List<string>
+  readonly name?: string | undefined
+  readonly path?: string | undefined
+  readonly methods?: List<string> | undefined
+  readonly networks?: List<string> | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
-  readonly require?: RequirementSettings | List<RequirementSettings>
-  readonly device_binding?: 'when_supported' | 'required'
-  readonly step_up?: RuleStepUpSettings
-  readonly access_tokens: boolean | RuleAccessTokensSettings
-  readonly service_accounts: boolean | List<string>
+  readonly require?: RequirementSettings | List<RequirementSettings> | undefined
+  readonly deviceBinding?: 'when_supported' | 'required' | undefined
+  readonly stepUp?: RuleStepUpSettings | undefined
+  readonly accessTokens: false | RuleAccessTokensSettings
+  readonly serviceAccounts: boolean | List<string>
   readonly mode: 'enforce' | 'observe'
-  readonly headers?: Readonly<Record<string, string | HeaderSettings>>
+  readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined
 }
 
-export type Method = string
-
 export interface RequirementSettings {
-  readonly claim?: string
-  readonly equals?: string
-  readonly any_of?: List<string>
-  readonly all_of?: List<string>
-  readonly none_of?: List<string>
-  readonly contains?: string
-  readonly begins_with?: string
-  readonly ends_with?: string
-  readonly matches?: string
-  readonly email_domains?: List<string>
+  readonly claim?: string | undefined
+  readonly equals?: string | undefined
+  readonly anyOf?: List<string> | undefined
+  readonly allOf?: List<string> | undefined
+  readonly noneOf?: List<string> | undefined
+  readonly contains?: string | undefined
+  readonly beginsWith?: string | undefined
+  readonly endsWith?: string | undefined
+  readonly matches?: string | undefined
+  readonly emailDomains?: List<string> | undefined
   readonly verified: boolean
-  readonly networks?: List<string>
-  readonly time?: RequirementTimeSettings
-  readonly methods?: List<Method>
-  readonly all?: List<RequirementSettings>
-  readonly any?: List<RequirementSettings>
-  readonly not?: RequirementSettings
+  readonly networks?: List<string> | undefined
+  readonly time?: RequirementTimeSettings | undefined
+  readonly methods?: List<string> | undefined
+  readonly all?: List<RequirementSettings> | undefined
+  readonly any?: List<RequirementSettings> | undefined
+  readonly not?: RequirementSettings | undefined
 }
 
 export interface RequirementTimeSettings {
   readonly days: List<'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'>
   readonly from: string
   readonly to: string
-  readonly zone?: string
+  readonly zone?: string | undefined
 }
 
 export interface RuleStepUpSettings {
-  readonly acr_values?: List<string>
-  readonly max_age?: Duration
+  readonly acr_values?: List<string> | undefined
+  readonly maxAgeMs?: number | undefined
 }
 
 export interface RuleAccessTokensSettings {
@@ -428,70 +419,66 @@ export interface RuleAccessTokensSettings {
 }
 
 export interface UpstreamCorsSettings {
-  readonly origins?: List<Origin>
-  readonly methods: List<Method>
-  readonly headers: List<CorsField>
-  readonly expose: List<CorsField>
+  readonly origins?: List<string> | undefined
+  readonly methods: List<string>
+  readonly headers: List<string>
+  readonly expose: List<string>
   readonly credentials: boolean
-  readonly max_age: Duration
+  readonly maxAgeMs: number
 }
 
-export type CorsField = string
-
 export interface UpstreamSessionCookiesSettings {
-  readonly all?: true
+  readonly all?: true | undefined
 }
 
 export interface UpstreamLogoutSettings {
-  readonly paths: List<string | LogoutLinkSettings>
-  readonly pass_first: boolean
+  readonly paths: List<LogoutLinkSettings>
+  readonly passFirst: boolean
   readonly cookies: List<string>
-  readonly call?: string | LogoutCallSettings
+  readonly call?: LogoutCallSettings | undefined
 }
 
 export interface LogoutLinkSettings {
-  readonly path?: string
-  readonly query?: Readonly<Record<string, string>>
-  readonly methods?: List<Method>
+  readonly path?: string | undefined
+  readonly query?: Readonly<Record<string, string>> | undefined
+  readonly methods?: List<string> | undefined
 }
 
 export interface LogoutCallSettings {
-  readonly get?: RequestPath
-  readonly post?: RequestPath
-  readonly timeout: Duration
+  readonly get?: string | undefined
+  readonly post?: string | undefined
+  readonly timeoutMs: number
 }
 
-export type RequestPath = string
-
 export interface TestSettings {
-  readonly as?: Readonly<Record<string, JsonValue>>
+  readonly as?: Readonly<Record<string, JsonValue>> | undefined
   readonly bearer: boolean
-  readonly service_account?: string
-  readonly get?: RequestPath
-  readonly post?: RequestPath
-  readonly put?: RequestPath
-  readonly patch?: RequestPath
-  readonly delete?: RequestPath
-  readonly head?: RequestPath
-  readonly options?: RequestPath
-  readonly host?: string
-  readonly from?: string
-  readonly at?: string
-  readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route'
+  readonly serviceAccount?: string | undefined
+  readonly get?: string | undefined
+  readonly post?: string | undefined
+  readonly put?: string | undefined
+  readonly patch?: string | undefined
+  readonly delete?: string | undefined
+  readonly head?: string | undefined
+  readonly options?: string | undefined
+  readonly host?: string | undefined
+  readonly from?: string | undefined
+  readonly at?: string | undefined
+  readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
   readonly headers: Readonly<Record<string, string | null>>
 }
 
 export interface SigningKeysSettings {
-  readonly rotate_every: Duration
+  readonly rotateEveryMs: number
 }
 
 export interface PagesSettings {
-  readonly name?: string
-  readonly logo?: string
+  readonly name?: string | undefined
+  readonly logo?: string | undefined
   readonly language: 'en' | 'de' | 'fr' | 'ja'
   readonly colours: PagesColoursSettings
-  readonly support?: PagesSupportSettings
-  readonly templates?: string
+  readonly support?: PagesSupportSettings | undefined
+  readonly templates?: string | undefined
 }
 
 export interface PagesColoursSettings {
@@ -500,54 +487,50 @@ export interface PagesColoursSettings {
 }
 
 export interface PagesColoursLightSettings {
-  readonly background: Color
-  readonly surface: Color
-  readonly text: Color
-  readonly accent: Color
+  readonly background: string
+  readonly surface: string
+  readonly text: string
+  readonly accent: string
 }
 
-export type Color = string
-
 export interface PagesColoursDarkSettings {
-  readonly background: Color
-  readonly surface: Color
-  readonly text: Color
-  readonly accent: Color
+  readonly background: string
+  readonly surface: string
+  readonly text: string
+  readonly accent: string
 }
 
 export interface PagesSupportSettings {
-  readonly text?: string
-  readonly url?: string
-  readonly mail?: string
+  readonly text?: string | undefined
+  readonly url?: string | undefined
+  readonly mail?: string | undefined
 }
 
 export interface LimitsSettings {
-  readonly header_size: Size
-  readonly header_count: number
-  readonly headers_timeout: Duration
-  readonly body_idle_timeout: Duration
-  readonly body_rate: Size
+  readonly headerSizeBytes: number
+  readonly headerCount: number
+  readonly headersTimeoutMs: number
+  readonly bodyIdleTimeoutMs: number
+  readonly bodyRateBytesPerSecond: number
   readonly connections: number
-  readonly per_client: LimitsPerClientSettings
+  readonly perClient: LimitsPerClientSettings
 }
 
 export interface LimitsPerClientSettings {
   readonly connections: number
-  readonly sign_ins: Rate
+  readonly signIns: Rate
   readonly callbacks: Rate
-  readonly callbacks_at_once: number
-  readonly refused_logout_tokens: Rate
+  readonly callbacksAtOnce: number
+  readonly refusedLogoutTokens: Rate
 }
 
-export type Rate = string
-
 export interface KeptRequestsSettings {
-  readonly max_size: Size
-  readonly keep_for: Duration
+  readonly maxSizeBytes: number
+  readonly keepForMs: number
 }
 
 export interface ShutdownSettings {
-  readonly drain_timeout: Duration
+  readonly drainTimeoutMs: number
 }
 
 export interface LogSettings {
@@ -557,10 +540,10 @@ export interface LogSettings {
 }
 
 export interface TracingSettings {
-  readonly otlp?: string
+  readonly otlp?: string | undefined
   readonly sample: number
-  readonly service_name: string
+  readonly serviceName: string
   readonly resource: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, SecretSettings>>
-  readonly ca_file?: Path
+  readonly caFile?: string | undefined
 }

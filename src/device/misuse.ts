@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { DeviceBindingConfig } from '../config/model.ts'
+import type { DeviceBindingConfig } from '../config/model/session.ts'
 import { atMost } from '../core/at-most.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'

@@ -1,5 +1,6 @@
 import { isLoopback } from '../config/addresses.ts'
-import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { originsOf } from '../config/registration.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'

@@ -13,7 +13,8 @@ import {
   usualBytes,
   usualLists,
 } from '../config/header-size.ts'
-import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
+import type { HeaderConfig } from '../config/model/header.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { type ClaimPath, type Claims, readClaim } from '../core/claims.ts'
 import { type DroppedHeader, droppedTexts, headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
 import { type Finding, ok, warning } from './finding.ts'

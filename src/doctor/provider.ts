@@ -1,5 +1,6 @@
 import { proxyFor, proxyText } from '../config/egress-proxy.ts'
-import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { issuerHint } from '../provider/discovery.ts'

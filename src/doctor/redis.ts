@@ -1,4 +1,4 @@
-import type { RedisStoreConfig } from '../config/model.ts'
+import type { RedisStoreConfig } from '../config/model/session.ts'
 import { printable } from '../core/printable.ts'
 import { redisAdvice } from '../session/redis/advice.ts'
 import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/redis/examine.ts'

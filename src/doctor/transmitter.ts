@@ -1,4 +1,4 @@
-import type { SignalsConfig } from '../config/model.ts'
+import type { SignalsConfig } from '../config/model/provider.ts'
 import type { StreamFailure, TransmitterFacts } from '../provider/examine-transmitter.ts'
 import { deliveryMethods, type Stream } from '../provider/stream-client.ts'
 import type { TransmitterMetadata } from '../provider/transmitter.ts'

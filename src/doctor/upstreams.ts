@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { isLoopback } from '../config/addresses.ts'
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'

@@ -1,5 +1,6 @@
 import { claimsIn } from '../config/header-claims.ts'
-import type { ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { providerKind } from '../config/provider-kind.ts'
 import { claimsOf } from '../config/requirement-claims.ts'
 import { type ClaimPath, type Claims, isWithheld } from '../core/claims.ts'

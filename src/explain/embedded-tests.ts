@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { isWildcard, siteOf } from '../config/hosts.ts'
-import type { EmbeddedTest, GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { EmbeddedTest, UpstreamConfig } from '../config/model/upstream.ts'
 import { reason } from '../core/errors.ts'
 import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
 import { asAsked } from '../forward/check-request.ts'

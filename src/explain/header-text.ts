@@ -1,4 +1,5 @@
-import type { HeaderSource, UpstreamConfig } from '../config/model.ts'
+import type { HeaderSource } from '../config/model/header.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 
 /**
  * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is

@@ -1,4 +1,6 @@
-import type { GatewayConfig, ProviderConfig, ServiceAccountsConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import type { LimitsConfig } from '../config/model.ts'
+import type { LimitsConfig } from '../config/model/gateway.ts'
 import type { ArrivedRequest } from './request.ts'
 
 /** The refusal of a request by Node's parser, before the gateway sees it. */

@@ -1,4 +1,5 @@
-import type { GatewayConfig, IdentityAlgorithm } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { IdentityAlgorithm } from '../config/model/upstream.ts'
 import { systemClock } from '../core/clock.ts'
 import { SignedIdentities } from '../signing/signed-identity.ts'
 import { createSigningKey, type SigningKey } from '../signing/signing-key.ts'

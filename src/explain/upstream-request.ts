@@ -1,5 +1,6 @@
 import { upstreamAt } from '../config/hosts.ts'
-import type { HeaderConfig, UpstreamConfig } from '../config/model.ts'
+import type { HeaderConfig } from '../config/model/header.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Pass } from '../gate/admission.ts'
 import { cookieNames, isWithheld } from '../http/cookies.ts'

@@ -1,4 +1,5 @@
-import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { requirementText } from '../rules/requirement.ts'
 

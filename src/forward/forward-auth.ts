@@ -1,5 +1,6 @@
 import { externalUrlAt } from '../config/hosts.ts'
-import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { kindOfField } from '../core/header-fields.ts'

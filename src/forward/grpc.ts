@@ -6,7 +6,8 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import type { Address, ExtAuthzConfig } from '../config/model.ts'
+import type { Address } from '../config/model/address.ts'
+import type { ExtAuthzConfig } from '../config/model/gateway.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { listenError } from '../http/listen-error.ts'
 import type { Log } from '../observe/log.ts'

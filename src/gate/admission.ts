@@ -1,4 +1,5 @@
-import type { RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { Caller } from '../core/caller.ts'
 import type { ErrorCode } from '../core/error-codes.ts'

@@ -1,12 +1,12 @@
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
 import type {
   AccessTokensConfig,
-  GatewayConfig,
-  ProviderConfig,
-  RuleConfig,
   ServiceAccountsConfig,
   TokenExchangeConfig,
   UpstreamConfig,
-} from '../config/model.ts'
+} from '../config/model/upstream.ts'
 import type { Caller } from '../core/caller.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'

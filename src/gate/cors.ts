@@ -1,4 +1,4 @@
-import type { CorsConfig, UpstreamConfig } from '../config/model.ts'
+import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { createRouteTable } from '../rules/route-table.ts'

@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 
 type InitiatorFacts = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>

@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { type BearerTokens, identityHeaders } from '../identity/claim-headers.ts'

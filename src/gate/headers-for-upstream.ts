@@ -1,5 +1,7 @@
 import { commonHeaderLimit } from '../config/header-size.ts'
-import type { HeaderConfig, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { HeaderConfig } from '../config/model/header.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { SessionKey } from '../core/names.ts'
 import {
   droppedTexts,

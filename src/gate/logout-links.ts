@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
 import { createRouteTable } from '../rules/route-table.ts'
 

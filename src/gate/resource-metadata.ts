@@ -1,6 +1,7 @@
 // OAuth 2.0 Protected Resource Metadata (RFC 9728).
 import { upstreamsOfHost } from '../config/hosts.ts'
-import type { GatewayConfig, UpstreamConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 
 const wellKnown = '/.well-known/oauth-protected-resource'
 

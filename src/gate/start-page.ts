@@ -1,5 +1,5 @@
 import { upstreamsOfHost } from '../config/hosts.ts'
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 
 /**
  * The path of a host's start page: `/`, or the path of the first upstream of this host when no

@@ -1,4 +1,4 @@
-import type { ApplicationCookie } from '../config/model.ts'
+import type { ApplicationCookie } from '../config/model/upstream.ts'
 import type { Cause } from '../observe/audit.ts'
 import type { HeaderView } from './forwarded.ts'
 

@@ -1,4 +1,4 @@
-import type { Subnet } from '../config/model.ts'
+import type { Subnet } from '../config/model/address.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
 import { isAuthority, isPort } from './host.ts'
 

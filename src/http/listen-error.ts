@@ -1,4 +1,4 @@
-import type { Address } from '../config/model.ts'
+import type { Address } from '../config/model/address.ts'
 import { reason } from '../core/errors.ts'
 
 /**

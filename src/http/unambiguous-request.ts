@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase } from '../core/path-pattern.ts'
 import type { TrustedProxies } from './forwarded.ts'

@@ -1,4 +1,4 @@
-import type { ClaimChanges } from '../config/model.ts'
+import type { ClaimChanges } from '../config/model/header.ts'
 
 /** The changed text, empty when nothing is left; or why a text cannot be changed. */
 export type ChangedText = { readonly text: string } | { readonly why: string }

@@ -1,5 +1,5 @@
 import { claimsIn } from '../config/header-claims.ts'
-import type { HeaderConfig } from '../config/model.ts'
+import type { HeaderConfig } from '../config/model/header.ts'
 import {
   type ClaimPath,
   type Claims,

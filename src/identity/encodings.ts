@@ -1,4 +1,4 @@
-import type { HeaderEncoding } from '../config/model.ts'
+import type { HeaderEncoding } from '../config/model/header.ts'
 
 export interface Encoding {
   /**

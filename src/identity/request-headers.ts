@@ -1,4 +1,4 @@
-import type { HeaderConfig, RequestFact } from '../config/model.ts'
+import type { HeaderConfig, RequestFact } from '../config/model/header.ts'
 import { encodings } from './encodings.ts'
 
 /** The part of the facts of a request that headers for an upstream may be made of. */

@@ -1,5 +1,5 @@
 import { applicationAt } from '../config/addresses.ts'
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { fieldsOf } from '../core/header-fields.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { KeptRequestsConfig } from '../config/model.ts'
+import type { KeptRequestsSettings } from '../config/settings.ts'
 import type { KeptKey, SubTag } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
@@ -81,7 +81,7 @@ export class KeptRequests {
   readonly #parts: KeptRequestsParts
   readonly #outcomes: ReturnType<Metrics['counter']>
 
-  constructor({ maxSizeBytes, keepForMs }: KeptRequestsConfig, parts: KeptRequestsParts) {
+  constructor({ maxSizeBytes, keepForMs }: KeptRequestsSettings, parts: KeptRequestsParts) {
     this.maxSizeBytes = maxSizeBytes
     this.#keepForMs = keepForMs
     this.#parts = parts

@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'

@@ -1,6 +1,6 @@
 import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
-import type { LimitsConfig } from '../config/model.ts'
+import type { LimitsConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { ClientCount } from './client-budget.ts'
 import type { RejectedClients } from './rejected-clients.ts'

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../config/endpoints.ts'
-import type { ClientLimitsConfig } from '../config/model.ts'
+import type { LimitsPerClientSettings } from '../config/settings.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { ClientBudget, ClientCount } from './client-budget.ts'
@@ -40,7 +40,7 @@ interface BrowserLimits {
   readonly atOnce: ClientCount
 }
 
-function browserLimits({ callbacks, callbacksAtOnce }: ClientLimitsConfig, clock: Clock): BrowserLimits {
+function browserLimits({ callbacks, callbacksAtOnce }: LimitsPerClientSettings, clock: Clock): BrowserLimits {
   return { rate: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
 }
 
@@ -57,7 +57,7 @@ export class EndpointLimits {
   readonly #providers = new Set<string>()
   readonly #rejectedClients: RejectedClients
 
-  constructor(config: ClientLimitsConfig, { clock, rejectedClients }: EndpointLimitsParts) {
+  constructor(config: LimitsPerClientSettings, { clock, rejectedClients }: EndpointLimitsParts) {
     this.#signIns = new ClientBudget(config.signIns, clock)
     this.#callbacks = browserLimits(config, clock)
     this.#frames = browserLimits(config, clock)

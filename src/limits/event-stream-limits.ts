@@ -1,4 +1,4 @@
-import type { LimitsConfig } from '../config/model.ts'
+import type { LimitsConfig } from '../config/model/gateway.ts'
 import { ClientCount } from './client-budget.ts'
 import { TooManyRequests } from './endpoint-limits.ts'
 import type { RejectedClients } from './rejected-clients.ts'

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { LimitsConfig } from '../config/model.ts'
+import type { LimitsConfig } from '../config/model/gateway.ts'
 import type { Log } from '../observe/log.ts'
 
 /**

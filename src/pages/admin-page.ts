@@ -1,4 +1,4 @@
-import type { PagesConfig } from '../config/model.ts'
+import type { PagesConfig } from '../config/model/pages.ts'
 import type { Response } from '../http/response.ts'
 import { chartsHtml } from './admin-charts.ts'
 import { idOf } from './admin-html.ts'

@@ -1,4 +1,4 @@
-import { languages, type Language } from '../config/model.ts'
+import { type Language, languages } from '../config/model/pages.ts'
 
 const weightSyntax = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i
 const rangeSyntax = /^[a-z]{1,8}(?:-[a-z\d]{1,8})*$/

@@ -1,4 +1,4 @@
-import type { Language } from '../config/model.ts'
+import type { Language } from '../config/model/pages.ts'
 import { escape } from './page.ts'
 
 /** The content of a built-in page. The layout escapes all texts. */

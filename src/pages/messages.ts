@@ -1,4 +1,4 @@
-import type { Language } from '../config/model.ts'
+import type { Language } from '../config/model/pages.ts'
 import { de } from './messages/de.ts'
 import { en } from './messages/en.ts'
 import { fr } from './messages/fr.ts'

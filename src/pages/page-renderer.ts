@@ -1,4 +1,4 @@
-import type { Language, PagesConfig } from '../config/model.ts'
+import type { Language, PagesConfig } from '../config/model/pages.ts'
 import {
   pageActions,
   type PageAction,

@@ -1,4 +1,4 @@
-import type { Language } from '../config/model.ts'
+import type { Language } from '../config/model/pages.ts'
 import { sha256 } from '../core/random.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 

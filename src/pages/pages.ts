@@ -1,4 +1,4 @@
-import type { Language, PagesConfig } from '../config/model.ts'
+import type { Language, PagesConfig } from '../config/model/pages.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction } from '../core/page-template.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'

@@ -1,4 +1,4 @@
-import type { Language } from '../config/model.ts'
+import type { Language } from '../config/model/pages.ts'
 import type { SessionListMessages } from './messages/messages.ts'
 import { breakable, escape } from './page.ts'
 

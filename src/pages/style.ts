@@ -1,5 +1,5 @@
 import { contrast } from '../config/colors.ts'
-import type { ColorsConfig, PagesConfig } from '../config/model.ts'
+import type { ColorsConfig, PagesConfig } from '../config/model/pages.ts'
 
 /**
  * The style of the built-in pages. Lengths are in rem, so that they follow the text size of the

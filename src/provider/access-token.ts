@@ -1,7 +1,8 @@
 // JWT access tokens (RFC 9068) and token introspection (RFC 7662).
 import type { JWTPayload } from 'jose'
 import { fapiAlgorithms } from '../config/fapi.ts'
-import { type AccessTokensConfig, type ProviderConfig, signingAlgorithms } from '../config/model.ts'
+import { type ProviderConfig, signingAlgorithms } from '../config/model/provider.ts'
+import type { AccessTokensConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { isDeeperThan, maxJsonDepth } from '../core/json-depth.ts'

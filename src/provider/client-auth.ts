@@ -1,6 +1,6 @@
 import { importJWK, type CryptoKey } from 'jose'
 import * as client from 'openid-client'
-import type { ClientKey, ProviderConfig, SigningAlgorithm } from '../config/model.ts'
+import type { ClientKey, ProviderConfig, SigningAlgorithm } from '../config/model/provider.ts'
 
 /** The key that signs for the client. */
 export interface ClientSigner {

@@ -1,5 +1,5 @@
 import { endSessionPlaceholders, fillPlaceholders, placeholdersIn } from '../config/end-session-params.ts'
-import type { EndSessionConfig, ProviderConfig } from '../config/model.ts'
+import type { EndSessionConfig, ProviderConfig } from '../config/model/provider.ts'
 import { endSessionOutcome, isForBrowsers } from './end-session-response.ts'
 
 /** How a sign-out of a browser ends the session at the provider. */

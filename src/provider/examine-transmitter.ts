@@ -1,4 +1,4 @@
-import type { ProviderConfig, SignalsConfig } from '../config/model.ts'
+import type { ProviderConfig, SignalsConfig } from '../config/model/provider.ts'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'

@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'

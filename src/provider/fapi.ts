@@ -1,5 +1,5 @@
 import { fapiAlgorithms } from '../config/fapi.ts'
-import type { ProviderConfig, SigningAlgorithm } from '../config/model.ts'
+import type { ProviderConfig, SigningAlgorithm } from '../config/model/provider.ts'
 import { isJwtMode } from './jwt-response.ts'
 
 type Metadata = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 // JWT responses to introspection requests (RFC 9701).
 import { fapiAlgorithms } from '../config/fapi.ts'
-import { type ProviderConfig, signingAlgorithms } from '../config/model.ts'
+import { type ProviderConfig, signingAlgorithms } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { KeySet } from './key-set.ts'
 import type { Outbound } from './outbound.ts'

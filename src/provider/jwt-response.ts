@@ -1,6 +1,6 @@
 // JWT Secured Authorization Response Mode for OAuth 2.0 (JARM).
 import { decodeJwt } from 'jose'
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { TokenExpectations } from './signed-token.ts'
 

@@ -1,5 +1,6 @@
 import * as client from 'openid-client'
-import type { AccessTokensConfig, ProviderConfig, TokenExchangeConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { AccessTokensConfig, TokenExchangeConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'

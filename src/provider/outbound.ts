@@ -1,7 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { proxyFor } from '../config/egress-proxy.ts'
-import type { EgressProxyConfig, ProviderConfig } from '../config/model.ts'
+import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
 import { addressOf, Agent, createProxyAgent } from '../core/undici.ts'

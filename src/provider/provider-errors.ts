@@ -1,5 +1,5 @@
 import * as client from 'openid-client'
-import { signingAlgorithms } from '../config/model.ts'
+import { signingAlgorithms } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 

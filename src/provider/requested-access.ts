@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 
 /** The scopes and parameters of an authorization request. */

@@ -1,5 +1,5 @@
 import { decodeProtectedHeader, type JWTPayload } from 'jose'
-import type { SigningAlgorithm } from '../config/model.ts'
+import type { SigningAlgorithm } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'

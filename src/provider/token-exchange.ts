@@ -1,6 +1,6 @@
 // Token exchange (RFC 8693).
 import type { TokenEndpointResponse } from 'openid-client'
-import type { TokenExchangeConfig } from '../config/model.ts'
+import type { TokenExchangeConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { providerErrorIn, throwProviderError } from './provider-errors.ts'

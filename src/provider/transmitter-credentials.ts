@@ -1,4 +1,4 @@
-import type { TransmitterAuthorization } from '../config/model.ts'
+import type { TransmitterAuthorization } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { ClientToken } from './client-token.ts'

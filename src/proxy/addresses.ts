@@ -1,5 +1,6 @@
 // Translates between the addresses that clients use and those that an upstream uses.
-import type { SetCookieConfig, UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
+import type { UpstreamSetCookieSettings } from '../config/settings.ts'
 import { AddressText } from '../http/address-text.ts'
 import { readAttribute } from '../http/cookie-jar.ts'
 import { canonicalTarget } from '../http/request-target.ts'
@@ -28,7 +29,7 @@ export class Addresses {
   readonly #own: ReadonlySet<string>
   /** The origins of the gateway for this upstream, and the ones that clients should use. */
   readonly #public: ReadonlyMap<string, string>
-  readonly #setCookie: SetCookieConfig
+  readonly #setCookie: UpstreamSetCookieSettings
   readonly #changesCookies: boolean
   readonly #config: AddressConfig
   readonly #changesRequests: boolean

@@ -1,5 +1,5 @@
 import { isWildcard } from '../config/hosts.ts'
-import type { LogoutCall, UpstreamConfig } from '../config/model.ts'
+import type { LogoutCall, UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { isDomainOf } from '../core/domain.ts'
 import { GatewayError } from '../core/errors.ts'

@@ -1,4 +1,4 @@
-import type { ResponseHeadersConfig } from '../config/model.ts'
+import type { ResponseHeadersConfig } from '../config/model/upstream.ts'
 import { ByName } from '../core/by-name.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isFieldValue } from '../core/field-line.ts'

@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
 import type { Log } from '../observe/log.ts'

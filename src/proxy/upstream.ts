@@ -1,5 +1,5 @@
 import { isWildcard, upstreamAt } from '../config/hosts.ts'
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
 import type { AddressText } from '../http/address-text.ts'

@@ -1,4 +1,4 @@
-import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../config/model.ts'
+import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../config/model/rule.ts'
 import { asciiDomain, ipAddress } from '../core/addresses.ts'
 import {
   absenceOf,

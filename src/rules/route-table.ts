@@ -1,6 +1,7 @@
 import { applicationAt } from '../config/addresses.ts'
 import { isWildcard, wildcardOf } from '../config/hosts.ts'
-import type { LogoutLink, RuleConfig, UpstreamConfig } from '../config/model.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
+import type { LogoutLink, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../core/path-pattern.ts'
 

@@ -7,7 +7,8 @@ import {
   maxFormBytes,
 } from '../config/endpoints.ts'
 import { externalUrlAt, upstreamsOfHost } from '../config/hosts.ts'
-import type { GatewayConfig, ProviderConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { siteOf } from '../config/hosts.ts'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { matchesAny } from '../core/name-pattern.ts'

@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record.ts'

@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { version } from '../core/version.ts'
 import { createAccessLog } from '../observe/access-log.ts'

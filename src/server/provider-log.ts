@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
 import type { Log, LogFields } from '../observe/log.ts'
 

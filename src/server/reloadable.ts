@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 
 /** A setting that takes effect at the next start only. */
 interface StartSetting {

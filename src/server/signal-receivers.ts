@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { securityEventsUri } from '../config/registration.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Audit } from '../observe/audit.ts'

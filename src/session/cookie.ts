@@ -1,4 +1,5 @@
-import type { ApplicationCookie, SessionCookieConfig } from '../config/model.ts'
+import type { SessionCookieConfig } from '../config/model/session.ts'
+import type { ApplicationCookie } from '../config/model/upstream.ts'
 import { isDomainOf } from '../core/domain.ts'
 import { matchesName } from '../core/name-pattern.ts'
 import type { SessionId } from '../core/names.ts'

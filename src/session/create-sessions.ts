@@ -1,4 +1,4 @@
-import type { SessionConfig } from '../config/model.ts'
+import type { SessionConfig } from '../config/model/session.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Audit } from '../observe/audit.ts'

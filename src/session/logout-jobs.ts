@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config/model.ts'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Keyring } from '../core/seal.ts'
 import { packRecord, unpackRecord } from './packed-record.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { MaxPerPersonConfig } from '../config/model.ts'
+import type { MaxPerPersonConfig } from '../config/model/session.ts'
 import type { SessionId, SessionKey } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import { browserOf, type Browser } from '../http/user-agent.ts'

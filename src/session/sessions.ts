@@ -1,4 +1,4 @@
-import type { SessionConfig } from '../config/model.ts'
+import type { SessionConfig } from '../config/model/session.ts'
 import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionId, SessionKey } from '../core/names.ts'

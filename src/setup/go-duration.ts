@@ -9,15 +9,3 @@ export function goDurationMs(text: string): number | undefined {
     total += Number(number) * (units[unit ?? ''] ?? 0)
   return Math.round(total)
 }
-
-/** Formats ms as a whole number with one unit: `7d`, `90m`. */
-export function durationText(ms: number): string {
-  const all = [
-    ['d', 86_400_000],
-    ['h', 3_600_000],
-    ['m', 60_000],
-    ['s', 1000],
-  ] as const
-  const found = all.find(([, unit]) => ms >= unit && ms % unit === 0)
-  return found === undefined ? `${ms}ms` : `${ms / found[1]}${found[0]}`
-}

@@ -1,4 +1,4 @@
-import { signingAlgorithms } from '../config/model.ts'
+import { signingAlgorithms } from '../config/model/provider.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 import { parseClaimPath } from '../core/claims.ts'

@@ -1,4 +1,5 @@
-import { durationText, goDurationMs } from './go-duration.ts'
+import { durationText } from '../config/quantities.ts'
+import { goDurationMs } from './go-duration.ts'
 import { denyingRule, emailClaim, groupsClaim, onlyFor, translateRules, type Rule } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
 

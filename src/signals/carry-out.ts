@@ -1,4 +1,4 @@
-import type { SignalAction } from '../config/model.ts'
+import type { SignalAction } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'

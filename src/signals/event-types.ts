@@ -1,4 +1,4 @@
-import type { SignalAction } from '../config/model.ts'
+import type { SignalAction } from '../config/model/provider.ts'
 
 const caep = 'https://schemas.openid.net/secevent/caep/event-type/'
 const risc = 'https://schemas.openid.net/secevent/risc/event-type/'

@@ -1,4 +1,4 @@
-import type { SignalsConfig } from '../config/model.ts'
+import type { SignalsConfig } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { randomToken, sha256 } from '../core/random.ts'

@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { onlyValue } from './parts.ts'
 
 /** The longest value of a parameter of `link_params`, in characters. A longer one is ignored. */

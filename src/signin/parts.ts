@@ -1,4 +1,4 @@
-import type { ProviderConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Site } from '../core/site.ts'

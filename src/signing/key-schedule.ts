@@ -1,4 +1,4 @@
-import type { IdentityAlgorithm } from '../config/model.ts'
+import type { IdentityAlgorithm } from '../config/model/upstream.ts'
 
 /** The part of a key that its schedule depends on. */
 export interface ScheduledKey {

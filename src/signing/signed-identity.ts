@@ -1,4 +1,5 @@
-import type { GatewayConfig, SignedIdentityConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { SignedIdentityConfig } from '../config/model/upstream.ts'
 import { type Claims, isWithheld, type JsonValue, readClaim, withheldReason } from '../core/claims.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { type DroppedHeader, inexactReason } from '../identity/claim-headers.ts'

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import type { IdentityAlgorithm } from '../config/model.ts'
+import type { IdentityAlgorithm } from '../config/model/upstream.ts'
 import { sha256 } from '../core/random.ts'
 
 /**

@@ -1,4 +1,5 @@
-import type { IdentityAlgorithm, SigningKeysConfig, UpstreamConfig } from '../config/model.ts'
+import type { IdentityAlgorithm, UpstreamConfig } from '../config/model/upstream.ts'
+import type { SigningKeysSettings } from '../config/settings.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { Keyring } from '../core/seal.ts'
@@ -22,7 +23,7 @@ export interface SigningKeysParts {
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
-  readonly config: SigningKeysConfig
+  readonly config: SigningKeysSettings
   /** The algorithms that upstreams use. Without any, there are no keys. */
   readonly algorithms: ReadonlySet<IdentityAlgorithm>
   readonly clock: Clock

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import type { AccessTokensConfig, ProviderConfig, UpstreamConfig } from '../config/model.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { AccessTokensConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { TokenExchangeConfig, UpstreamConfig } from '../config/model.ts'
+import type { TokenExchangeConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'

@@ -1,4 +1,4 @@
-import type { SessionConfig } from '../config/model.ts'
+import type { SessionConfig } from '../config/model/session.ts'
 import type { StoredSession } from '../session/record.ts'
 
 /** What the tokens or claims of a session need, before or beside the current request. */

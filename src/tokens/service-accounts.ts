@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model.ts'
+import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { atMost } from '../core/at-most.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'

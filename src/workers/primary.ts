@@ -1,5 +1,5 @@
 import cluster, { type Worker } from 'node:cluster'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { Log } from '../observe/log.ts'
 import { passOnUnacknowledged } from './handed-connections.ts'
 import type { WorkerProcesses } from './messages.ts'

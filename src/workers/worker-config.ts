@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster'
-import type { GatewayConfig } from '../config/model.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import { AddressSet } from '../core/addresses.ts'
 import { reason } from '../core/errors.ts'
 import { LinearPattern } from '../core/linear-pattern.ts'

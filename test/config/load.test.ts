@@ -7,7 +7,7 @@ import { chdir } from 'node:process'
 import { test, type TestContext } from 'node:test'
 import { type Diagnostic, formatDiagnostic, formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { GatewayConfig } from '../../src/config/model.ts'
+import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import { parseNamePattern } from '../../src/core/name-pattern.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
@@ -125,7 +125,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         needsDeviceBinding: false,
         stripPath: false,
         alsoKnownAs: [],
-        setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
+        setCookie: { secure: false },
         responseHeaders: { set: {}, remove: [] },
         logout: { paths: [], passFirst: false, cookies: [], call: undefined },
         upgrade: ['websocket'],
@@ -176,7 +176,6 @@ test('The smallest configuration has defaults for all other settings', () => {
     idleTimeoutMs: 1_800_000,
     absoluteTimeoutMs: 43_200_000,
     refreshBeforeMs: 60_000,
-    pollUserinfoMs: undefined,
     storeOutageGraceMs: 0,
     maxPerPerson: undefined,
     page: false,

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { loadConfig } from '../../src/config/load.ts'
-import { languages, signingAlgorithms } from '../../src/config/model.ts'
+import { ownKeywords } from '../../src/config/document/schema-compiler.ts'
+import { resolved } from '../../src/config/document/schema-part.ts'
+import { languages } from '../../src/config/model/pages.ts'
+import { signingAlgorithms } from '../../src/config/model/provider.ts'
+import { amountOf } from '../../src/config/quantities.ts'
 
 type Part = Readonly<Record<string, unknown>>
 
@@ -68,7 +71,7 @@ test('Every pattern in the schema has its own message', () => {
 
 test('Every default and example matches the schema', () => {
   const ajv = new Ajv({ allowUnionTypes: true, strictTypes: false, useDefaults: false })
-  ajv.addVocabulary(['errorMessage'])
+  ajv.addVocabulary(ownKeywords)
   const wrong = [...parts()].flatMap(({ path, part }, number) => {
     const { $ref, default: fallback, examples = [], ...rest } = part
     const validate = ajv.compile({
@@ -96,31 +99,19 @@ test('The schema and the model list the same languages', () => {
   assert.deepEqual(properties['language']?.['enum'], languages)
 })
 
-test('The defaults in the code are those of the schema', () => {
-  const loaded = loadConfig(new URL('cases/smallest.yaml', import.meta.url).pathname, {
-    CLIENT_SECRET: 'a client secret of the tests',
-  })
-  assert.ok(loaded.ok)
-  const defaultsOf = (part: unknown) =>
-    Object.fromEntries(
-      Object.entries((part as { properties: Record<string, Part> }).properties).flatMap(([name, property]) =>
-        'default' in property ? [[name, property['default']]] : [],
-      ),
-    )
-  const session = schema.definitions['session']?.['properties'] as Record<string, { properties: Record<string, Part> }>
+test('Every duration and size has a range, which contains its default', () => {
+  const used = [...parts()].filter(({ part }) => /\/(?:duration|size)$/.test(String(part['$ref'])))
+  assert.ok(used.length > 20)
 
-  const { join, encode, maxBytes, tooLong, required } = loaded.config.upstreams[0]?.headers[0] ?? assert.fail()
-  assert.deepEqual(defaultsOf(schema.definitions['header']), {
-    join,
-    encode,
-    max_bytes: `${maxBytes / 1024}kb`,
-    too_long: tooLong,
-    required,
-  })
-  assert.deepEqual(loaded.config.session.store, {
-    kind: 'memory',
-    maxSessions: defaultsOf(session['store']?.properties['memory'])['max_sessions'],
-  })
+  for (const { path, part } of used) {
+    const { atLeast = '', atMost = '', default: fallback = atLeast } = resolved(part, schema)
+    const amounts = [atLeast, String(fallback), atMost].map(amountOf)
+    assert.deepEqual(
+      amounts,
+      amounts.toSorted((a, b) => a - b),
+      path,
+    )
+  }
 })
 
 const nasty = ['a', 'a-', '-', '/', '/a', '/.', 'A', '_', '1', 'ms', ' ', '%', '\n', 'é', '__', ':', '.']

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { after } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
-import type { GatewayConfig } from '../../src/config/model.ts'
+import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import { root } from '../support/command.ts'
 
 /** A file of the project. */

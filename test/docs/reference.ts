@@ -12,6 +12,8 @@ export interface Schema {
   readonly examples?: readonly unknown[]
   readonly minimum?: number
   readonly maximum?: number
+  readonly atLeast?: string
+  readonly atMost?: string
   readonly minItems?: number
   readonly maxItems?: number
   readonly required?: readonly string[]
@@ -122,7 +124,8 @@ function notesOf({ oneOf, anyOf, dependencies }: Schema): string {
 function typeText(written: Schema, root: Schema): string {
   const name = written.$ref?.split('/').at(-1)
   const kind = kinds.find((known) => known === name)
-  if (kind !== undefined) return kind
+  if (kind !== undefined)
+    return written.atLeast === undefined ? kind : `${kind}, ${written.atLeast} to ${written.atMost}`
   const {
     type,
     enum: values,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { GatewayConfig } from '../../src/config/model.ts'
+import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import type { Finding } from '../../src/doctor/finding.ts'
 import { folderWith } from '../support/command-line.ts'
 

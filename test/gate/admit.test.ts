@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ProviderConfig } from '../../src/config/model.ts'
+import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'

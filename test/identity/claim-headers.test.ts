@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { HeaderConfig, HeaderEncoding, HeaderSource } from '../../src/config/model.ts'
+import type { HeaderConfig, HeaderEncoding, HeaderSource } from '../../src/config/model/header.ts'
 import { type Claims, parseClaimPath, parseClaimTemplate } from '../../src/core/claims.ts'
 import { identityHeaders } from '../../src/identity/claim-headers.ts'
 import { searchFor } from '../support/searches.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LimitsConfig } from '../../src/config/model.ts'
+import type { LimitsConfig } from '../../src/config/model/gateway.ts'
 import { TooManyRequests } from '../../src/limits/endpoint-limits.ts'
 import { EventStreamLimits } from '../../src/limits/event-stream-limits.ts'
 import { RejectedClients } from '../../src/limits/rejected-clients.ts'

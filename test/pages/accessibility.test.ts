@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { languages } from '../../src/config/model.ts'
+import { languages } from '../../src/config/model/pages.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { accessibilityFaults, colorRules } from '../support/axe.ts'
 import { startChromium } from '../support/chromium.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { languages, type Language } from '../../src/config/model.ts'
+import { type Language, languages } from '../../src/config/model/pages.ts'
 import { pageNames, parsePageTemplate, placeholdersOf, type PageName } from '../../src/core/page-template.ts'
 import type { Response } from '../../src/http/response.ts'
 import type { Pages, RefusalOptions } from '../../src/pages/pages.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { languages } from '../../src/config/model.ts'
+import { languages } from '../../src/config/model/pages.ts'
 import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import { accessibilityFaults } from '../support/axe.ts'

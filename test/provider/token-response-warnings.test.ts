@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { ProviderConfig } from '../../src/config/model.ts'
+import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import {
   bearer,
   paths,

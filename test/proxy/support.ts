@@ -16,7 +16,7 @@ import {
   type Socket,
 } from 'node:net'
 import type { TestContext } from 'node:test'
-import type { UpstreamConfig } from '../../src/config/model.ts'
+import type { UpstreamConfig } from '../../src/config/model/upstream.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import type { RequestFacts } from '../../src/http/request-facts.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readExplainCall } from '../../src/cli/explain.ts'
-import type { HeaderConfig } from '../../src/config/model.ts'
+import type { HeaderConfig } from '../../src/config/model/header.ts'
 import type { Claims as SessionClaims } from '../../src/core/claims.ts'
 import { overageFindings, withheldFindings } from '../../src/doctor/withheld-claims.ts'
 import { identityHeaders } from '../../src/identity/claim-headers.ts'

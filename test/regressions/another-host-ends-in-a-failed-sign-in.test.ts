@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { request } from 'undici'
-import { languages } from '../../src/config/model.ts'
+import { languages } from '../../src/config/model/pages.ts'
 import { startChromium } from '../support/chromium.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
 

@@ -1,4 +1,6 @@
-import type { DeviceBindingConfig, ClaimRequirement, RuleConfig, UpstreamConfig } from '../../src/config/model.ts'
+import type { ClaimRequirement, RuleConfig } from '../../src/config/model/rule.ts'
+import type { DeviceBindingConfig } from '../../src/config/model/session.ts'
+import type { UpstreamConfig } from '../../src/config/model/upstream.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../src/core/path-pattern.ts'
 import type { Subject } from '../../src/rules/requirement.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
-import type { MaxPerPersonConfig } from '../../src/config/model.ts'
+import type { MaxPerPersonConfig } from '../../src/config/model/session.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import { createSessions } from '../../src/session/create-sessions.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'

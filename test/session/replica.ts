@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../src/config/model.ts'
+import type { RedisStoreConfig } from '../../src/config/model/session.ts'
 import { type Clock, systemClock } from '../../src/core/clock.ts'
 import type { SessionId, SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { IdentityAlgorithm } from '../../src/config/model.ts'
+import type { IdentityAlgorithm } from '../../src/config/model/upstream.ts'
 import {
   dueFrom,
   keyInUse,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { IdentityAlgorithm } from '../../src/config/model.ts'
+import type { IdentityAlgorithm } from '../../src/config/model/upstream.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import { createMemoryStore } from '../../src/session/memory-store.ts'

@@ -1,4 +1,4 @@
-import type { PagesConfig } from '../../src/config/model.ts'
+import type { PagesConfig } from '../../src/config/model/pages.ts'
 import { Pages } from '../../src/pages/pages.ts'
 
 const light = { background: '#f2f4f7', surface: '#ffffff', text: '#1d2330', accent: '#1a4fa3', onAccent: '#ffffff' }

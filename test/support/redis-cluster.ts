@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import type { RedisClusterConfig } from '../../src/config/model.ts'
+import type { RedisClusterConfig } from '../../src/config/model/session.ts'
 import { freePort } from './free-port.ts'
 import { startRedis, tlsOf, type RedisServer, type RedisTls, type Scope } from './redis.ts'
 import { until } from './until.ts'

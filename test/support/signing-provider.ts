@@ -2,7 +2,7 @@ import { createHmac, generateKeyPairSync, randomBytes, sign, type KeyObject } fr
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
-import type { ProviderConfig } from '../../src/config/model.ts'
+import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import type { Log } from '../../src/observe/log.ts'
 
 export type Json = Record<string, unknown>

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { deserialize, serialize } from 'node:v8'
 import { loadConfig } from '../../src/config/load.ts'
-import type { GatewayConfig } from '../../src/config/model.ts'
+import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import { portable, restored } from '../../src/workers/worker-config.ts'
 import { environment } from '../config/environment.ts'
 

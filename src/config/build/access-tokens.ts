@@ -1,13 +1,13 @@
 import { below, type Report } from '../document/report.ts'
-import type { AccessTokensConfig, ProviderConfig, RuleConfig } from '../model.ts'
-import type { List, RuleSettings, UpstreamSettings } from '../settings.ts'
-import { present, readDuration } from './build-context.ts'
-
-const texts = (list: List<string>) => present(list).map(([, text]) => text)
+import type { ProviderConfig } from '../model/provider.ts'
+import type { RuleConfig } from '../model/rule.ts'
+import type { AccessTokensConfig } from '../model/upstream.ts'
+import type { RuleSettings, UpstreamSettings } from '../settings.ts'
+import { valuesOf } from './build-context.ts'
 
 /** Which access tokens an upstream accepts; `undefined` when it accepts none. */
 export function readAccessTokens(
-  settings: UpstreamSettings['access_tokens'],
+  settings: UpstreamSettings['accessTokens'],
   at: string,
   {
     report,
@@ -15,9 +15,9 @@ export function readAccessTokens(
   }: { readonly report: Report; readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[] },
 ): AccessTokensConfig | undefined {
   if (settings === undefined) return undefined
-  const { check, metadata } = settings
-  const audience = texts(settings.audience ?? [])
-  const types = texts(settings.types).map((type) => type.toLowerCase())
+  const { check } = settings
+  const audience = valuesOf(settings.audience ?? [])
+  const types = valuesOf(settings.types).map((type) => type.toLowerCase())
   // A token that is no JWT does not name its provider, and must not be shown to another one.
   if (check === 'introspection' && providers.length > 1)
     report.error(
@@ -32,22 +32,12 @@ export function readAccessTokens(
       `contains the client_id ${ofClient.client_id}, which is the audience of ID Tokens: they would be accepted as access tokens`,
       'register the API at the provider with an audience of its own, or accept types: [at+jwt] only',
     )
-  return {
-    ...{ audience, check, types, metadata },
-    scopes: texts(settings.scopes),
-    introspectionCacheMs: readDuration(
-      settings.introspection_cache,
-      below(at, 'introspection_cache'),
-      '0s',
-      '10m',
-      report,
-    ),
-  }
+  return { ...settings, audience, types, scopes: valuesOf(settings.scopes) }
 }
 
 /** Whether a rule accepts access tokens. `hasUpstream`: its upstream has `access_tokens`. */
 export function readRuleTokens(
-  { access_tokens: settings, access }: Pick<RuleSettings, 'access_tokens' | 'access'>,
+  { accessTokens: settings, access }: Pick<RuleSettings, 'accessTokens' | 'access'>,
   at: string,
   hasUpstream: boolean,
   report: Report,
@@ -61,5 +51,5 @@ export function readRuleTokens(
       'needs access_tokens of the upstream, with the audience of its tokens',
       'add access_tokens: { audience: [https://api.example.com] } to the upstream',
     )
-  return { accessTokens: { scopes: settings === true ? [] : texts(settings.scopes) } }
+  return { accessTokens: { scopes: valuesOf(settings.scopes) } }
 }

@@ -1,6 +1,5 @@
 import { parseOrigin } from '../addresses.ts'
-import type { Report } from '../document/report.ts'
-import { parseDuration, parseSize, parseWithin, type Range } from '../quantities.ts'
+import { below, type Report } from '../document/report.ts'
 import type { List } from '../settings.ts'
 import type { Environment } from './secrets.ts'
 
@@ -21,16 +20,22 @@ export function present<T>(list: List<T>): [number, T][] {
   return list.flatMap((entry, index): [number, T][] => (entry === undefined ? [] : [[index, entry]]))
 }
 
-export function readDuration(text: string, at: string, from: string, to: string, report: Report): number {
-  return readQuantity(text, at, { from, to }, parseDuration, report)
+/** The valid entries of a list. */
+export function valuesOf<T>(list: List<T>): T[] {
+  return present(list).map(([, value]) => value)
 }
 
-export function readSize(text: string, at: string, from: string, to: string, report: Report): number {
-  return readQuantity(text, at, { from, to }, parseSize, report)
-}
-
-function readQuantity(text: string, at: string, range: Range, parse: (text: string) => number, report: Report): number {
-  return report.parse(at, parse(range.from), () => parseWithin(text, range, parse))
+/** Parses each valid entry of a list, and reports those that cannot be parsed. */
+export function parseEach<T, Value>(
+  list: List<T>,
+  at: string,
+  report: Report,
+  parse: (entry: T) => Value,
+  hintFor?: (entry: T) => string | undefined,
+): Value[] {
+  return present(list).flatMap(([index, entry]) =>
+    report.parse(below(at, index), [], () => [parse(entry)], hintFor?.(entry)),
+  )
 }
 
 export function readOrigin(text: string | undefined, at: string, fallback: URL, report: Report): URL {

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import { below, type Report } from '../document/report.ts'
-import type { ListenConfig } from '../model.ts'
+import type { ListenConfig } from '../model/gateway.ts'
 import type { ListenTlsSettings } from '../settings.ts'
 import { namedFile, readNamedFile } from './secrets.ts'
 
@@ -26,14 +26,14 @@ export function checkTls(
   host: string | undefined,
   report: Report,
 ): ListenConfig['tls'] {
-  if (settings?.cert_file === undefined || settings.key_file === undefined) return undefined
+  if (settings?.certFile === undefined || settings.keyFile === undefined) return undefined
   const pair = readKeyPair(settings, at, report)
   const certAt = below(at, 'cert_file')
   if (pair !== undefined && host !== undefined && report.isValid(certAt))
     warnOfOtherName(pair.cert, certAt, host, report)
   return {
-    certFile: resolve(namedFile(settings.cert_file, certAt, report)),
-    keyFile: resolve(namedFile(settings.key_file, below(at, 'key_file'), report)),
+    certFile: resolve(namedFile(settings.certFile, certAt, report)),
+    keyFile: resolve(namedFile(settings.keyFile, below(at, 'key_file'), report)),
   }
 }
 
@@ -55,10 +55,10 @@ export function readKeyPair(
   at: string,
   report: Report,
 ): { readonly cert: string; readonly key: string } | undefined {
-  if (settings.cert_file === undefined || settings.key_file === undefined) return undefined
+  if (settings.certFile === undefined || settings.keyFile === undefined) return undefined
   const [certAt, keyAt] = [below(at, 'cert_file'), below(at, 'key_file')]
-  const cert = readNamedFile(settings.cert_file, certAt, report, maxPemBytes)
-  const key = readNamedFile(settings.key_file, keyAt, report, maxPemBytes)
+  const cert = readNamedFile(settings.certFile, certAt, report, maxPemBytes)
+  const key = readNamedFile(settings.keyFile, keyAt, report, maxPemBytes)
   if (key !== undefined) report.secretFiles.push({ setting: report.pathText(keyAt), file: key.file })
   const certificates = cert && readCertificates(cert.bytes.toString('latin1'), certAt, cert.file, report)
   const privateKey = key && readPrivateKey(key.bytes, keyAt, key.file, report)

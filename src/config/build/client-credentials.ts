@@ -1,6 +1,6 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { below, type Report } from '../document/report.ts'
-import { signingAlgorithms, type ClientKey, type ProviderConfig, type SigningAlgorithm } from '../model.ts'
+import { type ClientKey, type ProviderConfig, type SigningAlgorithm, signingAlgorithms } from '../model/provider.ts'
 import type { ProviderClientKeySettings, ProviderSettings } from '../settings.ts'
 import type { BuildContext } from './build-context.ts'
 import { readKeyPair } from './certificates.ts'
@@ -13,14 +13,14 @@ type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'clientC
  * settings need and lack, and those that have no effect.
  */
 export function readCredentials(settings: ProviderSettings, at: string, { env, report }: BuildContext): Credentials {
-  const { token_endpoint_auth_method: method, client_secret, client_key, client_certificate } = settings
+  const { token_endpoint_auth_method: method, client_secret, clientKey, clientCertificate } = settings
   reportNeeds(settings, at, report)
   const keyAt = below(at, 'client_key')
   const certificateAt = below(at, 'client_certificate')
   const isHttp = settings.issuer?.startsWith('http:') === true
-  if (client_certificate !== undefined && isHttp)
+  if (clientCertificate !== undefined && isHttp)
     report.errorAtKey(certificateAt, 'has no effect: the issuer is http', 'a provider with https can ask for it')
-  if (client_key !== undefined && method !== 'private_key_jwt' && !settings.signed_requests)
+  if (clientKey !== undefined && method !== 'private_key_jwt' && !settings.signedRequests)
     report.errorAtKey(
       keyAt,
       'has no effect: nothing is signed with it',
@@ -28,8 +28,8 @@ export function readCredentials(settings: ProviderSettings, at: string, { env, r
     )
   return {
     client_secret: (client_secret && readSecret(client_secret, below(at, 'client_secret'), env, report)) ?? '',
-    clientKey: client_key && readClientKey(client_key, keyAt, settings.profile !== undefined, { env, report }),
-    clientCertificate: client_certificate && readKeyPair(client_certificate, certificateAt, report),
+    clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined, { env, report }),
+    clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt, report),
   }
 }
 
@@ -53,21 +53,23 @@ const examples = {
 function reportNeeds(settings: ProviderSettings, at: string, report: Report): void {
   const method = settings.token_endpoint_auth_method
   const needed = credentialOf[method]
-  if (settings[needed] === undefined && !report.isReported(below(at, needed)))
+  const { client_secret, clientKey, clientCertificate } = settings
+  const credentials = { client_secret, client_key: clientKey, client_certificate: clientCertificate }
+  if (credentials[needed] === undefined && !report.isReported(below(at, needed)))
     report.missing(
       below(at, needed),
       needed === 'client_secret' ? 'is missing' : `is missing: token_endpoint_auth_method is ${method}`,
       examples[needed],
     )
-  if (settings.client_secret !== undefined && needed !== 'client_secret')
+  if (client_secret !== undefined && needed !== 'client_secret')
     report.errorAtKey(
       below(at, 'client_secret'),
       `has no effect: token_endpoint_auth_method is ${method}`,
       'remove it, so that nobody relies on it',
     )
-  if (settings.signed_requests && settings.client_key === undefined && needed !== 'client_key')
+  if (settings.signedRequests && clientKey === undefined && needed !== 'client_key')
     report.missing(below(at, 'client_key'), 'is missing: signed_requests is true', examples.client_key)
-  if (settings.client_assertion_audience !== 'issuer' && !method.endsWith('_jwt'))
+  if (settings.clientAssertionAudience !== 'issuer' && !method.endsWith('_jwt'))
     report.error(
       below(at, 'client_assertion_audience'),
       `has no effect: token_endpoint_auth_method is ${method}`,

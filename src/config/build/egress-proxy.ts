@@ -1,8 +1,8 @@
 import { parseHost, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { EgressProxyConfig, NoProxy } from '../model.ts'
+import type { EgressProxyConfig, NoProxy } from '../model/provider.ts'
 import type { EgressProxySettings } from '../settings.ts'
-import { type BuildContext, present } from './build-context.ts'
+import { type BuildContext, parseEach } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { type Environment, readSecret } from './secrets.ts'
 
@@ -26,14 +26,12 @@ export function buildEgressProxy(
         }
   const password = settings?.password && readSecret(settings.password, below(at, 'password'), env, report)
   const noProxy =
-    settings?.no_proxy === undefined
+    settings?.noProxy === undefined
       ? noProxyOfEnvironment(env)
-      : present(settings.no_proxy).flatMap(([index, text]) =>
-          report.parse(below(below(at, 'no_proxy'), index), [], () => [parseNoProxy(text)]),
-        )
-  const ca = readAuthorities(settings?.ca_file, below(at, 'ca_file'), report)
+      : parseEach(settings.noProxy, below(at, 'no_proxy'), report, (text) => parseNoProxy(text))
+  const ca = readAuthorities(settings?.caFile, below(at, 'ca_file'), report)
   if (proxy?.url === undefined) {
-    if (proxy === undefined && (settings?.username !== undefined || settings?.ca_file !== undefined))
+    if (proxy === undefined && (settings?.username !== undefined || settings?.caFile !== undefined))
       report.missing(
         below(at, 'url'),
         'is missing, and the environment names no proxy',

@@ -1,14 +1,14 @@
 import { below, type Report } from '../document/report.ts'
 import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
-import type { EndSessionConfig } from '../model.ts'
+import type { EndSessionConfig } from '../model/provider.ts'
 import { providerKind, type ProviderKind } from '../provider-kind.ts'
 import type { ProviderSettings } from '../settings.ts'
 
 /** How the gateway signs out at the provider of these settings, which stand at `at`. */
 export function readEndSession(settings: ProviderSettings, at: string, report: Report): EndSessionConfig {
-  const { end_session_params, end_session_form } = settings
+  const { endSessionParams, endSessionForm } = settings
   const paramsAt = below(at, 'end_session_params')
-  for (const [name, value] of Object.entries(end_session_params ?? {}))
+  for (const [name, value] of Object.entries(endSessionParams ?? {}))
     for (const placeholder of placeholdersIn(value ?? ''))
       if (!endSessionPlaceholders.some((known) => known === placeholder))
         report.error(
@@ -19,8 +19,8 @@ export function readEndSession(settings: ProviderSettings, at: string, report: R
   const usual = usualOf(providerKind(settings.issuer ?? ''))
   return {
     ...usual,
-    endSessionParams: end_session_params ?? usual.endSessionParams,
-    endSessionForm: end_session_form ?? usual.endSessionForm,
+    endSessionParams: endSessionParams ?? usual.endSessionParams,
+    endSessionForm: endSessionForm ?? usual.endSessionForm,
   }
 }
 

@@ -1,9 +1,9 @@
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import { below, type Report } from '../document/report.ts'
-import type { HeaderConfig, HeaderSource } from '../model.ts'
+import type { HeaderConfig, HeaderSource } from '../model/header.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
-import { type BuildContext, present, readSize } from './build-context.ts'
+import { type BuildContext, parseEach } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { readSecret } from './secrets.ts'
 
@@ -20,8 +20,6 @@ export function readHeaders(
 ): readonly HeaderConfig[] {
   return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, below(at, name), context))
 }
-
-const defaults: HeaderSettings = { join: ',', encode: 'utf8', max_bytes: '4kb', too_long: 'omit', required: false }
 
 /** The settings that say where a value comes from. A header has one of them. */
 type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request' | 'basic' | 'bearer'
@@ -43,37 +41,28 @@ const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
 }
 const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
 
-function readHeader(name: string, value: string | HeaderSettings, at: string, context: HeaderContext): HeaderConfig[] {
+function readHeader(name: string, written: HeaderSettings, at: string, context: HeaderContext): HeaderConfig[] {
   const { report } = context
-  const written = typeof value === 'string' ? { ...defaults, [shortSource(value)]: value } : value
-  const setting = sourceSettings.find((source) => written[source] !== undefined)
+  const values = { ...written, first_of: written.firstOf }
+  const setting = sourceSettings.find((source) => values[source] !== undefined)
   if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
     report.errorAtKey(at, 'is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
     return []
   }
   if (setting === undefined) return []
   reportWithoutEffect(setting, at, report)
-  // In the short form, the header itself has the text.
-  const textAt = typeof value === 'string' ? at : below(at, setting)
-  const source = readSource(setting, written, { at, textAt }, context)
+  const source = readSource(setting, written, at, context)
   if (source === undefined) return []
+  const { json, join, encode, maxBytes, tooLong, required } = written
   return [
     {
       name,
       source,
       ...readChanges(written, at, report),
-      ...(written.json === true && { json: true }),
-      join: written.join,
-      encode: written.encode,
-      maxBytes: readSize(written.max_bytes, below(at, 'max_bytes'), '1b', '64kb', report),
-      tooLong: written.too_long,
-      required: written.required,
+      ...(json === true && { json }),
+      ...{ join, encode, maxBytes, tooLong, required },
     },
   ]
-}
-
-function shortSource(text: string): 'claim' | 'template' {
-  return text.includes('{') ? 'template' : 'claim'
 }
 
 function maySet(name: string, setting: SourceSetting): boolean {
@@ -96,10 +85,11 @@ function reportWithoutEffect(source: SourceSetting, at: string, report: Report):
 function readSource(
   setting: SourceSetting,
   written: HeaderSettings,
-  { at, textAt }: { readonly at: string; readonly textAt: string },
+  at: string,
   context: HeaderContext,
 ): HeaderSource | undefined {
   const { report, env, claims } = context
+  const textAt = below(at, setting)
   switch (setting) {
     case 'claim':
     case 'template': {
@@ -107,9 +97,8 @@ function readSource(
       return template.length === 0 ? undefined : claimSource(template)
     }
     case 'first_of': {
-      const firstOf = present(written.first_of ?? []).flatMap(([index, text]) =>
-        report.parse(below(textAt, index), [], () => [withLongName(parseClaimPath(text), claims)], hintForClaims(text)),
-      )
+      const parse = (text: string) => withLongName(parseClaimPath(text), claims)
+      const firstOf = parseEach(written.firstOf ?? [], textAt, report, parse, hintForClaims)
       return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
     }
     case 'value':
@@ -125,7 +114,7 @@ function readSource(
       const { user, password = {} } = written.basic ?? {}
       // The schema reports a missing user.
       if (user === undefined) return undefined
-      const template = readTemplate(user, shortSource(user), below(textAt, 'user'), context)
+      const template = readTemplate(user, user.includes('{') ? 'template' : 'claim', below(textAt, 'user'), context)
       const secret = readSecret(password, below(textAt, 'password'), env, report)
       return template.length === 0 || secret === undefined
         ? undefined

@@ -1,8 +1,8 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { ProviderMetadata } from '../model.ts'
-import type { ProviderMetadataSettings } from '../settings.ts'
-import { present } from './build-context.ts'
+import type { ProviderMetadata } from '../model/provider.ts'
+import type { List, ProviderMetadataSettings } from '../settings.ts'
+import { valuesOf } from './build-context.ts'
 
 /**
  * The metadata of a provider without a discovery document. Its URLs get the same checks as those of
@@ -19,14 +19,11 @@ export function readMetadata(
   const { mtls_endpoint_aliases: aliases, ...others } = settings
   checkUrls(others, at, onLoopback, report)
   if (aliases !== undefined) checkUrls(aliases, below(at, 'mtls_endpoint_aliases'), onLoopback, report)
-  const lists = Object.entries(others).map(([name, value]) => [
+  const members = Object.entries(settings).map(([name, value]) => [
     name,
-    Array.isArray(value) ? present(value as readonly (string | undefined)[]).map(([, entry]) => entry) : value,
+    Array.isArray(value) ? valuesOf(value as List<string>) : value,
   ])
-  return {
-    ...(Object.fromEntries(lists) as ProviderMetadata),
-    ...(aliases && { mtls_endpoint_aliases: { ...aliases } }),
-  }
+  return Object.fromEntries(members) as ProviderMetadata
 }
 
 function checkUrls(settings: object, at: string, onLoopback: boolean, report: Report): void {

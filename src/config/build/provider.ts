@@ -2,10 +2,12 @@ import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
-import type { EgressProxyConfig, GatewayConfig, ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
+import type { EgressProxyConfig, ProviderConfig } from '../model/provider.ts'
+import type { UpstreamConfig } from '../model/upstream.ts'
 import { claimsOf } from '../requirement-claims.ts'
 import type { GatewaySettings, ProviderSettings } from '../settings.ts'
-import { type BuildContext, present, readDuration } from './build-context.ts'
+import { type BuildContext, present, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
 import { readEndSession } from './end-session.ts'
@@ -47,39 +49,30 @@ export function buildProviders(
     else if (!report.isReported('/provider'))
       report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
   const only = provider === undefined ? fallback : buildProvider(provider, '/provider', context)
-  return [{ ...only, prefix: reservedPrefix, cookieName, title: provider?.title ?? '' }]
+  return [{ ...only, prefix: reservedPrefix, cookieName }]
 }
 
 function buildProvider(settings: ProviderSettings, at: string, context: ProviderContext): ProviderConfig {
   const { report, egressProxy } = context
+  const { caFile, ...others } = settings
   return {
     ...fallback,
+    ...others,
     issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
     metadata: readMetadata(settings.metadata, settings.issuer, below(at, 'metadata'), report),
+    title: settings.title ?? '',
     client_id: settings.client_id ?? '',
     ...readCredentials(settings, at, context),
-    token_endpoint_auth_method: settings.token_endpoint_auth_method,
-    clientAssertionAudience: settings.client_assertion_audience,
-    response_mode: settings.response_mode,
-    pushedAuthorizationRequests: settings.pushed_authorization_requests,
-    signedRequests: settings.signed_requests,
-    dpop: settings.dpop,
     resource: readResource(settings.resource, below(at, 'resource'), report),
     linkParams: readLinkParams(settings, below(at, 'link_params'), report),
-    profile: settings.profile,
     egressProxy,
-    frontchannelLogout: settings.frontchannel_logout,
     signals: readSignals(settings, below(at, 'signals'), context),
-    scopes: settings.scopes && present(settings.scopes).map(([, scope]) => scope),
+    scopes: settings.scopes && valuesOf(settings.scopes),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
     ...readEndSession(settings, at, report),
     claims: readShortNames(settings.claims, below(at, 'claims'), report),
     idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
-    userinfoClaims: [],
-    id_token_signed_response_alg: settings.id_token_signed_response_alg,
-    clockToleranceMs: readDuration(settings.clock_tolerance, below(at, 'clock_tolerance'), '0s', '5m', report),
-    timeoutMs: readDuration(settings.timeout, below(at, 'timeout'), '100ms', '60s', report),
-    ca: readAuthorities(settings.ca_file, below(at, 'ca_file'), report),
+    ca: readAuthorities(caFile, below(at, 'ca_file'), report),
   }
 }
 
@@ -171,7 +164,7 @@ const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud',
 
 /** The names of claims as the provider spells them. */
 function readIdTokenClaims(settings: ProviderSettings, at: string, report: Report): string[] {
-  return present(settings.id_token_claims).map(([index, name]) => {
+  return present(settings.idTokenClaims).map(([index, name]) => {
     requireName(name, below(at, index), report)
     const [whole, ...members] = pathIn(name)
     if (members.length > 0)
@@ -234,7 +227,7 @@ const signInParams: ReadonlySet<string> = new Set([
 ])
 
 function readLinkParams(settings: ProviderSettings, at: string, report: Report): string[] {
-  return present(settings.link_params).map(([index, name]) => {
+  return present(settings.linkParams).map(([index, name]) => {
     if (gatewayParams.has(name)) report.error(below(at, index), 'is a parameter that only the gateway sets')
     else if (signInParams.has(name))
       report.error(
@@ -260,13 +253,13 @@ function readResource(resource: ProviderSettings['resource'], at: string, report
 }
 
 function readAuthorizationParams(settings: ProviderSettings, at: string, report: Report): Record<string, string> {
-  for (const name of Object.keys(settings.authorization_params))
+  for (const name of Object.keys(settings.authorizationParams))
     if (gatewayParams.has(name))
       report.errorAtKey(below(at, name), 'is a parameter that only the gateway sets', insteadOf[name])
-  const { max_age } = settings.authorization_params
+  const { max_age } = settings.authorizationParams
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
     report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')
-  return { ...settings.authorization_params }
+  return { ...settings.authorizationParams }
 }
 
 const insteadOf: Readonly<Record<string, string>> = {

@@ -1,7 +1,8 @@
 import { below, type Report } from '../document/report.ts'
-import type { Address, RedisStoreConfig, RedisTlsConfig } from '../model.ts'
+import type { Address } from '../model/address.ts'
+import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
 import type { List, RedisSettings } from '../settings.ts'
-import { type BuildContext, present, readDuration } from './build-context.ts'
+import { type BuildContext, present } from './build-context.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
@@ -11,14 +12,10 @@ const fallback = new URL('rediss://stand-in.invalid')
 export function buildRedis(settings: RedisSettings, at: string, context: BuildContext): RedisStoreConfig {
   const { env, report } = context
   const { url, sentinels, cluster } = settings
-  const secret = (name: 'password' | 'sentinel_password') =>
-    settings[name] && readSecret(settings[name], below(at, name), env, report)
+  const { username, password, sentinelPassword, keyPrefix, timeoutMs, replicasAcknowledge } = settings
   const shared = {
-    username: settings.username,
-    password: secret('password'),
-    keyPrefix: settings.key_prefix,
-    timeoutMs: readDuration(settings.timeout, below(at, 'timeout'), '100ms', '10s', report),
-    replicasAcknowledge: settings.replicas_acknowledge,
+    ...{ username, keyPrefix, timeoutMs, replicasAcknowledge },
+    password: password && readSecret(password, below(at, 'password'), env, report),
   }
 
   if (sentinels !== undefined) {
@@ -29,8 +26,8 @@ export function buildRedis(settings: RedisSettings, at: string, context: BuildCo
       sentinels: servers,
       name: settings.name ?? '',
       database: settings.database ?? 0,
-      sentinelUsername: settings.sentinel_username,
-      sentinelPassword: secret('sentinel_password'),
+      sentinelUsername: settings.sentinelUsername,
+      sentinelPassword: sentinelPassword && readSecret(sentinelPassword, below(at, 'sentinel_password'), env, report),
       tls: readTls(settings, secure, 'sentinels', at, report),
     }
   }
@@ -78,12 +75,11 @@ function readTls(
   at: string,
   report: Report,
 ): RedisTlsConfig | undefined {
-  const files = ['ca_file', 'cert_file', 'key_file'] as const
   if (!secure && report.isValid(below(at, servers)))
-    for (const file of files)
-      if (settings[file] !== undefined)
+    for (const file of ['ca_file', 'cert_file', 'key_file'])
+      if (report.isSet(below(at, file)))
         report.error(below(at, file), `has no effect: ${servers} is without TLS; write rediss:// there`)
-  const ca = readAuthorities(settings.ca_file, below(at, 'ca_file'), report)
+  const ca = readAuthorities(settings.caFile, below(at, 'ca_file'), report)
   const pair = readKeyPair(settings, at, report)
   return secure ? { ca, cert: pair?.cert, key: pair?.key } : undefined
 }

@@ -5,15 +5,16 @@ import { parsePathPattern } from '../../core/path-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { HeaderConfig, Networks, RequirementConfig, RuleConfig, ServiceAccountsConfig } from '../model.ts'
-import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
+import type { HeaderConfig } from '../model/header.ts'
+import type { Networks, RequirementConfig, RuleConfig } from '../model/rule.ts'
+import type { ServiceAccountsConfig } from '../model/upstream.ts'
+import type { List, RequirementSettings, RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
 import { readRuleTokens } from './access-tokens.ts'
-import { present, readDuration } from './build-context.ts'
+import { parseEach, present, valuesOf } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
 import { readRuleAccounts } from './service-accounts.ts'
-import type { DeviceBindingMode } from './session.ts'
 
 /**
  * Reads a rule. Returns an empty list when its path is missing or invalid.
@@ -37,18 +38,18 @@ export function readRule(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
-  if (settings.step_up !== undefined && settings.access !== 'signed_in')
+  if (settings.stepUp !== undefined && settings.access !== 'signed_in')
     report.error(
       below(at, 'step_up'),
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove step_up or access',
     )
-  if (settings.device_binding !== undefined) {
+  if (settings.deviceBinding !== undefined) {
     if (settings.access === 'public')
       report.error(below(at, 'device_binding'), 'has no effect with access: public', 'remove it')
     reportUselessBinding(settings, at, context)
   }
-  const asksNothing = require.length === 0 && settings.step_up === undefined
+  const asksNothing = require.length === 0 && settings.stepUp === undefined
   if (asksNothing && settings.mode === 'observe' && report.isValid(below(at, 'require')))
     report.error(
       below(at, 'mode'),
@@ -70,8 +71,8 @@ export function readRule(
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
       mode: settings.mode,
-      ...readStepUp(settings, below(at, 'step_up'), report),
-      ...(settings.device_binding && { needsDeviceBinding: settings.device_binding === 'required' }),
+      ...readStepUp(settings),
+      ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
       ...readRuleTokens(settings, below(at, 'access_tokens'), context.takesTokens, report),
       ...readRuleAccounts(settings, below(at, 'service_accounts'), context.serviceAccounts, report),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
@@ -82,11 +83,11 @@ export function readRule(
 
 /** Reports a setting that needs keys of devices, which browsers do not register. */
 export function reportUselessBinding(
-  { device_binding }: Pick<RuleSettings, 'device_binding'>,
+  settings: Pick<RuleSettings, 'deviceBinding'>,
   at: string,
   { report, deviceBinding, externalUrl, cookieDomain }: BindingContext & { readonly report: Report },
 ): void {
-  if (device_binding !== 'required') return
+  if (settings.deviceBinding !== 'required') return
   if (deviceBinding === 'off')
     report.error(
       below(at, 'device_binding'),
@@ -105,31 +106,25 @@ export function reportUselessBinding(
 
 export interface BindingContext {
   /** `session.device_binding`. */
-  readonly deviceBinding: DeviceBindingMode
+  readonly deviceBinding: SessionDeviceBindingSettings['mode']
   /** `session.cookie.domain`. */
   readonly cookieDomain: string | undefined
   readonly externalUrl: URL
 }
 
-function readStepUp(
-  { step_up }: Pick<RuleSettings, 'step_up'>,
-  at: string,
-  report: Report,
-): Pick<RuleConfig, 'stepUp'> {
-  if (step_up === undefined) return {}
-  const { acr_values, max_age } = step_up
+function readStepUp({ stepUp }: Pick<RuleSettings, 'stepUp'>): Pick<RuleConfig, 'stepUp'> {
+  if (stepUp === undefined) return {}
+  const { acr_values, maxAgeMs } = stepUp
   return {
     stepUp: {
-      ...(acr_values && { acr_values: present(acr_values).map(([, value]) => value) }),
-      ...(max_age !== undefined && {
-        max_age: Math.floor(readDuration(max_age, below(at, 'max_age'), '1m', '30d', report) / 1000),
-      }),
+      ...(acr_values && { acr_values: valuesOf(acr_values) }),
+      ...(maxAgeMs !== undefined && { max_age: Math.floor(maxAgeMs / 1000) }),
     },
   }
 }
 
 export function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
-  return methods && present(methods).map(([, method]) => method)
+  return methods && valuesOf(methods)
 }
 
 /** Letter case makes no difference in names of headers (RFC 9110 §5.1). */
@@ -182,12 +177,12 @@ function readRequirement(
     for (const test of claimTests)
       if (report.isSet(settingAt(test)))
         report.errorAtKey(settingAt(test), 'needs claim beside it: the path of a claim')
-  if (settings.email_domains === undefined && report.isSet(settingAt('verified')))
+  if (settings.emailDomains === undefined && report.isSet(settingAt('verified')))
     report.errorAtKey(settingAt('verified'), 'has no effect without email_domains', 'remove it')
 
   const { methods, all, any, not } = settings
   if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, context)
-  if (settings.email_domains !== undefined) return readEmailDomains(settings, settings.email_domains, at, report)
+  if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at, report)
   if (settings.networks !== undefined)
     return [{ kind: 'networks', ...readNetworks(settings.networks, settingAt('networks'), report) }]
   if (settings.time !== undefined) return readTime(settings.time, settingAt('time'), report)
@@ -205,7 +200,7 @@ function readClaimRequirement(
   at: string,
   { report, claims }: RequirementContext,
 ): readonly RequirementConfig[] {
-  const texts = (list: List<string> | undefined) => list && present(list).map(([, text]) => text)
+  const texts = (list: List<string> | undefined) => list && valuesOf(list)
   const { matches } = settings
   const pattern =
     matches === undefined ? undefined : report.parse(below(at, 'matches'), undefined, () => new LinearPattern(matches))
@@ -215,12 +210,12 @@ function readClaimRequirement(
       claim: withLongName(parseClaimPath(claim), claims),
       claimText: claim,
       equals: settings.equals,
-      anyOf: texts(settings.any_of),
-      allOf: texts(settings.all_of),
-      noneOf: texts(settings.none_of),
+      anyOf: texts(settings.anyOf),
+      allOf: texts(settings.allOf),
+      noneOf: texts(settings.noneOf),
       contains: settings.contains,
-      beginsWith: settings.begins_with,
-      endsWith: settings.ends_with,
+      beginsWith: settings.beginsWith,
+      endsWith: settings.endsWith,
       matches: pattern,
     },
   ]
@@ -233,10 +228,7 @@ function readEmailDomains(
   at: string,
   report: Report,
 ): readonly RequirementConfig[] {
-  const listAt = below(at, 'email_domains')
-  const emailDomains = present(domains).flatMap(([index, text]) =>
-    report.parse(below(listAt, index), [], () => [parseDomain(text)], hintForDomain(text)),
-  )
+  const emailDomains = parseEach(domains, below(at, 'email_domains'), report, parseDomain, hintForDomain)
   if (!verified)
     report.warning(
       below(at, 'verified'),
@@ -260,11 +252,7 @@ function hintForDomain(text: string): string | undefined {
 }
 
 function readNetworks(networks: List<string>, at: string, report: Report): Networks {
-  const text = present(networks).map(([, network]) => network)
-  const subnets = present(networks).flatMap(([index, network]) =>
-    report.parse(below(at, index), [], () => [parseSubnet(network)]),
-  )
-  return { networks: new AddressSet(subnets), text }
+  return { networks: new AddressSet(parseEach(networks, at, report, parseSubnet)), text: valuesOf(networks) }
 }
 
 function readTime(
@@ -273,7 +261,7 @@ function readTime(
   report: Report,
 ): readonly RequirementConfig[] {
   if (zone === undefined) return []
-  const names = present(days).map(([, day]) => day)
+  const names = valuesOf(days)
   if (from === to) report.error(below(at, 'to'), 'is the same as from', 'for the whole day, remove both')
   return report.parse(below(at, 'zone'), [], () => {
     try {

@@ -1,9 +1,10 @@
 import { parseScryptHash } from '../../core/scrypt-hash.ts'
 import { isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { RuleConfig, ServiceAccount, ServiceAccountsConfig } from '../model.ts'
+import type { RuleConfig } from '../model/rule.ts'
+import type { ServiceAccount, ServiceAccountsConfig } from '../model/upstream.ts'
 import type { List, RuleSettings, UpstreamSettings } from '../settings.ts'
-import { present } from './build-context.ts'
+import { valuesOf } from './build-context.ts'
 import { type ShortNames, withLongNames } from './claim-names.ts'
 import { readNamedFile } from './secrets.ts'
 
@@ -18,7 +19,7 @@ export function isAccountName(name: string): boolean {
 
 /** The service accounts of an upstream; `undefined` when it accepts none. */
 export function readServiceAccounts(
-  settings: UpstreamSettings['service_accounts'],
+  settings: UpstreamSettings['serviceAccounts'],
   at: string,
   { report, claims: names, externalUrl }: { report: Report; claims: ShortNames; externalUrl: URL },
 ): ServiceAccountsConfig | undefined {
@@ -84,7 +85,7 @@ function readLine(line: string): ServiceAccount {
 
 /** Whether a rule accepts service accounts. `accounts`: those of its upstream. */
 export function readRuleAccounts(
-  { service_accounts: settings, access, step_up }: Pick<RuleSettings, 'service_accounts' | 'access' | 'step_up'>,
+  { serviceAccounts: settings, access, stepUp }: Pick<RuleSettings, 'serviceAccounts' | 'access' | 'stepUp'>,
   at: string,
   accounts: ServiceAccountsConfig | undefined,
   report: Report,
@@ -98,14 +99,14 @@ export function readRuleAccounts(
       'needs service_accounts of the upstream, with the file of their hashed secrets',
       'add service_accounts: { file: service-accounts.txt } to the upstream',
     )
-  else if (step_up !== undefined)
+  else if (stepUp !== undefined)
     report.error(
       at,
       'has no effect with step_up, which no service account can meet',
       'use another rule for one of them',
     )
   if (settings === true) return { serviceAccounts: 'all' }
-  const names = present(settings as List<string>).map(([, name]) => name)
+  const names = valuesOf(settings as List<string>)
   const known = new Set(accounts?.accounts.map(({ name }) => name))
   for (const [index, name] of names.entries())
     if (known.size > 0 && !known.has(name))

@@ -1,15 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { parseCookieDomain } from '../addresses.ts'
 import { below } from '../document/report.ts'
-import type {
-  DeviceBindingConfig,
-  MaxPerPersonConfig,
-  SessionConfig,
-  SessionCookieConfig,
-  StoreConfig,
-} from '../model.ts'
-import type { SessionDeviceBindingSettings, SessionSettings } from '../settings.ts'
-import { type BuildContext, present, readDuration } from './build-context.ts'
+import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
+import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
+import { type BuildContext, present } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
 
@@ -21,55 +15,25 @@ export function buildSession(
   at: string,
   context: BuildContext & { readonly secure: boolean },
 ): SessionConfig {
-  const { report } = context
   const store = buildStore(settings.store, below(at, 'store'), context)
-  const duration = (
-    name: 'idle_timeout' | 'absolute_timeout' | 'refresh_before' | 'store_outage_grace',
-    from: string,
-    to: string,
-  ) => readDuration(settings[name], below(at, name), from, to, report)
+  const { maxPerPerson } = settings
   return {
+    ...settings,
     keys: readKeys(settings, at, store, context),
     isKeyGenerated: settings.keys === undefined && store.kind === 'memory',
     store,
-    idleTimeoutMs: duration('idle_timeout', '1s', '365d'),
-    absoluteTimeoutMs: duration('absolute_timeout', '1s', '365d'),
-    refreshBeforeMs: duration('refresh_before', '0s', '1h'),
-    pollUserinfoMs:
-      settings.poll_userinfo === undefined
-        ? undefined
-        : readDuration(settings.poll_userinfo, below(at, 'poll_userinfo'), '10s', '1d', report),
-    storeOutageGraceMs: duration('store_outage_grace', '0s', '5m'),
-    maxPerPerson: buildMaxPerPerson(settings),
-    page: settings.page,
+    maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
     cookie: buildCookie(settings.cookie, below(at, 'cookie'), context),
     deviceBinding: buildDeviceBinding(settings, below(at, 'device_binding'), context),
   }
 }
-
-function buildMaxPerPerson({ max_per_person: setting }: SessionSettings): MaxPerPersonConfig | undefined {
-  if (typeof setting === 'number') return { count: setting, whenExceeded: 'end_oldest' }
-  const count = setting?.count
-  return setting === undefined || count === undefined ? undefined : { count, whenExceeded: setting.when_exceeded }
-}
-
-export type DeviceBindingMode = SessionDeviceBindingSettings['mode']
-
-/** `device_binding` of the session, written with or without an object. */
-export function deviceBindingMode({ device_binding }: SessionSettings): DeviceBindingMode {
-  return typeof device_binding === 'object' ? device_binding.mode : (device_binding as DeviceBindingMode)
-}
-
-/** What the schema fills in when the setting is an object. */
-const bindingDefaults = { cookie_lifetime: '5m', registration_grace: '1m', on_misuse: 'refuse' } as const
 
 function buildDeviceBinding(
   settings: SessionSettings,
   at: string,
   { report, secure }: BuildContext & { readonly secure: boolean },
 ): DeviceBindingConfig {
-  const mode = deviceBindingMode(settings)
-  const { device_binding } = settings
+  const { mode, ...others } = settings.deviceBinding
   if (mode === 'required' && !secure)
     report.error(at, 'needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
   const isOfDomain = settings.cookie.domain !== undefined
@@ -79,15 +43,7 @@ function buildDeviceBinding(
       'cannot be met with session.cookie.domain: a browser binds a session to one host',
       'remove one of them',
     )
-  const { cookie_lifetime, registration_grace, on_misuse } =
-    typeof device_binding === 'object' ? device_binding : bindingDefaults
-  return {
-    isOn: mode !== 'off' && secure && !isOfDomain,
-    isRequired: mode === 'required',
-    cookieLifetimeMs: readDuration(cookie_lifetime, below(at, 'cookie_lifetime'), '1m', '1h', report),
-    registrationGraceMs: readDuration(registration_grace, below(at, 'registration_grace'), '10s', '10m', report),
-    onMisuse: on_misuse,
-  }
+  return { ...others, isOn: mode !== 'off' && secure && !isOfDomain, isRequired: mode === 'required' }
 }
 
 function buildCookie(
@@ -105,7 +61,7 @@ function buildCookie(
     name: secure ? `${prefix}${settings.name}` : settings.name,
     ...(domain !== undefined && { domain }),
     secure,
-    sameSite: settings.same_site,
+    sameSite: settings.sameSite,
   }
 }
 
@@ -140,11 +96,7 @@ function decodeKey(text: string): Buffer {
   throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
 }
 
-const memoryDefaults = { max_sessions: 100_000 }
-
-function buildStore(settings: SessionSettings['store'], at: string, context: BuildContext): StoreConfig {
-  if (typeof settings === 'object' && settings.redis !== undefined)
-    return buildRedis(settings.redis, below(at, 'redis'), context)
-  const { max_sessions } = (typeof settings === 'object' ? settings.memory : undefined) ?? memoryDefaults
-  return { kind: 'memory', maxSessions: max_sessions }
+function buildStore({ memory, redis }: SessionStoreSettings, at: string, context: BuildContext): StoreConfig {
+  if (redis !== undefined) return buildRedis(redis, below(at, 'redis'), context)
+  return { kind: 'memory', maxSessions: memory?.maxSessions ?? 0 }
 }

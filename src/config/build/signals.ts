@@ -1,8 +1,8 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { SignalsConfig, TransmitterAuthorization } from '../model.ts'
+import type { SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
-import { type BuildContext, present } from './build-context.ts'
+import { type BuildContext, valuesOf } from './build-context.ts'
 import { readSecret } from './secrets.ts'
 
 /** The security events of a provider. */
@@ -13,24 +13,23 @@ export function readSignals(
 ): SignalsConfig | undefined {
   if (signals === undefined) return undefined
   const { env, report } = context
-  const { transmitter, audience, signing_alg, push_secret, trusted_subjects, events, delivery, stream } = signals
+  const { transmitter, audience } = signals
   if (transmitter !== undefined) checkTransmitter(transmitter, below(at, 'transmitter'), report)
-  if (signals.poll_url !== undefined)
-    checkUrl(signals.poll_url, below(at, 'poll_url'), 'https://id.example.com/ssf/poll', report)
+  if (signals.pollUrl !== undefined)
+    checkUrl(signals.pollUrl, below(at, 'poll_url'), 'https://id.example.com/ssf/poll', report)
   reportMismatches(signals, at, report)
-  if (Object.values(events).every((action) => action === 'ignore'))
+  if (Object.values(signals.events).every((action) => action === 'ignore'))
     report.warning(below(at, 'events'), 'ignores all events, so signals has no effect', 'remove signals')
-  const pushSecret = push_secret && readSecret(push_secret, below(at, 'push_secret'), env, report)
+  const pushSecret = signals.pushSecret && readSecret(signals.pushSecret, below(at, 'push_secret'), env, report)
   reportOtherCharacters(pushSecret, below(at, 'push_secret'), report)
   return {
+    ...signals,
     transmitter: transmitter ?? issuer ?? '',
-    audience: audience === undefined ? [client_id ?? ''] : present(audience).map(([, value]) => value),
-    signingAlg: signing_alg,
-    ...{ delivery, stream, pushSecret },
-    pollUrl: signals.poll_url,
+    audience: audience === undefined ? [client_id ?? ''] : valuesOf(audience),
+    pushSecret,
     authorization: readAuthorization(signals.authorization, below(at, 'authorization'), context),
-    trustedSubjects: present(trusted_subjects).map(([, format]) => format),
-    events: { ...events },
+    trustedSubjects: valuesOf(signals.trustedSubjects),
+    events: { ...signals.events },
   }
 }
 
@@ -48,7 +47,7 @@ function checkUrl(text: string, at: string, example: string, report: Report): vo
 
 /** Settings that need each other, and settings without an effect. */
 function reportMismatches(signals: ProviderSignalsSettings, at: string, report: Report): void {
-  const { delivery, stream, poll_url, push_secret, authorization } = signals
+  const { delivery, stream, pollUrl, pushSecret, authorization } = signals
   // A mistyped value says nothing about the other settings.
   if (!report.isValid(below(at, 'delivery'), below(at, 'stream'))) return
   const [isPoll, isManaged] = [delivery === 'poll', stream === 'managed']
@@ -63,15 +62,15 @@ function reportMismatches(signals: ProviderSignalsSettings, at: string, report: 
     )
   if (authorization !== undefined && !isPoll && !isManaged)
     noEffect('authorization', 'the stream exists and its delivery is push, so the gateway sends no requests')
-  if (poll_url === undefined && isPoll && !isManaged)
+  if (pollUrl === undefined && isPoll && !isManaged)
     report.missing(
       below(at, 'poll_url'),
       'is missing: delivery is poll, and the stream is not managed',
       'write the endpoint_url of the stream, or stream: managed',
     )
-  if (poll_url !== undefined && !isPoll) noEffect('poll_url', 'delivery is push')
-  if (poll_url !== undefined && isPoll && isManaged) noEffect('poll_url', 'the managed stream says where it is polled')
-  if (push_secret !== undefined && isPoll) noEffect('push_secret', 'delivery is poll')
+  if (pollUrl !== undefined && !isPoll) noEffect('poll_url', 'delivery is push')
+  if (pollUrl !== undefined && isPoll && isManaged) noEffect('poll_url', 'the managed stream says where it is polled')
+  if (pushSecret !== undefined && isPoll) noEffect('push_secret', 'delivery is poll')
 }
 
 function readAuthorization(
@@ -80,9 +79,8 @@ function readAuthorization(
   { env, report }: BuildContext,
 ): TransmitterAuthorization | undefined {
   if (settings === undefined) return undefined
-  const { client_credentials } = settings
-  if (client_credentials !== undefined)
-    return { kind: 'client_credentials', scopes: present(client_credentials.scopes).map(([, scope]) => scope) }
+  const { clientCredentials } = settings
+  if (clientCredentials !== undefined) return { kind: 'client_credentials', scopes: valuesOf(clientCredentials.scopes) }
   const value = readSecret(settings, at, env, report)
   reportOtherCharacters(value, at, report)
   // RFC 9110 §11.4: a scheme and the credentials.

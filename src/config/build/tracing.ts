@@ -1,6 +1,6 @@
 import { parseHttpUrl } from '../addresses.ts'
 import { below } from '../document/report.ts'
-import type { TracingConfig } from '../model.ts'
+import type { TracingConfig } from '../model/gateway.ts'
 import type { TracingSettings } from '../settings.ts'
 import { type BuildContext, standInUrl } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
@@ -26,13 +26,12 @@ export function buildTracing(
       report.error(headerAt, 'must consist of printable ASCII characters')
     return value === undefined ? [] : [[name, value] as const]
   })
+  const { caFile, ...others } = settings
   return {
+    ...others,
     otlp: report.parse(below(at, 'otlp'), standInUrl, () => collectorUrl(otlp)),
-    sample: settings.sample,
-    serviceName: settings.service_name,
-    resource: settings.resource,
     headers: Object.fromEntries(headers),
-    ca: readAuthorities(settings.ca_file, below(at, 'ca_file'), report),
+    ca: readAuthorities(caFile, below(at, 'ca_file'), report),
   }
 }
 

@@ -4,18 +4,11 @@ import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { below, type Report } from '../document/report.ts'
-import type {
-  CorsConfig,
-  EmbeddedTest,
-  LogoutCall,
-  LogoutLink,
-  ProviderConfig,
-  TokenExchangeConfig,
-  UpstreamConfig,
-} from '../model.ts'
+import type { ProviderConfig } from '../model/provider.ts'
+import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { readAccessTokens } from './access-tokens.ts'
-import { present, readDuration, standInUrl } from './build-context.ts'
+import { parseEach, present, standInUrl, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
@@ -36,92 +29,50 @@ export function buildUpstream(
   context: UpstreamContext,
 ): UpstreamConfig {
   const { report, claims } = context
+  const { preset: _, deviceBinding = context.deviceBinding, caFile, ...others } = settings
   const own = (setting: string) => below(at, setting)
-  const externalUrl = readUpstreamOrigin(settings.external_url, own('external_url'), context)
-  const duration = (
-    setting: 'connect_timeout' | 'response_timeout' | 'idle_timeout' | 'keep_alive',
-    from: string,
-    to: string,
-  ) => readDuration(settings[setting], own(setting), from, to, report)
+  const externalUrl = readUpstreamOrigin(settings.externalUrl, own('external_url'), context)
   const path = report.parse(own('path'), '/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
   const headers = readHeaders(settings.headers, own('headers'), context)
-  const logoutLinks = present(settings.logout.paths).flatMap(([index, link]) =>
-    readLogoutLink(link, below(below(own('logout'), 'paths'), index), report),
-  )
-  const trustedOrigins = readTrustedOrigins(settings.trusted_origins, own('trusted_origins'), report)
+  const trustedOrigins = readTrustedOrigins(settings.trustedOrigins, own('trusted_origins'), report)
   const providers = readProviders(settings.providers, own('providers'), context)
   reportUselessBinding(settings, at, context)
-  const serviceAccounts = readServiceAccounts(settings.service_accounts, own('service_accounts'), {
+  const serviceAccounts = readServiceAccounts(settings.serviceAccounts, own('service_accounts'), {
     ...{ report, claims, externalUrl },
   })
+  const takesTokens = settings.accessTokens !== undefined
   return {
-    name,
+    ...others,
+    ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
     place: report.keyPlace(at),
     hosts: readHosts(settings, externalUrl, own('hosts'), report),
-    providers,
-    path,
-    url: settings.forward_auth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
-    forwardAuth: settings.forward_auth === true,
-    needsDeviceBinding: (settings.device_binding ?? context.deviceBinding) === 'required',
-    stripPath: settings.strip_path,
-    alsoKnownAs: present(settings.also_known_as).flatMap(([index, origin]) =>
-      report.parse(below(own('also_known_as'), index), [], () => [
-        parseOrigin(origin, 'http://intranet.corp:8080').origin,
-      ]),
+    url: settings.forwardAuth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
+    forwardAuth: settings.forwardAuth === true,
+    needsDeviceBinding: deviceBinding === 'required',
+    alsoKnownAs: parseEach(
+      settings.alsoKnownAs,
+      own('also_known_as'),
+      report,
+      (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
     ),
-    setCookie: {
-      domain: settings.set_cookie.domain,
-      path: settings.set_cookie.path,
-      secure: settings.set_cookie.secure,
-      sameSite: settings.set_cookie.same_site,
-    },
-    responseHeaders: {
-      set: settings.response_headers.set,
-      remove: present(settings.response_headers.remove).map(([, field]) => field),
-    },
-    rewriteContent: settings.rewrite_content,
-    sessionNotice: settings.session_notice,
-    externalUrl,
-    hostHeader: settings.host_header,
-    originHeader: settings.origin_header,
-    headers,
-    signedIdentity: readSignedIdentity(settings.signed_identity, own('signed_identity'), name, context),
+    responseHeaders: { ...settings.responseHeaders, remove: valuesOf(settings.responseHeaders.remove) },
+    signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: present(settings.rules).flatMap(([index, rule]) =>
-      readRule(rule, below(own('rules'), index), headers, {
-        ...context,
-        takesTokens: settings.access_tokens !== undefined,
-        serviceAccounts,
-      }),
+      readRule(rule, below(own('rules'), index), headers, { ...context, takesTokens, serviceAccounts }),
     ),
-    serviceAccounts,
-    tokenExchange: readTokenExchange(settings.token_exchange),
-    accessTokens: readAccessTokens(settings.access_tokens, own('access_tokens'), {
+    tokenExchange: settings.tokenExchange && {
+      ...settings.tokenExchange,
+      scopes: valuesOf(settings.tokenExchange.scopes ?? []),
+    },
+    accessTokens: readAccessTokens(settings.accessTokens, own('access_tokens'), {
       report,
       providers: context.providers.filter((provider) => providers.includes(provider.name)),
     }),
-    trustedOrigins,
     cors: readCors(settings.cors, trustedOrigins, own('cors'), report),
-    cache: settings.cache,
-    sessionCookies: readSessionCookies(settings.session_cookies),
-    logout: {
-      paths: logoutLinks,
-      passFirst: settings.logout.pass_first,
-      cookies: present(settings.logout.cookies).map(([, cookie]) => ({
-        names: parseNamePattern(cookie),
-        paths: cookiePaths(path, logoutLinks),
-        domains: cookieDomains(externalUrl.hostname.replace(/^\*\./, '')),
-      })),
-      call: readLogoutCall(settings.logout.call, below(own('logout'), 'call'), report),
-    },
-    upgrade: present(settings.upgrade).map(([, protocol]) => protocol.toLowerCase()),
-    connectTimeoutMs: duration('connect_timeout', '10ms', '5m'),
-    responseTimeoutMs: duration('response_timeout', '10ms', '1d'),
-    idleTimeoutMs: duration('idle_timeout', '0s', '1d'),
-    keepAliveMs: duration('keep_alive', '0s', '1h'),
-    maxConnections: settings.max_connections,
-    maxStreams: settings.max_streams,
-    maxStreamsPerClient: settings.max_streams_per_client,
-    ca: readAuthorities(settings.ca_file, own('ca_file'), report),
+    sessionCookies: readSessionCookies(settings.sessionCookies),
+    logout: readLogout(settings.logout, own('logout'), { externalUrl, path }, report),
+    upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
+    ca: readAuthorities(caFile, own('ca_file'), report),
     tests: present(settings.tests).flatMap(([index, test]) =>
       readTest(test, below(own('tests'), index), claims, report),
     ),
@@ -134,41 +85,47 @@ export function buildUpstream(
  */
 const otherProxyUrl = new URL('http://forward-auth.invalid')
 
-function readTokenExchange(settings: UpstreamSettings['token_exchange']): TokenExchangeConfig | undefined {
-  if (settings === undefined) return undefined
-  const { audience, resource, requested_token_type: requestedTokenType } = settings
-  return { audience, resource, scopes: present(settings.scopes ?? []).map(([, scope]) => scope), requestedTokenType }
-}
-
-function readSessionCookies(cookies: UpstreamSettings['session_cookies']): readonly NamePattern[] {
+function readSessionCookies(cookies: UpstreamSettings['sessionCookies']): readonly NamePattern[] {
   if (cookies === undefined) return []
-  const names = Array.isArray(cookies) ? present(cookies as List<string>).map(([, name]) => name) : ['*']
+  const names = Array.isArray(cookies) ? valuesOf(cookies as List<string>) : ['*']
   return names.map(parseNamePattern)
 }
 
-function readLogoutLink(link: string | LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
-  const isShort = typeof link === 'string'
-  const { path, query = {}, methods }: LogoutLinkSettings = isShort ? { path: link } : link
+function readLogout(
+  settings: UpstreamSettings['logout'],
+  at: string,
+  { externalUrl, path }: Pick<UpstreamConfig, 'externalUrl' | 'path'>,
+  report: Report,
+): UpstreamConfig['logout'] {
+  const paths = present(settings.paths).flatMap(([index, link]) =>
+    readLogoutLink(link, below(below(at, 'paths'), index), report),
+  )
+  return {
+    paths,
+    passFirst: settings.passFirst,
+    cookies: valuesOf(settings.cookies).map((cookie) => ({
+      names: parseNamePattern(cookie),
+      paths: cookiePaths(path, paths),
+      domains: cookieDomains(externalUrl.hostname.replace(/^\*\./, '')),
+    })),
+    call: readLogoutCall(settings.call, below(at, 'call'), report),
+  }
+}
+
+function readLogoutLink({ path, query = {}, methods }: LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
   if (path === undefined) return []
   return report.parse(
-    isShort ? at : below(at, 'path'),
+    below(at, 'path'),
     [],
     () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
     hintForLogoutLink(path) ?? hintForPath(path),
   )
 }
 
-function readLogoutCall(
-  call: string | LogoutCallSettings | undefined,
-  at: string,
-  report: Report,
-): LogoutCall | undefined {
-  if (call === undefined) return undefined
-  const isShort = typeof call === 'string'
-  const { get, post, timeout = '5s' }: Partial<LogoutCallSettings> = isShort ? { post: call } : call
+function readLogoutCall(call: LogoutCallSettings | undefined, at: string, report: Report): LogoutCall | undefined {
+  const { get, post, timeoutMs = 0 } = call ?? {}
   const target = get ?? post
   if (target === undefined) return undefined
-  const timeoutMs = readDuration(timeout, below(at, 'timeout'), '100ms', '30s', report)
   const read = (): LogoutCall => {
     const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
     if (parsePathPattern(path).text.includes('*')) throw new SyntaxError('must not contain "*": it is one address')
@@ -176,7 +133,7 @@ function readLogoutCall(
     return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
   }
   const hint = /^\w[^:]*$/.test(target) ? `did you mean "/${target}"?` : undefined
-  return report.parse(isShort ? at : below(at, get === undefined ? 'post' : 'get'), undefined, read, hint)
+  return report.parse(below(at, get === undefined ? 'post' : 'get'), undefined, read, hint)
 }
 
 function hintForLogoutLink(text: string): string | undefined {
@@ -226,11 +183,8 @@ function readUpstreamOrigin(text: string | undefined, at: string, { externalUrl,
 }
 
 function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
-  if (settings.hosts !== undefined)
-    return present(settings.hosts).flatMap(([index, host]) =>
-      report.parse(below(at, index), [], () => [parseHost(host)]),
-    )
-  return settings.external_url === undefined ? [] : [externalUrl.hostname]
+  if (settings.hosts !== undefined) return parseEach(settings.hosts, at, report, parseHost)
+  return settings.externalUrl === undefined ? [] : [externalUrl.hostname]
 }
 
 function readProviders(
@@ -247,11 +201,11 @@ function readProviders(
       const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
       report.error(below(at, index), 'is not the name of a provider', hint)
     }
-  return present(names).map(([, name]) => name)
+  return valuesOf(names)
 }
 
 function readTrustedOrigins(
-  origins: UpstreamSettings['trusted_origins'],
+  origins: UpstreamSettings['trustedOrigins'],
   at: string,
   report: Report,
 ): UpstreamConfig['trustedOrigins'] {
@@ -265,22 +219,18 @@ function readCors(
   report: Report,
 ): CorsConfig | undefined {
   if (cors === undefined) return undefined
-  const texts = (list: List<string>) => present(list).map(([, text]) => text)
   const trusted = trustedOrigins === 'any' ? [] : trustedOrigins
   return {
+    ...cors,
     origins: cors.origins === undefined ? trusted : readOrigins(cors.origins, below(at, 'origins'), report),
-    methods: texts(cors.methods),
-    headers: texts(cors.headers),
-    expose: texts(cors.expose),
-    credentials: cors.credentials,
-    maxAgeMs: readDuration(cors.max_age, below(at, 'max_age'), '0s', '1d', report),
+    methods: valuesOf(cors.methods),
+    headers: valuesOf(cors.headers),
+    expose: valuesOf(cors.expose),
   }
 }
 
 function readOrigins(origins: List<string>, at: string, report: Report): readonly string[] {
-  return present(origins).flatMap(([index, origin]) =>
-    report.parse(below(at, index), [], () => [parseOrigin(origin, 'https://portal.example.com').origin]),
-  )
+  return parseEach(origins, at, report, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
 }
 
 function parseUpstreamPath(text: string): string {
@@ -317,7 +267,7 @@ function readTest(
     )
   if (settings.bearer && settings.as === undefined)
     report.error(below(at, 'bearer'), 'needs as beside it: the claims of the access token')
-  if (settings.service_account !== undefined && (settings.as !== undefined || settings.bearer))
+  if (settings.serviceAccount !== undefined && (settings.as !== undefined || settings.bearer))
     report.error(
       below(at, 'service_account'),
       'must not have as or bearer beside it: the claims are those of service_accounts',
@@ -328,7 +278,7 @@ function readTest(
       setting: report.pathText(at),
       as: settings.as && withLongNames(settings.as, claims),
       bearer: settings.bearer,
-      serviceAccount: settings.service_account,
+      serviceAccount: settings.serviceAccount,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
       host: host === undefined ? undefined : report.parse(below(at, 'host'), undefined, () => parseHost(host)),

@@ -1,5 +1,5 @@
 import { below, type Report } from '../document/report.ts'
-import type { GatewayConfig } from '../model.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
 import { type Check, settingOf } from './upstreams.ts'
 
 /** The checks of access tokens and service accounts. Their settings work together with rules. */

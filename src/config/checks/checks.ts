@@ -1,8 +1,12 @@
 import type { Steps } from '../../core/steps.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
-import type { Address, GatewayConfig, ProviderConfig, RedisStoreConfig } from '../model.ts'
+import type { Address } from '../model/address.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
+import type { ProviderConfig } from '../model/provider.ts'
+import type { RedisStoreConfig } from '../model/session.ts'
 import { placeholder } from '../placeholder.ts'
+import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { callerChecks } from './callers.ts'
 import { narrowRules } from './narrow-rules.ts'
@@ -174,14 +178,15 @@ function providers({ providers, upstreams }: GatewayConfig, report: Report): voi
   }
 }
 
-function sessionTimes({ session }: GatewayConfig, report: Report, settings: GatewaySettings): void {
+function sessionTimes(config: GatewayConfig, report: Report): void {
+  const { session } = config
   const [idle, absolute, poll] = [
     '/session/idle_timeout',
     '/session/absolute_timeout',
     '/session/poll_userinfo',
   ] as const
   if (report.isValid(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
-    reportIdleBeyondAbsolute(report, settings)
+    reportIdleBeyondAbsolute(report, config)
   if (report.isValid(absolute) && session.absoluteTimeoutMs > 30 * day)
     report.warning(absolute, 'is more than 30d: a stolen cookie stays valid that long')
   if (report.isValid(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
@@ -194,18 +199,15 @@ function storeOutageGrace({ session }: GatewayConfig, report: Report): void {
     report.warning(at, 'does not apply: the memory store is always available')
 }
 
-function reportIdleBeyondAbsolute(report: Report, { session }: GatewaySettings): void {
-  const { idle_timeout, absolute_timeout } = session
+function reportIdleBeyondAbsolute(report: Report, { session }: GatewayConfig): void {
+  const [idle, absolute] = [durationText(session.idleTimeoutMs), durationText(session.absoluteTimeoutMs)]
   if (report.isSet('/session/idle_timeout'))
-    report.error(
-      '/session/idle_timeout',
-      `must not be longer than session.absolute_timeout, which is ${absolute_timeout}`,
-    )
+    report.error('/session/idle_timeout', `must not be longer than session.absolute_timeout, which is ${absolute}`)
   else
     report.error(
       '/session/absolute_timeout',
-      `must not be shorter than session.idle_timeout, which is ${idle_timeout} by default`,
-      `write idle_timeout: ${absolute_timeout} beside it, or less`,
+      `must not be shorter than session.idle_timeout, which is ${idle} by default`,
+      `write idle_timeout: ${absolute} beside it, or less`,
     )
 }
 

@@ -1,6 +1,8 @@
 // Warnings about rules that restrict fewer paths than their reader expects.
 import { below, type Report } from '../document/report.ts'
-import type { GatewayConfig, RuleConfig, UpstreamConfig } from '../model.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
+import type { RuleConfig } from '../model/rule.ts'
+import type { UpstreamConfig } from '../model/upstream.ts'
 import { ruleIndexOf } from './rule-index.ts'
 import { settingOf } from './upstreams.ts'
 

@@ -1,6 +1,7 @@
 import { below, type Report } from '../document/report.ts'
 import { fapiAlgorithms } from '../fapi.ts'
-import type { ProviderConfig, UpstreamConfig } from '../model.ts'
+import type { ProviderConfig } from '../model/provider.ts'
+import type { UpstreamConfig } from '../model/upstream.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 
 /** Checks that compare the settings of a provider, which stand at `at`. */

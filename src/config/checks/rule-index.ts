@@ -1,5 +1,5 @@
 import { matchesPath } from '../../core/path-pattern.ts'
-import type { RuleConfig } from '../model.ts'
+import type { RuleConfig } from '../model/rule.ts'
 
 /** Finds rules of an upstream by the segments of their paths, because there may be thousands. */
 class RuleIndex {

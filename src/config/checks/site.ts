@@ -2,7 +2,7 @@ import { isDomainOf } from '../../core/domain.ts'
 import { isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { isWildcard } from '../hosts.ts'
-import type { GatewayConfig } from '../model.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
 import { type Check, settingOf } from './upstreams.ts'
 
 /** The checks of hosts that share the session cookie. */

@@ -11,6 +11,8 @@ export interface Entry {
    * The source text of a number, `true` or `null`, so that a hint can say how to write it as text.
    */
   readonly typed?: string
+  /** The name of the setting is not written: `/logout` stands for `{ path: /logout }`. */
+  readonly isImplied?: true
 }
 
 /** A file that contains a secret, and the setting that names it. */
@@ -105,6 +107,12 @@ export class Report {
     if (!this.#entries.has(at)) this.#entries.set(at, entry)
   }
 
+  /** Records that the value at `of` is the short form of a map with the setting `at`. */
+  addShortForm(at: string, of: string): void {
+    const entry = this.#entries.get(of)
+    if (entry !== undefined) this.add(at, { ...entry, isImplied: true })
+  }
+
   error(at: string, message: string, hint?: string): void {
     this.#addInvalid(at)
     this.#record('error', this.#placeOf(at, 'value'), at, message, hint)
@@ -192,9 +200,11 @@ export class Report {
     let text = ''
     let container = ''
     for (const name of namesOf(at)) {
-      if (this.#entries.get(container)?.isList) text += `[${name}]`
-      else text += `${text === '' ? '' : '.'}${/^[\w-]{1,128}$/.test(name) ? name : quoted(name)}`
+      const isMember = this.#entries.get(container)?.isList === true
       container = below(container, name)
+      if (this.#entries.get(container)?.isImplied) continue
+      if (isMember) text += `[${name}]`
+      else text += `${text === '' ? '' : '.'}${/^[\w-]{1,128}$/.test(name) ? name : quoted(name)}`
     }
     return text
   }

@@ -234,9 +234,14 @@ function mapExample(data: string, parentSchema: AnySchemaObject | undefined): ob
 const typeNames: Readonly<Record<string, string>> = {
   string: 'text',
   integer: 'a whole number',
+  number: 'a number',
   boolean: 'true or false',
   object: 'a map of settings',
   array: 'a list: [a, b], or lines that begin with "- "',
+}
+
+function rangeOf(schema: AnySchemaObject | undefined): string {
+  return schema?.['minimum'] === undefined ? '' : ` from ${schema['minimum']} to ${schema['maximum']}`
 }
 
 function messageOf(error: ErrorObject): string {
@@ -246,7 +251,10 @@ function messageOf(error: ErrorObject): string {
   switch (error.keyword) {
     case 'type':
       if (Array.isArray(choices)) return `must be one of ${choices.join(', ')}`
-      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}`
+      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}${rangeOf(error.parentSchema)}`
+    case 'minimum':
+    case 'maximum':
+      return `must be ${typeNames[String(error.parentSchema?.['type'])]}${rangeOf(error.parentSchema)}`
     case 'enum':
       return `must be one of ${(error.schema as unknown[]).join(', ')}`
     case 'minLength':

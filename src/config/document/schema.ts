@@ -1,18 +1,17 @@
 import type { ErrorObject } from 'ajv'
 import { mapInSteps, type Steps } from '../../core/steps.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { readSettings } from './read-settings.ts'
 import { containersOf, namesOf, type Report } from './report.ts'
 import { reportOther, reportUnknown, subject } from './schema-diagnostics.ts'
-import { schemaValidator } from './schema-validator.ts'
-
-let compiled: ReturnType<typeof schemaValidator> | undefined
+import { compiledSchema } from './schema-validator.ts'
 
 /**
- * Reports everything that does not match the schema. Removes invalid values and fills in defaults,
- * so that other checks can continue. Required settings may still be missing.
+ * Reports everything that does not match the schema, and removes it, so that other checks can
+ * continue. Required settings may still be missing.
  */
 export function* validate(document: object, report: Report): Steps<GatewaySettings> {
-  const validate = (compiled ??= schemaValidator())
+  const { schema, validate } = compiledSchema()
   validate(document)
   yield
   const errors = relevant(validate.errors ?? [])
@@ -23,9 +22,8 @@ export function* validate(document: object, report: Report): Steps<GatewaySettin
   yield* mapInSteps(unreported, (error) => reportOther(error, report))
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
-  // The second run fills in defaults for removed values.
-  validate(document)
-  return document as GatewaySettings
+  yield
+  return readSettings(document, schema, report)
 }
 
 /** Ajv reports every alternative that it tried. This keeps one error for each place. */

@@ -1,6 +1,6 @@
-import type { AnySchemaObject } from 'ajv'
 import { namesOf } from './report.ts'
-import { schemaText } from './schema-text.ts'
+import { resolved, type SchemaPart } from './schema-part.ts'
+import { compiledSchema } from './schema-validator.ts'
 
 /** The names that lead to a map of settings. `NAME` stands for a name of the operator's choice. */
 type MapPath = readonly string[]
@@ -49,26 +49,20 @@ function placeNames(at: string): string[] {
 
 /** Reads from the schema, for each name of a setting, the maps that it belongs to. */
 function readPaths(): ReadonlyMap<string, readonly MapPath[]> {
-  const schema = JSON.parse(schemaText()) as AnySchemaObject
+  const { schema } = compiledSchema()
   const paths = new Map<string, MapPath[]>()
-  const look = (part: AnySchemaObject, path: MapPath, within: readonly unknown[] = []): void => {
+  const look = (part: SchemaPart, path: MapPath, within: readonly unknown[] = []): void => {
     // A requirement may contain requirements.
-    if (part['$ref'] !== undefined && within.includes(part['$ref'])) return
-    const inner = [...within, part['$ref']]
-    const target = typeof part['$ref'] === 'string' ? definition(part['$ref'], schema) : part
-    const properties = (target['properties'] ?? {}) as Record<string, AnySchemaObject>
+    if (part.$ref !== undefined && within.includes(part.$ref)) return
+    const inner = [...within, part.$ref]
+    const { properties = {}, additionalProperties, items } = resolved(part, schema)
     for (const [key, value] of Object.entries(properties)) {
       paths.set(key, [...(paths.get(key) ?? []), path])
       look(value, [...path, key], inner)
     }
-    if (typeof target['additionalProperties'] === 'object')
-      look(target['additionalProperties'], [...path, 'NAME'], inner)
-    if (typeof target['items'] === 'object') look(target['items'], path, inner)
+    if (typeof additionalProperties === 'object') look(additionalProperties, [...path, 'NAME'], inner)
+    if (items !== undefined) look(items, path, inner)
   }
   look(schema, [])
   return paths
-}
-
-function definition(ref: string, schema: AnySchemaObject): AnySchemaObject {
-  return (schema['definitions'] as Record<string, AnySchemaObject>)[ref.replace('#/definitions/', '')] ?? {}
 }

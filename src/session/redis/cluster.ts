@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
-import type { RedisClusterConfig } from '../../config/model.ts'
+import type { RedisClusterConfig } from '../../config/model/session.ts'
 import { noticesTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
 import { slotCount, slotOf, tagIn } from './slots.ts'

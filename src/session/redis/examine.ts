@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../config/model.ts'
+import type { RedisStoreConfig } from '../../config/model/session.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'

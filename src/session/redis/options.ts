@@ -1,12 +1,12 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis'
+import type { Address } from '../../config/model/address.ts'
 import type {
-  Address,
   RedisClusterConfig,
   RedisSentinelConfig,
   RedisServerConfig,
   RedisStoreConfig,
   RedisTlsConfig,
-} from '../../config/model.ts'
+} from '../../config/model/session.ts'
 import './ioredis-corrections.ts'
 import { scripts } from './scripts.ts'
 

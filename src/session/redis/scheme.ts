@@ -1,4 +1,4 @@
-import type { RedisStoreConfig } from '../../config/model.ts'
+import type { RedisStoreConfig } from '../../config/model/session.ts'
 import { schemeMismatch } from '../../core/scheme-mismatch.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import type { RedisSentinelConfig } from '../../config/model.ts'
+import type { RedisSentinelConfig } from '../../config/model/session.ts'
 import { RedisConnection } from './connection.ts'
 import { sentinelOptions, watchOptions } from './options.ts'
 

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../config/model.ts'
+import type { RedisStoreConfig } from '../../config/model/session.ts'
 import { ClusterConnection, connectForNotices } from './cluster.ts'
 import { RedisConnection } from './connection.ts'
 import { sentinelOptions, serverOptions } from './options.ts'

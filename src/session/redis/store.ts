@@ -1,4 +1,4 @@
-import type { RedisStoreConfig } from '../../config/model.ts'
+import type { RedisStoreConfig } from '../../config/model/session.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken } from '../../core/random.ts'

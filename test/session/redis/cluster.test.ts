@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import type { RedisClusterConfig } from '../../../src/config/model.ts'
+import type { RedisClusterConfig } from '../../../src/config/model/session.ts'
 import { systemClock } from '../../../src/core/clock.ts'
 import { randomToken } from '../../../src/core/random.ts'
 import { sidTag, subTag, tagOf } from '../../../src/session/record.ts'

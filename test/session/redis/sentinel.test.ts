@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import type { RedisSentinelConfig } from '../../../src/config/model.ts'
+import type { RedisSentinelConfig } from '../../../src/config/model/session.ts'
 import { systemClock } from '../../../src/core/clock.ts'
 import { sidTag } from '../../../src/session/record.ts'
 import { issueCertificates } from '../../support/certificates.ts'

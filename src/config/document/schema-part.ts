@@ -1,0 +1,38 @@
+/** Quantities, each with the ending of the names of its fields. */
+const units = { duration: 'Ms', size: 'Bytes', size_per_second: 'BytesPerSecond', rate: '' } as const
+
+/** A part of the schema of the configuration, as far as the gateway reads it. */
+export interface SchemaPart {
+  readonly $ref?: string
+  readonly definitions?: Readonly<Record<string, SchemaPart>>
+  readonly properties?: Readonly<Record<string, SchemaPart>>
+  readonly additionalProperties?: SchemaPart | boolean
+  readonly items?: SchemaPart
+  readonly then?: SchemaPart
+  readonly default?: unknown
+  /** The text stands for a number, or for a rate. `atLeast` and `atMost` are its range. */
+  readonly quantity?: keyof typeof units
+  readonly atLeast?: string
+  readonly atMost?: string
+  /**
+   * A value that is no map stands for a map: with the value in the setting of this name, or in the
+   * second one if it is a text with a brace; or for this map.
+   */
+  readonly short?: string | readonly [name: string, ofTemplates: string] | object
+  /** The setting is a parameter of a specification, so its name is not changed to camelCase. */
+  readonly keepsName?: true
+}
+
+/** With what the part refers to. What stands beside the reference takes precedence. */
+export function resolved(part: SchemaPart, { definitions = {} }: SchemaPart): SchemaPart {
+  const { $ref } = part
+  return $ref === undefined ? part : { ...definitions[$ref.replace('#/definitions/', '')], ...part }
+}
+
+/** The name of a setting in the code: `drain_timeout` → `drainTimeoutMs`. */
+export function fieldName(setting: string, { quantity, keepsName }: SchemaPart): string {
+  if (keepsName === true) return setting
+  const name = setting.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const unit = quantity === undefined ? '' : units[quantity]
+  return name.endsWith(unit) ? name : `${name}${unit}`
+}

@@ -1,0 +1,157 @@
+import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
+import type { Subnet } from './address.ts'
+
+/**
+ * The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed.
+ */
+export const signingAlgorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+] as const
+export type SigningAlgorithm = (typeof signingAlgorithms)[number]
+
+/**
+ * The metadata of a provider that publishes none, with the names of OpenID Connect Discovery 1.0
+ * §3.
+ */
+export type ProviderMetadata = Readonly<
+  Record<string, string | boolean | readonly string[] | Readonly<Record<string, string>>>
+>
+
+/** The private key that signs for the client. */
+export interface ClientKey {
+  /** A private JWK (RFC 7517), without members that restrict its use. */
+  readonly jwk: Readonly<Record<string, string>>
+  readonly kid: string | undefined
+  readonly alg: SigningAlgorithm
+}
+
+/** The HTTP proxy between the gateway and the provider. */
+export interface EgressProxyConfig {
+  /** Without user name and password. */
+  readonly url: URL
+  /** Where the setting comes from, for people: `egress_proxy.url` or an environment variable. */
+  readonly from: string
+  /** The value of `Proxy-Authorization` (RFC 9110 §11.7.2). A secret. */
+  readonly authorization: string | undefined
+  readonly noProxy: readonly NoProxy[]
+  /** Certificate authorities (PEM) for a proxy with https, in addition to those of Node.js. */
+  readonly ca: string | undefined
+}
+
+/** Hosts that are reached without the proxy. Absent `port`: at any port. */
+export type NoProxy =
+  | { readonly kind: 'all' }
+  /** The host and its subdomains. */
+  | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
+  | { readonly kind: 'subnet'; readonly subnet: Subnet; readonly port: number | undefined }
+
+/** What a provider uses as it is written. */
+type SettingsOfProvider = Pick<
+  ProviderSettings,
+  | 'token_endpoint_auth_method'
+  | 'clientAssertionAudience'
+  | 'response_mode'
+  | 'pushedAuthorizationRequests'
+  | 'signedRequests'
+  | 'dpop'
+  | 'profile'
+  | 'frontchannelLogout'
+  | 'id_token_signed_response_alg'
+  | 'clockToleranceMs'
+  | 'timeoutMs'
+>
+
+export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
+  /** Its name below `providers`; `provider` for the one of the setting `provider`. */
+  readonly name: string
+  /** Its path in the configuration: `provider`, `providers.staff`. */
+  readonly setting: string
+  /** What people read where they choose between providers. */
+  readonly title: string
+  /** The path of its own endpoints, which begins with `reservedPrefix`. Ends in `/`. */
+  readonly prefix: string
+  /** The name of the cookie of its sessions. */
+  readonly cookieName: string
+  readonly issuer: string
+  /** Absent: the gateway reads the discovery document. */
+  readonly metadata: ProviderMetadata | undefined
+  readonly client_id: string
+  /** Empty when `token_endpoint_auth_method` uses none. */
+  readonly client_secret: string
+  readonly clientKey: ClientKey | undefined
+  /** The certificate for connections to the provider, and its key, in PEM. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
+  /** RFC 8707 §2. Empty: the provider decides what the access tokens are for. */
+  readonly resource: readonly string[]
+  /** The parameters that a link to `sign-in` may add to the authorization request. */
+  readonly linkParams: readonly string[]
+  /** Absent: the provider is reached without a proxy. */
+  readonly egressProxy: EgressProxyConfig | undefined
+  /** Security events of the provider. Absent: none are accepted. */
+  readonly signals?: SignalsConfig | undefined
+  /** Absent: the gateway chooses them by provider, see `requestedAccess`. */
+  readonly scopes: readonly string[] | undefined
+  /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
+  readonly authorizationParams: Readonly<Record<string, string>>
+  /** Short name → name of the claim. Empty below `providers`: see `renamedClaims`. */
+  readonly claims: Readonly<Record<string, string>>
+  /**
+   * Name of a claim → the short name that it has in sessions. Only below `providers`, where a short
+   * name means another claim of each provider.
+   */
+  readonly renamedClaims: Readonly<Record<string, string>>
+  /** The claims that are taken from the ID Token instead of UserInfo. */
+  readonly idTokenClaims: readonly string[]
+  /** The claims that headers and rules use and that UserInfo must contain. */
+  readonly userinfoClaims: readonly string[]
+  /**
+   * Certificate authorities (PEM) for the provider, in addition to those of Node.js.
+   */
+  readonly ca: string | undefined
+}
+
+/** The request that signs out at the provider (RP-Initiated Logout 1.0 §2). */
+export interface EndSessionConfig {
+  /**
+   * Parameters in addition to those of the specification. A value may contain placeholders; `null`:
+   * the parameter is not sent.
+   */
+  readonly endSessionParams: Readonly<Record<string, string | null>>
+  /** Whether the browser posts the parameters as a form. */
+  readonly endSessionForm: 'when_long' | 'always' | 'never'
+  /** A longer URL becomes a form, or loses the ID Token. In bytes. */
+  readonly longestEndSessionUrlBytes: number
+}
+
+/** What an event does to the sessions of its subject. */
+export type SignalAction = ProviderSignalsSettings['events']['session-revoked']
+
+/** The value of `Authorization`, or an access token for the client (RFC 6749 §4.4). */
+export type TransmitterAuthorization =
+  | { readonly kind: 'value'; readonly value: string }
+  | { readonly kind: 'client_credentials'; readonly scopes: readonly string[] }
+
+/** The security events of a provider (OpenID Shared Signals Framework 1.0). */
+export interface SignalsConfig extends Pick<ProviderSignalsSettings, 'signingAlg' | 'delivery' | 'stream' | 'pollUrl'> {
+  /** The issuer of the events. */
+  readonly transmitter: string
+  /** The accepted values of `aud`. */
+  readonly audience: readonly string[]
+  /** How the gateway authenticates to the transmitter. Absent: it sends no requests there. */
+  readonly authorization: TransmitterAuthorization | undefined
+  /** The value of `Authorization` of the transmitter. Absent: not checked. */
+  readonly pushSecret: string | undefined
+  /** Which formats of subjects name people by an e-mail address. */
+  readonly trustedSubjects: readonly ('email' | 'account')[]
+  /** By the last segment of the type of the event. */
+  readonly events: Readonly<Record<string, SignalAction>>
+}

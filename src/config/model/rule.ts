@@ -1,0 +1,84 @@
+import type { AddressSet } from '../../core/addresses.ts'
+import type { ClaimPath } from '../../core/claims.ts'
+import type { LinearPattern } from '../../core/linear-pattern.ts'
+import type { PathPattern } from '../../core/path-pattern.ts'
+import type { StepUp } from '../../core/step-up.ts'
+import type { TimeWindow } from '../../core/time-window.ts'
+import type { Place } from '../document/sources.ts'
+import type { RuleSettings } from '../settings.ts'
+import type { HeaderConfig } from './header.ts'
+
+export interface RuleConfig {
+  /**
+   * Its place and its path (`upstreams.orders.rules[0]`). Absent in the rule that applies when no
+   * other one matches.
+   */
+  readonly place?: Place
+  readonly setting?: string
+  /** A name for people. */
+  readonly name?: string | undefined
+  readonly path: PathPattern
+  /** Absent: any method. */
+  readonly methods: readonly string[] | undefined
+  /** Absent: any client. */
+  readonly clients?: Networks | undefined
+  readonly access: RuleSettings['access']
+  readonly unauthenticated: 'auto' | 'redirect' | '401'
+  /** All of them apply to a signed-in person. */
+  readonly require: readonly RequirementConfig[]
+  /**
+   * `observe`: a person who does not meet `require` or `stepUp` has access, and the audit log says
+   * so.
+   */
+  readonly mode?: RuleSettings['mode']
+  /** How the person has to authenticate. Absent: as for any sign-in. */
+  readonly stepUp?: StepUp
+  /** Whether a session without a key of the device has no access. Absent: as the upstream says. */
+  readonly needsDeviceBinding?: boolean
+  /**
+   * A request may have an access token instead of a session. It needs these scopes besides those of
+   * the upstream. Absent: the rule accepts no access tokens.
+   */
+  readonly accessTokens?: { readonly scopes: readonly string[] }
+  /**
+   * A request may have the credentials of one of these service accounts instead of a session.
+   * Absent: the rule accepts no service accounts.
+   */
+  readonly serviceAccounts?: readonly string[] | 'all'
+  /** All headers for requests of this rule. Absent: those of the upstream. */
+  readonly headers?: readonly HeaderConfig[]
+}
+
+export interface Networks {
+  readonly networks: AddressSet
+  /** As they are written. */
+  readonly text: readonly string[]
+}
+
+/** What has to be true of a signed-in person or of the request. */
+export type RequirementConfig =
+  | ClaimRequirement
+  /** The e-mail address is in one of these domains: lower case, in ASCII (RFC 5891). */
+  | { readonly kind: 'email_domains'; readonly emailDomains: readonly string[]; readonly verified: boolean }
+  | ({ readonly kind: 'networks' } & Networks)
+  | { readonly kind: 'time'; readonly time: TimeWindow }
+  | { readonly kind: 'methods'; readonly methods: readonly string[] }
+  | { readonly kind: 'all'; readonly all: readonly RequirementConfig[] }
+  | { readonly kind: 'any'; readonly any: readonly RequirementConfig[] }
+  | { readonly kind: 'not'; readonly not: RequirementConfig }
+
+/** Conditions for the values of one claim, all of which apply. */
+export interface ClaimRequirement {
+  readonly kind: 'claim'
+  readonly claim: ClaimPath
+  /** The path of the claim as in the configuration, for messages. */
+  readonly claimText: string
+  readonly equals?: string | undefined
+  readonly anyOf?: readonly string[] | undefined
+  readonly allOf?: readonly string[] | undefined
+  readonly noneOf?: readonly string[] | undefined
+  readonly contains?: string | undefined
+  readonly beginsWith?: string | undefined
+  readonly endsWith?: string | undefined
+  readonly matches?: LinearPattern | undefined
+}

@@ -1,0 +1,221 @@
+import type { Claims, ClaimPath } from '../../core/claims.ts'
+import type { NamePattern } from '../../core/name-pattern.ts'
+import type { PathPattern } from '../../core/path-pattern.ts'
+import type { ScryptHash } from '../../core/scrypt-hash.ts'
+import type { Place } from '../document/sources.ts'
+import type {
+  TestSettings,
+  UpstreamAccessTokensSettings,
+  UpstreamCorsSettings,
+  UpstreamSettings,
+  UpstreamSignedIdentitySettings,
+  UpstreamTokenExchangeSettings,
+} from '../settings.ts'
+import type { HeaderConfig } from './header.ts'
+import type { RuleConfig } from './rule.ts'
+
+export interface UpstreamConfig extends SettingsOfUpstream {
+  readonly name: string
+  /** Its place in the configuration. */
+  readonly place?: Place
+  /**
+   * Host names in lower case, without port; empty: any host. `*.example.com`: each host that has
+   * one label more.
+   */
+  readonly hosts: readonly string[]
+  /** The names of the providers at which people sign in for this upstream. At least one. */
+  readonly providers: readonly string[]
+  /**
+   * The upstream serves this path and everything below it. Starts and ends in `/`. The longest
+   * match wins.
+   */
+  readonly path: string
+  /** Its path, if any, precedes the paths of requests. With `forwardAuth` a stand-in. */
+  readonly url: URL
+  /**
+   * Another proxy carries the requests to the application, and asks the gateway about each one.
+   */
+  readonly forwardAuth: boolean
+  /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
+  readonly needsDeviceBinding: boolean
+  /** Further origins that the upstream takes for its own. */
+  readonly alsoKnownAs: readonly string[]
+  readonly responseHeaders: ResponseHeadersConfig
+  /** Its own `external_url`, or that of the gateway. The first label may be `*`. */
+  readonly externalUrl: URL
+  readonly headers: readonly HeaderConfig[]
+  /** Absent: the upstream gets no signed identity. */
+  readonly signedIdentity: SignedIdentityConfig | undefined
+  readonly rules: readonly RuleConfig[]
+  /** Absent: the upstream accepts no access tokens. */
+  readonly accessTokens: AccessTokensConfig | undefined
+  /** Absent: the upstream gets no exchanged token. */
+  readonly tokenExchange: TokenExchangeConfig | undefined
+  /** Absent: the upstream accepts no service accounts. */
+  readonly serviceAccounts: ServiceAccountsConfig | undefined
+  /** The origins, besides its own, whose pages may send requests with the session cookie. */
+  readonly trustedOrigins: readonly string[] | 'any'
+  /** Absent: the application decides which origins may read its responses. */
+  readonly cors: CorsConfig | undefined
+  /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
+  readonly sessionCookies: readonly NamePattern[]
+  readonly logout: {
+    readonly paths: readonly LogoutLink[]
+    /** Whether the application receives a request for a logout link before the sign-out. */
+    readonly passFirst: boolean
+    readonly cookies: readonly ApplicationCookie[]
+    /** The request that the gateway sends when a session ends. Absent: none. */
+    readonly call: LogoutCall | undefined
+  }
+  /**
+   * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.
+   */
+  readonly upgrade: readonly string[]
+  /** Certificate authorities (PEM) for an `https:` upstream. */
+  readonly ca: string | undefined
+  readonly tests: readonly EmbeddedTest[]
+}
+
+/** What an upstream uses as it is written. A timeout of 0 is without limit. */
+type SettingsOfUpstream = Pick<
+  UpstreamSettings,
+  | 'stripPath'
+  | 'setCookie'
+  | 'rewriteContent'
+  | 'sessionNotice'
+  | 'hostHeader'
+  | 'originHeader'
+  | 'cache'
+  | 'connectTimeoutMs'
+  | 'responseTimeoutMs'
+  | 'idleTimeoutMs'
+  | 'keepAliveMs'
+  | 'maxConnections'
+  | 'maxStreams'
+  | 'maxStreamsPerClient'
+>
+
+/** Which access tokens of its providers an upstream accepts. */
+export interface AccessTokensConfig extends Pick<
+  UpstreamAccessTokensSettings,
+  'check' | 'introspectionCacheMs' | 'metadata'
+> {
+  /** One of these has to be in `aud` of the token. */
+  readonly audience: readonly string[]
+  /** The accepted values of `typ` of a JWT, in lower case; `none`: no `typ`. */
+  readonly types: readonly string[]
+  /** The scopes that each token needs. */
+  readonly scopes: readonly string[]
+}
+
+/** Which token an upstream gets in exchange for the access token (RFC 8693 §2.1). */
+export interface TokenExchangeConfig extends Omit<UpstreamTokenExchangeSettings, 'scopes'> {
+  readonly scopes: readonly string[]
+}
+
+/** The service accounts that an upstream accepts. */
+export interface ServiceAccountsConfig {
+  /** A name with two entries has two secrets. */
+  readonly accounts: readonly ServiceAccount[]
+  /** The claims of an account by its name. Absent: it has none of its own. */
+  readonly claims: Readonly<Record<string, Claims>>
+}
+
+/** The name of a service account, with the hash of a secret. */
+export interface ServiceAccount {
+  readonly name: string
+  readonly hash: ScryptHash
+}
+
+/** Which pages of other origins may read responses (CORS). */
+export interface CorsConfig extends Pick<UpstreamCorsSettings, 'credentials' | 'maxAgeMs'> {
+  readonly origins: readonly string[]
+  /** The methods and header fields that they may use. */
+  readonly methods: readonly string[]
+  readonly headers: readonly string[]
+  /** The header fields of responses that they may read. */
+  readonly expose: readonly string[]
+}
+
+/** How the header fields of responses of an application are changed. */
+export interface ResponseHeadersConfig {
+  readonly set: Readonly<Record<string, string>>
+  readonly remove: readonly string[]
+}
+
+/** A logout link of an application: a path with query parameters and methods. */
+export interface LogoutLink {
+  readonly path: PathPattern
+  /** Decoded names and values. Empty: any query matches. */
+  readonly query: readonly (readonly [name: string, value: string])[]
+  /** Absent: any method except OPTIONS. */
+  readonly methods: readonly string[] | undefined
+}
+
+/** A request that ends the session of a person at an application. */
+export interface LogoutCall {
+  readonly method: 'GET' | 'POST'
+  /** Path and query, as clients use them. */
+  readonly target: string
+  /** How long the application may take until its response begins. */
+  readonly timeoutMs: number
+}
+
+/** Cookies of an application, which the gateway expires when the session ends. */
+export interface ApplicationCookie {
+  readonly names: NamePattern
+  /**
+   * The paths, besides `/`, for which the application may have set them. A browser keeps one cookie
+   * of a name for each (RFC 6265 §5.3).
+   */
+  readonly paths: readonly string[]
+  /**
+   * The `Domain` attributes with which the application may have set them for the path `/`, the
+   * longest first.
+   */
+  readonly domains: readonly string[]
+}
+
+/** The JWT about a signed-in person that an upstream gets. */
+export interface SignedIdentityConfig extends Omit<UpstreamSignedIdentitySettings, 'audience' | 'claims'> {
+  /** The `aud` of the JWT. */
+  readonly audience: string
+  /** The claims besides those that the gateway writes itself. */
+  readonly claims: readonly SignedClaim[]
+}
+
+export interface SignedClaim {
+  /** The name in the JWT: that of the claim, or a longer path as in the configuration. */
+  readonly name: string
+  readonly path: ClaimPath
+}
+
+/** The JWS algorithms of signed identities. */
+export type IdentityAlgorithm = UpstreamSignedIdentitySettings['algorithm']
+
+export type ExpectedOutcome = NonNullable<TestSettings['expect']>
+
+/** A test in the configuration: a person, a request, and the decision that is expected. */
+export interface EmbeddedTest {
+  /** Its place in the configuration. */
+  readonly place: Place
+  /** Its path in the file: `upstreams.orders.tests[0]`. */
+  readonly setting: string
+  /** Absent: nobody is signed in. */
+  readonly as: Claims | undefined
+  /** `as` are the claims of an access token, and not those of a session. */
+  readonly bearer: boolean
+  /** The request has the credentials of this service account. Absent: it has none. */
+  readonly serviceAccount: string | undefined
+  readonly method: string
+  readonly path: string
+  /** Its host, in lower case. Absent: the first one of the upstream. */
+  readonly host?: string | undefined
+  /** The address of the client. Absent: unknown. */
+  readonly from?: string | undefined
+  /** When the request arrives, in ms since the epoch. Absent: now. */
+  readonly at?: number | undefined
+  readonly expect: ExpectedOutcome
+  /** Headers the upstream must get, by name; `null`: must not get. */
+  readonly headers: Readonly<Record<string, string | null>>
+}
