@@ -19,10 +19,9 @@ export function readMetadata(
   const { mtls_endpoint_aliases: aliases, ...others } = settings
   checkUrls(others, at, onLoopback, report)
   if (aliases !== undefined) checkUrls(aliases, below(at, 'mtls_endpoint_aliases'), onLoopback, report)
-  const members = Object.entries(settings).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? valuesOf(value as List<string>) : value,
-  ])
+  const members = Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
+    value === undefined ? [] : [[name, Array.isArray(value) ? valuesOf(value as List<string>) : value]],
+  )
   return Object.fromEntries(members) as ProviderMetadata
 }
 

@@ -9,41 +9,63 @@ import { fieldName, resolved, type SchemaPart } from './schema-part.ts'
  * quantities that are out of range.
  */
 export function readSettings(document: object, schema: SchemaPart, report: Report): GatewaySettings {
-  return readPart(document, schema, '') as GatewaySettings
+  const kinds = new Map<object, Kind>()
+  return readValue(document, schema, '') as GatewaySettings
 
-  function readPart(written: unknown, reference: SchemaPart, at: string): unknown {
-    const part = resolved(reference, schema)
-    const value = writtenOut(written === undefined ? part.default : written, part, at, report)
+  function readValue(written: unknown, part: SchemaPart, at: string): unknown {
+    const value = writtenOut(written, part, at, report)
     if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at, report)
-    if (Array.isArray(value)) return value.map((entry, index) => readPart(entry, part.items ?? {}, below(at, index)))
+    if (Array.isArray(value)) return readList(value, resolved(part.items ?? {}, schema), at)
     return isMap(value) ? readMap(value, part, at) : value
   }
 
-  function readMap(map: Map, { properties, additionalProperties, then }: SchemaPart, at: string): unknown {
-    if (properties !== undefined)
-      return mapped(properties, (name, part) => [
-        fieldName(name, resolved(part, schema)),
-        readPart(map[name], part, below(at, name)),
-      ])
-    if (then !== undefined) return readPart(map, then, at)
-    const members = typeof additionalProperties === 'object' ? additionalProperties : {}
-    return mapped(map, (name, member) => [name, readPart(member, members, below(at, name))])
+  function readList(list: readonly unknown[], members: SchemaPart, at: string): unknown {
+    return list.map((entry, index) => readValue(entry, members, below(at, index)))
+  }
+
+  function readMap(map: Settings, { properties, additionalProperties, then }: SchemaPart, at: string): unknown {
+    if (properties === undefined && then !== undefined) return readMap(map, resolved(then, schema), at)
+    const members = typeof additionalProperties === 'object' ? resolved(additionalProperties, schema) : {}
+    const { fields, defaults } = properties === undefined ? freeNames : kindOf(properties)
+    const settings: Record<string, unknown> = { ...defaults }
+    for (const [name, value] of Object.entries(map)) {
+      const { field, part } = fields.get(name) ?? { field: name, part: members }
+      settings[field] = readValue(value, part, below(at, name))
+    }
+    return settings
+  }
+
+  function kindOf(properties: NonNullable<SchemaPart['properties']>): Kind {
+    const known = kinds.get(properties)
+    if (known !== undefined) return known
+    const parts = Object.entries(properties).map(([name, reference]) => ({ name, part: resolved(reference, schema) }))
+    const fields = new Map(parts.map(({ name, part }) => [name, { field: fieldName(name, part), part }]))
+    const defaults = [...fields.values()].map(({ field, part }) => [field, readValue(part.default, part, nowhere)])
+    const kind = { fields, defaults: Object.fromEntries(defaults) as Settings }
+    kinds.set(properties, kind)
+    return kind
   }
 }
 
-type Map = Readonly<Record<string, unknown>>
-
-function isMap(value: unknown): value is Map {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+/**
+ * The settings of a map, and its defaults, which all maps of the kind share. They have all fields,
+ * so that the maps have one hidden class, and the code that reads them for each request is fast.
+ */
+interface Kind {
+  readonly fields: ReadonlyMap<string, { readonly field: string; readonly part: SchemaPart }>
+  readonly defaults: Settings
 }
 
-/** Another map with an entry for each entry, except for those without a value. */
-function mapped<T>(map: Readonly<Record<string, T>>, entryOf: (name: string, value: T) => [string, unknown]): Map {
-  return Object.fromEntries(
-    Object.entries(map)
-      .map(([name, value]) => entryOf(name, value))
-      .filter(([, value]) => value !== undefined),
-  )
+/** A map whose names are of the operator's choice. */
+const freeNames: Kind = { fields: new Map(), defaults: {} }
+
+/** A pointer that no setting has: a default is in no file. */
+const nowhere = '-'
+
+type Settings = Readonly<Record<string, unknown>>
+
+function isMap(value: unknown): value is Settings {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The map that a short form stands for. A setting in it has the place of the short form. */
