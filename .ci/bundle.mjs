@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const changes = new Map([
   // The bundle has the files that `require` names.
   [
-    'src/core/undici.ts',
+    'src/wire/undici.ts',
     [
       ["import { createRequire } from 'node:module'\n", '\n'],
       ['const require = createRequire(import.meta.url)\n', '\n'],

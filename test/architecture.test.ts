@@ -136,6 +136,41 @@ test('each permission of the map is used', () => {
   }
 })
 
+test('the folders of session use only those below them', () => {
+  const floors = ['record', 'store', 'live', 'people', 'cookies']
+  for (const [file, source] of sources) {
+    const [room, folder = ''] = file.split('/')
+    if (room !== 'session') continue
+    assert.ok(floors.includes(folder), `${file} lies in no folder of session`)
+    for (const specifier of importsOf(source)) {
+      const [enteredRoom, entered = ''] = posix.join(dirname(file), specifier ?? '').split('/')
+      if (specifier?.startsWith('.') && enteredRoom === 'session')
+        assert.ok(floors.indexOf(entered) <= floors.indexOf(folder), `${file} uses ${specifier}`)
+    }
+  }
+})
+
+/** Packages without I/O, and the names that a room without I/O may import from others. */
+const withoutInput: Readonly<Record<string, readonly string[]>> = {
+  'node:crypto': [],
+  'node:net': ['BlockList', 'SocketAddress', 'isIP'],
+}
+
+test('a room that the map calls "without I/O" has none', () => {
+  const rooms = tableOf(readme, 0).flatMap(([room = '', caption = '']) =>
+    caption.includes('without I/O') ? [room] : [],
+  )
+  assert.deepEqual(rooms, ['core'])
+  for (const [file, source] of sources)
+    for (const [, names = '', specifier = ''] of source.matchAll(/^import (.*?) from '([^.'][^']*)'/gms))
+      if (rooms.includes(file.split('/')[0] ?? '')) {
+        const allowed = withoutInput[specifier]
+        assert.ok(allowed !== undefined, `${file} uses ${specifier}`)
+        if (allowed.length > 0)
+          for (const name of names.matchAll(/\w+/g)) assert.ok(allowed.includes(name[0]), `${file} uses ${name[0]}`)
+      }
+})
+
 test('each path that the map names exists', () => {
   for (const [, path = ''] of readme.matchAll(/(?<!node:)\b((?:[a-z0-9-]+\/)+(?:[a-z0-9-]+\.ts)?)(?![a-z])/g))
     assert.ok(existsSync(join(src, path)) || existsSync(join(src, '..', path)), `src/README.md names ${path}`)

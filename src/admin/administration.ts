@@ -11,13 +11,13 @@ import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provide
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
-import { createSessions } from '../session/create-sessions.ts'
-import type { Ended, SessionEndings } from '../session/endings.ts'
-import { PendingEndings } from '../session/pending-endings.ts'
-import { audienceOf } from '../session/record.ts'
-import { createRedisStore } from '../session/redis/store.ts'
-import type { Sessions } from '../session/sessions.ts'
-import type { SessionStore } from '../session/store.ts'
+import { createSessions } from '../session/live/create-sessions.ts'
+import type { Ended, SessionEndings } from '../session/live/endings.ts'
+import { PendingEndings } from '../session/live/pending-endings.ts'
+import type { Sessions } from '../session/live/sessions.ts'
+import { audienceOf } from '../session/record/record.ts'
+import { createRedisStore } from '../session/store/redis/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 import {
   chunksOf,
   type FoundSession,

@@ -8,7 +8,7 @@ import { listenError } from '../http/listen-error.ts'
 import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import { exposition, expositionType } from '../observe/exposition.ts'
-import { type AdminPageParts, createAdminPage } from './page.ts'
+import { type AdminPageParts, createAdminPage } from './page-handler.ts'
 import type { Processes } from './processes.ts'
 
 /** What the administration listener needs. It may run in the primary or in the only process. */

@@ -4,12 +4,12 @@ import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
-import { mergedSamples } from '../observe/samples.ts'
-import { latestOf } from '../observe/timeline.ts'
-import type { SessionQuery, Overview, ProviderView, UpstreamView } from '../pages/admin-view.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
+import type { SessionQuery, Overview, ProviderView, UpstreamView } from './page/view.ts'
 import type { Processes, ProcessState } from './processes.ts'
+import { mergedSamples } from './samples.ts'
 import type { SessionCounts } from './session-counts.ts'
+import { latestOf } from './timeline.ts'
 
 /** How long a connection to an upstream may take, in ms. */
 const connectTimeoutMs = 1_000

@@ -4,8 +4,8 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'
-import { partsOf, type PagePart } from '../pages/admin-page.ts'
-import type { Overview, SessionQuery } from '../pages/admin-view.ts'
+import { partsOf, type PagePart } from './page/page.ts'
+import type { Overview, SessionQuery } from './page/view.ts'
 
 /** How many streams are open at most. */
 const maxStreams = 10

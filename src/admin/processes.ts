@@ -1,9 +1,9 @@
 import type { Family } from '../observe/metrics.ts'
-import type { Samples } from '../observe/samples.ts'
-import type { TimelineEvent } from '../observe/timeline.ts'
-import type { UpstreamHealth } from '../observe/upstream-health.ts'
-import type { SessionQuery, OrderOutcome, Overview } from '../pages/admin-view.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
+import type { SessionQuery, OrderOutcome, Overview } from './page/view.ts'
+import type { Samples } from './samples.ts'
+import type { TimelineEvent } from './timeline.ts'
+import type { UpstreamHealth } from './upstream-health.ts'
 
 /** The state of a provider, with its name in the configuration. */
 export interface NamedProviderState extends ProviderState {

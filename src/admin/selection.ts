@@ -4,9 +4,9 @@ import { OperatorError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { printable } from '../core/printable.ts'
 import { browserText } from '../http/user-agent.ts'
-import { sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record.ts'
-import type { Sessions } from '../session/sessions.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { Sessions } from '../session/live/sessions.ts'
+import { sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record/record.ts'
+import type { SessionStore } from '../session/store/store.ts'
 
 /** How many sessions are read or ended at a time. */
 const batchSize = 25

@@ -1,5 +1,5 @@
-import { maxSamples, sampleMs, slotOf } from '../observe/samples.ts'
-import type { Overview } from '../pages/admin-view.ts'
+import type { Overview } from './page/view.ts'
+import { maxSamples, sampleMs, slotOf } from './samples.ts'
 
 /**
  * How many sessions the store had, for a chart. No metric has this number, because counting reads

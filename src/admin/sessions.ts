@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
-import type { SessionQuery, OrderOutcome, Overview, SessionView } from '../pages/admin-view.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
+import type { SessionQuery, OrderOutcome, Overview, SessionView } from './page/view.ts'
 import type { Selection } from './selection.ts'
 
 /** How many sessions the page shows at most. */

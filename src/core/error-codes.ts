@@ -1,4 +1,4 @@
-import type { PageName } from './page-template.ts'
+import type { PageName } from './page-names.ts'
 
 /** The properties of an error code. */
 interface ErrorRow {

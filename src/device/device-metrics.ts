@@ -1,5 +1,5 @@
 import type { Metrics } from '../observe/metrics.ts'
-import type { BoundCookieFault } from '../session/bound-cookie.ts'
+import type { BoundCookieFault } from '../session/cookies/bound-cookie.ts'
 
 /** Why a browser did not renew the cookie of a bound session (§8.5). */
 export const skipReasons = ['unreachable', 'server_error', 'quota_exceeded'] as const

@@ -6,9 +6,9 @@ import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import type { BoundCookieFault } from '../session/bound-cookie.ts'
-import type { SessionEndings } from '../session/endings.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { BoundCookieFault } from '../session/cookies/bound-cookie.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import { type DeviceMetrics, skipReasons } from './device-metrics.ts'
 
 /** How often one session gets the audit event, in ms. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import type { BoundCookie } from '../session/bound-cookie.ts'
-import type { SessionsOfAudience } from '../session/sessions-of-audience.ts'
+import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
+import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import type { Challenges } from './challenge.ts'
 import type { DeviceMetrics } from './device-metrics.ts'
 

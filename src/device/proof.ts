@@ -1,6 +1,6 @@
 import { decodeJwt, EmbeddedJWK, importJWK, jwtVerify } from 'jose'
 import { GatewayError, reason } from '../core/errors.ts'
-import type { BoundDevice } from '../session/record.ts'
+import type { BoundDevice } from '../session/record/record.ts'
 
 /** The algorithms of keys that sessions can be bound to. */
 export const proofAlgorithms = ['ES256', 'RS256'] as const

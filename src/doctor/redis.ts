@@ -1,7 +1,7 @@
 import type { RedisStoreConfig } from '../config/model/session.ts'
 import { printable } from '../core/printable.ts'
-import { redisAdvice } from '../session/redis/advice.ts'
-import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/redis/examine.ts'
+import { redisAdvice } from '../session/store/redis/advice.ts'
+import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/store/redis/examine.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'
 
 /** The findings about the Redis that stores the sessions. */

@@ -8,7 +8,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from '../proxy/addresses.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
-import type { SessionCookie } from '../session/cookie.ts'
+import type { SessionCookie } from '../session/cookies/cookie.ts'
 import { headerPairs, shownHeaders } from './header-text.ts'
 import type { SuppliedRequest } from './request.ts'
 

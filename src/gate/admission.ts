@@ -9,7 +9,7 @@ import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Unmet } from '../rules/requirement.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import type { CorsFields } from './cors.ts'
 
 /**

@@ -17,7 +17,7 @@ import {
   requestFields,
 } from '../identity/request-headers.ts'
 import type { Log } from '../observe/log.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import type { SignedIdentities, SignedIdentity } from '../signing/signed-identity.ts'
 
 /** The headers of an upstream, or of one of its rules. */

@@ -1,5 +1,5 @@
-import { withoutSpaceAround } from '../core/field-value.ts'
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
+import { withoutSpaceAround } from '../wire/field-value.ts'
 
 /**
  * How a cookie is set. It must be deleted with the same attributes, or the browser keeps it (RFC

@@ -1,4 +1,4 @@
-import { ownText } from '../core/own-text.ts'
+import { ownText } from '../wire/own-text.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
 import { hostName } from './host.ts'
 import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'

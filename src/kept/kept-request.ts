@@ -5,7 +5,7 @@ import { isFromThisSite, type EndpointRequest } from '../http/endpoint-request.t
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { ContentKind } from '../pages/messages/messages.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import { asReference, type FoundRequest, type KeptRequest } from './kept-requests.ts'
 import { type KeptParts, markOf, personIn } from './send.ts'
 

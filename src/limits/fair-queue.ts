@@ -1,4 +1,4 @@
-import { Roster } from '../core/roster.ts'
+import { Roster } from './roster.ts'
 
 /**
  * A client may hold this many times the amount that is free. A single client can hold three

@@ -1,6 +1,6 @@
 import { reason } from '../core/errors.ts'
 import type { Cause } from '../observe/audit.ts'
-import type { SessionRecord } from '../session/record.ts'
+import type { SessionRecord } from '../session/record/record.ts'
 import type { LogoutParts } from './parts.ts'
 
 interface Parts extends Pick<LogoutParts, 'audit'> {

@@ -2,9 +2,9 @@ import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Audit, AuditEvents } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import type { LogoutJobs } from '../session/logout-jobs.ts'
-import type { SessionRecord } from '../session/record.ts'
-import type { LogoutJobStore, TakenJob } from '../session/store.ts'
+import type { LogoutJobs } from '../session/live/logout-jobs.ts'
+import type { SessionRecord } from '../session/record/record.ts'
+import type { LogoutJobStore, TakenJob } from '../session/store/store.ts'
 
 /** The shortest pause between reads of the index of jobs, in ms. The longest is twice as long. */
 const pollMs = 1_000

@@ -1,11 +1,5 @@
 import type { Language, PagesConfig } from '../config/model/pages.ts'
-import {
-  pageActions,
-  type PageAction,
-  type PageName,
-  type PageTemplate,
-  type Placeholder,
-} from '../core/page-template.ts'
+import { pageActions, type PageAction, type PageName, type PageTemplate, type Placeholder } from '../core/page-names.ts'
 import type { Response } from '../http/response.ts'
 import { layout, type PageContent, type PageLink } from './layout.ts'
 import type { Messages } from './messages/messages.ts'

@@ -1,6 +1,6 @@
 import type { Language, PagesConfig } from '../config/model/pages.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
-import type { PageAction } from '../core/page-template.ts'
+import type { PageAction } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { chooseLanguage } from './language.ts'

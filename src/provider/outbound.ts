@@ -4,7 +4,7 @@ import { proxyFor } from '../config/egress-proxy.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
-import { addressOf, Agent, createProxyAgent } from '../core/undici.ts'
+import { addressOf, Agent, createProxyAgent } from '../wire/undici.ts'
 
 /** The longest response content, in bytes. A longer response is rejected. */
 const maxResponseBytes = 1024 * 1024

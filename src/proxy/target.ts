@@ -1,9 +1,9 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
-import { httpSchemeMismatch } from '../core/scheme-mismatch.ts'
 import type { Log } from '../observe/log.ts'
 import { createTransport } from '../transport/create-transport.ts'
 import type { Transport } from '../transport/transport.ts'
+import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 
 /** After this time a connection takes no further request, so that the host is resolved again. */
 const lifetimeMs = 60_000

@@ -1,9 +1,9 @@
-import { ByName } from '../core/by-name.ts'
 import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, withheldReason } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
 import type { RequestTrace } from '../observe/trace-context.ts'
+import { ByName } from '../wire/by-name.ts'
 
 export interface UpstreamHeadersInput {
   readonly fields: RequestFields

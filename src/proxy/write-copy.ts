@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { writeWrapped } from '../core/direct-writes.ts'
-import { ReadBuffer, shortBytes } from '../core/read-buffers.ts'
+import { writeWrapped } from '../wire/direct-writes.ts'
+import { ReadBuffer, shortBytes } from '../wire/read-buffers.ts'
 
 /**
  * Writes bytes whose memory is used again after the call. They are copied, because a write may

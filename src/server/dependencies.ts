@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../observe/log.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 import type { SigningKeys } from '../signing/signing-keys.ts'
 import type { Realms } from './realms.ts'
 

@@ -1,7 +1,7 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
-import { audienceOf } from '../session/record.ts'
+import { audienceOf } from '../session/record/record.ts'
 import { startupGraceMs, waitUntil } from './dependencies.ts'
 import { createGeneration, type Generation, type SharedParts } from './generation.ts'
 import { reloadable } from './reloadable.ts'

@@ -1,3 +1,6 @@
+import { MetricSamples } from '../admin/samples.ts'
+import { Timeline } from '../admin/timeline.ts'
+import { UpstreamsHealth } from '../admin/upstream-health.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import { version } from '../core/version.ts'
@@ -12,10 +15,7 @@ import { addProcessMetrics } from '../observe/process-metrics.ts'
 import { RepeatedDenials } from '../observe/repeated-denials.ts'
 import { createRequestMetrics } from '../observe/request-metrics.ts'
 import { combinedSink, type RequestSink } from '../observe/request-record.ts'
-import { MetricSamples } from '../observe/samples.ts'
-import { Timeline } from '../observe/timeline.ts'
 import { Tracer } from '../observe/tracing.ts'
-import { UpstreamsHealth } from '../observe/upstream-health.ts'
 
 /** How long sending the last spans may take at shutdown, in ms. */
 const lastSpansMs = 2000

@@ -3,7 +3,7 @@ import type { ProcessApi, ProcessState, Readiness } from '../admin/processes.ts'
 import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 import type { Generations } from './generations.ts'
 import type { Observing } from './observing.ts'
 

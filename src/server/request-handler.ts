@@ -41,6 +41,7 @@ import {
 import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { UntrustedProxies } from '../http/untrusted-proxies.ts'
+import { listedProtocols } from '../http/upgrade-field.ts'
 import type { Kept } from '../kept/kept-requests.ts'
 import type { ReceivedForm } from '../kept/receive.ts'
 import {
@@ -52,6 +53,7 @@ import {
 } from '../kept/send.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
+import type { ListenerHandlers } from '../listener/listener.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -63,9 +65,8 @@ import type { Pages, PageContext, RefusalOptions } from '../pages/pages.ts'
 import { isSentCompletely } from '../proxy/client-response.ts'
 import { carry } from '../proxy/http.ts'
 import type { Pass, ProxyParts } from '../proxy/parts.ts'
-import { carryUpgrade, listedProtocols, refuseUpgrade } from '../proxy/upgrade.ts'
-import { SeveralSessionsError } from '../session/several-cookies.ts'
-import type { ListenerHandlers } from './listener.ts'
+import { carryUpgrade, refuseUpgrade } from '../proxy/upgrade.ts'
+import { SeveralSessionsError } from '../session/cookies/several-cookies.ts'
 
 export interface RequestHandlerParts {
   readonly admit: Admit

@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
-import type { Sessions } from '../session/sessions.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { Sessions } from '../session/live/sessions.ts'
+import type { SessionStore } from '../session/store/store.ts'
 
 /**
  * How often the sessions of open streams are read, in ms. A stream ends at most this long after its

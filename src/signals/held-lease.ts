@@ -1,6 +1,6 @@
 import type { SessionKey } from '../core/names.ts'
 import { randomToken, sha256 } from '../core/random.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 
 export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
 

@@ -1,5 +1,5 @@
 import type { Keyring } from '../core/seal.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 
 /** What all replicas know about the stream that the gateway has made. Times are in ms. */
 export interface StreamNote {

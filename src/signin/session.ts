@@ -3,7 +3,7 @@ import { signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
 import { pageContext, type RefusalOptions } from '../pages/pages.ts'
-import { sessionKey } from '../session/record.ts'
+import { sessionKey } from '../session/record/record.ts'
 import type { SignInParts } from './parts.ts'
 
 /**

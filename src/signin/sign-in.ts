@@ -8,7 +8,7 @@ import { clearCache, redirect, type Redirect, type Response } from '../http/resp
 import { asReference } from '../kept/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
-import { sessionKey } from '../session/record.ts'
+import { sessionKey } from '../session/record/record.ts'
 import { chooseProvider } from './choose-provider.ts'
 import { linkParamsOf } from './link-params.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'

@@ -2,8 +2,8 @@ import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
-import type { SessionCookie } from '../session/cookie.ts'
-import { signInLifetimeMs } from '../session/endings.ts'
+import type { SessionCookie } from '../session/cookies/cookie.ts'
+import { signInLifetimeMs } from '../session/live/endings.ts'
 
 /**
  * A sign-in transaction: from the redirect to the provider until the browser returns. It is sealed

@@ -3,7 +3,7 @@ import type { SignedIdentityConfig } from '../config/model/upstream.ts'
 import { type Claims, isWithheld, type JsonValue, readClaim, withheldReason } from '../core/claims.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { type DroppedHeader, inexactReason } from '../identity/claim-headers.ts'
-import type { SessionRecord } from '../session/record.ts'
+import type { SessionRecord } from '../session/record/record.ts'
 import { type SigningKey, signJwt } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 

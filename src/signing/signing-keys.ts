@@ -5,7 +5,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { Keyring } from '../core/seal.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 import { dueFrom, keyInUse, mergedKeys, publishedAheadMs } from './key-schedule.ts'
 import { createSigningKey, fromStored, type SigningKey, type StoredKey, toStored } from './signing-key.ts'
 

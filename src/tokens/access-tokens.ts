@@ -10,8 +10,8 @@ import { SingleFlight } from '../core/single-flight.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { unverifiedPayload, type VerifiedAccessToken } from '../provider/access-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import { sidTag, type StoredSession, subTag } from '../session/record.ts'
-import { claimsOfSession } from '../session/session-claims.ts'
+import { sidTag, type StoredSession, subTag } from '../session/record/record.ts'
+import { claimsOfSession } from '../session/record/session-claims.ts'
 import type { IssuedToken, TokenEndings } from './token-endings.ts'
 
 /** The longest access token, in characters. */

@@ -8,7 +8,7 @@ import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
 import { connectionsFor } from '../provider/outbound.ts'
 import type { ExchangedToken } from '../provider/token-exchange.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 
 /** The largest size of all tokens that are kept, in characters. */
 const maxKept = 32 * 1024 * 1024

@@ -1,5 +1,5 @@
 import type { SessionConfig } from '../config/model/session.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 
 /** What the tokens or claims of a session need, before or beside the current request. */
 export type Due =

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SessionKey } from '../core/names.ts'
 import { randomToken } from '../core/random.ts'
-import type { SessionStore } from '../session/store.ts'
+import type { SessionStore } from '../session/store/store.ts'
 
 export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
 

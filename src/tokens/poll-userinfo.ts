@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import { retryUntil, underLease } from './lease.ts'
 import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
 

@@ -8,7 +8,7 @@ import type { SessionKey } from '../core/names.ts'
 import { createKeyedHash } from '../core/random.ts'
 import { hasHash, type ScryptHash, usualCosts } from '../core/scrypt-hash.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { StoredSession } from '../session/record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 
 /** How long a secret that was right is not computed again, in ms, and how many are remembered. */
 const rememberMs = 5 * 60 * 1000

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../core/at-most.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
-import { tagOf } from '../session/record.ts'
-import type { Tombstone } from '../session/store.ts'
+import { tagOf } from '../session/record/record.ts'
+import type { Tombstone } from '../session/store/store.ts'
 
 /** How many endings are remembered, and for how long, in ms. */
 const maxEndings = 100_000

@@ -82,7 +82,7 @@ export interface ResponseHandler {
   /** An interim response (1xx, except 100 and 101), or the head of the final response. */
   onResponse(status: number, statusMessage: string, fields: RawFields): void
   /**
-   * A part of at most `shortBytes` (`core/read-buffers.ts`). If it is the last one, its memory is
+   * A part of at most `shortBytes` (`wire/read-buffers.ts`). If it is the last one, its memory is
    * used again after `onEnd`, so a handler copies what it keeps longer.
    */
   onShortPart(part: Buffer): void

@@ -3,9 +3,9 @@ import { createServer, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { PageStreams } from '../../src/admin/page-streams.ts'
+import type { Overview } from '../../src/admin/page/view.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import { writeResponse } from '../../src/http/response.ts'
-import type { Overview } from '../../src/pages/admin-view.ts'
 import { until } from '../support/until.ts'
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, announce: () => {} }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { pageNames, placeholdersOf } from '../../src/core/page-template.ts'
+import { pageNames, placeholdersOf } from '../../src/core/page-names.ts'
 import { wholeFile } from '../docs/snippets.ts'
 import { environment } from './environment.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { IdleConnections } from '../../src/server/idle-connections.ts'
+import { IdleConnections } from '../../src/listener/idle-connections.ts'
 
 /** More than the operating system buffers. */
 const size = 12_000_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
-import { sidTag, subTag } from '../../src/session/record.ts'
+import { sidTag, subTag } from '../../src/session/record/record.ts'
 import { hearing, open, settings } from '../session/redis-stores.ts'
 import { newSession, order } from '../session/store-contract.ts'
 import { startRedis } from '../support/redis.ts'

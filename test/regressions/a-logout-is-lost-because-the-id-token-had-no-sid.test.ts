@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { sessionKey } from '../../src/session/record.ts'
+import { sessionKey } from '../../src/session/record/record.ts'
 import { hearing, tick } from '../session/redis-stores.ts'
 import { audience, replica, type Replica } from '../session/replica.ts'
 import { until } from '../session/store-contract.ts'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { carryOver } from '../../src/session/carry-over.ts'
-import { createSessions } from '../../src/session/create-sessions.ts'
-import { LogoutJobs } from '../../src/session/logout-jobs.ts'
-import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { PendingEndings } from '../../src/session/pending-endings.ts'
-import { sessionKey, type SessionRecord } from '../../src/session/record.ts'
+import { carryOver } from '../../src/session/live/carry-over.ts'
+import { createSessions } from '../../src/session/live/create-sessions.ts'
+import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
+import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
+import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 1) }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { redisFindings } from '../../src/doctor/redis.ts'
-import { examineRedis } from '../../src/session/redis/examine.ts'
+import { examineRedis } from '../../src/session/store/redis/examine.ts'
 import { open, responds, settings, tick } from '../session/redis-stores.ts'
 import { created, until } from '../session/store-contract.ts'
 import { type Bend, scriptsAs, startBentRedis } from '../support/bent-redis.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { tagOf } from '../../src/session/record.ts'
+import { tagOf } from '../../src/session/record/record.ts'
 import { assertUnavailable, hearing, open, settings, tick } from '../session/redis-stores.ts'
 import { created, keysOf, order, until as untilSeen } from '../session/store-contract.ts'
 import { clusterConfig, startCluster } from '../support/redis-cluster.ts'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/create-sessions.ts'
-import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { PendingEndings } from '../../src/session/pending-endings.ts'
-import { sessionKey } from '../../src/session/record.ts'
-import type { SessionStore, StoreNotice } from '../../src/session/store.ts'
+import { createSessions } from '../../src/session/live/create-sessions.ts'
+import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { sessionKey } from '../../src/session/record/record.ts'
+import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
 
 const clock = { now: () => Date.now() }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }

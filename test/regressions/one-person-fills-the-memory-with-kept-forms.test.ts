@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KeptKey } from '../../src/core/names.ts'
-import { MemoryKeptStore } from '../../src/session/memory-kept-store.ts'
+import { MemoryKeptStore } from '../../src/session/store/memory/kept-store.ts'
 
 test('A person who sends many kept forms takes no more memory than for a few of them', async () => {
   const store = new MemoryKeptStore(() => 0)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SessionCookie } from '../../src/session/cookie.ts'
+import { SessionCookie } from '../../src/session/cookies/cookie.ts'
 import { beginTransaction, bindTransaction } from '../../src/signin/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 

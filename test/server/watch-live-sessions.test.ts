@@ -3,8 +3,8 @@ import { test, type TestContext } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import { watchLiveSessions } from '../../src/server/watch-live-sessions.ts'
-import type { SessionRecord, StoredSession } from '../../src/session/record.ts'
-import type { StoreNotice } from '../../src/session/store.ts'
+import type { SessionRecord, StoredSession } from '../../src/session/record/record.ts'
+import type { StoreNotice } from '../../src/session/store/store.ts'
 
 const hour = 3_600_000
 const minute = 60_000

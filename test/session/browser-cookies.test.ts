@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseNamePattern } from '../../src/core/name-pattern.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
-import { browserCookiesAt, foreignCookies } from '../../src/session/browser-cookies.ts'
-import { SessionCookie } from '../../src/session/cookie.ts'
-import type { SessionRecord } from '../../src/session/record.ts'
+import { browserCookiesAt, foreignCookies } from '../../src/session/cookies/browser-cookies.ts'
+import { SessionCookie } from '../../src/session/cookies/cookie.ts'
+import type { SessionRecord } from '../../src/session/record/record.ts'
 
 const patterns = ['JSESSIONID', 'wordpress_*'].map(parseNamePattern)
 const at = (name: string, path = '/', domain = 'a.example.com', hostOnly = true): KeptCookie => ({

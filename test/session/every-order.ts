@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { scripts } from '../../src/session/redis/scripts.ts'
+import { scripts } from '../../src/session/store/redis/scripts.ts'
 
 /**
  * Runs a scenario in every order of its steps. A step is one command that Redis carries out, or one

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { KeptKey } from '../../src/core/names.ts'
-import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { sidTag } from '../../src/session/record.ts'
+import { sidTag } from '../../src/session/record/record.ts'
+import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 import { created, keysOf, newKeptKey, newSession, order, storeContract } from './store-contract.ts'
 
 function open(t: TestContext, maxSessions = 1_000) {

@@ -6,9 +6,9 @@ import { runInNewContext } from 'node:vm'
 import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import type { Log } from '../../src/observe/log.ts'
-import { NearCache } from '../../src/session/near-cache.ts'
-import type { SessionRecord, StoredSession, UnopenedSession } from '../../src/session/record.ts'
-import { sealRecord } from '../../src/session/sealed-record.ts'
+import { NearCache } from '../../src/session/live/near-cache.ts'
+import type { SessionRecord, StoredSession, UnopenedSession } from '../../src/session/record/record.ts'
+import { sealRecord } from '../../src/session/record/sealed-record.ts'
 import { silent } from '../support/signing-provider.ts'
 
 const mebibyte = 1024 * 1024

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SidTag, SessionKey } from '../../src/core/names.ts'
 import type { LogFields } from '../../src/observe/log.ts'
-import { PendingEndings, type PendingEnding } from '../../src/session/pending-endings.ts'
+import { PendingEndings, type PendingEnding } from '../../src/session/live/pending-endings.ts'
 import { until } from '../support/until.ts'
 
 function pendingEndings() {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { RecordMemory, type HeldRecord } from '../../src/session/record-memory.ts'
+import { RecordMemory, type HeldRecord } from '../../src/session/record/record-memory.ts'
 
 const mebibyte = 1024 * 1024
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { newSessionId, sessionKey } from '../../src/session/record.ts'
+import { newSessionId, sessionKey } from '../../src/session/record/record.ts'
 
 test('a session id never gets the key of another one, however many are asked for in between', () => {
   const ids = Array.from({ length: 10_000 }, (_, n) => newSessionId('a', { sid: `sid ${n % 100}`, sub: 'jane' }))

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/create-sessions.ts'
-import { createMemoryStore } from '../../src/session/memory-store.ts'
-import { PendingEndings } from '../../src/session/pending-endings.ts'
-import { sessionKey, type StoredSession } from '../../src/session/record.ts'
+import { createSessions } from '../../src/session/live/create-sessions.ts'
+import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
+import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */

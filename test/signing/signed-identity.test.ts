@@ -4,7 +4,7 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import type { IdentityAlgorithm, SignedIdentityConfig } from '../../src/config/model/upstream.ts'
 import { type Claims, parseClaimPath } from '../../src/core/claims.ts'
-import type { SessionRecord } from '../../src/session/record.ts'
+import type { SessionRecord } from '../../src/session/record/record.ts'
 import { SignedIdentities } from '../../src/signing/signed-identity.ts'
 import { createSigningKey, identityType, type SigningKey } from '../../src/signing/signing-key.ts'
 

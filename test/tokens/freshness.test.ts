@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import type { TokenSet } from '../../src/core/token-set.ts'
-import type { StoredSession } from '../../src/session/record.ts'
+import type { StoredSession } from '../../src/session/record/record.ts'
 import { whatIsDue } from '../../src/tokens/freshness.ts'
 
 const minute = 60_000

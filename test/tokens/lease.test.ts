@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
-import { createMemoryStore } from '../../src/session/memory-store.ts'
+import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 import { underLease, retryUntil } from '../../src/tokens/lease.ts'
 
 const key = `${'t'.repeat(24)}:hash` as SessionKey

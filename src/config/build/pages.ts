@@ -4,14 +4,11 @@ import {
   optionalActions,
   pageActions,
   pageNames,
-  parsePageTemplate,
   placeholdersOf,
-  withPlainLineBreaks,
   type ConfiguredPlaceholder,
   type PageName,
   type PageTemplate,
-  type TemplateFault,
-} from '../../core/page-template.ts'
+} from '../../core/page-names.ts'
 import { expandColor, textColorOn } from '../colors.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { explainFileError, readBounded } from '../document/files.ts'
@@ -20,6 +17,7 @@ import type { Place } from '../document/sources.ts'
 import type { ColorsConfig, PagesConfig, SupportConfig } from '../model/pages.ts'
 import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
 import { readLogo } from './logo.ts'
+import { parsePageTemplate, withPlainLineBreaks, type TemplateFault } from './page-template.ts'
 import { namedFile } from './secrets.ts'
 
 const maxTemplateBytes = 64 * 1024

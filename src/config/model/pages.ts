@@ -1,4 +1,4 @@
-import type { PageName, PageTemplate } from '../../core/page-template.ts'
+import type { PageName, PageTemplate } from '../../core/page-names.ts'
 import type { PagesColoursLightSettings } from '../settings.ts'
 
 /** The languages of the built-in pages (BCP 47). */

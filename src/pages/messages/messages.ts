@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../core/error-codes.ts'
-import type { PageAction, PageName } from '../../core/page-template.ts'
+import type { PageAction, PageName } from '../../core/page-names.ts'
 
 /**
  * The texts of all pages in one language. A new error code or action needs a text in each language.

@@ -1,5 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import { fieldLine } from '../../core/field-line.ts'
+import { fieldLine } from '../../wire/field-line.ts'
 import type { RequestContent, UpstreamRequest } from '../transport.ts'
 
 /** A request as it is written to a connection. */

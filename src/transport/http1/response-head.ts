@@ -1,6 +1,6 @@
-import { withoutSpaceAround } from '../../core/field-value.ts'
-import { type KnownField, KnownFields } from '../../core/known-fields.ts'
-import { ownText } from '../../core/own-text.ts'
+import { withoutSpaceAround } from '../../wire/field-value.ts'
+import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
+import { ownText } from '../../wire/own-text.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../../core/errors.ts'
-import { Client } from '../../core/undici.ts'
+import { Client } from '../../wire/undici.ts'
 import { announcesContent, maxHeadBytes } from '../http1/response-head.ts'
 import type { RawFields } from '../transport.ts'
 

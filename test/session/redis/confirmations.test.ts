@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Confirmations } from '../../../src/session/redis/confirmations.ts'
+import { Confirmations } from '../../../src/session/store/redis/confirmations.ts'
 import {
   confirmationIn,
   confirmationMessage,
   endedMessage,
   parseMessage,
-} from '../../../src/session/redis/notice-messages.ts'
+} from '../../../src/session/store/redis/notice-messages.ts'
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, announce: () => {} }
 

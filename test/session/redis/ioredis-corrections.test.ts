@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
-import { correctIoredis, corrections, testedWith } from '../../../src/session/redis/ioredis-corrections.ts'
+import { correctIoredis, corrections, testedWith } from '../../../src/session/store/redis/ioredis-corrections.ts'
 
 test('the corrections of ioredis were tested with the installed version, and all of them fit', () => {
   const { version } = createRequire(import.meta.url)('ioredis/package.json') as { version: string }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import { randomToken } from '../../../src/core/random.ts'
-import { tagOf } from '../../../src/session/record.ts'
+import { tagOf } from '../../../src/session/record/record.ts'
 import { startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { hearing, open, responds, settings, tick } from '../redis-stores.ts'

@@ -1,0 +1,206 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
+import type { AdminPageConfig } from '../config/model/gateway.ts'
+import { clientOf, ipAddress } from '../core/addresses.ts'
+import { reason } from '../core/errors.ts'
+import { isSameSecret } from '../core/same-secret.ts'
+import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
+import { ClientBudget } from '../limits/client-budget.ts'
+import { RejectedClients } from '../limits/rejected-clients.ts'
+import type { Log } from '../observe/log.ts'
+import { overviewOf, recentConnections, type OverviewParts } from './overview.ts'
+import { PageStreams } from './page-streams.ts'
+import { AdminPages } from './page/page.ts'
+import type { SessionQuery } from './page/view.ts'
+import { SessionCounts } from './session-counts.ts'
+import { notEnded } from './sessions.ts'
+
+const maxFormBytes = 4 * 1024
+/** How many wrong tokens an address may send before it has to wait. */
+const wrongTokenLimit = { count: 10, perMs: 60_000 }
+
+export interface AdminPageParts extends Omit<OverviewParts, 'counts'> {
+  readonly page: AdminPageConfig
+  readonly log: Log
+}
+
+/**
+ * The administration page. Other sites that an administrator visits cannot use it:
+ * - It responds only under host names that no other site can have (DNS rebinding).
+ * - It responds only to navigation and to its own forms (Fetch Metadata).
+ * - It opens an event stream only for its own script.
+ * - It ends a session only for a form that the page itself contained.
+ * @returns a handler, which returns whether the request was for the page
+ */
+export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
+  const { log } = parts
+  const authenticate = createAuthentication(parts)
+  const connections = recentConnections()
+  const withCounts = { ...parts, counts: new SessionCounts() }
+  const overview = (query: SessionQuery) => overviewOf(query, { ...withCounts, connections })
+  const streams = new PageStreams({ ...parts, overview })
+
+  return (req, res) => {
+    const path = (req.url ?? '').replace(/\?.*$/s, '')
+    if (!isPagePath(path)) return false
+    respond(req, path).then(
+      (response) => writeResponse(req, res, response),
+      (error: unknown) => {
+        log.error('request.failed', { reason: reason(error), where: 'admin.page' })
+        writeResponse(req, res, plain(500, 'Internal error. The log has the reason.'))
+      },
+    )
+    return true
+  }
+
+  async function respond(req: IncomingMessage, path: PagePath): Promise<Response> {
+    const refusal = refusalOf(req, path, parts.page) ?? authenticate(req)
+    if (refusal !== undefined) return refusal
+    if (path === '/events') return streams.open(queryOf(req.url ?? ''))
+    const pages = new AdminPages(parts.running().pages)
+    if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), withCounts))
+    const peer = peerOf(req)
+    const order = (await readForm(req))?.get('order') ?? ''
+    const outcome = parts.processes.call('end', order, peer)
+    return pages.outcome(await outcome.catch((error: unknown) => notEnded(reason(error))))
+  }
+}
+
+const methodsOf = { '/': ['GET', 'HEAD'], '/events': ['GET'], '/sessions/end': ['POST'] } as const
+
+type PagePath = keyof typeof methodsOf
+
+function isPagePath(path: string): path is PagePath {
+  return Object.hasOwn(methodsOf, path)
+}
+
+/** The refusal of a request by its host name, method or origin, or `undefined`. */
+function refusalOf(req: IncomingMessage, path: PagePath, { hosts }: AdminPageConfig): Response | undefined {
+  const methods: readonly string[] = methodsOf[path]
+  if (!isAllowedHost(req.headers.host, hosts))
+    return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
+  if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
+  if (path === '/events' ? !isOwnStream(req) : !isSameSite(req))
+    return plain(403, 'Another site requested this page. Open it directly.')
+  return undefined
+}
+
+/**
+ * Checks the token. An address with too many wrong tokens has to wait, and is not told whether its
+ * next token is right. Other addresses are not affected.
+ * @returns a function that returns the refusal, or `undefined` for the right token
+ */
+function createAuthentication({
+  page: { token },
+  log,
+  clock,
+}: AdminPageParts): (req: IncomingMessage) => Response | undefined {
+  if (token === undefined) return () => undefined
+  const wrong = new ClientBudget(wrongTokenLimit, clock)
+  const rejectedClients = new RejectedClients(log, clock)
+  const tokenRequired = plain(401, 'The password is the value of admin.page.token. The user name may be anything.', {
+    'WWW-Authenticate': 'Basic realm="Gatehouse administration", charset="UTF-8"',
+  })
+  return (req) => {
+    const given = passwordIn(req.headers.authorization)
+    if (given === undefined) return tokenRequired
+    const client = clientOf(ipAddress(peerOf(req)) ?? 'unknown')
+    const waitMs = wrong.waitMs(client)
+    if (waitMs > 0) {
+      rejectedClients.note('admin.page.token', client, 'A client at this address guesses the password of the page.')
+      const seconds = Math.ceil(waitMs / 1000)
+      return plain(429, 'This address has sent too many wrong passwords.', { 'Retry-After': String(seconds) })
+    }
+    if (isSameSecret(given, token)) return undefined
+    wrong.take(client)
+    log.warn('admin.wrong_token', { peer: peerOf(req) })
+    return tokenRequired
+  }
+}
+
+function peerOf({ socket }: IncomingMessage): string {
+  return socket.remoteAddress ?? 'unknown'
+}
+
+/**
+ * Whether the host name is an IP address, `localhost` or configured. A site that points its own
+ * name to the address of this page (DNS rebinding) has another host name.
+ */
+function isAllowedHost(host: string | undefined, hosts: readonly string[]): boolean {
+  if (host === undefined || !/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false
+  const { hostname } = new URL(`http://${host}`)
+  return hostname === 'localhost' || isIP(hostname.replace(/^\[(.*)\]$/, '$1')) !== 0 || hosts.includes(hostname)
+}
+
+/**
+ * Whether the administrator opens the page or uses its form. Requests of other pages in the same
+ * browser are recognized by Fetch Metadata, or else by `Origin`.
+ */
+function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  if (method === 'POST') {
+    if (site !== undefined) return site === 'same-origin'
+    const { origin = '', host } = headers
+    return URL.canParse(origin) && new URL(origin).host === host
+  }
+  if (site === undefined || site === 'same-origin' || site === 'none') return true
+  // A link on another page may lead here, because that page cannot read the page that it opens.
+  return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+}
+
+/**
+ * Whether the script of the page opens its event stream. Browsers send no Fetch Metadata to an
+ * address without TLS that is not on this machine. There, elements of other sites such as `<img>`
+ * cannot send this `Accept`, and their scripts send `Origin`.
+ */
+function isOwnStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  return headers.origin === undefined && headers.accept === 'text/event-stream'
+}
+
+/** RFC 7617 §2. */
+function passwordIn(authorization: string | undefined): string | undefined {
+  const [, credentials] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? []
+  if (credentials === undefined) return undefined
+  const text = Buffer.from(credentials, 'base64').toString('utf8')
+  return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined
+}
+
+function queryOf(url: string): SessionQuery {
+  const params = new URL(url, 'http://localhost').searchParams
+  const text = (name: string) => params.get(name)?.trim() ?? ''
+  return { sub: text('sub'), sid: text('sid'), text: text('q') }
+}
+
+/** Reads a form; `undefined` when it is not a form, too long, or incomplete. */
+async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(req.headers['content-type'] ?? '')) return undefined
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of req as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > maxFormBytes) return undefined
+      chunks.push(chunk)
+    }
+  } catch {
+    // The client has closed the connection.
+    return undefined
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
+}
+
+function plain(status: number, text: string, headers: Response['headers'] = {}): Response {
+  const policy = "default-src 'none'; frame-ancestors 'none'"
+  return {
+    status,
+    headers: {
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Security-Policy': policy,
+      ...ownHeaders,
+      ...headers,
+    },
+    body: `${text}\n`,
+  }
+}

@@ -1,0 +1,78 @@
+import { breakable, escape } from '../../pages/page.ts'
+import { age, count, descriptions, identifier, table, time, type Row } from './html.ts'
+import type { Overview, ProviderView } from './view.ts'
+
+/** The version, the processes, and what is missing. */
+export function aboutHtml({ at, version, processes, isShared }: Overview): string {
+  const { responding, silent } = processes
+  const lines = [
+    `<p>Version ${escape(version)}, ${count(responding, 'process', 'processes')}, ${time(at)}. Times are UTC.</p>`,
+  ]
+  if (silent.length > 0)
+    lines.push(
+      `<p role="status"><strong>${silent.length === 1 ? 'A process does' : `${silent.length} processes do`} not respond (pid ${silent.join(', ')}):</strong> their data about the provider, the upstreams and ended sessions is missing here.</p>`,
+    )
+  if (isShared)
+    lines.push(
+      '<p>Sessions are those of all replicas that share the store. Everything else is about this replica. Each replica has its own page.</p>',
+    )
+  return lines.join('\n')
+}
+
+/** The state of a provider. `id` is that of the heading of its section. */
+export function providerHtml(provider: ProviderView, id: string, processes: number, at: number): string {
+  const { issuer, algorithm, foundBy, readAt, faults, keys, keysReadAt } = provider
+  const ofAll = (some: number) => (processes === 1 ? '' : `, by ${some} of ${processes} processes`)
+  const terms: (readonly [string, string])[] = [
+    ['Issuer', escape(issuer)],
+    ['Discovery', foundBy === 0 ? '<strong>not found yet</strong>' : `found${ofAll(foundBy)}`],
+    ...(readAt === undefined ? [] : [['Read', `${time(readAt)}, ${age(readAt, at)}`] as const]),
+    ...(algorithm === undefined ? [] : [['Algorithm', escape(algorithm)] as const]),
+    ...faults.map((fault) => ['Fault', `<strong>${escape(fault)}</strong>`] as const),
+    [
+      'Keys',
+      keysReadAt === undefined
+        ? 'not read yet: the gateway reads them when it verifies the first token'
+        : `read ${time(keysReadAt)}, ${age(keysReadAt, at)}`,
+    ],
+  ]
+  const list = descriptions(terms)
+  if (keys.length === 0) return list
+  const rows = keys.map(({ kid, kty, alg, use, since, knownBy }) =>
+    cells(
+      kid === undefined ? 'none' : identifier('key ID', kid),
+      escape(kty),
+      escape(alg ?? 'not given'),
+      escape(use ?? 'not given'),
+      `${time(since)}, ${age(since, at)}${knownBy === processes ? '' : `<br>known to ${knownBy} of ${processes} processes`}`,
+    ),
+  )
+  const caption = `${count(keys.length, 'key', 'keys')}, the oldest first`
+  return `${list}\n${table(id, caption, ['Key ID', 'Type', 'Algorithm', 'Use', 'First seen here'], rows)}`
+}
+
+export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
+  const rows = upstreams.map((upstream) => {
+    const { name, url, connection, requests, serverErrors, failures, waiting, lastFailure } = upstream
+    return cells(
+      `<strong>${escape(name)}</strong>`,
+      `<code>${breakable(escape(url))}</code>`,
+      typeof connection === 'number'
+        ? `yes, in ${connection.toFixed(1)} ms`
+        : `<strong>no: ${escape(connection)}</strong>`,
+      String(requests),
+      String(serverErrors),
+      String(failures),
+      String(waiting),
+      lastFailure === undefined
+        ? 'none'
+        : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${breakable(escape(lastFailure.code))}<br>request ${identifier('request ID', lastFailure.request)}`,
+    )
+  })
+  const heads = ['Upstream', 'Address', 'Reachable', '#Requests', '#5xx', '#No response', '#Waiting', 'Last failure']
+  return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
+}
+
+function cells(...html: readonly string[]): Row {
+  return { cells: html }
+}

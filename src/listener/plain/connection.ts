@@ -1,0 +1,352 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { UseNodeMessage } from '../../http/client-messages.ts'
+import { contentInUse, requestMemory } from '../../http/held-bytes.ts'
+import { closeLater } from '../../http/lingering-close.ts'
+import { writeToSocket } from '../../http/response.ts'
+import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
+import { PlainRequest, type RequestConnection } from './plain-request.ts'
+import { PlainResponse, type ResponseConnection } from './plain-response.ts'
+import { ReplayedConnection } from './replayed-connection.ts'
+import { plainRequestHead, type RequestHead } from './request-head.ts'
+import { type ReadsOwner, ReusedReads } from './reused-reads.ts'
+
+/** What a connection needs of the listener. */
+export interface ConnectionOwner {
+  /** Serves a plain request. */
+  request(req: PlainRequest, res: PlainResponse): void
+  /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
+  handOver(connection: Duplex): void
+  /** Node's server serves one request of the connection. */
+  serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void
+  readonly keepAliveFields: string
+  /** The longest head that is read here, in bytes. */
+  readonly maxHeadBytes: number
+  /** The responses close their connections. */
+  readonly isDraining: boolean
+  /** Bytes have arrived. May close the connection. */
+  arrived(bytes: number): void
+  /** A request is rejected because it has not arrived completely. */
+  incomplete(socket: Socket): void
+  closed(connection: ClientConnection): void
+}
+
+const empty = Buffer.alloc(0)
+/**
+ * A head that arrives in more parts than this is read by Node's parser, which reads each byte once.
+ */
+const maxHeadParts = 8
+/** A connection with more bytes than this that wait for earlier requests is not read. */
+const maxAheadBytes = 16 * 1024
+/** A client that sends more content than this may get a large buffer, in bytes. */
+const largeContentBytes = 64 * 1024
+
+/**
+ * One connection of a client, for one request at a time (RFC 9112 §9.3.2). It reads plain requests.
+ * At the first request that is not plain, it passes the connection to Node's server, with all bytes
+ * that were not read yet, and has nothing to do with it any more.
+ */
+export class ClientConnection implements RequestConnection, ResponseConnection, ReadsOwner {
+  readonly socket: Socket
+  readonly #owner: ConnectionOwner
+  /** Bytes that no request has taken yet. */
+  #ahead: Buffer = empty
+  #head: RequestHead | undefined
+  /** In how many parts the head has arrived until now. */
+  #headParts = 0
+  #req: PlainRequest | undefined
+  #res: PlainResponse | undefined
+  #replayed: ReplayedConnection | undefined
+  #use: UseNodeMessage | undefined
+  #rest: ReplayedConnection | undefined
+  /** The client sends nothing more. */
+  #hasEnded = false
+  #isContentHeld = false
+  #isReading = true
+  /** `undefined`: Node.js allocates memory for each read. */
+  readonly #reads: ReusedReads | undefined
+  hasServed = false
+  /** Since when it has waited for a request or for the rest of its head, in ms, monotonic. */
+  waitingSince = performance.now()
+
+  constructor(socket: Socket, owner: ConnectionOwner) {
+    this.socket = socket
+    this.#owner = owner
+    this.#reads = ReusedReads.begin(socket, this)
+    socket.on('data', this.receive).on('end', this.#onEnd).on('close', this.#onClose)
+    socket.on('drain', this.#onDrain).on('error', ignore)
+  }
+
+  get keepAliveFields(): string {
+    return this.#owner.keepAliveFields
+  }
+
+  /** `undefined` while no request is served. */
+  get response(): PlainResponse | ServerResponse | undefined {
+    return this.#replayed?.response ?? this.#res
+  }
+
+  /** Node's server reads the last bytes of the client from it. */
+  get rest(): Duplex | undefined {
+    return this.#rest
+  }
+
+  get expectsMuch(): boolean {
+    return this.#isReading && this.#req !== undefined && this.#req.expectedBytes > largeContentBytes
+  }
+
+  get isIdle(): boolean {
+    return this.hasServed && this.#req === undefined && this.#rest === undefined && this.#ahead.length === 0
+  }
+
+  /** The head of the next request has not arrived completely. */
+  get awaitsHead(): boolean {
+    return this.#req === undefined && this.#rest === undefined && !this.socket.writableEnded
+  }
+
+  /** An estimate of the memory of its requests, in bytes. */
+  get heldBytes(): number {
+    const [req, head] = [this.#req, this.#head]
+    if (this.#rest !== undefined) return this.#rest.heldBytes
+    if (req === undefined || head === undefined) return this.#ahead.length
+    const ofHead = requestMemory(head.text.length)
+    // Node's server has the request too.
+    const ofNode = this.#replayed === undefined ? 0 : ofHead + this.#replayed.heldBytes
+    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUse) + ofNode
+  }
+
+  /** The client took too long for the head of a request (RFC 9110 §15.5.9). */
+  timeOut(): void {
+    this.#reject(408)
+  }
+
+  /** Responds without a request, and reads no request afterwards. */
+  #reject(status: 400 | 408): void {
+    // A browser may open a connection in advance, and send nothing.
+    if (status === 400 || this.#ahead.length > 0) this.#owner.incomplete(this.socket)
+    this.#dropRest()
+    writeToSocket(this.socket, { status, headers: {}, body: '' })
+  }
+
+  holdContent(isHeld: boolean): void {
+    this.#isContentHeld = isHeld
+    this.#adjustReading()
+  }
+
+  replay(req: PlainRequest, use: UseNodeMessage): void {
+    this.#use = use
+    this.#replayed ??= new ReplayedConnection(this.socket, {
+      dropped: () => (this.#replayed = undefined),
+      close: () => this.#close(),
+    })
+    if (!this.#replayed.isServed) this.#owner.serveReplayed(this.#replayed, this)
+    this.#replayed.isServed = true
+    if (this.#head !== undefined) this.#replayed.begin(this.#head.text, req)
+  }
+
+  /** Node's server has read the request that was replayed. */
+  serve(req: IncomingMessage, res: ServerResponse): void {
+    const use = this.#use
+    this.#use = undefined
+    if (use === undefined) return void res.destroy()
+    res.shouldKeepAlive = this.mayContinue
+    const replayed = this.#replayed
+    if (replayed !== undefined) replayed.response = res
+    res.once('close', () => {
+      replayed?.finish(req.complete)
+      if (!res.writableFinished) this.socket.destroy()
+      // Otherwise Node's server closes the connection.
+      else if (res.shouldKeepAlive && !this.socket.destroyed) this.#continue()
+    })
+    use(req, res)
+  }
+
+  responded(): void {
+    // Without `Connection: close` the client may have sent its next request, also during a drain.
+    if (this.#res?.shouldKeepAlive === true && this.#hasMore) this.#continue()
+    else this.#close()
+  }
+
+  get mayContinue(): boolean {
+    return this.#req?.isKeepAlive === true && this.#hasMore && !this.#owner.isDraining
+  }
+
+  get #hasMore(): boolean {
+    return !this.#hasEnded || this.#ahead.length > 0
+  }
+
+  /**
+   * Closes the connection after the last response. All that the client still sends is dropped (RFC
+   * 9112 §9.6).
+   */
+  #close(): void {
+    if (this.#hasEnded) return void this.socket.destroySoon()
+    this.#dropRest()
+    closeLater(this.socket.resume())
+  }
+
+  /** Drops the bytes that no request has taken, and all that arrive from now on. */
+  #dropRest(): void {
+    this.socket.off('data', this.receive)
+    this.#reads?.drop()
+    this.#ahead = empty
+  }
+
+  /**
+   * Goes on after a response. A request that has arrived already waits until other connections were
+   * read, because one read may contain hundreds of requests that are served at once.
+   */
+  #continue(): void {
+    if (this.#ahead.length > 0) setImmediate(() => this.#next())
+    else this.#next()
+  }
+
+  /** The response has been sent. The rest of the content of its request is dropped. */
+  #next(): void {
+    const req = this.#req
+    if (req === undefined || this.socket.destroyed) return
+    if (!req.complete) {
+      this.#res = undefined
+      req.removeAll('data', 'end')
+      req.on('end', () => this.#next())
+      req.resume()
+      return
+    }
+    req.close()
+    this.hasServed = true
+    this.#head = undefined
+    this.#req = undefined
+    this.#res = undefined
+    this.waitingSince = performance.now()
+    this.#isContentHeld = false
+    const ahead = this.#ahead
+    this.#ahead = empty
+    if (ahead.length > 0) this.#readHead(ahead)
+    if (this.#hasEnded && this.awaitsHead) this.#end()
+    this.#adjustReading()
+  }
+
+  /** Data has arrived. */
+  readonly receive = (bytes: Buffer): void => {
+    const req = this.#req
+    if (req === undefined) this.#readHead(this.#ahead.length === 0 ? bytes : Buffer.concat([this.#ahead, bytes]))
+    else {
+      const taken = req.arrive(bytes, this.#reads)
+      if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
+    }
+    this.#owner.arrived(bytes.length)
+  }
+
+  /** Keeps the bytes of later requests. */
+  #keepAhead(bytes: Buffer): void {
+    this.#ahead = this.#ahead.length === 0 ? this.#own(bytes) : Buffer.concat([this.#ahead, bytes])
+    this.#adjustReading()
+  }
+
+  /** The bytes, in memory that is not overwritten. */
+  #own(bytes: Buffer): Buffer {
+    return this.#reads === undefined ? bytes : this.#reads.own(bytes)
+  }
+
+  #readHead(bytes: Buffer): void {
+    const { maxHeadBytes } = this.#owner
+    const at = headEndOf(bytes)
+    if (at === incomplete && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
+      if (this.#headParts === 0 && this.hasServed) this.waitingSince = performance.now()
+      this.#headParts += 1
+      this.#ahead = this.#own(bytes)
+      return
+    }
+    this.#headParts = 0
+    const head = at < 0 || at > maxHeadBytes ? undefined : plainRequestHead(bytes, at)
+    if (head === undefined) return this.#handOver(bytes)
+    const end = at + headEndBytes
+    // The rest of the content never arrives (RFC 9112 §8).
+    if (this.#hasEnded && bytes.length - end < head.contentLength) return this.#reject(400)
+    this.#head = head
+    const req = new PlainRequest(this, head)
+    this.#req = req
+    const rest = bytes.subarray(end)
+    const taken = rest.length === 0 ? 0 : req.arrive(rest, this.#reads)
+    this.#ahead = empty
+    if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
+    const res = new PlainResponse(this, req)
+    this.#res = res
+    this.#owner.request(req, res)
+    req.holdUnused()
+  }
+
+  /** Passes the connection to Node's server, with the bytes of a request that is not plain. */
+  #handOver(bytes: Buffer): void {
+    const { socket } = this
+    // It knows nothing of the following requests.
+    this.#replayed?.destroy()
+    if (this.#hasEnded) return this.#handOverEnd(bytes)
+    socket.off('data', this.receive).off('end', this.#onEnd).off('close', this.#onClose)
+    socket.off('drain', this.#onDrain).off('error', ignore)
+    this.#owner.closed(this)
+    socket.pause()
+    socket.unshift(this.#own(bytes))
+    this.#reads?.becomeStream()
+    this.#owner.handOver(socket)
+    socket.resume()
+  }
+
+  /**
+   * Passes the last bytes of a client that sends nothing more. No bytes can be put back into its
+   * socket. They were kept behind an earlier request or head, so their memory is not overwritten.
+   */
+  #handOverEnd(bytes: Buffer): void {
+    const close = () => this.socket.destroySoon()
+    this.#rest = new ReplayedConnection(this.socket, { dropped: close, close })
+    this.#owner.handOver(this.#rest)
+    this.#rest.push(bytes)
+    this.#rest.push(null)
+  }
+
+  /** No request follows. If the beginning of one has arrived, Node's server rejects it. */
+  #end(): void {
+    const beginning = this.#ahead
+    this.#ahead = empty
+    if (beginning.length === 0) this.socket.end()
+    else this.#handOverEnd(beginning)
+  }
+
+  /** A client that sends faster than its requests are served has to wait. */
+  #adjustReading(): void {
+    const isReading = !this.#isContentHeld && this.#ahead.length < maxAheadBytes
+    if (isReading === this.#isReading) return
+    this.#isReading = isReading
+    if (isReading) this.socket.resume()
+    else this.socket.pause()
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    if (this.#req === undefined) return this.#end()
+    // The rest of the request never arrives.
+    if (!this.#req.complete) this.socket.destroy()
+    else if (this.#res !== undefined) this.#res.shouldKeepAlive &&= this.#hasMore
+  }
+
+  readonly #onDrain = (): void => void this.#res?.emit('drain')
+
+  readonly #onClose = (): void => {
+    this.#owner.closed(this)
+    this.#replayed?.destroy()
+    this.#rest?.destroy()
+    this.#res?.closed()
+    this.#req?.close()
+  }
+}
+
+/** What a plain head can begin with. */
+const beginning = /^[A-Z]{1,6}(?: |$)/
+
+/** Whether the bytes could be the beginning of a plain head. */
+function mayBecomePlain(bytes: Buffer): boolean {
+  return beginning.test(bytes.toString('latin1', 0, 8))
+}
+
+function ignore(): void {}

@@ -1,0 +1,172 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientMessage, UseNodeMessage } from '../../http/client-messages.ts'
+import { atEndOfTurn } from '../../wire/end-of-turn.ts'
+import type { LentPart } from '../../wire/read-buffers.ts'
+import { Listeners } from './listeners.ts'
+import type { RequestHead } from './request-head.ts'
+import type { ReusedReads } from './reused-reads.ts'
+
+/** What a request needs of its connection. */
+export interface RequestConnection {
+  readonly socket: Socket
+  /** Stops reading from the client, or goes on. */
+  holdContent(isHeld: boolean): void
+  /** See {@link PlainRequest.asNodeMessage}. */
+  replay(request: PlainRequest, use: UseNodeMessage): void
+}
+
+/** How many bytes of content are kept in memory while its reader pauses. */
+const maxHeldBytes = 64 * 1024
+
+/**
+ * A request whose head is plain. Its content is delivered like that of Node's `IncomingMessage`:
+ * nothing is lost before the first listener for `data`, and nothing arrives while it is paused.
+ */
+export class PlainRequest extends Listeners implements ClientMessage {
+  method: string
+  url: string
+  readonly httpVersion = '1.1'
+  readonly httpVersionMinor = 1
+  readonly headers: IncomingMessage['headers']
+  readonly rawHeaders: string[]
+  readonly isKeepAlive: boolean
+  readonly #connection: RequestConnection
+  /** How many bytes of content have not arrived yet. */
+  #left: number
+  #held: LentPart[] = []
+  #heldBytes = 0
+  #state: 'waiting' | 'flowing' | 'paused' = 'waiting'
+  #isDelivering = false
+  #isClosed = false
+  readableEnded = false
+
+  constructor(connection: RequestConnection, head: RequestHead) {
+    super()
+    this.#connection = connection
+    this.method = head.method
+    this.url = head.url
+    this.headers = head.headers
+    this.rawHeaders = head.rawHeaders as string[]
+    this.isKeepAlive = head.isKeepAlive
+    this.#left = head.contentLength
+  }
+
+  get socket(): Socket {
+    return this.#connection.socket
+  }
+
+  /**
+   * How many bytes of content have not arrived yet, if they can be passed on at once; otherwise 0.
+   */
+  get expectedBytes(): number {
+    return this.#state === 'flowing' ? this.#left : 0
+  }
+
+  get complete(): boolean {
+    return this.#left === 0
+  }
+
+  /** How many bytes of content are held. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  get destroyed(): boolean {
+    return this.#isClosed
+  }
+
+  override on(event: string, listener: (...values: never[]) => void): this {
+    super.on(event, listener)
+    if (event === 'data' && this.#state === 'waiting') this.resume()
+    return this
+  }
+
+  pause(): this {
+    this.#state = 'paused'
+    return this
+  }
+
+  resume(): this {
+    this.#state = 'flowing'
+    // The caller may still have to add its listeners.
+    if (!this.#isDelivering) atEndOfTurn(deliverLater, this)
+    return this
+  }
+
+  isPaused(): boolean {
+    return this.#state === 'paused'
+  }
+
+  takeContent(): Buffer | undefined {
+    if (this.#left > 0 || this.#state !== 'waiting') return undefined
+    const held = this.#held
+    this.#held = []
+    this.#heldBytes = 0
+    const content = Buffer.concat(held.map(({ part }) => part))
+    for (const { giveBack } of held) giveBack()
+    return content
+  }
+
+  asNodeMessage(use: UseNodeMessage): void {
+    this.#connection.replay(this, use)
+  }
+
+  /**
+   * Takes the content out of `bytes`.
+   * @param reads lends the bytes; absent: they are not overwritten
+   * @returns how many bytes belong to this request
+   */
+  arrive(bytes: Buffer, reads: ReusedReads | undefined): number {
+    const taken = Math.min(this.#left, bytes.length)
+    if (taken === 0) return 0
+    this.#left -= taken
+    const part = taken === bytes.length ? bytes : bytes.subarray(0, taken)
+    this.#held.push(reads?.lend(part) ?? { part, giveBack: nothing })
+    this.#heldBytes += taken
+    this.deliver()
+    if (this.#heldBytes >= maxHeldBytes && this.#left > 0) this.#connection.holdContent(true)
+    return taken
+  }
+
+  /** Content that nothing reads yet stays with the client, whose request may have to wait. */
+  holdUnused(): void {
+    if (this.#state === 'waiting' && this.#left > 0) this.#connection.holdContent(true)
+  }
+
+  /** Emits what was held, and the end. */
+  deliver(): void {
+    if (this.#isDelivering) return
+    this.#isDelivering = true
+    while (this.#isFlowing() && this.#held.length > 0) {
+      const { part, giveBack } = this.#held.shift() as LentPart
+      this.#heldBytes -= part.length
+      // Without a listener, the content is dropped.
+      if (!this.emit('data', part, giveBack)) giveBack()
+    }
+    this.#isDelivering = false
+    if (!this.#isFlowing() || this.#isClosed) return
+    if (this.#left > 0) this.#connection.holdContent(false)
+    else if (!this.readableEnded) {
+      this.readableEnded = true
+      this.emit('end')
+    }
+  }
+
+  /** The response has ended, or the connection is closed. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.emit('close')
+  }
+
+  #isFlowing(): boolean {
+    return this.#state === 'flowing'
+  }
+}
+
+function nothing(): void {}
+
+function deliverLater(request: PlainRequest): void {
+  request.deliver()
+}

@@ -1,0 +1,239 @@
+import type { Socket } from 'node:net'
+import type { ClientReply } from '../../http/client-messages.ts'
+import { reasonPhrase } from '../../http/response.ts'
+import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
+import { fieldLine, isFieldValue } from '../../wire/field-line.ts'
+import { shortBytes } from '../../wire/read-buffers.ts'
+import { dateField } from './date-field.ts'
+import { Listeners } from './listeners.ts'
+import type { PlainRequest } from './plain-request.ts'
+
+/** What a response needs of its connection. */
+export interface ResponseConnection {
+  readonly socket: Socket
+  /**
+   * The fields of a response after which the connection stays open. They begin with the CRLF that
+   * ends the line before them.
+   */
+  readonly keepAliveFields: string
+  /** A further request may follow on the connection. */
+  readonly mayContinue: boolean
+  /** The response was handed to the operating system completely. */
+  responded(): void
+}
+
+/** How the end of the content is marked. */
+type Framing = 'length' | 'chunked' | 'none'
+
+const noFields: readonly string[] = []
+
+/**
+ * The response to a plain request. It has the fields and the framing that Node's `ServerResponse`
+ * would have, and is written with as few writes as possible.
+ */
+export class PlainResponse extends Listeners implements ClientReply {
+  statusCode = 200
+  headersSent = false
+  writableFinished = false
+  chunkedEncoding = false
+  readonly copiesShortParts = true
+  /** Whether the connection stays open afterwards. */
+  shouldKeepAlive = true
+  #connection: ResponseConnection | undefined
+  readonly req: PlainRequest
+  /** Fields that were set one by one: values by lower-case name. */
+  #fields: Map<string, [name: string, values: string[]]> | undefined
+  /** The head that has not been written yet. */
+  #head: string | undefined
+  #framing: Framing = 'none'
+  #trailers = ''
+  #hasEnded = false
+  #isDestroyed = false
+
+  constructor(connection: ResponseConnection, req: PlainRequest) {
+    super()
+    this.#connection = connection
+    this.req = req
+  }
+
+  /** It never emits `error`, because the connection handles the errors of its socket. */
+  override on(event: string, listener: (...values: never[]) => void): this {
+    return event === 'error' ? this : super.on(event, listener)
+  }
+
+  /** `null` after the response was sent completely. */
+  get socket(): Socket | null {
+    return this.#connection?.socket ?? null
+  }
+
+  get destroyed(): boolean {
+    return this.#isDestroyed
+  }
+
+  setHeader(name: string, value: string | number | readonly string[]): this {
+    const values = [value].flat().map(String)
+    for (const each of values) checkedLine(name, each)
+    this.#fields ??= new Map()
+    this.#fields.set(name.toLowerCase(), [name, values])
+    return this
+  }
+
+  appendHeader(name: string, value: string | readonly string[]): this {
+    const [, earlier = []] = this.#fields?.get(name.toLowerCase()) ?? []
+    return this.setHeader(name, [...earlier, ...[value].flat()])
+  }
+
+  writeHead(status: number, message?: string | string[], fields?: string[]): this {
+    const statusMessage = typeof message === 'string' ? message : reasonPhrase(status)
+    const received = (typeof message === 'string' ? fields : message) ?? noFields
+    this.statusCode = status
+    this.#head = this.#headText(status, statusMessage, this.#fields === undefined ? received : this.#withOwn(received))
+    this.headersSent = true
+    return this
+  }
+
+  /** The fields that were set one by one, and then these. */
+  #withOwn(fields: readonly string[]): readonly string[] {
+    const own = [...(this.#fields?.values() ?? [])]
+    return [...own.flatMap(([name, values]) => values.flatMap((value) => [name, value])), ...fields]
+  }
+
+  #headText(status: number, statusMessage: string, fields: readonly string[]): string {
+    if (!isFieldValue(statusMessage)) throw new TypeError('invalid reason phrase')
+    this.shouldKeepAlive &&= this.#connection?.mayContinue === true
+    let text = `HTTP/1.1 ${status} ${statusMessage}`
+    let [hasDate, hasLength, hasConnection] = [false, false, false]
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const name = fields[at] as string
+      const value = fields[at + 1] as string
+      text += checkedLine(name, value)
+      if (name.length === 4) hasDate ||= name.toLowerCase() === 'date'
+      else if (name.length === 14) hasLength ||= name.toLowerCase() === 'content-length'
+      else if (name.length === 10 && name.toLowerCase() === 'connection') {
+        hasConnection = true
+        this.shouldKeepAlive &&= !/\bclose\b/i.test(value)
+      }
+    }
+    if (!hasDate) text += dateField()
+    const hasContent = this.req.method !== 'HEAD' && status !== 204 && status !== 304
+    if (hasLength) this.#framing = hasContent ? 'length' : 'none'
+    else if (hasContent) {
+      this.#framing = 'chunked'
+      this.chunkedEncoding = true
+    }
+    if (!hasConnection)
+      text += this.shouldKeepAlive ? (this.#connection?.keepAliveFields ?? '') : '\r\nConnection: close'
+    return this.chunkedEncoding ? `${text}\r\nTransfer-Encoding: chunked\r\n\r\n` : `${text}\r\n\r\n`
+  }
+
+  /**
+   * The memory of a short part may be used again when the method has returned.
+   * @returns `false` when the client is behind, until the next `drain`
+   */
+  write(part: Buffer, written?: (error?: Error | null) => void): boolean {
+    const socket = this.#connection?.socket
+    if (socket === undefined || this.#hasEnded || this.#isDestroyed) {
+      written?.(new Error('the response has ended'))
+      return true
+    }
+    if (this.#framing === 'none' || part.length === 0) {
+      written?.()
+      return true
+    }
+    const wrapped = this.#wrap(part)
+    return part.length <= shortBytes ? writeWrapped(socket, wrapped, written) : writeLent(socket, wrapped, written)
+  }
+
+  /** Content with the head, if that has not been written yet, and with its framing. */
+  #wrap(bytes: Buffer, end?: string): Wrapped {
+    const head = this.#takeHead()
+    return this.chunkedEncoding ? chunk(head, bytes, end) : { before: head, bytes, after: '' }
+  }
+
+  flushHeaders(): void {
+    if (this.#head !== undefined) this.#connection?.socket.write(this.#takeHead(), 'latin1')
+  }
+
+  addTrailers(fields: readonly [name: string, value: string][]): void {
+    for (const [name, value] of fields) {
+      this.#trailers += checkedLine(name, value)
+    }
+  }
+
+  /** The memory of a short part may be used again when the method has returned. */
+  end(last?: Buffer | string): this {
+    const connection = this.#connection
+    if (connection === undefined || this.#hasEnded) return this
+    this.#hasEnded = true
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    const end = this.chunkedEncoding ? `0${this.#trailers}\r\n\r\n` : ''
+    if (last === undefined || last.length === 0 || this.#framing === 'none') {
+      writeText(connection.socket, this.#takeHead() + end, this.#onWritten)
+      return this
+    }
+    const bytes = typeof last === 'string' ? Buffer.from(last) : last
+    writeWrapped(connection.socket, this.#wrap(bytes, end), this.#onWritten)
+    return this
+  }
+
+  writeContinue(): void {
+    this.#writeInterim('HTTP/1.1 100 Continue\r\n\r\n')
+  }
+
+  /** RFC 2518 §10.1. */
+  writeProcessing(): void {
+    this.#writeInterim('HTTP/1.1 102 Processing\r\n\r\n')
+  }
+
+  /** RFC 8297. */
+  writeEarlyHints({ link }: { readonly link: string[] }): void {
+    const line = fieldLine('Link', link.join(', '))
+    if (line !== undefined) this.#writeInterim(`HTTP/1.1 103 Early Hints${line}\r\n\r\n`)
+  }
+
+  #writeInterim(text: string): void {
+    if (!this.headersSent) this.#connection?.socket.write(text, 'latin1')
+  }
+
+  /** Closes the connection. */
+  destroy(): this {
+    this.#connection?.socket.destroy()
+    return this
+  }
+
+  /** The connection was closed before the response was sent completely. */
+  closed(): void {
+    if (this.#isDestroyed || this.#connection === undefined) return
+    this.#isDestroyed = true
+    this.emit('close')
+  }
+
+  readonly #onWritten = (error?: Error | null): void => {
+    const connection = this.#connection
+    if (connection === undefined || this.#isDestroyed || error) return
+    this.writableFinished = true
+    this.#connection = undefined
+    this.#isDestroyed = true
+    this.emit('close')
+    connection.responded()
+  }
+
+  #takeHead(): string {
+    const head = this.#head ?? ''
+    this.#head = undefined
+    return head
+  }
+}
+
+/**
+ * See {@link fieldLine}.
+ * @throws {TypeError} with the code that Node.js has for an invalid value
+ */
+function checkedLine(name: string, value: string): string {
+  const line = fieldLine(name, value)
+  if (line === undefined)
+    throw Object.assign(new TypeError(`the field ${JSON.stringify(name)} has an invalid name or value`), {
+      code: 'ERR_INVALID_CHAR',
+    })
+  return line
+}

@@ -1,0 +1,124 @@
+import { LRUCache } from 'lru-cache'
+import type { DeviceBindingConfig } from '../../config/model/session.ts'
+import { atMost } from '../../core/at-most.ts'
+import { type Clock, isWithin } from '../../core/clock.ts'
+import type { SessionKey } from '../../core/names.ts'
+import type { Keyring } from '../../core/seal.ts'
+import { type CookieAttributes, expireCookie, readCookie, setCookie } from '../../http/cookies.ts'
+import type { BoundDevice, SessionRecord } from '../record/record.ts'
+import { boundSuffix, type SessionCookie } from './cookie.ts'
+
+/**
+ * How long a cookie is accepted after the browser has dropped it, in ms. Requests that the browser
+ * sent at the same time as the proof arrive with the previous cookie, or without one. The clocks of
+ * replicas may differ by this time.
+ */
+const overlapMs = 30_000
+/** How many verified cookies are remembered. */
+const maxVerified = 20_000
+
+/** Why a request with the cookie of a bound session does not come from its device. */
+export type BoundCookieFault = 'missing' | 'expired' | 'invalid'
+
+export interface BoundCookieParts {
+  readonly cookie: Pick<SessionCookie, 'withSuffix'>
+  readonly config: DeviceBindingConfig
+  readonly keyring: Keyring
+  readonly clock: Clock
+}
+
+/**
+ * The short-lived cookie that a browser gets for each proof that it has the key of the session. It
+ * is sealed for the session, so each replica verifies it without the store. A cookie that was
+ * verified once is compared only.
+ */
+export class BoundCookie {
+  readonly #attributes: CookieAttributes
+  readonly #parts: BoundCookieParts
+  readonly #verified = new LRUCache<string, Verified>(atMost(maxVerified))
+
+  constructor(parts: BoundCookieParts) {
+    this.#parts = parts
+    this.#attributes = parts.cookie.withSuffix(boundSuffix)
+  }
+
+  /** Whether browsers register keys. */
+  get isOn(): boolean {
+    return this.#parts.config.isOn
+  }
+
+  /** The name of the cookie. */
+  get name(): string {
+    return this.#attributes.name
+  }
+
+  /** The attributes of the cookie, as in `Set-Cookie`, without `Max-Age`. */
+  get attributes(): string {
+    return setCookie(this.#attributes, '').replace(/^[^;]*; /, '')
+  }
+
+  /** The `Set-Cookie` value after a proof for a session. */
+  set(key: SessionKey): string {
+    const { keyring, clock, config } = this.#parts
+    const plain = Buffer.alloc(8)
+    plain.writeDoubleBE(clock.now())
+    const value = keyring.seal(plain, contextOf(key)).toString('base64url')
+    return setCookie(this.#attributes, value, Math.floor(config.cookieLifetimeMs / 1000))
+  }
+
+  /** `Set-Cookie` values that expire the cookie, if the browser has sent it. */
+  expire(cookieHeader: string | undefined): readonly string[] {
+    return readCookie(cookieHeader, this.#attributes.name) === undefined ? [] : [expireCookie(this.#attributes)]
+  }
+
+  /**
+   * Why a request with the cookie of this session is refused. `undefined` when it comes from the
+   * device of the session, or the session is not bound.
+   */
+  faultOf(
+    key: SessionKey,
+    device: BoundDevice | undefined,
+    cookieHeader: string | undefined,
+  ): BoundCookieFault | undefined {
+    if (device === undefined || !this.isOn) return undefined
+    const fault = this.#faultIn(key, cookieHeader)
+    // Requests that the browser sent before it had the first cookie.
+    if (fault !== undefined && isWithin(overlapMs, device.bound_at, this.#parts.clock.now())) return undefined
+    return fault
+  }
+
+  /** Whether a session needs a key and has none, some time after the sign-in. */
+  lacksDevice({ device, created_at }: Pick<SessionRecord, 'device' | 'created_at'>): boolean {
+    const { isRequired, registrationGraceMs } = this.#parts.config
+    return isRequired && device === undefined && !isWithin(registrationGraceMs, created_at, this.#parts.clock.now())
+  }
+
+  #faultIn(key: SessionKey, cookieHeader: string | undefined): BoundCookieFault | undefined {
+    const value = readCookie(cookieHeader, this.#attributes.name)
+    if (value === undefined) return 'missing'
+    const verified = this.#verified.get(value) ?? this.#verify(value, key)
+    if (verified?.key !== key) return 'invalid'
+    const lifetimeMs = this.#parts.config.cookieLifetimeMs + 2 * overlapMs
+    return isWithin(lifetimeMs, verified.provedAt - overlapMs, this.#parts.clock.now()) ? undefined : 'expired'
+  }
+
+  #verify(value: string, key: SessionKey): Verified | undefined {
+    if (!/^[\w-]{54}$/.test(value)) return undefined
+    const plain = this.#parts.keyring.open(Buffer.from(value, 'base64url'), contextOf(key))
+    if (plain?.length !== 8) return undefined
+    const verified = { key, provedAt: plain.readDoubleBE() }
+    this.#verified.set(value, verified)
+    return verified
+  }
+}
+
+/** A cookie whose seal was opened. */
+interface Verified {
+  readonly key: SessionKey
+  /** In ms since the epoch. */
+  readonly provedAt: number
+}
+
+function contextOf(key: SessionKey): string {
+  return `gatehouse bound cookie of ${key}`
+}

@@ -1,0 +1,278 @@
+import type { SessionCookieConfig } from '../../config/model/session.ts'
+import type { ApplicationCookie } from '../../config/model/upstream.ts'
+import { isDomainOf } from '../../core/domain.ts'
+import { matchesName } from '../../core/name-pattern.ts'
+import type { SessionId } from '../../core/names.ts'
+import type { KeptCookie } from '../../http/cookie-jar.ts'
+import {
+  cookieNames,
+  cookieValues,
+  expireCookie,
+  readCookie,
+  setCookie,
+  withoutCookies,
+  type CookieAttributes,
+} from '../../http/cookies.ts'
+import { sessionIdFromCookie } from '../record/record.ts'
+
+/** The suffix of the name of the cookie that proves the device of a session. See `BoundCookie`. */
+export const boundSuffix = 'bound'
+/** The prefixes that browsers give a meaning (RFC 6265bis §4.1.3). */
+const prefixes = /^__(?:Host|Secure)-/
+
+/** For how many cookies of a request a response expires the places that they may have. */
+const maxExpiredNames = 16
+/** How many folders above a path are considered. */
+const maxFolders = 8
+
+/**
+ * The paths of cookies that a browser sends in a request for this path (RFC 6265bis §5.1.4), the
+ * shortest first.
+ */
+function pathsThatMatch(path: string): readonly string[] {
+  const folders = path.split('/').slice(1, -1).slice(0, maxFolders)
+  const above = folders.flatMap((_, last) => {
+    const folder = `/${folders.slice(0, last + 1).join('/')}`
+    return [folder, `${folder}/`]
+  })
+  return [...new Set(['/', ...above, path])]
+}
+
+/**
+ * The domains that a host may set cookies for: itself and those above it, down to two labels. An
+ * address has none.
+ */
+function domainsOf(host: string): readonly string[] {
+  if (/\d$|:/.test(host)) return []
+  const labels = host.split('.')
+  return labels.slice(0, -1).map((_, first) => labels.slice(first).join('.'))
+}
+
+/** What is known about the cookies of applications in an ended session. */
+export interface EndedCookies {
+  /** Where the applications have set them. */
+  readonly cookies?: readonly KeptCookie[]
+  /** The path of the request that had them. */
+  readonly path?: string
+}
+
+/** The cookie that carries the session id, and the names of the gateway's other cookies. */
+export class SessionCookie {
+  readonly #attributes: CookieAttributes
+  /** The name without its prefix. */
+  readonly #plainName: string
+  /**
+   * The name of the cookie before `session.cookie.domain` was set or removed. Browsers may still
+   * have it. Absent without https, where the names of both are the same.
+   */
+  readonly #formerName: string | undefined
+  readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]
+
+  constructor(config: SessionCookieConfig) {
+    const { domain, ...attributes } = config
+    this.#attributes = { ...attributes, ...(domain !== undefined && { domain }) }
+    this.#plainName = config.name.replace(prefixes, '')
+    const formerPrefix = config.domain === undefined ? '__Secure-' : '__Host-'
+    this.#formerName = config.secure ? `${formerPrefix}${this.#plainName}` : undefined
+    const names = [config.name, ...(this.#formerName === undefined ? [] : [this.#formerName])]
+    this.#ownNames = names.map((whole) => ({ whole, start: `${whole}-` }))
+  }
+
+  /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
+  read(header: string | undefined): SessionId | undefined {
+    return sessionIdFromCookie(readCookie(header, this.#attributes.name))
+  }
+
+  /**
+   * The values of several session cookies of a request; empty for one cookie or none. Another host
+   * of the domain can add a cookie of this name, with another path or domain (RFC 6265bis §8.6).
+   * Only the prefix `__Host-` prevents that.
+   */
+  severalIn(header: string | undefined): readonly string[] {
+    const { name } = this.#attributes
+    if (header === undefined) return []
+    // This is part of each request, so it does not split the header.
+    const start = `${name}=`
+    if (header.indexOf(start) === header.lastIndexOf(start)) return []
+    const values = cookieValues(header, name)
+    return values.length > 1 ? values : []
+  }
+
+  /** A `Cookie` header with one session cookie, that has this value. */
+  withOnly(header: string, value: string): string {
+    const { name } = this.#attributes
+    const others = withoutCookies(header, (each) => each === name)
+    return others === undefined ? `${name}=${value}` : `${name}=${value}; ${others}`
+  }
+
+  /**
+   * `Set-Cookie` values that expire the cookies of this name which another host may have added, and
+   * that a request for `path` at `host` has. No other host can add one with the prefix `__Host-`.
+   */
+  expireAdded(host: string, path: string): readonly string[] {
+    const { name, domain } = this.#attributes
+    if (name.startsWith('__Host-')) return []
+    const domains = domainsOf(host).filter((each) => domain === undefined || isDomainOf(domain, each))
+    return pathsThatMatch(path).flatMap((at) =>
+      [undefined, ...domains]
+        .filter((each) => at !== '/' || each !== domain)
+        .map((each) => this.#expireNamed(name, at, each)),
+    )
+  }
+
+  /** Whether the browser sent a session cookie, valid or not. */
+  isIn(header: string | undefined): boolean {
+    return header !== undefined && readCookie(header, this.#attributes.name) !== undefined
+  }
+
+  /** The cookie has no `Max-Age`, because the store decides when the session expires. */
+  set(id: SessionId): string {
+    return setCookie(this.#attributes, id)
+  }
+
+  expire(): string {
+    return expireCookie(this.#attributes)
+  }
+
+  /**
+   * The session id in the cookie of the other form: see {@link SessionCookie.expireFormer}. It
+   * gives no access.
+   */
+  readFormer(header: string | undefined): SessionId | undefined {
+    return this.#formerName === undefined ? undefined : sessionIdFromCookie(readCookie(header, this.#formerName))
+  }
+
+  /**
+   * `Set-Cookie` values that expire the cookie that a browser still has from before
+   * `session.cookie.domain` was set or removed, at this host (without port). Otherwise it would be
+   * valid again after the next change.
+   */
+  expireFormer(header: string | undefined, host: string): readonly string[] {
+    const name = this.#formerName
+    if (name === undefined || header === undefined || !cookieNames(header, name).includes(name)) return []
+    // The configuration does not name the former domain any more.
+    const domains = name.startsWith('__Host-') ? [undefined] : domainsOf(host)
+    return domains.map((domain) => this.#expireNamed(name, '/', domain))
+  }
+
+  /**
+   * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
+   * the cookies of the applications. `header` is the `Cookie` header of the request.
+   */
+  expireAll(
+    header: string | undefined,
+    applicationCookies: readonly ApplicationCookie[],
+    ended: EndedCookies = {},
+  ): string[] {
+    const own = [this.#attributes, this.withSuffix(boundSuffix)]
+    return [
+      ...own.filter(({ name }) => readCookie(header, name) !== undefined).map(expireCookie),
+      ...this.expireApplications(header, applicationCookies, ended),
+    ]
+  }
+
+  /** The same without the session cookie. */
+  expireApplications(
+    header: string | undefined,
+    applicationCookies: readonly ApplicationCookie[],
+    { cookies = [], path }: EndedCookies = {},
+  ): string[] {
+    const expired = [
+      ...cookies.map((cookie) => this.#expireAt(cookie)),
+      ...applicationCookies.flatMap((cookie) => this.#expireOfApplication(cookie, header, path)),
+    ]
+    return [...new Set(expired)]
+  }
+
+  /**
+   * `Set-Cookie` values that expire cookies of these names wherever the browser may have them, if
+   * it sent them in a request for `path`: at the path and each folder above it, with and without
+   * `Domain`.
+   * @param kept the cookies that stay
+   */
+  expireWherever(
+    names: readonly string[],
+    path: string,
+    {
+      applicationCookies,
+      kept,
+    }: { readonly applicationCookies: readonly ApplicationCookie[]; readonly kept: readonly KeptCookie[] },
+  ): string[] {
+    const domains = [undefined, ...new Set(applicationCookies.flatMap((cookie) => cookie.domains))]
+    const isKept = (name: string, at: string, domain: string | undefined) =>
+      kept.some(
+        (cookie) =>
+          cookie.name === name && cookie.path === at && (cookie.hostOnly ? undefined : cookie.domain) === domain,
+      )
+    return names
+      .slice(0, maxExpiredNames)
+      .flatMap((name) =>
+        (name.startsWith('__Host-') ? ['/'] : pathsThatMatch(path)).flatMap((at) =>
+          (name.startsWith('__Host-') ? [undefined] : domains)
+            .filter((domain) => !isKept(name, at, domain))
+            .map((domain) => this.#expireNamed(name, at, domain)),
+        ),
+      )
+  }
+
+  #expireAt({ name, path, domain, hostOnly }: KeptCookie): string {
+    return this.#expireNamed(name, path, hostOnly ? undefined : domain)
+  }
+
+  #expireOfApplication(
+    { names, paths, domains }: ApplicationCookie,
+    header: string | undefined,
+    requestPath: string | undefined,
+  ): string[] {
+    const sent = new Set(cookieNames(header, '').filter((name) => matchesName(names, name)))
+    const isPattern = names.parts.length > 1
+    const ofSent = [...sent].slice(0, maxExpiredNames).flatMap((name) => [
+      this.#expireNamed(name, '/'),
+      // A cookie with this prefix has the path "/" and no `Domain` (RFC 6265bis §4.1.3.2).
+      ...(name.startsWith('__Host-')
+        ? []
+        : [
+            // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step
+            // 11).
+            ...domains.map((domain) => this.#expireNamed(name, '/', domain)),
+            ...(requestPath === undefined ? [] : pathsThatMatch(requestPath)).map((at) => this.#expireNamed(name, at)),
+            ...(isPattern ? paths.map((at) => this.#expireNamed(name, at)) : []),
+          ]),
+    ])
+    if (isPattern || names.text.startsWith('__Host-')) return ofSent
+    // The browser sends these cookies below their path only, so they are expired even if not sent.
+    return [...ofSent, ...paths.map((at) => this.#expireNamed(names.text, at))]
+  }
+
+  #expireNamed(name: string, path: string, domain?: string): string {
+    const cookie = { name, secure: this.#attributes.secure, sameSite: 'lax', path } as const
+    return expireCookie(domain === undefined ? cookie : { ...cookie, domain })
+  }
+
+  /**
+   * The attributes of another cookie of the gateway: its name is that of the session cookie with a
+   * suffix. It is always `Lax`, because the browser must send it when the provider redirects back.
+   * It is for one host, so that no other host can set it.
+   */
+  withSuffix(suffix: string): CookieAttributes {
+    const { secure } = this.#attributes
+    return { name: `${secure ? '__Host-' : ''}${this.#plainName}-${suffix}`, secure, sameSite: 'lax' }
+  }
+
+  /** The same for a cookie that all hosts need which share the session. */
+  withSuffixForSite(suffix: string): CookieAttributes {
+    const { name, secure, domain } = this.#attributes
+    return { name: `${name}-${suffix}`, secure, sameSite: 'lax', ...(domain !== undefined && { domain }) }
+  }
+
+  /**
+   * Whether a cookie belongs to the gateway, so that no upstream receives it. This includes cookies
+   * from before `session.cookie.domain` was set or removed.
+   */
+  readonly isGatewayCookie = (name: string): boolean =>
+    this.#ownNames.some(({ whole, start }) => name === whole || name.startsWith(start))
+
+  get isStrict(): boolean {
+    return this.#attributes.sameSite === 'strict'
+  }
+}

@@ -1,0 +1,23 @@
+import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/at-most.ts'
+import type { SessionKey } from '../../core/names.ts'
+
+/** How long an expired cookie is remembered, in ms. */
+const rememberedMs = 10_000
+
+/**
+ * The session cookies that this process has expired or replaced in the last seconds. Such a cookie
+ * must not be expired a second time: the browser may have signed in again in the meantime, and the
+ * new cookie has the same name.
+ */
+export class ExpiredCookies {
+  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(10_000), ttl: rememberedMs })
+
+  add(key: SessionKey): void {
+    this.#keys.set(key, true)
+  }
+
+  has(key: SessionKey): boolean {
+    return this.#keys.has(key)
+  }
+}

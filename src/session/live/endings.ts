@@ -1,0 +1,282 @@
+import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/at-most.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { SessionKey, SidTag } from '../../core/names.ts'
+import { sha256 } from '../../core/random.ts'
+import type { Keyring } from '../../core/seal.ts'
+import type { Audit, Cause } from '../../observe/audit.ts'
+import { sidTag, subTag, tagOf, tagsOfOrder, type SessionRecord, type SessionOwner } from '../record/record.ts'
+import { openRecord, type OpenedRecord } from '../record/sealed-record.ts'
+import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
+import type { NearCache } from './near-cache.ts'
+import type { NearCaches } from './near-caches.ts'
+import type { EndingScope, PendingEndings } from './pending-endings.ts'
+
+/** Who or what ended a session, as the audit event names it. */
+export type EndedBy =
+  | 'provider'
+  | 'provider_frame'
+  | 'person'
+  | 'administrator'
+  | 'new_sign_in'
+  | 'max_per_person'
+  | 'invalid_grant'
+  | 'invalid_tokens'
+  | 'userinfo_401'
+  | 'misuse'
+  | 'signal'
+
+/** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
+export const signInLifetimeMs = 15 * 60 * 1000
+
+export interface SessionEndingsParts {
+  readonly store: SessionStore
+  readonly keyring: Keyring
+  /** The audiences whose sessions may be ended. See `audienceOf`. */
+  readonly audiences: readonly string[]
+  readonly clock: Clock
+  readonly audit: Audit
+  readonly pending: PendingEndings
+  readonly near: NearCache
+  /** All near-caches of this process. */
+  readonly caches: NearCaches
+}
+
+/** An ended session. `record` and `audience` are absent when the record could not be opened. */
+export interface Ended {
+  readonly key: SessionKey
+  readonly audience: string | undefined
+  readonly record: SessionRecord | undefined
+}
+
+/**
+ * A verified Logout Token: its `jti` and `exp` (seconds since the epoch), and the audience whose
+ * sessions it ends.
+ */
+export interface EndOrder {
+  readonly audience: string
+  readonly jti: string
+  readonly exp: number
+  /** When the provider issued it, in seconds since the epoch by its own clock; absent: unknown. */
+  readonly iat?: number | undefined
+  /** The `sub` beside a `sid`. The sessions of this `sub` that have no `sid` end too. */
+  readonly sub?: string | undefined
+}
+
+/** `where`: whether this process or another one has ended the sessions. */
+export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'elsewhere') => void
+
+/**
+ * `tag` is that of the `sid` of a Logout Token, or of its `sub`, and `at` the time of the ending in
+ * ms since the epoch. `issued_at`: see `LogoutOrder`.
+ */
+export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
+
+interface Order<T> {
+  /** `name`, `scope` and `isProven`: see `PendingEnding`. */
+  readonly name: string
+  readonly scope: EndingScope
+  readonly isProven: boolean
+  /** Sends the order to the store. */
+  readonly send: () => Promise<T>
+  /** Returns the sessions in memory that the order ends. */
+  readonly findInMemory: () => readonly SessionKey[]
+  /** Repeats the whole order after the store has failed. */
+  readonly repeat: () => Promise<unknown>
+}
+
+/**
+ * Ends sessions, and announces each ending in this process. When the store fails, the sessions end
+ * in this process at once, and everywhere as soon as the store is available again. The caller must
+ * still repeat the order, because this process may stop before that.
+ */
+export class SessionEndings {
+  readonly #parts: SessionEndingsParts
+  readonly #listeners: EndingListener[] = []
+  readonly #orderListeners: OrderListener[] = []
+  /** The results of pending endings, for a caller that repeats its order. */
+  readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
+
+  constructor(parts: SessionEndingsParts) {
+    this.#parts = parts
+  }
+
+  /** Calls `listener` for all sessions that end, in this process or in another one. */
+  onEnded(listener: EndingListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /**
+   * Calls `listener` for each Logout Token that this process or another one receives, also for one
+   * that ends no session.
+   */
+  onLogoutOrder(listener: OrderListener): void {
+    this.#orderListeners.push(listener)
+  }
+
+  /** Removes ended sessions from the memory of this process and tells the listeners. */
+  announce(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
+    this.#parts.caches.end(keys)
+    for (const listener of this.#listeners) listener(keys, where)
+  }
+
+  /** Tells the listeners about a Logout Token. */
+  announceOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
+    for (const listener of this.#orderListeners) listener(order)
+  }
+
+  /**
+   * Ends one session. `cause` is for the audit event, here and below.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const { near, store } = this.#parts
+    const sessions = await this.#carryOut({
+      name: key,
+      scope: key,
+      isProven: near.has(key),
+      send: async () => ((await this.#isForeign(key)) ? [] : store.endOne(key)),
+      findInMemory: () => [key],
+      repeat: async () => {
+        for (const ended of await this.endOne(key, by, cause)) this.#completedLate.set(key, ended)
+      },
+    })
+    const ended = this.#record(sessions, by, cause)
+    return ended.length > 0 ? ended : [this.#completedLate.get(key) ?? []].flat()
+  }
+
+  /**
+   * Ends all sessions of one `sid` at an audience, and those of the `sub` of the order that have no
+   * `sid`. No others end.
+   * @returns `replayed` when this Logout Token was used before
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const tags = tagsOfOrder(order.audience, sid, order.sub)
+    // Each tag has its own `jti`. So a token that is repeated ends what its first attempt has left.
+    const outcomes = await Promise.all(tags.map((tag) => this.#endTag(tag, order, by, cause)))
+    const ended = outcomes.filter((outcome) => outcome !== 'replayed')
+    return ended.length === 0 ? 'replayed' : ended.flat()
+  }
+
+  async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const { caches, store } = this.#parts
+    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    const ended = await this.#carryOut({
+      name: `${tag} ${jtiOf(order)}`,
+      scope: tag,
+      isProven: true,
+      send: async () => store.endSid(tag, await this.#logoutOrder(order)),
+      findInMemory: () => caches.keysOf(hasTag(tag)),
+      repeat: () => this.#endTag(tag, order, by, cause),
+    })
+    return ended === 'replayed' ? ended : this.#record(ended, by, cause)
+  }
+
+  /**
+   * Ends all sessions of one `sub` at an audience.
+   * @returns `replayed` when this Logout Token was used before
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
+    const { audience } = order
+    const { caches, store } = this.#parts
+    const tag = subTag(audience, sub)
+    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    const ended = await this.#carryOut({
+      name: jtiOf(order),
+      scope: tag,
+      isProven: true,
+      send: async () => store.endSub(tag, await this.#logoutOrder(order)),
+      findInMemory: () => caches.keysOf((session) => session.audience === audience && session.sub === sub),
+      repeat: () => this.endSub(sub, order, by, cause),
+    })
+    return ended === 'replayed' ? ended : this.#record(ended, by, cause)
+  }
+
+  /**
+   * Ends the sessions that one `sid` has now at an audience. This is for orders that are not
+   * signed: a sign-in that is under way continues, and the store keeps no tombstone.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   */
+  async endPresentSid(audience: string, sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
+    const { near, store } = this.#parts
+    const tag = sidTag(audience, sid)
+    const keys = await store.listSid(tag).catch(async (error: unknown) => {
+      await Promise.allSettled(near.keysOf(hasTag(tag)).map((key) => this.endOne(key, by, cause)))
+      throw error
+    })
+    return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
+  }
+
+  async #carryOut<T>({ name, scope, isProven, send, findInMemory, repeat }: Order<T>): Promise<T> {
+    const { clock, pending } = this.#parts
+    try {
+      const result = await send()
+      pending.complete(name)
+      return result
+    } catch (error) {
+      pending.add({ name, scope, isProven, createdUntil: clock.now(), run: repeat })
+      this.announce(findInMemory())
+      throw error
+    }
+  }
+
+  /**
+   * Whether a session belongs to another audience. Gateways that share a store must not end each
+   * other's sessions. A session that was sealed with a removed key counts as foreign too, because
+   * no gateway serves it.
+   */
+  async #isForeign(key: SessionKey): Promise<boolean> {
+    const stored = await this.#parts.store.read(key)
+    return stored !== undefined && this.#open(key, stored.sealed) === undefined
+  }
+
+  async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
+    const remaining = order.exp * 1000 - this.#parts.clock.now()
+    const { latest } = await this.#parts.store.time()
+    // The clock tolerance (at most five minutes) makes a token valid a little longer than `exp`.
+    return {
+      jti: jtiOf(order),
+      jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
+      at: latest,
+      tombstone_ttl: 2 * signInLifetimeMs,
+      issued_at: issuedAt(order),
+    }
+  }
+
+  /** Writes the audit events of ended sessions, and announces them. */
+  #record(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
+    const ended = sessions.map(({ key, sealed }) => {
+      const opened = this.#open(key, sealed)
+      return { key, audience: opened?.audience, record: opened?.record }
+    })
+    for (const { key, record } of ended)
+      this.#parts.audit.record(
+        'session.ended',
+        { by, session: key, iss: record?.iss, sub: record?.sub, sid: record?.sid },
+        cause,
+      )
+    this.announce(ended.map(({ key }) => key))
+    return ended
+  }
+
+  #open(key: SessionKey, sealed: Uint8Array): OpenedRecord | undefined {
+    const { keyring, audiences } = this.#parts
+    return openRecord(keyring, { key, audiences }, sealed)
+  }
+}
+
+function hasTag(tag: string): (session: SessionOwner) => boolean {
+  return ({ key }) => tagOf(key) === tag
+}
+
+/** In ms since the epoch, by the clock of the provider. */
+function issuedAt({ iat }: EndOrder): number | undefined {
+  return iat === undefined ? undefined : iat * 1000
+}
+
+/** Two clients of one provider may get the same Logout Token. Each obeys it once. */
+function jtiOf({ audience, jti }: EndOrder): string {
+  return sha256(audience, jti)
+}

@@ -1,0 +1,83 @@
+import type { UpstreamConfig } from '../../config/model/upstream.ts'
+import type { SessionKey } from '../../core/names.ts'
+import type { Keyring } from '../../core/seal.ts'
+import { packRecord, unpackRecord } from '../record/packed-record.ts'
+import type { SessionRecord } from '../record/record.ts'
+
+export interface LogoutJobsParts {
+  readonly keyring: Keyring
+  /** See `audienceOf`. */
+  readonly audience: string
+  readonly upstreams: readonly Pick<UpstreamConfig, 'name' | 'logout' | 'headers' | 'rules'>[]
+}
+
+/**
+ * The jobs of sessions: what the logout calls of upstreams need when a session has ended. A job is
+ * a part of the session record: the person and the cookies of the upstreams with a logout call. It
+ * never has the refresh token. It has the other tokens only if such an upstream gets tokens. A job
+ * opens only as the job of its own session.
+ */
+export class LogoutJobs {
+  readonly audience: string
+  readonly #keyring: Keyring
+  readonly #upstreams: ReadonlySet<string>
+  readonly #needTokens: ReadonlySet<string>
+
+  constructor({ keyring, audience, upstreams }: LogoutJobsParts) {
+    const calling = upstreams.filter(({ logout }) => logout.call !== undefined)
+    this.#keyring = keyring
+    this.audience = audience
+    this.#upstreams = new Set(calling.map(({ name }) => name))
+    this.#needTokens = new Set(calling.filter(getsTokens).map(({ name }) => name))
+  }
+
+  /** Whether no upstream has a logout call. */
+  get isEmpty(): boolean {
+    return this.#upstreams.size === 0
+  }
+
+  /**
+   * The sealed job of a session with this record. `none`: nothing is left to do, because the
+   * upstreams have removed their cookies. `undefined`: no upstream with a logout call has set any.
+   */
+  sealedFor(key: SessionKey, { cookies = {}, ...record }: SessionRecord): Buffer | 'none' | undefined {
+    const ofUpstreams = Object.entries(cookies).filter(([name]) => this.#upstreams.has(name))
+    if (ofUpstreams.length === 0) return undefined
+    const present = ofUpstreams.filter(([, kept]) => kept.length > 0)
+    if (present.length === 0) return 'none'
+    return this.seal(key, {
+      ...record,
+      tokens: this.#tokensFor(record.tokens, present),
+      cookies: Object.fromEntries(present),
+    })
+  }
+
+  seal(key: SessionKey, job: SessionRecord): Buffer {
+    return this.#keyring.seal(packRecord(job).bytes, this.#context(key))
+  }
+
+  /**
+   * Opens a sealed job.
+   * @returns `undefined` when the key is not configured, or the bytes were changed
+   */
+  open(key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
+    const plain = this.#keyring.open(sealed, this.#context(key))
+    return plain && unpackRecord(plain)?.record
+  }
+
+  #tokensFor(
+    { access_token, id_token, obtained_at }: SessionRecord['tokens'],
+    cookies: readonly (readonly [upstream: string, unknown])[],
+  ): SessionRecord['tokens'] {
+    const isNeeded = cookies.some(([name]) => this.#needTokens.has(name))
+    return isNeeded ? { access_token, id_token, obtained_at } : { access_token: '', id_token: '', obtained_at }
+  }
+
+  #context(key: SessionKey): string {
+    return `gatehouse logout job ${key} for ${this.audience}`
+  }
+}
+
+function getsTokens({ headers, rules }: Pick<UpstreamConfig, 'headers' | 'rules'>): boolean {
+  return [headers, ...rules.map((rule) => rule.headers ?? [])].flat().some(({ source }) => source.kind === 'bearer')
+}

@@ -1,0 +1,145 @@
+import { LRUCache } from 'lru-cache'
+import { atMost } from '../../core/at-most.ts'
+import { reason } from '../../core/errors.ts'
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import type { Log } from '../../observe/log.ts'
+
+const maxProven = 10_000
+/** Any client can cause unproven endings, so this limit is lower. */
+const maxUnproven = 1_000
+
+/** How long to wait before each attempt, in ms. */
+const pauseMs = 1_000
+/** How many endings run at the same time. */
+const batchSize = 20
+
+/** One session, or all sessions of one sid or sub. */
+export type EndingScope = SessionKey | SidTag | SubTag
+
+export interface PendingEnding {
+  /** Two endings with the same name are the same order. */
+  readonly name: string
+  readonly scope: EndingScope
+  /** Sessions that were created later are not part of the order. In ms since the epoch. */
+  readonly createdUntil: number
+  /**
+   * Whether the order is signed, or is about a session in memory. A cookie alone proves nothing,
+   * because a client may send any value.
+   */
+  readonly isProven: boolean
+  /** Called until it succeeds. */
+  readonly run: () => Promise<unknown>
+}
+
+/**
+ * Endings that the store has not accepted. The caller got an error and should repeat the order, but
+ * not every caller does. So this process repeats them itself until the store accepts them, or the
+ * process stops. Until then this process does not serve the sessions in their scope.
+ */
+export class PendingEndings {
+  readonly #proven: LRUCache<string, PendingEnding>
+  readonly #unproven: LRUCache<string, PendingEnding>
+  readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
+  readonly #log: Log
+  #isTrying = false
+  #hasWarned = false
+
+  constructor(log: Log) {
+    this.#log = log
+    const dispose = (ending: PendingEnding, _name: string, why: LRUCache.DisposeReason) => {
+      this.#removeFromScope(ending)
+      if (why === 'evict') this.#warnOnce()
+    }
+    this.#proven = new LRUCache({ ...atMost(maxProven), dispose })
+    this.#unproven = new LRUCache({ ...atMost(maxUnproven), dispose })
+  }
+
+  /**
+   * Whether a pending ending applies to a session in one of these scopes. `createdAt` is when the
+   * session was created, in ms since the epoch.
+   */
+  covers(createdAt: number, ...scopes: readonly EndingScope[]): boolean {
+    if (this.#byScope.size === 0) return false
+    return scopes.some((scope) =>
+      [...(this.#byScope.get(scope)?.values() ?? [])].some(({ createdUntil }) => createdAt <= createdUntil),
+    )
+  }
+
+  get isEmpty(): boolean {
+    return this.#byScope.size === 0
+  }
+
+  add(ending: PendingEnding): void {
+    const { name } = ending
+    const pending = this.#proven.get(name) ?? this.#unproven.get(name) ?? ending
+    const endings = pending.isProven ? this.#proven : this.#unproven
+    // Deleted first, because the order of insertion is the order of the attempts.
+    endings.delete(name)
+    endings.set(name, pending)
+    const ofScope = this.#byScope.get(pending.scope) ?? new Map<string, PendingEnding>()
+    this.#byScope.set(pending.scope, ofScope.set(name, pending))
+    if (!this.#isTrying) void this.#try()
+  }
+
+  /** The store has accepted the order with this name. */
+  complete(name: string): void {
+    this.#proven.delete(name)
+    this.#unproven.delete(name)
+  }
+
+  /** Drops all endings, because the process stops. */
+  clear(): void {
+    this.#proven.clear()
+    this.#unproven.clear()
+  }
+
+  #removeFromScope({ name, scope }: PendingEnding): void {
+    const endings = this.#byScope.get(scope)
+    endings?.delete(name)
+    if (endings?.size === 0) this.#byScope.delete(scope)
+  }
+
+  #warnOnce(): void {
+    if (this.#hasWarned) return
+    this.#hasWarned = true
+    this.#log.error('session.endings_forgotten', {
+      hint: 'Too many endings wait for the store, so the oldest ones were dropped. Repeat them when the store is available.',
+    })
+  }
+
+  async #try(): Promise<void> {
+    this.#isTrying = true
+    while (!this.isEmpty) {
+      await new Promise<void>((resolve) => void setTimeout(resolve, pauseMs).unref())
+      await this.#runAll(this.#proven)
+      await this.#runAll(this.#unproven)
+    }
+    this.#isTrying = false
+    this.#hasWarned = false
+  }
+
+  /**
+   * Runs the endings in batches, those first whose last attempt was the longest ago. Stops when a
+   * whole batch fails, because then the store is still unavailable.
+   */
+  async #runAll(endings: LRUCache<string, PendingEnding>): Promise<void> {
+    const waiting = [...endings.values()].toReversed()
+    for (let at = 0; at < waiting.length; at += batchSize) {
+      const outcomes = await Promise.allSettled(waiting.slice(at, at + batchSize).map((ending) => this.#run(ending)))
+      if (!outcomes.some(({ status }) => status === 'fulfilled')) return
+    }
+  }
+
+  async #run(ending: PendingEnding): Promise<void> {
+    try {
+      await ending.run()
+      this.complete(ending.name)
+    } catch (error) {
+      // It goes to the end, so that the next attempt begins with the others. Endings that were
+      // cleared, because the process stops, are not added again.
+      if (this.covers(ending.createdUntil, ending.scope)) this.add(ending)
+      this.#log.debug('session.ending_owed', { reason: reason(error) })
+      throw error
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import type { Claims } from '../../core/claims.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { sha256 } from '../../core/random.ts'
+import { signInLifetimeMs } from '../live/endings.ts'
+import type { SessionStore } from '../store/store.ts'
+
+type EndingStore = Pick<SessionStore, 'readDocument' | 'writeDocument'>
+
+/** How often a write is tried when other processes write at the same time. */
+const attempts = 5
+
+/**
+ * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`. This comes
+ * before the sessions are searched: a sign-in that ends meanwhile finds it, or its session is
+ * found.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function rememberEmailEnding(
+  email: string,
+  audience: string,
+  store: EndingStore & Pick<SessionStore, 'time'>,
+): Promise<void> {
+  const { latest } = await store.time()
+  const name = nameOf(email, audience)
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const before = await store.readDocument(name)
+    if (before !== undefined && timeIn(before.sealed) >= latest) return
+    const sealed = Buffer.from(String(latest))
+    if (await store.writeDocument(name, { sealed, version: before?.version ?? 0 }, 2 * signInLifetimeMs)) return
+  }
+  throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
+}
+
+/**
+ * Whether the sessions of an e-mail address have ended since `begun_at`, in the store's time.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function isEmailEndedSince(
+  email: string,
+  audience: string,
+  begun_at: number,
+  store: Pick<EndingStore, 'readDocument'>,
+): Promise<boolean> {
+  const document = await store.readDocument(nameOf(email, audience))
+  return document !== undefined && begun_at <= timeIn(document.sealed)
+}
+
+/**
+ * The verified e-mail address in the claims of a session; its domain is in lower case, because it
+ * has no letter case (RFC 5321 §2.4).
+ */
+export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
+  const claim = (name: string): unknown => claims[renamed[name] ?? name]
+  const [email, isVerified] = [claim('email'), claim('email_verified')]
+  // Some providers send `email_verified` as text.
+  if (typeof email !== 'string' || (isVerified !== true && isVerified !== 'true')) return undefined
+  const at = email.lastIndexOf('@')
+  return email.slice(0, at) + email.slice(at).toLowerCase()
+}
+
+function timeIn(sealed: Uint8Array): number {
+  return Number(Buffer.from(sealed).toString('utf8'))
+}
+
+/** The store sees only a hash of the address. */
+function nameOf(email: string, audience: string): string {
+  return `ending of ${sha256(audience, email)}`
+}

@@ -1,0 +1,264 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { MaxPerPersonConfig } from '../../config/model/session.ts'
+import type { SessionId, SessionKey } from '../../core/names.ts'
+import { randomToken, sha256 } from '../../core/random.ts'
+import { browserOf, type Browser } from '../../http/user-agent.ts'
+import type { Cause } from '../../observe/audit.ts'
+import { rememberEndedElsewhere } from '../live/ended-elsewhere.ts'
+import type { Ended, SessionEndings } from '../live/endings.ts'
+import { sessionKey, subTag, type StoredSession } from '../record/record.ts'
+import type { SessionStore } from '../store/store.ts'
+import type { SessionsOfAudience } from './sessions-of-audience.ts'
+
+/** How many records are read from the store at the same time. */
+const readsAtOnce = 50
+/** How long a sign-in waits for another one of the same person, in ms, and how often it looks. */
+const turnWaitMs = 3_000
+const turnLookMs = 25
+/** How long the turn of a sign-in lasts at most, in ms. */
+const turnMs = 10_000
+
+export interface PersonSessionsParts {
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'lastUse'>
+  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'releaseLease' | 'takeOnce'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  /** Absent: a person may have any number of sessions. */
+  readonly max: MaxPerPersonConfig | undefined
+}
+
+/** The most index entries that a list of sessions looks at, and the most sessions that it has. */
+const maxEntries = 200
+const maxListed = 50
+
+/** A session as its person sees it. Times are in ms since the epoch. */
+export interface ListedSession {
+  /**
+   * Names the session in a form. It is derived from the secret of the browser, so only this browser
+   * can make one, and it leads only to sessions of this person.
+   */
+  readonly token: string
+  readonly isCurrent: boolean
+  /** The client at the sign-in. Absent: it is not known. */
+  readonly browser: Browser | undefined
+  readonly address: string | undefined
+  readonly signedInAt: number
+  /** To within a tenth of the idle timeout. Absent: it is not known. */
+  readonly lastUsedAt: number | undefined
+  /** Whether it is bound to the device. */
+  readonly isBound: boolean
+}
+
+export interface SessionList {
+  readonly sessions: readonly ListedSession[]
+  /** Names all sessions except the current one in a form. */
+  readonly othersToken: string
+  /** Whether there may be more sessions. */
+  readonly hasMore: boolean
+}
+
+/** Whose sessions a browser sees. */
+export interface Viewer {
+  readonly sub: string
+  /** The session of the browser at the provider. Absent: it is not known. */
+  readonly sid?: string | undefined
+  /** Known only to the browser: its session id, or the proof of its refused sign-in. */
+  readonly secret: string
+  /** The session of the browser. Absent: it has none. */
+  readonly current?: SessionKey | undefined
+}
+
+/** A sign-in whose session may exceed the maximum. */
+export interface CountedSignIn {
+  readonly sub: string
+  /** The sessions that this one replaces, because the browser has them. They do not count. */
+  readonly replaced: readonly SessionKey[]
+  /**
+   * Creates the session.
+   * @returns `undefined` when a Logout Token for it has arrived
+   */
+  readonly create: () => Promise<SessionId | undefined>
+  readonly cause?: Cause | undefined
+}
+
+export type CountedSession =
+  | { readonly kind: 'created'; readonly id: SessionId }
+  /** A Logout Token, or a later sign-in of the person, has ended the session. */
+  | { readonly kind: 'ended' }
+  /** The person has too many sessions, so there is no new one. */
+  | { readonly kind: 'refused' }
+
+/**
+ * The sessions of each person at one client of a provider, and how many there may be at the same
+ * time.
+ */
+export class PersonSessions {
+  readonly #parts: PersonSessionsParts
+
+  constructor(parts: PersonSessionsParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * The keys of the sessions of a person, those that end last first. Some may have expired.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, here and below
+   */
+  keys(sub: string): Promise<readonly SessionKey[]> {
+    const { sessions, store } = this.#parts
+    return store.listSub(subTag(sessions.audience, sub))
+  }
+
+  /** The live sessions among these keys, the latest sign-in first. */
+  async live(keys: readonly SessionKey[]): Promise<readonly StoredSession[]> {
+    const found: StoredSession[] = []
+    // An index also names sessions that have expired by the idle timeout.
+    for (let at = 0; at < keys.length; at += readsAtOnce) {
+      const read = await Promise.all(keys.slice(at, at + readsAtOnce).map((key) => this.#parts.sessions.read(key)))
+      found.push(...read.filter((session) => session !== undefined))
+    }
+    return found.sort(latestFirst)
+  }
+
+  /** The sessions of a person, the one of the browser first, then the latest sign-in. */
+  async list({ sub, secret, current }: Viewer): Promise<SessionList> {
+    const keys = await this.keys(sub)
+    const examined = keys.slice(0, maxEntries)
+    const live = await this.live(
+      current === undefined || examined.includes(current) ? examined : [...examined, current],
+    )
+    const own = live.filter(({ key }) => key === current)
+    const shown = [...own, ...live.filter(({ key }) => key !== current)].slice(0, maxListed)
+    const sessions = await Promise.all(
+      shown.map(async (session): Promise<ListedSession> => {
+        const { key, record } = session
+        const { signed_in_with, created_at, device } = record
+        return {
+          token: endingToken(secret, key),
+          isCurrent: key === current,
+          browser: browserOf(signed_in_with?.user_agent),
+          address: signed_in_with?.address,
+          signedInAt: created_at,
+          lastUsedAt: (await this.#parts.sessions.lastUse(session))?.at,
+          isBound: device !== undefined,
+        }
+      }),
+    )
+    const hasMore = keys.length > examined.length || live.length > shown.length
+    return { sessions, othersToken: endingToken(secret, 'others'), hasMore }
+  }
+
+  /**
+   * Ends the sessions that a token of a form names. The token of another person, of another
+   * browser, or of an ended session names none.
+   * @returns the ended sessions
+   */
+  async end({ sub, secret, current }: Viewer, token: string, cause?: Cause): Promise<readonly Ended[]> {
+    const others = (await this.keys(sub)).filter((key) => key !== current)
+    const isForAll = token === endingToken(secret, 'others')
+    const meant = isForAll ? others : others.filter((key) => endingToken(secret, key) === token)
+    const ended: Ended[] = []
+    for (let at = 0; at < meant.length; at += readsAtOnce) {
+      const some = meant.slice(at, at + readsAtOnce)
+      ended.push(...(await Promise.all(some.map((key) => this.#parts.endings.endOne(key, 'person', cause)))).flat())
+    }
+    return ended
+  }
+
+  /**
+   * Creates a session and keeps to the maximum. When the store fails in the middle, the new session
+   * ends.
+   */
+  async create(signIn: CountedSignIn): Promise<CountedSession> {
+    const { max } = this.#parts
+    if (max === undefined) {
+      const id = await signIn.create()
+      return id === undefined ? { kind: 'ended' } : { kind: 'created', id }
+    }
+    return max.whenExceeded === 'end_oldest'
+      ? this.#createThen(signIn, (key) => this.#endOldest(key, max.count, signIn))
+      : this.#inTurn(signIn.sub, () => this.#createIfFree(max.count, signIn))
+  }
+
+  /**
+   * Counts after the session was created. Of sign-ins at the same time, the last one to be stored
+   * sees all others. All of them use the same order, so the same sessions end.
+   */
+  async #endOldest(created: SessionKey, count: number, signIn: CountedSignIn): Promise<CountedSession['kind']> {
+    const beyond = (await this.#counted(signIn)).slice(count).map(({ key }) => key)
+    await Promise.all(beyond.map((key) => this.#endByMaximum(key, signIn.cause)))
+    return beyond.includes(created) ? 'ended' : 'created'
+  }
+
+  /**
+   * Counts before the session is created, so that a refused sign-in leaves nothing. Counts again
+   * afterwards, because another sign-in may not have waited for its turn. Then the session is one
+   * too many, whichever is older.
+   */
+  async #createIfFree(count: number, signIn: CountedSignIn): Promise<CountedSession> {
+    if ((await this.#counted(signIn)).length >= count) return { kind: 'refused' }
+    return this.#createThen(signIn, async (key) => {
+      if ((await this.#counted(signIn)).length <= count) return 'created'
+      await this.#parts.endings.endOne(key, 'max_per_person', signIn.cause)
+      return 'refused'
+    })
+  }
+
+  async #createThen(
+    signIn: CountedSignIn,
+    decide: (key: SessionKey) => Promise<CountedSession['kind']>,
+  ): Promise<CountedSession> {
+    const id = await signIn.create()
+    if (id === undefined) return { kind: 'ended' }
+    const key = sessionKey(id)
+    try {
+      const kind = await decide(key)
+      return kind === 'created' ? { kind, id } : { kind }
+    } catch (error) {
+      // If this fails too, the ending is repeated. The browser does not get the cookie.
+      await this.#parts.endings.endOne(key, 'max_per_person', signIn.cause).catch(() => {})
+      throw error
+    }
+  }
+
+  async #counted({ sub, replaced }: CountedSignIn): Promise<readonly StoredSession[]> {
+    const keys = await this.keys(sub)
+    return this.live(keys.filter((key) => !replaced.includes(key)))
+  }
+
+  async #endByMaximum(key: SessionKey, cause: Cause | undefined): Promise<void> {
+    await rememberEndedElsewhere(key, this.#parts.store)
+    await this.#parts.endings.endOne(key, 'max_per_person', cause)
+  }
+
+  /**
+   * Lets the sign-ins of a person take turns, over all replicas. Otherwise each of two sign-ins
+   * could count the other, and both would be refused. The maximum does not depend on it: a sign-in
+   * that has waited for too long goes on.
+   */
+  async #inTurn<T>(sub: string, run: () => Promise<T>): Promise<T> {
+    const { sessions, store } = this.#parts
+    const place = turnOf(subTag(sessions.audience, sub))
+    const owner = randomToken(12)
+    const until = performance.now() + turnWaitMs
+    while (!(await store.acquireLease(place, owner, turnMs)) && performance.now() < until) await wait(turnLookMs)
+    try {
+      return await run()
+    } finally {
+      await store.releaseLease(place, owner).catch(() => {})
+    }
+  }
+}
+
+/** A token for a form: only a browser with the secret, and only for this target. */
+function endingToken(secret: string, target: string): string {
+  return sha256('the end of a session', secret, target)
+}
+
+/** The later sign-in first; of two at the same time, the greater key. */
+function latestFirst(a: StoredSession, b: StoredSession): number {
+  return b.record.created_at - a.record.created_at || (a.key < b.key ? 1 : -1)
+}
+
+/** The place of the lease. It has the form of a key of a session, and is in the slot of the sub. */
+function turnOf(tag: string): SessionKey {
+  return `${tag}:${sha256('the turn of a sign-in').slice(0, 32)}` as SessionKey
+}

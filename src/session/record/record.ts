@@ -1,0 +1,173 @@
+import type { Claims } from '../../core/claims.ts'
+import type { SessionId, SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import { randomToken, sha256 } from '../../core/random.ts'
+import type { Authentication } from '../../core/step-up.ts'
+import type { TokenSet } from '../../core/token-set.ts'
+import type { KeptCookie } from '../../http/cookie-jar.ts'
+import { ownText } from '../../wire/own-text.ts'
+
+/**
+ * Who is signed in, with tokens and claims. It is sealed before it leaves the process. Times are in
+ * ms since the epoch.
+ */
+export interface SessionRecord {
+  readonly iss: string
+  readonly sub: string
+  /** The session ID at the provider; absent when the provider sends none. */
+  readonly sid?: string
+  /**
+   * The origin of the gateway where the person signed in; absent in records of earlier versions.
+   */
+  readonly origin?: string
+  readonly created_at: number
+  readonly absolute_expires_at: number
+  readonly tokens: TokenSet
+  /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
+  readonly claims: Claims
+  readonly userinfo_read_at: number
+  /** How the person authenticated at this sign-in. Absent in records of earlier versions. */
+  readonly authentication?: Authentication
+  /** The cookies that are kept for upstreams, by the name of the upstream. */
+  readonly cookies?: Readonly<Record<string, readonly KeptCookie[]>>
+  /**
+   * The cookies that applications have set in the browser in this session, without their values:
+   * those in `logout.cookies` of any upstream. Absent in records of earlier versions.
+   */
+  readonly browser_cookies?: readonly KeptCookie[]
+  /** The client that signed in. Absent in records of earlier versions. */
+  readonly signed_in_with?: SignInClient
+  /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
+  readonly device?: BoundDevice
+}
+
+/** What a person may recognize the client of a sign-in by. */
+export interface SignInClient {
+  /** The IP address of the client, as far as the trusted proxies say it. */
+  readonly address: string
+  /** `User-Agent` on one line, truncated. Absent: the client sent none. */
+  readonly user_agent?: string
+}
+
+/**
+ * A key that the browser keeps on its device, and cannot export (W3C Device Bound Session
+ * Credentials §6.3).
+ */
+export interface BoundDevice {
+  readonly alg: 'ES256' | 'RS256'
+  /** The public key (RFC 7517). */
+  readonly jwk: Readonly<Record<string, string>>
+  /** In ms since the epoch. */
+  readonly bound_at: number
+}
+
+/** A record with its key and version. A write that names an older version is rejected (fencing). */
+export interface StoredSession {
+  readonly key: SessionKey
+  /** The audience that the session was created for. See {@link audienceOf}. */
+  readonly audience: string
+  readonly version: number
+  readonly record: SessionRecord
+  /** Whether the provider must confirm that the session has not ended. See `SealedSession`. */
+  readonly isDoubtful?: boolean
+  /** The approximate size of the record in memory, in bytes. */
+  readonly bytes: number
+  /** Whether this object serves one request only: keep nothing for it. */
+  readonly isTransient?: boolean
+}
+
+/** A session with its record as the store has it. See `sealRecord`. */
+export interface UnopenedSession extends Pick<StoredSession, 'key' | 'audience' | 'version' | 'isDoubtful'> {
+  readonly sealed: Uint8Array
+  /** Of the record. */
+  readonly sub: string
+}
+
+/** Whose session it is. */
+export type SessionOwner = Pick<UnopenedSession, 'key' | 'audience' | 'sub'>
+
+/** The length of a `SidTag` or `SubTag`, in characters. */
+const tagLength = 24
+/**
+ * The length of the hash in a session key, in characters: 192 bits. Tag and hash together have less
+ * than 64 bytes, because an index with longer members takes seven times the memory in Redis.
+ */
+const hashLength = 32
+
+/**
+ * The audience of the sessions of a gateway: the provider, and the gateway as its client. Gateways
+ * that share a store but are different clients share no sessions. Neither opens the records of the
+ * other, and a Logout Token for one does not end sessions of the other.
+ */
+export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
+  return sha256('audience', provider.issuer, provider.client_id)
+}
+
+/** The tag of one `sid` at an audience. */
+export function sidTag(audience: string, sid: string): SidTag {
+  return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
+}
+
+/** The tag of the sessions of one `sub` at an audience whose ID Token had no `sid`. */
+function tagWithoutSid(audience: string, sub: string): SidTag {
+  return sha256('no sid', audience, sub).slice(0, tagLength) as SidTag
+}
+
+/**
+ * The tags of the sessions that an order for one `sid` is about. A session without a `sid` may be
+ * the one that is meant, so those of the same `sub` belong to them.
+ */
+export function tagsOfOrder(audience: string, sid: string, sub: string | undefined): readonly SidTag[] {
+  return [sidTag(audience, sid), ...(sub === undefined ? [] : [tagWithoutSid(audience, sub)])]
+}
+
+/** The tag of one `sub` at an audience. */
+export function subTag(audience: string, sub: string): SubTag {
+  return sha256('sub', audience, sub).slice(0, tagLength) as SubTag
+}
+
+/**
+ * A value that pages compare to notice that another person has signed in. It says nothing about the
+ * person, and leads to nothing in the store.
+ */
+export function personMark(audience: string, sub: string): string {
+  return sha256('person', audience, sub).slice(0, 16)
+}
+
+/**
+ * A new cookie value. It has 24 characters of tag and 240 random bits. So the cookie alone leads to
+ * the slot with all sessions of its `sid`, or of its `sub` without a `sid`.
+ */
+export function newSessionId(audience: string, { sid, sub }: Pick<SessionRecord, 'sid' | 'sub'>): SessionId {
+  const tag = sid === undefined ? tagWithoutSid(audience, sub) : sidTag(audience, sid)
+  return `${tag}${randomToken(30)}` as SessionId
+}
+
+/** `undefined` when the value is no session id. */
+export function sessionIdFromCookie(value: string | undefined): SessionId | undefined {
+  return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
+}
+
+/** How many ids {@link recentKeys} has before it replaces {@link earlierKeys}. */
+const maxRecentKeys = 2_048
+/** The keys of recent ids, because each request of a session needs its key. */
+let recentKeys = new Map<SessionId, SessionKey>()
+let earlierKeys: ReadonlyMap<SessionId, SessionKey> = recentKeys
+
+/** The key of a session in the store. The id cannot be derived from it. */
+export function sessionKey(id: SessionId): SessionKey {
+  const recent = recentKeys.get(id)
+  if (recent !== undefined) return recent
+  const key = earlierKeys.get(id) ?? (`${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey)
+  // An LRU cache would have to remove an id for each id that it adds.
+  if (recentKeys.size === maxRecentKeys) {
+    earlierKeys = recentKeys
+    recentKeys = new Map()
+  }
+  recentKeys.set(ownText(id) as SessionId, key)
+  return key
+}
+
+/** The tag that a session key begins with. */
+export function tagOf(key: SessionKey): SidTag {
+  return key.slice(0, tagLength) as SidTag
+}

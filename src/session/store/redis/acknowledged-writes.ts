@@ -1,0 +1,129 @@
+import type { Redis } from 'ioredis'
+import { reason } from '../../../core/errors.ts'
+import type { Log } from '../../../observe/log.ts'
+import type { RedisConnection } from './connection.ts'
+import type { ScriptName } from './scripts.ts'
+
+/**
+ * How long one `WAIT` may block the connection, in ms. The scripts of other endings wait behind it.
+ */
+const longestWait = 100
+
+/** The reply of a script, and a promise that replicas have its writes too. */
+export interface AcknowledgedWrite {
+  readonly reply: unknown
+  /**
+   * Resolves when enough replicas have the writes. Rejects with `ERR_STORE_UNAVAILABLE` when they
+   * do not have them in time.
+   */
+  readonly acknowledged: Promise<void>
+}
+
+interface Waiting {
+  /**
+   * The socket that sent the script. `WAIT` over another socket does not cover the write.
+   */
+  readonly stream: unknown
+  /** On the clock of `performance`. */
+  readonly until: number
+  resolve(): void
+  reject(error: Error): void
+}
+
+/**
+ * Runs scripts whose writes must be in several replicas before they count. These scripts have a
+ * separate connection, because `WAIT` blocks all commands behind it. Each server gets one `WAIT` at
+ * a time, which covers all earlier writes of the connection.
+ */
+export class AcknowledgedWrites {
+  readonly #connection: RedisConnection
+  readonly #replicas: number
+  readonly #log: Log
+  readonly #waiting = new Map<Redis, Set<Waiting>>()
+  #isShort = false
+
+  constructor(connection: RedisConnection, replicas: number, log: Log) {
+    this.#connection = connection
+    this.#replicas = replicas
+    this.#log = log
+  }
+
+  /**
+   * Runs a script on the server that owns the slot of a hash tag. `until` is the end of the wait,
+   * on the clock of `performance`.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async run(
+    tag: string,
+    script: ScriptName,
+    { keys, args, until }: { keys: readonly string[]; args: readonly (string | number)[]; until: number },
+  ): Promise<AcknowledgedWrite> {
+    const server = this.#connection.serverOf(tag)
+    const { stream } = server
+    const reply = await this.#connection.runAt(server, script, keys, args)
+    const acknowledged = new Promise<void>((resolve, reject) => this.#wait(server, { stream, until, resolve, reject }))
+    // An earlier step of the same operation may fail first.
+    acknowledged.catch(() => {})
+    return { reply, acknowledged }
+  }
+
+  #wait(server: Redis, waiting: Waiting): void {
+    const running = this.#waiting.get(server)
+    if (running !== undefined) {
+      running.add(waiting)
+      return
+    }
+    const all = new Set([waiting])
+    this.#waiting.set(server, all)
+    void this.#waitAt(server, all).finally(() => this.#waiting.delete(server))
+  }
+
+  async #waitAt(server: Redis, all: Set<Waiting>): Promise<void> {
+    while (all.size > 0) {
+      for (const waiting of all)
+        if (waiting.stream !== server.stream) this.#reject(all, [waiting], 'the connection was closed')
+      const covered = [...all]
+      if (covered.length === 0) return
+      const waitMs = Math.min(longestWait, this.#connection.timeoutMs / 4)
+      try {
+        const count = await server.wait(this.#replicas, Math.ceil(waitMs))
+        if (count >= this.#replicas) this.#resolve(all, covered)
+        else {
+          const now = performance.now()
+          const late = covered.filter(({ until }) => now + waitMs > until)
+          if (late.length > 0) this.#logTooFew(count)
+          this.#reject(all, late, `${count} of ${this.#replicas} replicas have acknowledged`)
+        }
+      } catch (error) {
+        this.#reject(all, covered, reason(error))
+      }
+    }
+  }
+
+  #resolve(all: Set<Waiting>, covered: readonly Waiting[]): void {
+    if (this.#isShort) this.#log.info('store.endings_acknowledged', { store: this.#connection.address })
+    this.#isShort = false
+    for (const waiting of covered) {
+      all.delete(waiting)
+      waiting.resolve()
+    }
+  }
+
+  #reject(all: Set<Waiting>, rejected: readonly Waiting[], problem: string): void {
+    for (const waiting of rejected) {
+      all.delete(waiting)
+      waiting.reject(this.#connection.unavailable(problem))
+    }
+  }
+
+  #logTooFew(count: number): void {
+    if (!this.#isShort)
+      this.#log.error('store.endings_not_acknowledged', {
+        store: this.#connection.address,
+        acknowledged: count,
+        wanted: this.#replicas,
+        hint: 'Check the replicas of Redis and session.store.redis.replicas_acknowledge. Logouts get 503 until enough replicas acknowledge.',
+      })
+    this.#isShort = true
+  }
+}

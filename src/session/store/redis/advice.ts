@@ -1,0 +1,33 @@
+import { connectionAdvice } from '../../../core/connection-advice.ts'
+
+/** A problem that an operator solves in the configuration. */
+export type RedisProblem = 'unknown_primary'
+
+/** What to do about an error of Redis, or about a failed connection to it. */
+export function redisAdvice({ why, problem }: { readonly why: string; readonly problem?: RedisProblem }): string {
+  if (problem === 'unknown_primary') return 'compare session.store.redis.name with SENTINEL MASTERS'
+  const known = advice.find(([pattern]) => pattern.test(why))?.[1]
+  return known ?? connectionAdvice({ why }, 'session.store.redis', 'session.store.redis.ca_file')
+}
+
+/** By the words of Redis. */
+const advice: readonly (readonly [RegExp, string])[] = [
+  [
+    /NOAUTH|Authentication required/,
+    'it requires a password: set session.store.redis.password, and username if it has ACL users',
+  ],
+  [
+    /WRONGPASS|invalid (?:username|password)|\bAUTH\b/,
+    'compare username and password with those of Redis (ACL LIST shows the users)',
+  ],
+  [/invalid DB index|out of range/, 'use a database that it has: 0 to 15 by default'],
+  [/NOPERM/, 'give the Redis user the named permission: see session.store.redis in docs/configuration.md'],
+  [/^READONLY/, 'use the address of the primary instead of a replica'],
+  [/^MOVED/, 'it is a node of a Cluster: use session.store.redis.cluster'],
+  [/^OOM/, 'it is full: raise its maxmemory, or check what else is stored there'],
+  [/^MISCONF/, 'it cannot write to its disk: check its log'],
+  [/^NOREPLICAS/, 'it has too few replicas for min-replicas-to-write: check that they run'],
+  [/^CLUSTERDOWN/, 'some slots of the Cluster have no node: check CLUSTER INFO'],
+  [/^LOADING/, 'it is still loading its data: wait a moment'],
+  [/^[A-Z]{3,} /, 'look up the error in the documentation of Redis'],
+]

@@ -1,0 +1,164 @@
+import { once } from 'node:events'
+import { Cluster, Redis } from 'ioredis'
+import type { RedisClusterConfig } from '../../../config/model/session.ts'
+import { noticesTag, RedisConnection } from './connection.ts'
+import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
+import { slotCount, slotOf, tagIn } from './slots.ts'
+
+/**
+ * The longest pause before the connection for notices is opened again, in ms. Until then, no
+ * session is served from memory.
+ */
+const longestNoticesDelay = 500
+
+/** The shortest time between two refreshes of the slot table after errors, in ms. */
+const refreshPause = 250
+
+/** Errors that only follow from the error of a node, whose message is more precise. */
+const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
+
+/** The connections to the nodes of a Cluster. */
+export class ClusterConnection extends RedisConnection {
+  declare readonly redis: Cluster
+  #anchors: ReadonlyMap<string, string> = new Map([['', noticesTag]])
+  readonly #takeoverListeners: (() => void)[] = []
+  #refreshedAt = -Infinity
+
+  constructor(config: RedisClusterConfig, address: string, purpose = 'commands') {
+    const cluster = new Cluster([...config.nodes], clusterOptions(config, purpose))
+    super(cluster, { address, timeoutMs: config.timeoutMs })
+    cluster.on('node error', (error: unknown) => this.failed(error))
+    cluster.on('refresh', () => this.#refreshed(anchorsOf(cluster)))
+    cluster.on('+node', (node: Redis) => {
+      // After a redirection, the first command opens the connection to the node and waits for it.
+      if (cluster.status === 'ready') setImmediate(() => connectAhead(node))
+      else connectAhead(node)
+    })
+    cluster.on('-node', () => this.refresh())
+  }
+
+  override get servers(): readonly Redis[] {
+    return this.redis.nodes('master').filter(({ status }) => status === 'ready')
+  }
+
+  override primaries(): readonly Redis[] {
+    if (this.redis.status !== 'ready') throw this.unavailable(this.why)
+    return this.redis.nodes('master')
+  }
+
+  override serverOf(tag: string): Redis {
+    const owner = this.ownerOf(tag)
+    const server = this.primaries().find(({ options }) => options.host === owner?.host && options.port === owner?.port)
+    if (server === undefined) throw this.unavailable('the node of this slot is unknown')
+    return server
+  }
+
+  override get anchors(): readonly string[] {
+    return [...this.#anchors.values()]
+  }
+
+  override onTakeover(listener: () => void): void {
+    this.#takeoverListeners.push(listener)
+  }
+
+  /**
+   * A node delivers messages to its own subscribers at once. Subscribers of other nodes get them
+   * over the cluster bus, which may lose messages.
+   */
+  override get publishesEverywhere(): boolean {
+    return false
+  }
+
+  /** The address of the node that owns the slot of a hash tag; `undefined` when it is unknown. */
+  ownerOf(tag: string): { readonly host: string; readonly port: number } | undefined {
+    const address = this.redis.slots[slotOf(tag)]?.[0]
+    if (address === undefined) return undefined
+    const colon = address.lastIndexOf(':')
+    return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) }
+  }
+
+  override async reply<T>(command: Promise<T>): Promise<T> {
+    try {
+      // A command with all its redirections has one time limit.
+      return await this.deadline()(super.reply(command))
+    } catch (error) {
+      this.refresh()
+      throw error
+    }
+  }
+
+  /**
+   * Waits for the connections to the nodes too. While a connection is being opened, commands for
+   * its node are rejected.
+   */
+  override async ready(): Promise<void> {
+    await super.ready()
+    const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
+    const opened = opening.map((node) => {
+      connectAhead(node)
+      return once(node, 'ready', { signal: AbortSignal.timeout(Math.min(this.timeoutMs, longestSilence)) })
+    })
+    await Promise.allSettled(opened)
+  }
+
+  /** Does nothing, because each node reconnects by itself. */
+  override renew(): void {}
+
+  protected override failed(error: unknown): void {
+    // The node has reported the cause before.
+    if (error instanceof Error && consequences.has(error.message)) return
+    super.failed(error)
+  }
+
+  #refreshed(anchors: ReadonlyMap<string, string>): void {
+    const isFirst = this.#anchors.has('')
+    const hasNew = [...anchors.keys()].some((owner) => !this.#anchors.has(owner))
+    this.#anchors = anchors
+    if (!isFirst && hasNew) for (const listener of this.#takeoverListeners) listener()
+  }
+
+  /** Reads the slot table again. */
+  refresh(): void {
+    if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPause) return
+    this.#refreshedAt = performance.now()
+    this.redis.refreshSlotsCache()
+  }
+}
+
+/**
+ * The connection for notices. Each attempt connects to the node that owns the slot of the notices
+ * at that time.
+ */
+export function connectForNotices(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
+  const redis = new Redis(nodeOptions(config, 'notices'))
+  const setAddress = () => void Object.assign(redis.options, commands.ownerOf(noticesTag))
+  // ioredis calls this before each attempt to connect, and reads the address afterwards.
+  redis.options.retryStrategy = (attempt) => {
+    commands.refresh()
+    setAddress()
+    return Math.min(retryDelay(attempt), longestNoticesDelay)
+  }
+  commands.redis.on('ready', () => {
+    if (redis.status !== 'wait') return
+    setAddress()
+    redis.connect().catch(() => {})
+  })
+  return new RedisConnection(redis, commands)
+}
+
+function connectAhead(node: Redis): void {
+  if (node.status === 'wait' && node.options.readOnly !== true) node.connect().catch(() => {})
+}
+
+/**
+ * One hash tag for each primary, by the address of the primary. The first tag is that of the
+ * notices. Each of the others lies in the first slot of its primary.
+ */
+function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
+  const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'unknown', noticesTag]])
+  for (let slot = 0; slot < slotCount; slot++) {
+    const owner = slots[slot]?.[0]
+    if (owner !== undefined && !anchors.has(owner)) anchors.set(owner, tagIn(slot))
+  }
+  return anchors
+}

@@ -1,0 +1,125 @@
+import type { KeptKey, SessionKey, SidTag, SubTag } from '../../../core/names.ts'
+import { sha256 } from '../../../core/random.ts'
+import { tagOf } from '../../record/record.ts'
+import { personOf } from '../kept-store.ts'
+
+export interface SessionPlaces {
+  readonly session: string
+  readonly lease: string
+  /** What is left to do when it has ended. */
+  readonly job: string
+  /** The tombstone of this one session. */
+  readonly ended: string
+  /** The index and the tombstone of its sid. */
+  readonly index: string
+  readonly tombstone: string
+}
+
+/**
+ * The names of the keys in Redis. The hash tag in braces decides the slot in a Cluster. All keys of
+ * one sid have one slot, and so do all keys of one sub.
+ */
+export class RedisKeys {
+  readonly #prefix: string
+
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  session(key: SessionKey): SessionPlaces {
+    const tag = tagOf(key)
+    const hash = hashOf(key)
+    const slot = `${this.#prefix}{${tag}}`
+    return {
+      session: this.sessionAt(key),
+      lease: `${slot}:l:${hash}`,
+      job: `${slot}:c:${hash}`,
+      ended: `${slot}:t:${hash}`,
+      index: this.sidIndex(tag),
+      tombstone: this.tombstone(tag),
+    }
+  }
+
+  /** The key of the session itself. */
+  sessionAt(key: SessionKey): string {
+    return `${this.#prefix}{${tagOf(key)}}:s:${hashOf(key)}`
+  }
+
+  /** A glob pattern for the keys of all sessions. */
+  anySession(): string {
+    return `${this.#prefix.replace(/[\\*?[\]^-]/g, '\\$&')}{*}:s:*`
+  }
+
+  /** The session of a key in Redis; `undefined` when the key is not that of a session. */
+  keyAt(place: string): SessionKey | undefined {
+    const [, tag, hash] = /^\{([\w-]{24})\}:s:([\w-]{32})$/.exec(place.slice(this.#prefix.length)) ?? []
+    return tag === undefined ? undefined : (`${tag}:${hash}` as SessionKey)
+  }
+
+  sidIndex(tag: SidTag): string {
+    return `${this.#prefix}{${tag}}:i`
+  }
+
+  subIndex(tag: SubTag): string {
+    return `${this.#prefix}{${tag}}:u`
+  }
+
+  tombstone(tag: SidTag | SubTag): string {
+    return `${this.#prefix}{${tag}}:t`
+  }
+
+  jti(tag: SidTag | SubTag, jti: string): string {
+    return `${this.#prefix}{${tag}}:j:${jti}`
+  }
+
+  /** The index of the jobs of an audience. */
+  jobIndex(audience: string): string {
+    return `${this.#prefix}{${audience}}:c`
+  }
+
+  kept(key: KeptKey): string {
+    return `${this.keptIndex(key)}:${hashOf(key)}`
+  }
+
+  /** The kept requests of the person, except those that were sent. */
+  keptIndex(key: KeptKey): string {
+    return `${this.#prefix}{${personOf(key)}}:k`
+  }
+
+  /** The name is hashed, because it may be long, or confidential. */
+  once(name: string): string {
+    return `${this.#prefix}o:${sha256(name)}`
+  }
+
+  document(name: string): string {
+    return `${this.#prefix}d:${sha256(name)}`
+  }
+
+  /** The key of a random value, the epoch. It changes when the keys of the server were lost. */
+  epoch(tag: string): string {
+    return `${this.#prefix}{${tag}}:epoch`
+  }
+
+  channel(name: string): string {
+    return `${this.#prefix}${name}`
+  }
+}
+
+/**
+ * The part of a key after its tag. It distinguishes the sessions of one sid, or the kept requests
+ * of one person.
+ */
+export function hashOf(key: SessionKey | KeptKey): string {
+  return key.slice(key.indexOf(':') + 1)
+}
+
+/** Groups sessions by the tag of their sid. */
+export function bySlot(keys: readonly SessionKey[]): Map<SidTag, SessionKey[]> {
+  const slots = new Map<SidTag, SessionKey[]>()
+  for (const key of keys) {
+    const members = slots.get(tagOf(key))
+    if (members) members.push(key)
+    else slots.set(tagOf(key), [key])
+  }
+  return slots
+}

@@ -1,0 +1,78 @@
+import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
+import type { StoreNotice, Tombstone } from '../store.ts'
+
+/** A message on the notices channel. Newer versions may send what this version does not know. */
+export interface NoticeMessage {
+  /** The process that sent it. */
+  readonly from: string
+  /** Present when the receivers are to confirm. */
+  readonly id: string | undefined
+  /** Whether the sender understands confirmations with a name. Earlier versions do not. */
+  readonly wantsName: boolean
+  readonly notice: StoreNotice | undefined
+  readonly tombstone: Tombstone | undefined
+}
+
+/** One session was changed. */
+export function changedMessage(from: string, key: SessionKey): string {
+  return JSON.stringify({ from, kind: 'changed', key })
+}
+
+/** Sessions have ended. With an `id`, each receiver confirms that it has dropped them. */
+export function endedMessage(from: string, keys: readonly SessionKey[], id?: string): string {
+  return JSON.stringify({ from, kind: 'ended', id, named: id !== undefined, keys })
+}
+
+/** A tombstone was raised. */
+export function tombstoneMessage(from: string, tombstone: Tombstone): string {
+  return JSON.stringify({ from, kind: 'ended', keys: [], tombstone })
+}
+
+/** An earlier notice could not be sent, so the receivers must drop all copies. */
+export function missedMessage(from: string): string {
+  return JSON.stringify({ from, kind: 'anything' })
+}
+
+/** The confirmation of an announcement, with the name of the process if the sender wants it. */
+export function confirmationMessage(id: string, name: string | undefined): string {
+  return name === undefined ? id : `${id} ${name}`
+}
+
+/** Reads a confirmation: the id of the announcement, and the name of the process if it has one. */
+export function confirmationIn(text: string): [id: string, name?: string] {
+  const space = text.indexOf(' ')
+  return space === -1 ? [text] : [text.slice(0, space), text.slice(space + 1)]
+}
+
+/** @returns `undefined` when the text is no message */
+export function parseMessage(text: string): NoticeMessage | undefined {
+  let message: unknown
+  try {
+    message = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (typeof message !== 'object' || message === null) return undefined
+  const { from, id, named, kind, key, keys, tombstone } = message as Record<string, unknown>
+  if (typeof from !== 'string') return undefined
+  return {
+    from,
+    id: typeof id === 'string' ? id : undefined,
+    wantsName: named === true,
+    notice: noticeOf(kind, key, keys),
+    tombstone: tombstoneOf(tombstone),
+  }
+}
+
+function noticeOf(kind: unknown, key: unknown, keys: unknown): StoreNotice | undefined {
+  if (kind === 'changed' && typeof key === 'string') return { kind, key: key as SessionKey }
+  if (kind === 'ended' && Array.isArray(keys)) return { kind, keys: keys as SessionKey[] }
+  return undefined
+}
+
+function tombstoneOf(value: unknown): Tombstone | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { tag, at, ttl, issued_at } = value as Record<string, unknown>
+  if (typeof tag !== 'string' || typeof at !== 'number' || typeof ttl !== 'number') return undefined
+  return { tag: tag as SidTag | SubTag, at, ttl, ...(typeof issued_at === 'number' && { issued_at }) }
+}

@@ -1,0 +1,332 @@
+import type { Clock } from '../../../core/clock.ts'
+import { reason } from '../../../core/errors.ts'
+import type { SessionKey } from '../../../core/names.ts'
+import { randomToken } from '../../../core/random.ts'
+import type { EndingReach } from '../../../observe/ending-reach.ts'
+import type { Log } from '../../../observe/log.ts'
+import { processName } from '../../../observe/process-name.ts'
+import type { StoreNotice, StoreTime, Tombstone } from '../store.ts'
+import { RedisClock } from './clock.ts'
+import { Confirmations } from './confirmations.ts'
+import { noticesTag, type RedisConnection } from './connection.ts'
+import type { RedisKeys } from './keys.ts'
+import { RedisLosses } from './losses.ts'
+import {
+  changedMessage,
+  confirmationIn,
+  confirmationMessage,
+  endedMessage,
+  missedMessage,
+  parseMessage,
+  tombstoneMessage,
+} from './notice-messages.ts'
+
+/** How often the subscription is proven to work, in ms. */
+const beatInterval = 500
+
+/**
+ * How long a proof is valid, in ms after its beat was sent. A copy in memory is out of date for
+ * this time at most.
+ */
+const proofLasts = 1_500
+
+interface Parts {
+  readonly log: Log
+  readonly clock: Clock
+  /** Called for each tombstone that another process has raised. */
+  readonly onTombstone: (tombstone: Tombstone) => void
+  /** Called when all processes have confirmed an ending, or the time for that is over. */
+  readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
+}
+
+/** The subscription of one connection. */
+interface Subscription {
+  /** A channel that only this subscription uses. */
+  readonly beats: string
+  /** When the last beat was sent that came back; on the clock of `performance`, in ms. */
+  receivedAt: number
+  /**
+   * When the last beat was sent for which the server of the commands counted this process as a
+   * subscriber.
+   */
+  countedAt: number
+}
+
+/**
+ * The notices between processes. They go through one channel of one server. In a Cluster, this is
+ * the node that owns the slot of {@link noticesTag}. A separate connection receives them.
+ *
+ * Every half a second, a beat is published on that server and must come back. Redis delivers to one
+ * connection in order, so everything that was published before the beat has been received.
+ */
+export class RedisNotices {
+  readonly channel: string
+  /** The name of this process. */
+  readonly #from = randomToken(12)
+  readonly #confirmationPrefix: string
+  readonly #keys: RedisKeys
+  readonly #commands: RedisConnection
+  readonly #subscriber: RedisConnection
+  readonly #losses: RedisLosses
+  readonly #clock: RedisClock
+  readonly #log: Log
+  readonly #onTombstone: (tombstone: Tombstone) => void
+  readonly #onReached: Parts['onReached']
+  /** The name of this process for operators. Two processes may have the same host name and pid. */
+  readonly #name: string
+  readonly #listeners = new Set<(notice: StoreNotice) => void>()
+  readonly #confirmations: Confirmations
+  #beating: NodeJS.Timeout | undefined
+  #subscription: Subscription | undefined
+  #subscriptionRefused = false
+  /** When the last proven beat of the current connection was sent. */
+  #provenAt = -Infinity
+  /** The same, but not reset when the connection is lost. */
+  #receivedUntil = -Infinity
+  /** A notice could not be sent. The others must drop all copies as soon as they can be reached. */
+  #hasMissedNotice = false
+
+  constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
+    this.channel = keys.channel('notices')
+    this.#confirmationPrefix = keys.channel('ack:')
+    this.#keys = keys
+    this.#commands = commands
+    this.#subscriber = subscriber
+    const { log, clock, onTombstone, onReached } = parts
+    this.#onTombstone = onTombstone
+    this.#onReached = onReached
+    this.#name = `${processName()} (${this.#from.slice(0, 4)})`
+    this.#losses = new RedisLosses(commands, log)
+    this.#clock = new RedisClock(commands.address, clock, log)
+    this.#confirmations = new Confirmations(log)
+    this.#log = log
+    subscriber.redis.on('ready', () => void this.#subscribe())
+    subscriber.redis.on('close', () => this.#dropSubscription())
+    subscriber.redis.on('message', (channel: string, text: string) => {
+      if (channel === this.channel) this.#receive(text)
+      else if (channel === this.#subscription?.beats) this.#receiveBeat(this.#subscription, Number(text))
+      else this.#confirmations.confirm(...confirmationIn(text))
+    })
+    // Both connections must lead to the same server. After a failover, only a new connection is
+    // certain to do so.
+    commands.redis.on('close', () => subscriber.renew())
+    // A beat that was due before the connection was ready is lost.
+    commands.redis.on('ready', () => this.#beat())
+    // The old primary may not have sent its last writes to the replica that took its place.
+    commands.onTakeover(() => this.#notify({ kind: 'resumed' }))
+  }
+
+  /** @returns a function that removes the listener */
+  listen(listener: (notice: StoreNotice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** See `SessionStore.receivesNotices`. */
+  isReceiving(): boolean {
+    return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
+  }
+
+  /** See `SessionStore.staleForMs`. */
+  staleForMs(): number {
+    return performance.now() - this.#receivedUntil - proofLasts
+  }
+
+  /**
+   * The time at the server of the notices.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async time(): Promise<StoreTime> {
+    return this.#clock.time ?? this.#readTime()
+  }
+
+  async #readTime(): Promise<StoreTime> {
+    const sentAt = performance.now()
+    const time = Number(await this.#commands.run('clock', [this.#keys.epoch(noticesTag)], []))
+    this.#clock.take(time, sentAt)
+    // Everything before the request happened earlier, and everything after the reply happens later.
+    return { earliest: time, latest: time }
+  }
+
+  /** The message that a script publishes when it changes a session. */
+  changed(key: SessionKey): string {
+    return changedMessage(this.#from, key)
+  }
+
+  /** The message that a script publishes when it ends sessions. With `id`, it is confirmed. */
+  ended(keys: readonly SessionKey[], id?: string): string {
+    return endedMessage(this.#from, keys, id)
+  }
+
+  /** The message that a script publishes when it raises a tombstone. */
+  raised(tombstone: Tombstone): string {
+    return tombstoneMessage(this.#from, tombstone)
+  }
+
+  /** Call after a script has raised a tombstone. Announces it where the script could not. */
+  async announceRaised(tombstone: Tombstone): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#announce(this.raised(tombstone)).catch(() => {})
+  }
+
+  /** Call after a script has changed a session. Announces it where the script could not. */
+  async announceChanged(key: SessionKey): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#announce(this.changed(key)).catch(() => {})
+  }
+
+  /**
+   * Call after scripts have ended sessions. Announces the end to all processes, including this one.
+   * @returns a promise that resolves when all of them have dropped the sessions
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
+   */
+  announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    return this.confirmedBy(keys, (id) => this.#announce(this.ended(keys, id)))
+  }
+
+  /**
+   * Runs `publish`, which publishes with this id that these sessions have ended, and returns the
+   * number of receivers.
+   * @returns a promise that resolves when all of them have confirmed it
+   * @throws the error of `publish`
+   */
+  async confirmedBy(
+    keys: readonly SessionKey[],
+    publish: (id: string) => Promise<number>,
+  ): Promise<{ readonly confirmed: Promise<void> }> {
+    const { confirmed } = await this.#confirmations.collect(publish)
+    return { confirmed: confirmed.then((reach) => this.#onReached?.(keys, reach)) }
+  }
+
+  close(): void {
+    this.#dropSubscription()
+    this.#confirmations.close()
+  }
+
+  async #announce(text: string): Promise<number> {
+    try {
+      return await this.#publish(this.channel, text)
+    } catch (error) {
+      this.#hasMissedNotice = true
+      throw error
+    }
+  }
+
+  async #publish(channel: string, text: string): Promise<number> {
+    return Number(await this.#commands.run('announce', [this.#keys.epoch(noticesTag)], [channel, text]))
+  }
+
+  async #subscribe(): Promise<void> {
+    const { redis } = this.#subscriber
+    const beats = this.#keys.channel(`beat:${randomToken(12)}`)
+    const subscription: Subscription = { beats, receivedAt: -Infinity, countedAt: -Infinity }
+    try {
+      await redis.subscribe(this.channel, this.#confirmationPrefix + this.#from, beats)
+    } catch (error) {
+      // After a lost connection the next one subscribes. A refusal by Redis needs another attempt.
+      if (redis.status === 'ready') this.#retrySubscribing(error)
+      return
+    }
+    if (redis.status !== 'ready') return
+    this.#subscriptionRefused = false
+    this.#subscription = subscription
+    clearInterval(this.#beating)
+    this.#beating = setInterval(() => this.#beat(), beatInterval).unref()
+    this.#beat()
+  }
+
+  #retrySubscribing(error: unknown): void {
+    // Any other error means that the connection was lost or that Redis did not reply in time.
+    const isRefusal = error instanceof Error && error.name === 'ReplyError'
+    if (isRefusal && !this.#subscriptionRefused)
+      this.#log.error('store.notices_refused', {
+        store: this.#subscriber.address,
+        reason: reason(error),
+        hint: 'Allow the channels to the Redis user, as docs/configuration.md#redis says. Until then no session is served from memory.',
+      })
+    this.#subscriptionRefused ||= isRefusal
+    setTimeout(() => {
+      if (this.#subscription === undefined && this.#subscriber.redis.status === 'ready') void this.#subscribe()
+    }, beatInterval).unref()
+  }
+
+  #beat(): void {
+    const subscription = this.#subscription
+    if (subscription === undefined) return
+    // ioredis closes a dead connection when a command gets no reply in time.
+    this.#subscriber.redis.ping().catch(() => {})
+    // Errors need no handling here: without a reply there is no proof.
+    const [notices, ...others] = this.#commands.anchors as readonly [string, ...string[]]
+    this.#beatAt(notices, subscription).catch(() => {})
+    for (const anchor of others) this.#beatAt(anchor).catch(() => {})
+    void this.#losses.hasEvicted().then((hasEvicted) => hasEvicted && this.#notify({ kind: 'resumed' }))
+  }
+
+  async #beatAt(anchor: string, subscription?: Subscription): Promise<void> {
+    const sentAt = performance.now()
+    const args = [randomToken(12), subscription?.beats ?? '', sentAt]
+    const reply = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
+    const [receivers, epoch, time] = reply as [number, Buffer, Buffer]
+    if (anchor === noticesTag) this.#clock.take(Number(time), sentAt)
+    if (this.#losses.hasLostKeys(anchor, epoch.toString())) this.#notify({ kind: 'resumed' })
+    if (subscription === undefined || subscription !== this.#subscription) return
+    if (receivers > 0) this.#prove(subscription, { countedAt: sentAt })
+    else {
+      // The subscription is at another server, which this one has replaced, or whose slot it now
+      // owns.
+      this.#dropSubscription()
+      this.#subscriber.renew()
+    }
+  }
+
+  #receiveBeat(subscription: Subscription, sentAt: number): void {
+    this.#prove(subscription, { receivedAt: sentAt })
+    if (!this.#hasMissedNotice || !this.isReceiving()) return
+    this.#hasMissedNotice = false
+    this.#announce(missedMessage(this.#from)).catch(() => {})
+  }
+
+  /** A beat is a proof when the server counted this process, and the beat came back. */
+  #prove(subscription: Subscription, seen: Partial<Subscription>): void {
+    Object.assign(subscription, seen)
+    const at = Math.min(subscription.receivedAt, subscription.countedAt)
+    if (at <= this.#provenAt || performance.now() - at > proofLasts) return
+    if (!this.isReceiving()) this.#notify({ kind: 'resumed' })
+    this.#provenAt = this.#receivedUntil = at
+  }
+
+  #dropSubscription(): void {
+    clearInterval(this.#beating)
+    this.#subscription = undefined
+    this.#provenAt = -Infinity
+  }
+
+  #receive(text: string): void {
+    const message = parseMessage(text)
+    if (message?.from === this.#from) {
+      if (message.id !== undefined) this.#confirmations.confirm(message.id, this.#name)
+      return
+    }
+    if (message?.tombstone !== undefined) {
+      this.#onTombstone(message.tombstone)
+      this.#notify({ kind: 'logout_order', tombstone: message.tombstone })
+      return
+    }
+    // An unknown message of a newer version may mean that any session has ended.
+    const isHandled = this.#notify(message?.notice ?? { kind: 'resumed' })
+    if (!isHandled || message?.id === undefined) return
+    const confirmation = confirmationMessage(message.id, message.wantsName ? this.#name : undefined)
+    this.#publish(this.#confirmationPrefix + message.from, confirmation).catch(() => {})
+  }
+
+  /** @returns `false` when a listener has thrown an error */
+  #notify(notice: StoreNotice): boolean {
+    let isHandled = true
+    for (const listener of this.#listeners)
+      try {
+        listener(notice)
+      } catch (error) {
+        isHandled = false
+        this.#log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
+      }
+    return isHandled
+  }
+}

@@ -1,0 +1,284 @@
+import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import type { KeptStore } from './kept-store.ts'
+
+/**
+ * Stores sessions. A store sees hashes and sealed bytes, but no cookie value, claim or token. Every
+ * implementation passes the contract in test/session/store-contract.ts.
+ *
+ * All methods reject with a `GatewayError` `ERR_STORE_UNAVAILABLE` when the store cannot be reached
+ * or does not reply within its time limit. When an ending covers many sessions, the time limit
+ * applies to each 200 of them.
+ */
+export interface SessionStore {
+  /** The requests that wait until their person has signed in again. */
+  readonly kept: KeptStore
+
+  /**
+   * Stores a new session, and adds it to the (iss, sid) and (iss, sub) indexes.
+   * @returns `ended`, and nothing is stored, when a Logout Token for its sid or sub arrived at or
+   * after `begun_at`. The sign-in began before that logout.
+   */
+  create(session: NewSession): Promise<'created' | 'ended'>
+
+  read(key: SessionKey): Promise<SealedSession | undefined>
+
+  /**
+   * Replaces the sealed bytes if `version` is still the stored version, and increments the version.
+   * The expiry stays as it is. In the same step, replaces or removes the job of the session, if
+   * `job` says so. See {@link LogoutJobStore}.
+   */
+  replace(
+    key: SessionKey,
+    sealed: Uint8Array,
+    version: number,
+    job?: Uint8Array | 'none',
+  ): Promise<'replaced' | 'conflict' | 'gone'>
+
+  /** What is left to do when a session has ended. */
+  readonly jobs: LogoutJobStore
+
+  /**
+   * Moves the idle expiry to `idle_timeout` ms from now, but not past the absolute expiry.
+   * @returns `false` when the session is gone
+   */
+  touch(key: SessionKey, idle_timeout: number): Promise<boolean>
+
+  /**
+   * How long the session lives if nothing moves its expiry, in ms; `undefined` when it is gone. The
+   * expiry does not move.
+   */
+  expiresIn(key: SessionKey): Promise<number | undefined>
+
+  /**
+   * Ends one session.
+   * @returns the ended session; empty when it was gone before
+   */
+  endOne(key: SessionKey): Promise<readonly EndedSession[]>
+
+  /**
+   * Ends all sessions of one (iss, sid) and leaves a tombstone. The `jti` of the Logout Token is
+   * taken last, after all processes were notified. So the provider can send the token again when a
+   * step before that fails.
+   * @returns `replayed`, and nothing changes, when the `jti` was taken before
+   */
+  endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
+
+  /** Like {@link endSid}, for all sessions of one (iss, sub). */
+  endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
+
+  /**
+   * All sessions, in batches, each session at least once. This reads the whole store, so it is for
+   * administration only. Like the two lists below, it may name sessions that have just expired.
+   */
+  list(): AsyncIterable<readonly SessionKey[]>
+
+  /** The sessions of one (iss, sid), the latest first. */
+  listSid(tag: SidTag): Promise<readonly SessionKey[]>
+
+  /** The sessions of one (iss, sub), the latest first. */
+  listSub(tag: SubTag): Promise<readonly SessionKey[]>
+
+  /**
+   * Lets an operation happen only once.
+   * @returns `true` for the first call with this name within `ttl` ms, `false` for all others
+   */
+  takeOnce(name: string, ttl: number): Promise<boolean>
+
+  /** Whether {@link takeOnce} was called with this name, and its `ttl` has not passed. */
+  isTaken(name: string): Promise<boolean>
+
+  /**
+   * Takes the refresh lease of a session for `ttl` ms. `owner` is a unique value.
+   * @returns `false` when another owner holds the lease
+   */
+  acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
+
+  /**
+   * Extends a lease that `owner` still holds.
+   * @returns `false` when the lease was lost
+   */
+  renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
+
+  /** Releases the lease if `owner` still holds it. */
+  releaseLease(key: SessionKey, owner: string): Promise<void>
+
+  /** Reads a document that all processes share; `undefined` when there is none. */
+  readDocument(name: string): Promise<SealedDocument | undefined>
+
+  /**
+   * Stores a document if `version` is still the stored version; 0 stands for no document. It
+   * expires `ttl` ms after its last write.
+   * @returns `false` when another process wrote first
+   */
+  writeDocument(name: string, document: SealedDocument, ttl: number): Promise<boolean>
+
+  /**
+   * Calls `listener` when another process ends or changes sessions. It may also be called when this
+   * process does so.
+   * @returns a function that removes the listener
+   */
+  onNotice(listener: (notice: StoreNotice) => void): () => void
+
+  /**
+   * Whether notices of other processes are certain to arrive. While it is `false`, no session may
+   * be served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
+   * because notices may have been missed.
+   */
+  receivesNotices(): boolean
+
+  /**
+   * How long ago the last proof expired that notices arrive, in ms. Negative while a proof is
+   * valid, `Infinity` when there was none. The sessions in memory were up to date at that time.
+   */
+  staleForMs(): number
+
+  /**
+   * The time of the store, which does not depend on the clocks of the processes. Logouts and
+   * sign-ins are compared by it: `LogoutOrder.at` is the latest possible time,
+   * `NewSession.begun_at` the earliest.
+   */
+  time(): Promise<StoreTime>
+
+  /** Resolves when the store replies. */
+  ping(): Promise<void>
+
+  close(): Promise<void>
+}
+
+/** How long a job is kept after the absolute expiry of its session, in ms. */
+export const jobOutlivesSessionMs = 60 * 60 * 1000
+
+/**
+ * The jobs of sessions: what is left to do when a session has ended. A job outlives its session,
+ * whatever ends that: also an expiry, or the death of the process that ended it.
+ *
+ * For each audience, an index says when to look at which job. It only decides when: whether a job
+ * is due, and who may do it, is decided at the job itself, in one step. Like sessions, all jobs
+ * expire by themselves.
+ *
+ * The methods reject like those of {@link SessionStore}.
+ */
+export interface LogoutJobStore {
+  /**
+   * Adds a session to the index, unless it is there already. The first look is after `after` ms.
+   * `ttl` is how long the index is kept at least, in ms.
+   */
+  watch(audience: string, key: SessionKey, after: number, ttl: number): Promise<void>
+
+  /**
+   * Takes up to `limit` entries of the index whose time has come, and moves them by `lease` ms, so
+   * that other processes do not look at them meanwhile. Before that, moves the entries of `ended`
+   * to now.
+   */
+  take(
+    audience: string,
+    options: { readonly ended: readonly SessionKey[]; readonly limit: number; readonly lease: number },
+  ): Promise<readonly TakenJob[]>
+
+  /** Looks at a job. A job that is due belongs to the caller for `lease` ms. */
+  open(key: SessionKey, lease: number): Promise<OpenedJob>
+
+  /** Moves an entry to `after` ms from now, unless another process has moved it since `taken`. */
+  lookAgain(audience: string, taken: TakenJob, after: number): Promise<void>
+
+  /** Makes a job due again after `after` ms. `sealed` is what is left to do. */
+  postpone(audience: string, key: SessionKey, after: number, sealed: Uint8Array): Promise<void>
+
+  /** Removes a job and its entry. */
+  remove(audience: string, key: SessionKey): Promise<void>
+}
+
+/** An entry of the index. */
+export interface TakenJob {
+  readonly key: SessionKey
+  /** When the index says to look again, in ms since the epoch. */
+  readonly until: number
+}
+
+export type OpenedJob =
+  /** The session has ended, and there is nothing to do. */
+  | { readonly kind: 'none' }
+  /** Its session is alive for `forMs`, or another process does the job until then. */
+  | { readonly kind: 'waiting'; readonly forMs: number }
+  /** `attempt`: how often it was due, this time included. */
+  | { readonly kind: 'due'; readonly sealed: Uint8Array; readonly attempt: number }
+
+/**
+ * The mark of a logout. Sign-ins of the sid or sub that began at or before `at`, in the store's
+ * time, must not become sessions.
+ */
+export interface Tombstone {
+  readonly tag: SidTag | SubTag
+  /** In ms since the epoch. */
+  readonly at: number
+  /** How long it is kept, in ms. */
+  readonly ttl: number
+  /** See `LogoutOrder`. */
+  readonly issued_at?: number | undefined
+}
+
+/**
+ * A notice of another process. Listeners drop their copies. For `ended` they close the open streams
+ * of the sessions too. For `resumed` they drop all copies, because notices may have been missed.
+ */
+export type StoreNotice =
+  | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
+  | { readonly kind: 'changed'; readonly key: SessionKey }
+  /** A Logout Token has ended all sessions of a `sid` or `sub`; there may be none. */
+  | { readonly kind: 'logout_order'; readonly tombstone: Tombstone }
+  | { readonly kind: 'resumed' }
+
+/**
+ * The bounds of the time in the store, in ms since the epoch. They differ by one round trip at
+ * most.
+ */
+export interface StoreTime {
+  readonly earliest: number
+  readonly latest: number
+}
+
+export interface NewSession {
+  readonly key: SessionKey
+  readonly subTag: SubTag
+  readonly sealed: Uint8Array
+  /** In ms. */
+  readonly idle_timeout: number
+  /** In ms since the epoch. */
+  readonly absolute_expires_at: number
+  /** When the browser was sent to the provider, in the store's time. */
+  readonly begun_at: number
+}
+
+/** Sealed bytes with the number of times that they were written. */
+export interface SealedDocument {
+  readonly sealed: Uint8Array
+  readonly version: number
+}
+
+export interface SealedSession extends SealedDocument {
+  /** How long the session lives if nothing moves its expiry, in ms. */
+  readonly expiresIn: number
+  /**
+   * The store may have been restored from an older copy since the session was written, so the
+   * session may have ended.
+   */
+  readonly isDoubtful?: boolean
+}
+
+export interface EndedSession {
+  readonly key: SessionKey
+  readonly sealed: Uint8Array
+}
+
+export interface LogoutOrder {
+  /** A hash of the token's `iss` and `jti`. */
+  readonly jti: string
+  /** How long the `jti` is remembered, in ms; at least until the token expires. */
+  readonly jti_ttl: number
+  /** When the order arrived, in the store's time. See `Tombstone.at`. */
+  readonly at: number
+  /** How long the tombstone is kept, in ms. This is longer than a sign-in may take. */
+  readonly tombstone_ttl: number
+  /** When the provider issued it, by its own clock, in ms since the epoch. */
+  readonly issued_at?: number | undefined
+}

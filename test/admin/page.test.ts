@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AdminPages, partsOf } from '../../src/admin/page/page.ts'
+import type { Overview, SampleView } from '../../src/admin/page/view.ts'
+
+const hostile = `"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{x}}`
+const color = '#000000'
+const scheme = { background: color, surface: color, text: color, accent: color, onAccent: color }
+const pages = new AdminPages({ colours: { light: scheme, dark: scheme } })
+const at = Date.UTC(2026, 0, 1)
+
+const sample: SampleView = {
+  requestsPerSecond: 12,
+  signInsPerMinute: 6,
+  failedSignInsPerMinute: 1.5,
+  endedPerMinute: 0,
+  refusalsPerMinute: 3,
+  refusals: { [hostile]: 2, ERR_B: 9 },
+  durations: { p50: 0.004, p99: 1.25 },
+  provider: undefined,
+  store: { p50: 0.0005, p99: 0.04 },
+}
+
+/** A page on which every text that somebody else may choose is hostile. */
+const overview: Overview = {
+  at,
+  version: hostile,
+  host: hostile,
+  processes: { responding: 1, silent: [7], countingSince: at },
+  isShared: true,
+  query: { sub: hostile, sid: hostile, text: hostile },
+  sessions: {
+    found: [
+      {
+        ...{ key: hostile, sub: hostile, person: hostile, provider: hostile, sid: hostile, browser: hostile },
+        ...{ address: hostile, isBound: true, origin: hostile, lastUsed: at, began: at, ends: at, order: hostile },
+      },
+    ],
+    ...{ cut: 'too_slow', count: 100_000, read: 412, areLatest: false },
+  },
+  providers: [
+    {
+      ...{ name: 'main', issuer: hostile, algorithm: hostile, foundBy: 1, readAt: at, faults: [hostile] },
+      keys: [{ kid: hostile, kty: hostile, alg: hostile, use: hostile, since: at, knownBy: 1 }],
+      keysReadAt: at,
+    },
+  ],
+  upstreams: [
+    {
+      ...{ name: hostile, url: hostile, connection: hostile, requests: 1, serverErrors: 1, failures: 1, waiting: 0 },
+      lastFailure: { at, code: hostile, request: hostile },
+    },
+  ],
+  timeline: [
+    {
+      ...{ at, kind: 'logout_token', outcome: 'obeyed', sid: hostile, sub: hostile, matched: 2, request: hostile },
+      reach: { confirmed: [{ process: hostile, ms: 3.21 }], missing: 1, absent: [hostile] },
+    },
+    { at, kind: 'signal', outcome: 'ignored', signal: hostile, reason: hostile },
+    { at, kind: 'frame', outcome: 'refused', reason: hostile },
+    { at, kind: 'end', outcome: 'obeyed', by: hostile },
+  ],
+  samples: [undefined, { ...sample, requestsPerSecond: 40 }, undefined, sample],
+  sessionCounts: [undefined, 40, 12, undefined],
+}
+
+test('No text that others choose becomes markup, neither in the page nor in an update', () => {
+  const { body } = pages.overview(overview)
+  const [before = '', , after = ''] = body.split(/<script>\n|\n<\/script>/)
+
+  for (const html of [before, after, ...partsOf(overview).map((part) => part.html)]) {
+    assert.equal(/<img|<script|<\/script/.exec(html), null)
+    // Without the values of attributes, which are quoted.
+    assert.equal(/<[^>]* on\w+=/.exec(html.replaceAll(/"[^"]*"/g, '""')), null)
+  }
+  assert.match(body, /&lt;img src=x onerror=alert\(1\)&gt;/)
+})
+
+test('A search that was cut says how much it has read, and what finds more', () => {
+  const { body } = pages.overview(overview)
+
+  assert.match(
+    body,
+    /1 found\. The search was cut after 412 of about 100000 sessions.*Others may match\. Search for the whole/,
+  )
+})
+
+test('The timeline says how long an end took on each process, and which has not confirmed', () => {
+  const { body } = pages.overview(overview)
+
+  assert.match(body, /1 process has not confirmed.*1 process in 3\.2 ms.*<strong>not confirmed<\/strong>/)
+})
+
+test('The timeline says what an event names, or why it has no name', () => {
+  const { body } = pages.overview({
+    ...overview,
+    timeline: [
+      { at, kind: 'signal', outcome: 'obeyed', signal: 'account-disabled: end', matched: 1 },
+      { at, kind: 'signal', outcome: 'ignored', signal: 'verification', reason: 'it is about the stream' },
+      { at, kind: 'signal', outcome: 'refused', reason: 'signature' },
+    ],
+  })
+
+  // The audit event, and so the page, does not have the address.
+  assert.deepEqual(
+    [...body.matchAll(/data-head="Names">([^<]*)/g)].map(([, names]) => names),
+    ['an e-mail address', 'not read', 'not verified'],
+  )
+})
+
+test('Each chart has a title, a description and a text with its values', () => {
+  const { body } = pages.overview(overview)
+
+  assert.equal(body.match(/<svg role="img" aria-labelledby="\S+-title \S+-desc"/g)?.length, 8)
+  assert.match(body, /Requests<\/h3>now 12\/s, highest 40\/s/)
+  assert.match(body, /Response time<\/h3>p50: now 4\.0 ms, highest 4\.0 ms<br>p99 \(dashed\): now 1\.3 s/)
+  assert.match(body, /of the provider<\/h3>no values/)
+  assert.match(body, /Number of sessions<\/h3>now 12, highest 40, of all replicas; counted only while a page/)
+  assert.match(body, /<code>ERR_<wbr>B<\/code> 18<\/li>/)
+  // A gap in the values is a gap in the line.
+  assert.match(body, /<path d="M97\.0 2\.0h3M297\.0 [\d.]+h3"\/>/)
+})
+
+test('The page has landmarks, a skip link, and unique ids', () => {
+  const { body } = pages.overview({ ...overview, query: { sub: '', sid: '', text: '' } })
+
+  assert.match(body, /<a class="skip" href="#main">/)
+  for (const landmark of [
+    '<header>',
+    '<nav aria-label="Sections">',
+    '<main id="main"',
+    '<form class="search" role="search"',
+  ])
+    assert.ok(body.includes(landmark), landmark)
+  const ids = [...body.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+  assert.deepEqual(ids.toSorted(), [...new Set(ids)].toSorted())
+})
