@@ -9,6 +9,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY src ./src
+COPY examples/demo ./examples/demo
 COPY schemas ./schemas
 COPY .ci/bundle.mjs .ci/bundled-packages.mjs .ci/fetch-classes.mjs .ci/schema-validator.mjs ./.ci/
 COPY LICENSE ./

@@ -111,7 +111,7 @@ function withoutImportsOfBuiltins(text, file) {
 const outdir = resolve(process.argv[2])
 const { metafile } = await build({
   absWorkingDir: root,
-  entryPoints: { main: 'src/main.ts', 'demo/demo': 'src/demo/demo.ts' },
+  entryPoints: { main: 'src/main.ts', 'demo/demo': 'examples/demo/demo.ts' },
   outdir,
   chunkNames: '[name]-[hash]',
   bundle: true,

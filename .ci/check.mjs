@@ -8,7 +8,15 @@ ensurePackages()
 const isFixing = process.argv.includes('--fix')
 const tool = (...parts) => join(root, 'node_modules', ...parts)
 // The folders are named so that the linter never enters node_modules, which may be a link.
-const lint = [tool('oxlint', 'bin', 'oxlint'), ...(isFixing ? ['--fix'] : []), '.ci', 'bench', 'src', 'test']
+const lint = [
+  tool('oxlint', 'bin', 'oxlint'),
+  ...(isFixing ? ['--fix'] : []),
+  '.ci',
+  'bench',
+  'examples/demo',
+  'src',
+  'test',
+]
 const format = [tool('prettier', 'bin', 'prettier.cjs'), isFixing ? '--write' : '--check', '--log-level=warn', '.']
 const types = [tool('typescript', 'bin', 'tsc'), '-p', '.']
 const isGood = (args) => spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status === 0

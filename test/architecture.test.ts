@@ -53,6 +53,8 @@ function violations(file: string, source: string, map: ReadonlyMap<string, Row>)
       return isAllowed ? [] : [`${file}: "${room}" may not use "${packageOf(specifier)}"`]
     }
     const path = posix.join(posix.dirname(file), specifier)
+    // The one command that no installation has.
+    if (file === 'cli/demo.ts' && path === '../examples/demo/demo.ts') return []
     if (path.startsWith('..')) return [`${file}: "${specifier}" lies outside of src/`]
     const entered = path.includes('/') ? path.slice(0, path.indexOf('/')) : path
     return entered === room || row.rooms.includes(entered) ? [] : [`${file}: "${room}" may not enter "${entered}"`]

@@ -33,9 +33,9 @@ export async function demo(given: CommandInput): Promise<number> {
 const demoServers = 'the demo provider and the demo application'
 
 /** The image and the npm package contain neither the demo nor the package oidc-provider. */
-async function loadDemo(): Promise<typeof import('../demo/demo.ts')> {
+async function loadDemo(): Promise<typeof import('../../examples/demo/demo.ts')> {
   try {
-    return await import('../demo/demo.ts')
+    return await import('../../examples/demo/demo.ts')
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause
     throw new OperatorError('the demo is not part of this installation; clone the sources and run npm start', {

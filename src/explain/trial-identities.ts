@@ -1,8 +1,8 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { IdentityAlgorithm } from '../config/model/upstream.ts'
 import { systemClock } from '../core/clock.ts'
-import { SignedIdentities } from '../signing/signed-identity.ts'
-import { createSigningKey, type SigningKey } from '../signing/signing-key.ts'
+import { SignedIdentities } from '../identity/signed/signed-identity.ts'
+import { createSigningKey, type SigningKey } from '../identity/signed/signing-key.ts'
 
 const keys = new Map<IdentityAlgorithm, SigningKey>()
 

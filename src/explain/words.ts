@@ -1,7 +1,7 @@
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { StepUp } from '../core/step-up.ts'
-import { requirementText } from '../rules/requirement.ts'
+import { requirementText } from '../gate/rules/requirement.ts'
 
 /** Which requests an upstream serves. */
 export function hostsText({ hosts, path }: UpstreamConfig): string {

@@ -8,9 +8,9 @@ import type { StepUp } from '../core/step-up.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
-import type { Unmet } from '../rules/requirement.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import type { CorsFields } from './cors.ts'
+import type { Unmet } from './rules/requirement.ts'
 
 /**
  * How caches may store the response. `anybody`: as the upstream says, because all clients get the

@@ -1,7 +1,7 @@
 import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable } from './rules/route-table.ts'
 
 /** Header fields for pages of other origins, by name. */
 export type CorsFields = Readonly<Record<string, string>>

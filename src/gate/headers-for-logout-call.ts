@@ -3,7 +3,7 @@ import type { Claims } from '../core/claims.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { type BearerTokens, identityHeaders } from '../identity/claim-headers.ts'
 import { anonymousHeaders, type ForwardableFacts, requestFields } from '../identity/request-headers.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable } from './rules/route-table.ts'
 
 /**
  * The identity header fields of a logout call: those that a request of the person for the same

@@ -16,9 +16,9 @@ import {
   type ForwardableFacts,
   requestFields,
 } from '../identity/request-headers.ts'
+import type { SignedIdentities, SignedIdentity } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
 import type { StoredSession } from '../session/record/record.ts'
-import type { SignedIdentities, SignedIdentity } from '../signing/signed-identity.ts'
 
 /** The headers of an upstream, or of one of its rules. */
 type HeaderList = readonly HeaderConfig[]

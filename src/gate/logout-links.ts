@@ -1,6 +1,6 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { CanonicalTarget } from '../http/request-target.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable } from './rules/route-table.ts'
 
 /**
  * Returns a function that finds whether a GET request for a target at a host (without port) is a

@@ -1,7 +1,7 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import { canonicalTarget } from '../http/request-target.ts'
-import { createRouteTable } from '../rules/route-table.ts'
+import { createRouteTable } from './rules/route-table.ts'
 
 /**
  * Returns a function that finds the upstream of a page: a host (without port) with a path and

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { SigningKeys } from '../identity/signed/signing-keys.ts'
 import type { Log } from '../observe/log.ts'
 import type { SessionStore } from '../session/store/store.ts'
-import type { SigningKeys } from '../signing/signing-keys.ts'
 import type { Realms } from './realms.ts'
 
 /** How long a start or a reload waits for Redis and the provider, in ms. */

@@ -1,6 +1,6 @@
+import type { SigningKeys } from '../identity/signed/signing-keys.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
-import type { SigningKeys } from '../signing/signing-keys.ts'
 import type { Realms } from './realms.ts'
 import type { SignalReceivers } from './signal-receivers.ts'
 

@@ -1,12 +1,12 @@
 import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
+import { checkMethod } from '../check-requests/ext-authz.ts'
+import type { GrpcListener, GrpcParts } from '../check-requests/grpc.ts'
 import { freeMemory } from '../config/memory.ts'
 import type { Address } from '../config/model/address.ts'
 import type { ExtAuthzConfig, GatewayConfig } from '../config/model/gateway.ts'
 import type { StoreConfig } from '../config/model/session.ts'
 import { systemClock } from '../core/clock.ts'
-import { checkMethod } from '../forward/ext-authz.ts'
-import type { GrpcListener, GrpcParts } from '../forward/grpc.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
@@ -157,7 +157,7 @@ function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients
 
 /** Loads the gRPC server only when it is configured, because it loads HTTP/2. */
 async function loadAndListenForGrpc(config: ExtAuthzConfig, parts: GrpcParts): Promise<GrpcListener> {
-  const { listenForGrpc } = await import('../forward/grpc.ts')
+  const { listenForGrpc } = await import('../check-requests/grpc.ts')
   return listenForGrpc(config, parts)
 }
 

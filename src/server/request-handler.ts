@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { ForwardAuthEndpoints, CheckHandler } from '../check-requests/endpoints.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason, unreachable } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { clearCookiesUrl, keptUrl, signInUrl } from '../core/return-to.ts'
 import type { MisuseLog } from '../device/misuse.ts'
-import type { ForwardAuthEndpoints, CheckHandler } from '../forward/endpoints.ts'
 import { type Admission, type FormAdmission, misuseIn } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved } from '../gate/audit-denial.ts'
@@ -42,15 +42,15 @@ import type { ReplacedContent } from '../http/stored-content.ts'
 import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { UntrustedProxies } from '../http/untrusted-proxies.ts'
 import { listedProtocols } from '../http/upgrade-field.ts'
-import type { Kept } from '../kept/kept-requests.ts'
-import type { ReceivedForm } from '../kept/receive.ts'
+import type { Kept } from '../kept-forms/kept-requests.ts'
+import type { ReceivedForm } from '../kept-forms/receive.ts'
 import {
   mayBeSendCommand,
   readSendCommand,
   referenceInSendCommand,
   sameContent,
   type SentRequest,
-} from '../kept/send.ts'
+} from '../kept-forms/send.ts'
 import { formTimeoutMs } from '../limits/connection-limits.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { ListenerHandlers } from '../listener/listener.ts'

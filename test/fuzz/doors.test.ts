@@ -5,7 +5,7 @@ import type { Claims } from '../../src/core/claims.ts'
 import { explain } from '../../src/explain/decision.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { startBed } from '../advisories/support.ts'
-import { envoyClient } from '../forward/envoy-client.ts'
+import { envoyClient } from '../check-requests/envoy-client.ts'
 import { freePort } from '../support/free-port.ts'
 import { fuzz } from './fuzzing.ts'
 

@@ -11,7 +11,7 @@ import { createAdmit } from '../../src/gate/admit.ts'
 import type { Identity } from '../../src/gate/identify.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { rule, upstream, unbound } from '../rules/configs.ts'
+import { rule, upstream, unbound } from './rules/configs.ts'
 
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
 // missing here has not been decided.

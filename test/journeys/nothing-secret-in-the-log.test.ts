@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { demoPeople } from '../../src/demo/people.ts'
+import { demoPeople } from '../../examples/demo/people.ts'
 import type { Browser } from '../support/browser.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'

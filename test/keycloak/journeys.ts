@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
-import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Json } from '../support/signing-provider.ts'

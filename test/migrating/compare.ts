@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Configuration } from 'oidc-provider'
-import { demoPeople } from '../../src/demo/people.ts'
+import { demoPeople } from '../../examples/demo/people.ts'
 import { Missing } from '../applications/installed.ts'
 import { startApplication, type ReceivingApplication } from '../proxies/site.ts'
 import { Browser } from '../support/browser.ts'

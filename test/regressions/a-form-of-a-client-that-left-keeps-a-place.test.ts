@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
-import { receiveForm, type ReceivedForm, type ReceiveParts } from '../../src/kept/receive.ts'
+import { receiveForm, type ReceivedForm, type ReceiveParts } from '../../src/kept-forms/receive.ts'
 
 test('A form whose client leaves while the store begins is dropped at once', { timeout: 15_000 }, async (t) => {
   let drops = 0

@@ -5,7 +5,7 @@ import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { upstream, unbound } from '../rules/configs.ts'
+import { upstream, unbound } from '../gate/rules/configs.ts'
 import { Browser } from '../support/browser.ts'
 import { isSignedIn, separate, twoProviders } from '../support/two-providers.ts'
 

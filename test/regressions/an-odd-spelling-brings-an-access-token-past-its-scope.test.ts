@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { canonicalTarget } from '../../src/http/request-target.ts'
-import { createRouteTable } from '../../src/rules/route-table.ts'
-import { rule, upstream } from '../rules/configs.ts'
+import { rule, upstream } from '../gate/rules/configs.ts'
 
 test('A path that an application may read as one with another scope is refused', () => {
   const routes = createRouteTable([

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { explain } from '../../src/explain/decision.ts'
 import { personWith } from '../../src/explain/person.ts'
+import { startAskedWorld } from '../check-requests/asking.ts'
 import { configOf } from '../doctor/support.ts'
-import { startAskedWorld } from '../forward/asking.ts'
 
 const authorities = ['//a', '///a', '//a:1', '//a@b', '//[::1]', '//a%2Fb', '//.gatehouse']
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SessionCookie } from '../../src/session/cookies/cookie.ts'
-import { beginTransaction, bindTransaction } from '../../src/signin/transaction.ts'
+import { beginTransaction, bindTransaction } from '../../src/sign-in/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 
 test('The start of a sign-in reads the Cookie header once, not once for each comparison of two sign-in transactions', () => {

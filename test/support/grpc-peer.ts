@@ -1,6 +1,6 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import type { TestContext } from 'node:test'
-import { type GrpcParts, listenForGrpc } from '../../src/forward/grpc.ts'
+import { type GrpcParts, listenForGrpc } from '../../src/check-requests/grpc.ts'
 import { silent } from './signing-provider.ts'
 
 /** The path of the one method of {@link startGrpc}. */

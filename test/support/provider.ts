@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import type { Configuration } from 'oidc-provider'
-import type { DemoPerson } from '../../src/demo/people.ts'
-import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../src/demo/provider.ts'
+import type { DemoPerson } from '../../examples/demo/people.ts'
+import { startDemoProvider, type DemoProvider, type DemoProviderOptions } from '../../examples/demo/provider.ts'
 
 /** Handles a request in place of the provider. `pass` lets the provider handle it. */
 export type Fault = (req: IncomingMessage, res: ServerResponse, pass: () => void) => void

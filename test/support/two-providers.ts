@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { startDemoUpstream } from '../../src/demo/upstream.ts'
+import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import type { Browser, Visit } from './browser.ts'
 import { freePort } from './free-port.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'

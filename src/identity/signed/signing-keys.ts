@@ -1,0 +1,195 @@
+import type { IdentityAlgorithm, UpstreamConfig } from '../../config/model/upstream.ts'
+import type { SigningKeysSettings } from '../../config/settings.ts'
+import { type Clock, isWithin } from '../../core/clock.ts'
+import { GatewayError, reason } from '../../core/errors.ts'
+import type { Keyring } from '../../core/seal.ts'
+import { SingleFlight } from '../../core/single-flight.ts'
+import type { Log } from '../../observe/log.ts'
+import type { SessionStore } from '../../session/store/store.ts'
+import { dueFrom, keyInUse, mergedKeys, publishedAheadMs } from './key-schedule.ts'
+import { createSigningKey, fromStored, type SigningKey, type StoredKey, toStored } from './signing-key.ts'
+
+/** How often the keys are compared with those in the store, in ms. */
+const synchronizeEveryMs = 30_000
+/** How often the keys are read while one is missing, in ms. */
+const retryMs = 1_000
+/** A request for the key set reads the store first when the last attempt is older, in ms. */
+const freshMs = 5_000
+/** How often a write is tried when other processes write at the same time. */
+const attempts = 5
+
+export interface SigningKeysParts {
+  readonly store: Pick<SessionStore, 'readDocument' | 'writeDocument'>
+  readonly keyring: Keyring
+  /** See `audienceOf`. */
+  readonly audience: string
+  readonly config: SigningKeysSettings
+  /** The algorithms that upstreams use. Without any, there are no keys. */
+  readonly algorithms: ReadonlySet<IdentityAlgorithm>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** The algorithms of the signed identities of these upstreams. */
+export function algorithmsOf(
+  upstreams: readonly Pick<UpstreamConfig, 'signedIdentity'>[],
+): ReadonlySet<IdentityAlgorithm> {
+  return new Set(upstreams.flatMap(({ signedIdentity }) => signedIdentity?.algorithm ?? []))
+}
+
+/**
+ * The keys that sign identities. All processes share them through the store, where they are sealed.
+ * The process that first finds that a key is due creates it, and the others read it. Each process
+ * adds the keys that it knows to those in the store. So no key is lost when the store is emptied,
+ * or restored from an older copy.
+ */
+export class SigningKeys {
+  readonly #parts: SigningKeysParts
+  readonly #running = new SingleFlight<'synchronize', void>()
+  #keys: readonly SigningKey[] = []
+  /** When the keys were last read, or could not be read. */
+  #triedAt = -Infinity
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #isUnreadable = false
+
+  constructor(parts: SigningKeysParts) {
+    this.#parts = parts
+  }
+
+  /** Reads the keys and keeps them up to date. */
+  start(): void {
+    if (this.#parts.algorithms.size === 0 || this.#isStopped) return
+    void this.synchronize()
+      .catch((error: unknown) => this.#parts.log.debug('signing_keys.not_read', { reason: reason(error) }))
+      .finally(() => {
+        if (this.#isStopped) return
+        this.#timer = setTimeout(() => this.start(), this.isReady ? synchronizeEveryMs : retryMs).unref()
+      })
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  /**
+   * Adds the keys of the previous generation, so that a reload needs no store. Both must have the
+   * same audience.
+   */
+  takeOver(other: SigningKeys): void {
+    this.#keys = mergedKeys([this.#keys, other.#keys], this.#parts.clock.now())
+  }
+
+  /** Whether there is a key for each algorithm that upstreams use. */
+  get isReady(): boolean {
+    return [...this.#parts.algorithms].every((alg) => this.has(alg))
+  }
+
+  has(alg: IdentityAlgorithm): boolean {
+    return this.#keys.some((key) => key.alg === alg)
+  }
+
+  /** The key that signs now. `undefined` before the first one was read or created. */
+  inUse(alg: IdentityAlgorithm): SigningKey | undefined {
+    return keyInUse(this.#keys, alg, this.#parts.clock.now())
+  }
+
+  /** How long the keys that sign now have done so, in seconds, by algorithm. */
+  ages(): readonly (readonly [labels: readonly string[], seconds: number])[] {
+    const now = this.#parts.clock.now()
+    return [...this.#parts.algorithms].flatMap((alg) => {
+      const key = this.inUse(alg)
+      return key === undefined ? [] : [[[alg], Math.max(0, now - key.signsFrom) / 1000] as const]
+    })
+  }
+
+  /**
+   * The public keys of all tokens that are valid, and of those that will be issued soon, as a JWK
+   * Set (RFC 7517 §5). A store that is unavailable matters only before the keys are known.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  async published(): Promise<{ readonly keys: readonly object[] }> {
+    if (!this.isReady || !isWithin(freshMs, this.#triedAt, this.#parts.clock.now()))
+      await this.synchronize().catch((error: unknown) => {
+        if (!this.isReady) throw error
+      })
+    return { keys: this.#keys.map(({ kid, alg, publicJwk }) => ({ ...publicJwk, kid, alg, use: 'sig' })) }
+  }
+
+  /**
+   * Reads the keys in the store, and creates those that are due. Concurrent calls share the work.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   */
+  synchronize(): Promise<void> {
+    return this.#running.run('synchronize', async () => {
+      try {
+        for (let attempt = 0; attempt < attempts; attempt += 1) if (await this.#synchronizeOnce()) return
+        throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write the signing keys at the same time')
+      } finally {
+        this.#triedAt = this.#parts.clock.now()
+      }
+    })
+  }
+
+  /** @returns `false` when another process wrote at the same time */
+  async #synchronizeOnce(): Promise<boolean> {
+    const { store, keyring, clock, config, log, algorithms } = this.#parts
+    const document = await store.readDocument(this.#name)
+    const stored = document === undefined ? [] : this.#open(document.sealed)
+    const now = clock.now()
+    const known = mergedKeys([stored, this.#keys], now)
+    const created = [...algorithms].flatMap((alg) => {
+      const signsFrom = dueFrom(known, alg, { ...config, now })
+      return signsFrom === undefined ? [] : [createSigningKey(alg, signsFrom)]
+    })
+    const next = mergedKeys([known, created], now)
+    if (document === undefined || !keyring.isCurrent(document.sealed) || !haveSameIds(next, stored)) {
+      const sealed = this.#seal(next)
+      // A key that is not in the store must not sign, because other processes cannot publish it.
+      if (!(await store.writeDocument(this.#name, { sealed, version: document?.version ?? 0 }, this.#ttlMs)))
+        return false
+    }
+    // Keys of the previous generation may have arrived in the meantime.
+    this.#keys = mergedKeys([next, this.#keys], now)
+    for (const { alg, kid, signsFrom } of created)
+      log.info(known.some((key) => key.alg === alg) ? 'signing_key.rotated' : 'signing_key.created', {
+        ...{ kid, alg },
+        signs_from: new Date(signsFrom).toISOString(),
+      })
+    return true
+  }
+
+  /** Each rotation writes the keys again. */
+  get #ttlMs(): number {
+    return 2 * this.#parts.config.rotateEveryMs + publishedAheadMs
+  }
+
+  get #name(): string {
+    return `gatehouse signing keys for ${this.#parts.audience}`
+  }
+
+  #seal(keys: readonly SigningKey[]): Buffer {
+    return this.#parts.keyring.seal(JSON.stringify(keys.map(toStored)), this.#name)
+  }
+
+  /** Keys that cannot be read are replaced, because nobody could use them. */
+  #open(sealed: Uint8Array): readonly SigningKey[] {
+    const plain = this.#parts.keyring.open(sealed, this.#name)
+    if (plain === undefined) {
+      if (!this.#isUnreadable)
+        this.#parts.log.warn('signing_keys.unreadable', {
+          hint: 'The keys in the store are sealed with a key that is not in session.keys, so the gateway creates new ones. Check session.keys of all gateways.',
+        })
+      this.#isUnreadable = true
+      return []
+    }
+    this.#isUnreadable = false
+    return (JSON.parse(plain.toString('utf8')) as readonly StoredKey[]).map(fromStored)
+  }
+}
+
+function haveSameIds(some: readonly SigningKey[], others: readonly SigningKey[]): boolean {
+  const ids = new Set(others.map(({ kid }) => kid))
+  return some.length === ids.size && some.every(({ kid }) => ids.has(kid))
+}

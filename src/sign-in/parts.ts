@@ -1,0 +1,86 @@
+import type { ProviderConfig } from '../config/model/provider.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Site } from '../core/site.ts'
+import type { StepUp } from '../core/step-up.ts'
+import type { Challenges } from '../device/challenge.ts'
+import type { CanonicalTarget } from '../http/request-target.ts'
+import type { KeptRequests } from '../kept-forms/kept-requests.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { Pages } from '../pages/pages.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
+import type { SessionCookie } from '../session/cookies/cookie.ts'
+import type { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
+import type { PersonCookie } from '../session/cookies/person-cookie.ts'
+import type { ProviderCookie } from '../session/cookies/provider-cookie.ts'
+import type { RefusedSignIns } from '../session/cookies/refused-sign-in.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import type { PersonSessions } from '../session/people/person-sessions.ts'
+import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
+import type { SessionStore } from '../session/store/store.ts'
+import type { Returns } from './returns.ts'
+
+export interface SignInParts {
+  readonly provider: OpenidProvider
+  readonly store: Pick<
+    SessionStore,
+    'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'readDocument' | 'writeDocument'
+  >
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>
+  readonly cookie: SessionCookie
+  readonly boundCookie: BoundCookie
+  readonly challenges: Challenges
+  readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
+  readonly personSessions: Pick<PersonSessions, 'create' | 'list'>
+  readonly refusedSignIns: Pick<RefusedSignIns, 'prove'>
+  readonly returns: Pick<Returns, 'noteBegun' | 'noteReturned'>
+  readonly providerCookie: ProviderCookie
+  /** The cookies of the other providers whose people use the same upstreams. */
+  readonly others: readonly {
+    readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expire'>
+    readonly personCookie: Pick<PersonCookie, 'expire'>
+  }[]
+  /** The providers between which the person has to choose first. Empty: the provider is known. */
+  readonly choices: readonly ProviderConfig[]
+  readonly kept: Pick<KeptRequests, 'isOn' | 'ofOthers'>
+  readonly keyring: Keyring
+  /** Whether no key is configured, so that no other process has the keys. */
+  readonly hasGeneratedKeys: boolean
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+  readonly pages: Pages
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
+  readonly reservedPrefix: string
+  /** The hosts that share a session. `undefined`: each host has a session of its own. */
+  readonly site: Site | undefined
+  /** What the rules require of the authentication of people. */
+  readonly stepUps: readonly StepUp[]
+  /**
+   * Whether a GET request for a target at a host (without port) is a logout link of an application.
+   * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous
+   */
+  readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
+}
+
+/**
+ * The registered redirect URI. It must be exactly the same in every request (OpenID Connect Core
+ * §3.1.2.1).
+ */
+export function redirectUri(externalUrl: URL, prefix: string): string {
+  return new URL(`${prefix}callback`, externalUrl).href
+}
+
+/**
+ * The value of a query parameter. `undefined` when the parameter is absent, or is repeated, because
+ * then it is unclear which value is meant.
+ */
+export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
+  const [value, ...more] = parameters.getAll(name)
+  return more.length === 0 ? value : undefined
+}
