@@ -2,7 +2,7 @@
 // only what a command needs (docs/decisions/0021-one-bundled-program.md). Beside them: LICENSES.txt
 // with the licenses of the packages, and gatehouse.cdx.json, the bill of materials.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -108,6 +108,18 @@ function withoutImportsOfBuiltins(text, file) {
   return [before, [banner, ...builtins].join(' '), after].join('')
 }
 
+/** Puts the texts of uPlot in the place of the module that reads them. */
+const embedUPlot = {
+  name: 'embed-uplot',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/admin\/page\/uplot\.ts$/ }, ({ path }) => ({
+      contents: `export { default as uPlotScript } from 'uplot/dist/uPlot.iife.min.js'
+        export { default as uPlotStyle } from 'uplot/dist/uPlot.min.css'`,
+      resolveDir: dirname(path),
+    }))
+  },
+}
+
 const outdir = resolve(process.argv[2])
 const { metafile } = await build({
   absWorkingDir: root,
@@ -129,7 +141,8 @@ const { metafile } = await build({
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
-  plugins: [schemaValidatorPlugin, adapt, omit],
+  loader: { '.iife.min.js': 'text', '.min.css': 'text' },
+  plugins: [schemaValidatorPlugin, embedUPlot, adapt, omit],
 })
 for (const path of Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'))) {
   const file = resolve(root, path)

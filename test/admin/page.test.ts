@@ -108,17 +108,26 @@ test('The timeline says what an event names, or why it has no name', () => {
   )
 })
 
-test('Each chart has a title, a description and a text with its values', () => {
+test('Each chart has a title, a description, a text with its values, and the values that the script draws', () => {
   const { body } = pages.overview(overview)
+  const drawn = [...body.matchAll(/ data-chart="([^"]+)"/g)].map(
+    ([, text = '']) => JSON.parse(text.replaceAll('&quot;', '"')) as object,
+  )
 
-  assert.equal(body.match(/<svg role="img" aria-labelledby="\S+-title \S+-desc"/g)?.length, 8)
-  assert.match(body, /Requests<\/h3>now 12\/s, highest 40\/s/)
-  assert.match(body, /Response time<\/h3>p50: now 4\.0 ms, highest 4\.0 ms<br>p99 \(dashed\): now 1\.3 s/)
-  assert.match(body, /of the provider<\/h3>no values/)
-  assert.match(body, /Number of sessions<\/h3>now 12, highest 40, of all replicas; counted only while a page/)
+  assert.equal(
+    body.match(/<div class="chart" role="img" aria-label="[^"]+, the last 15 minutes, in [^"]+"/g)?.length,
+    8,
+  )
+  assert.match(body, /Requests<\/h3>requests: latest 12, highest 40 requests\/s</)
+  assert.match(body, /Response time<\/h3>p50: latest 4, highest 4 ms<br>p99: latest 1250, highest 1250 ms</)
+  assert.match(body, /of the provider<\/h3>p50: no values<br>p99: no values</)
+  assert.match(body, /sessions: latest 12, highest 40 sessions, of all replicas; counted only while a page/)
   assert.match(body, /<code>ERR_<wbr>B<\/code> 18<\/li>/)
-  // A gap in the values is a gap in the line.
-  assert.match(body, /<path d="M97\.0 2\.0h3M297\.0 [\d.]+h3"\/>/)
+  const times = [-30, -20, -10, 0].map((seconds) => at / 1000 + seconds)
+  assert.deepEqual(drawn.slice(0, 2), [
+    { unit: 'requests/s', names: ['requests'], data: [times, [null, 40, null, 12]] },
+    { unit: 'ms', names: ['p50', 'p99'], data: [times, [null, 4, null, 4], [null, 1250, null, 1250]] },
+  ])
 })
 
 test('The page has landmarks, a skip link, and unique ids', () => {

@@ -73,6 +73,8 @@ test('An administrator ends a session on the administration page with the keyboa
   for (const name of ['Sessions', 'Timeline', 'Charts', 'Upstreams', 'Provider'])
     await page.getByRole('heading', { name, exact: true }).waitFor()
   await page.getByText('ended 1 session').waitFor()
+  await page.locator('#chart-requests canvas').waitFor()
+  assert.equal(await page.locator('.chart canvas').count(), 8)
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     assert.deepEqual(await accessibilityFaults(page), [], colorScheme)

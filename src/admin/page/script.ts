@@ -1,12 +1,15 @@
+import { uPlotScript } from './uplot.ts'
+
 /**
  * The script of the administration page. It receives parts of the page from `/events`, and changes
  * the elements with their ids until they are equal. It changes nothing that is equal already, so
  * the focus, an open `<details>` and the scroll position stay. A part with a selection waits until
- * nothing is selected. The page works without the script.
+ * nothing is selected. It draws the charts with uPlot. The page works without the script.
  *
  * A hidden page has no stream, because a browser opens only six connections to a server.
  */
 export const adminScript = `
+${uPlotScript}
 (() => {
 const byId = (id) => document.getElementById(id)
 const [bar, status, updated, button] = ['live', 'live-status', 'live-updated', 'live-pause'].map(byId)
@@ -19,6 +22,7 @@ function morph(old, next) {
   if (old.isEqualNode(next)) return
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && name !== 'open') old.removeAttribute(name)
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value)
+  if (old.dataset.chart) return
   const kept = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]))
   const wanted = new Set([...next.children].map((child) => child.id))
   let at = old.firstChild
@@ -38,6 +42,39 @@ function remove(node) {
   node.remove()
   return next
 }
+function drawCharts() {
+  for (const element of document.querySelectorAll('[data-chart]')) {
+    const text = element.dataset.chart
+    if (element.drawn === text) continue
+    element.drawn = text
+    const { unit, names, data } = JSON.parse(text)
+    if (element.plot) element.plot.setData(data)
+    else element.plot = chartIn(element, unit, names, data)
+  }
+}
+function chartIn(element, unit, names, data) {
+  const height = 180, font = '12px system-ui, sans-serif'
+  const text = () => getComputedStyle(element.parentElement).color
+  const colors = [() => getComputedStyle(element).color, text]
+  const grid = { stroke: 'rgb(128 128 128 / .3)', width: 1 }
+  const axis = { stroke: text, grid, ticks: grid, font, labelFont: font }
+  // A value between two gaps has no line, so it gets a point.
+  const filter = ({ data }, line) => data[line].flatMap((value, at, all) => value === null || all[at - 1] != null || all[at + 1] != null ? [] : at)
+  const line = (label, index) => ({ label, stroke: colors[index], width: 1.5, dash: index ? [4, 4] : [], points: { show: false, size: 3, fill: colors[index], filter } })
+  const plot = new uPlot({
+    width: element.clientWidth, height, cursor: { y: false, drag: { x: false } },
+    legend: { markers: { stroke: (_, index) => ['', 'var(--accent)', 'var(--text)'][index], dash: (_, index) => index === 1 ? 'solid' : 'dashed' } },
+    scales: { y: { range: { min: { hard: 0, soft: 0, mode: 1 }, max: { soft: 5, mode: 1, pad: 0.1 } } } },
+    axes: [
+      { ...axis, size: 30, values: (_, times) => times.map((time) => clock(time * 1000).slice(0, 5)) },
+      { ...axis, size: 46, label: unit, labelSize: 18 },
+    ],
+    series: [{ label: 'UTC', value: (_, time) => time === null ? '--' : clock(time * 1000).slice(0, 8) }, ...names.map(line)],
+  }, data, element)
+  new ResizeObserver(([{ contentRect: { width } }]) => plot.setSize({ width, height })).observe(element)
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plot.redraw(false))
+  return plot
+}
 function isSelected(element) {
   const selection = getSelection()
   return !selection.isCollapsed && selection.containsNode(element, true)
@@ -55,11 +92,16 @@ function apply() {
     if (focused && document.activeElement !== focused)
       (focused.isConnected ? focused : old.querySelector('[tabindex]') ?? byId('main')).focus({ preventScroll: true })
   }
+  drawCharts()
 }
 function broken() {
   if (isFull) return
   brokenAt ??= lastAt
   say('The connection is lost: the page shows the state of ' + clock(brokenAt) + '. It tries again.')
+}
+function later(work, ms) {
+  clearTimeout(timer)
+  timer = setTimeout(work, ms)
 }
 function close() {
   clearTimeout(timer)
@@ -70,7 +112,7 @@ function open() {
   close()
   if (isPaused || isOver || document.hidden) return
   source = new EventSource('/events' + location.search)
-  timer = setTimeout(retry, 30000)
+  later(retry, 30000)
   source.onmessage = ({ data }) => {
     const { at, parts } = JSON.parse(data)
     lastAt = at
@@ -79,14 +121,12 @@ function open() {
     apply()
     say('Live')
     updated.textContent = 'Updated ' + clock(at)
-    clearTimeout(timer)
-    timer = setTimeout(retry, 30000)
+    later(retry, 30000)
   }
   source.onopen = () => { isFull = false }
   source.addEventListener('full', ({ data }) => {
     isFull = true
-    clearTimeout(timer)
-    timer = setTimeout(retry, 30000)
+    later(retry, 30000)
     say('Too many pages are open: ' + data + ' others get updates, and this one shows the state of ' + clock(lastAt) + '. Close one of them. This page tries again.')
   })
   source.addEventListener('outdated', () => {
@@ -98,8 +138,7 @@ function open() {
     broken()
     isFull = false
     if (source.readyState !== EventSource.CLOSED) return
-    clearTimeout(timer)
-    timer = setTimeout(open, 10000)
+    later(open, 10000)
   }
 }
 function retry() {
@@ -133,6 +172,7 @@ document.addEventListener('selectionchange', () => { if (getSelection().isCollap
 addEventListener('pagehide', close)
 addEventListener('pageshow', ({ persisted }) => { if (persisted) open() })
 bar.hidden = false
+drawCharts()
 open()
 })()
 `

@@ -1,8 +1,11 @@
+import { uPlotStyle } from './uplot.ts'
+
 /**
  * The style of the administration page, after that of all pages. A narrow window shows each row of
- * a table as a card. Charts have the color of the text, so they are visible in forced colors.
+ * a table as a card. Charts have colors of elements, so they are visible in forced colors.
  */
 export const adminStyle = `
+${uPlotStyle}
 body { padding-top: 1.5rem }
 main, header, nav { box-sizing: border-box; max-width: 80rem; margin-inline: auto }
 header { padding: 0 clamp(1rem, 6vw, 2.5rem) }
@@ -51,17 +54,19 @@ strong { font-weight: 600 }
 details ul, figure ul { margin: .25rem 0 0; padding: 0 0 0 1.1rem; font-size: .875rem }
 figure ul { list-style: none; padding: 0 }
 figure code { font-size: .8125rem }
+.chart .u-value::before { content: none }
 summary { cursor: pointer }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 1rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); gap: 1rem }
 figure { margin: 0; padding: .75rem; border: 1px solid rgb(128 128 128 / .35); border-radius: .5rem; display: flex; flex-direction: column; justify-content: space-between; gap: .5rem }
 figcaption { font-size: .875rem }
-svg { display: block; width: 100%; height: 3.75rem; border-bottom: 1px solid rgb(128 128 128 / .6) }
-path { fill: none; stroke: currentcolor; stroke-width: 1.5px; stroke-linecap: round; stroke-linejoin: round; vector-effect: non-scaling-stroke }
+.chart { width: 100%; min-height: 12.5rem; overflow: hidden; color: var(--accent) }
+@media (scripting: none) { .chart { display: none } }
+.chart table { width: auto; color: var(--text) }
+.chart :is(tr, th, td) { display: inline-block; border: 0; min-width: 0; margin: 0; padding: 0 .25rem; font-size: .8125rem }
 @media (max-width: 48rem) {
 header, nav { padding-inline: 1rem }
 main { padding-inline: 1rem }
 .wide { overflow-x: visible }
-.charts { grid-template-columns: repeat(auto-fill, minmax(min(8.5rem, 100%), 1fr)) }
 table, tbody, tr, th, td, caption { display: block }
 thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; white-space: nowrap }
 tr { border: 1px solid rgb(128 128 128 / .5); border-radius: .5rem; padding: .5rem .75rem; margin: 0 0 .75rem; position: relative }
@@ -74,5 +79,5 @@ td.number { text-align: start }
 td:empty { display: none }
 td:not(.action)::before { content: attr(data-head); float: inline-start; width: 6rem; margin-inline-start: -6.5rem; font-size: .8125rem; line-height: 1.85; font-weight: 600 }
 }
-@media (forced-colors: active) { figure, tr, svg { border-color: CanvasText } }
+@media (forced-colors: active) { figure, tr { border-color: CanvasText } }
 `
