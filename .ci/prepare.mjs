@@ -68,7 +68,11 @@ export function ensureBuild() {
     join('.ci', file),
   )
   const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
-  const sources = Math.max(newestSource(at('src')), newestSource(at('examples', 'demo')), ...files.map((file) => changedAt(at(file))))
+  const sources = Math.max(
+    newestSource(at('src')),
+    newestSource(at('examples', 'demo')),
+    ...files.map((file) => changedAt(at(file))),
+  )
   if (changedAt(built) > sources) return
   process.stderr.write('Building …\n')
   const startedAt = new Date()
