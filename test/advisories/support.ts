@@ -8,11 +8,11 @@ import { connect, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig, type LoadResult } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { startGateway } from '../../src/server/gateway.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 import { freePort } from '../support/free-port.ts'
 
 export type Claims = Readonly<Record<string, unknown>>

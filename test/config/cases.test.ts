@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chdir } from 'node:process'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 import { environment, secretTexts } from './environment.ts'
 
 // The diagnostics of each `NAME.yaml` are exactly those in `NAME.expected`. `UPDATE=1` writes the

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { clientKeyPair } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 function load(
   t: TestContext,

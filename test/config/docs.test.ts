@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { pageNames, placeholdersOf } from '../../src/core/page-names.ts'
 import { wholeFile } from '../docs/snippets.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 import { environment } from './environment.ts'
 
 const root = new URL('../../', import.meta.url)

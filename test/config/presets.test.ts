@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
 import schema from '../../schemas/gateway.schema.json' with { type: 'json' }
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { presetAsYaml, presets } from '../../src/config/presets.ts'
 import { matchesAny } from '../../src/core/name-pattern.ts'
 import { blocksOf, pages } from '../docs/markdown.ts'
 import { kindOf, wholeFile } from '../docs/snippets.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 import { environment } from './environment.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-presets-'))

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Claims } from '../../src/core/claims.ts'
 import { explain } from '../../src/explain/decision.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 import { secrets } from '../support/world.ts'
 
 const [staff, partners] = ['https://id.example.com', 'https://partners.example.com']

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { JsonValue } from '../../src/core/claims.ts'
 import { systemClock } from '../../src/core/clock.ts'
@@ -14,6 +13,7 @@ import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
 import { reservedNames } from '../../src/identity/reserved-names.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 // What an upstream receives for the headers of its configuration, from YAML to header fields.
 

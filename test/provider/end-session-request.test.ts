@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import { endSessionRequest } from '../../src/provider/end-session-request.ts'
 import { environment } from '../config/environment.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 const endpoint = new URL('https://id.example.com/logout?p=sign-out')
 const post_logout_redirect_uri = 'https://orders.example.com/.gatehouse/signed-out'

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { importOauth2Proxy } from '../../src/cli/import.ts'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { environment } from '../config/environment.ts'
 import { pairsOf } from '../migrating/pairs.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 const [typical] = pairsOf('oauth2-proxy.md', 'toml')
 const url = 'https://orders.example.com'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { readFlatToml } from '../../src/setup/flat-toml.ts'
 import { translate } from '../../src/setup/oauth2-proxy.ts'
 import { secrets } from '../doctor/support.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 const narrow = /one page|is never reached|does not apply/
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 const settings = `version: 1
 external_url: https://orders.example.com

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { formatDiagnostics } from '../../src/config/document/diagnostics.ts'
 import { claimsIn } from '../../src/config/header-claims.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
@@ -10,6 +9,7 @@ import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { readFlatToml } from '../../src/setup/flat-toml.ts'
 import { translate } from '../../src/setup/oauth2-proxy.ts'
 import { folderWith } from '../support/command-line.ts'
+import { formatDiagnostics } from '../support/diagnostics.ts'
 
 const env = {
   CLIENT_SECRET: 'correct horse battery',

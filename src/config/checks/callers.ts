@@ -1,6 +1,6 @@
 import { below, type Report } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
-import { type Check, settingOf } from './upstreams.ts'
+import { type Check, settingOf } from './check.ts'
 
 /** The checks of access tokens and service accounts. Their settings work together with rules. */
 export const callerChecks: readonly Check[] = [unusedAccessTokens, unusedServiceAccounts, testedAccounts]

@@ -9,11 +9,12 @@ import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { callerChecks } from './callers.ts'
+import { type Check, settingOf } from './check.ts'
 import { narrowRules } from './narrow-rules.ts'
 import { pageColors } from './pages.ts'
 import { checkProvider } from './provider.ts'
 import { siteChecks } from './site.ts'
-import { type Check, settingOf, upstreamChecks } from './upstreams.ts'
+import { upstreamChecks } from './upstreams.ts'
 
 /**
  * Checks that compare several settings, and warnings about valid but risky settings.

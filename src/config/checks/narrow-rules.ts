@@ -3,8 +3,8 @@ import { below, type Report } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
+import { settingOf } from './check.ts'
 import { ruleIndexOf } from './rule-index.ts'
-import { settingOf } from './upstreams.ts'
 
 /** What a rule demands; without one, that people sign in. */
 type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &

@@ -1,6 +1,6 @@
 import { contrast } from '../colors.ts'
 import { below } from '../document/report.ts'
-import type { Check } from './upstreams.ts'
+import type { Check } from './check.ts'
 
 /** WCAG 2.2 §1.4.3 (AA), for text of ordinary size. */
 const minContrast = 4.5

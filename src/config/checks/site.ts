@@ -3,7 +3,7 @@ import { isLoopback } from '../addresses.ts'
 import { below, type Report } from '../document/report.ts'
 import { isWildcard } from '../hosts.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
-import { type Check, settingOf } from './upstreams.ts'
+import { type Check, settingOf } from './check.ts'
 
 /** The checks of hosts that share the session cookie. */
 export const siteChecks: readonly Check[] = [cookieDomain, publicSuffix, wildcards, sharedPorts]

@@ -20,10 +20,6 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
   return hint === undefined ? text : `${text}\n    ${hint}`
 }
 
-export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
-  return diagnostics.map(formatDiagnostic).join('\n')
-}
-
 /** A person who reads more diagnostics than this does not see the first ones. */
 const maxShown = 100
 
