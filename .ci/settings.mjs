@@ -87,10 +87,10 @@ function declareMap(part, path) {
   // Its place in the file is before the maps within it.
   declarations.set(name, '')
   const members = Object.entries(part.properties).map(([setting, written]) => {
-    const hasDefault = written.default !== undefined
+    const isPresent = (written.default ?? written.standIn) !== undefined
     const type = typeOf(written, [...path, setting])
     const field = fieldName(setting, resolved(written, schema))
-    return `  readonly ${/^\w+$/.test(field) ? field : `'${field}'`}${hasDefault ? `: ${type}` : `?: ${type} | undefined`}\n`
+    return `  readonly ${/^\w+$/.test(field) ? field : `'${field}'`}${isPresent ? `: ${type}` : `?: ${type} | undefined`}\n`
   })
   declarations.set(name, `export interface ${name} {\n${members.join('')}}`)
   return name

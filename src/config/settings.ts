@@ -18,7 +18,7 @@ export interface GatewaySettings {
   readonly reservedPrefix: string
   readonly trustedProxies: List<string>
   readonly workers: 'auto' | number
-  readonly provider?: ProviderSettings | undefined
+  readonly provider: ProviderSettings
   readonly providers?: Readonly<Record<string, ProviderSettings>> | undefined
   readonly egressProxy?: EgressProxySettings | undefined
   readonly session: SessionSettings

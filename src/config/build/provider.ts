@@ -27,7 +27,7 @@ export function buildProviders(
   context: ProviderContext,
 ): GatewayConfig['providers'] {
   const { report, reservedPrefix, cookieName } = context
-  if (provider !== undefined && providers !== undefined)
+  if (report.isSet('/provider') && providers !== undefined)
     report.errorAtKey('/providers', 'cannot be used together with provider', 'move that provider below providers')
   const [first, ...others] = Object.entries(providers ?? {}).map(([name, settings]): ProviderConfig => {
     const built = buildProvider(settings, below('/providers', name), context)
@@ -44,20 +44,19 @@ export function buildProviders(
     }
   })
   if (first !== undefined) return [first, ...others]
-  if (provider === undefined)
+  if (!report.isSet('/provider'))
     if (report.isReported('/providers')) report.markReported('/provider')
-    else if (!report.isReported('/provider'))
-      report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
-  const only = provider === undefined ? fallback : buildProvider(provider, '/provider', context)
-  return [{ ...only, prefix: reservedPrefix, cookieName }]
+    else report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
+  return [buildProvider(provider, '/provider', context)]
 }
 
 function buildProvider(settings: ProviderSettings, at: string, context: ProviderContext): ProviderConfig {
-  const { report, egressProxy } = context
+  const { report, egressProxy, reservedPrefix, cookieName } = context
   const { caFile, ...others } = settings
   return {
-    ...fallback,
     ...others,
+    ...{ name: 'provider', setting: 'provider', prefix: reservedPrefix, cookieName, egressProxy },
+    ...{ renamedClaims: {}, userinfoClaims: [] },
     issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
     metadata: readMetadata(settings.metadata, settings.issuer, below(at, 'metadata'), report),
     title: settings.title ?? '',
@@ -65,7 +64,6 @@ function buildProvider(settings: ProviderSettings, at: string, context: Provider
     ...readCredentials(settings, at, context),
     resource: readResource(settings.resource, below(at, 'resource'), report),
     linkParams: readLinkParams(settings, below(at, 'link_params'), report),
-    egressProxy,
     signals: readSignals(settings, below(at, 'signals'), context),
     scopes: settings.scopes && valuesOf(settings.scopes),
     authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
@@ -74,44 +72,6 @@ function buildProvider(settings: ProviderSettings, at: string, context: Provider
     idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
     ca: readAuthorities(caFile, below(at, 'ca_file'), report),
   }
-}
-
-const fallback: ProviderConfig = {
-  name: 'provider',
-  setting: 'provider',
-  title: '',
-  prefix: '',
-  cookieName: '',
-  issuer: '',
-  metadata: undefined,
-  client_id: '',
-  client_secret: '',
-  token_endpoint_auth_method: 'client_secret_basic',
-  clientKey: undefined,
-  clientAssertionAudience: 'issuer',
-  clientCertificate: undefined,
-  response_mode: 'query',
-  pushedAuthorizationRequests: 'when_required',
-  signedRequests: false,
-  dpop: false,
-  resource: [],
-  linkParams: [],
-  profile: undefined,
-  egressProxy: undefined,
-  frontchannelLogout: false,
-  scopes: undefined,
-  authorizationParams: {},
-  endSessionParams: {},
-  endSessionForm: 'when_long',
-  longestEndSessionUrlBytes: 0,
-  claims: {},
-  renamedClaims: {},
-  idTokenClaims: [],
-  userinfoClaims: [],
-  id_token_signed_response_alg: undefined,
-  clockToleranceMs: 0,
-  timeoutMs: 0,
-  ca: undefined,
 }
 
 /**

@@ -40,7 +40,10 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
     if (known !== undefined) return known
     const parts = Object.entries(properties).map(([name, reference]) => ({ name, part: resolved(reference, schema) }))
     const fields = new Map(parts.map(({ name, part }) => [name, { field: fieldName(name, part), part }]))
-    const defaults = [...fields.values()].map(({ field, part }) => [field, readValue(part.default, part, nowhere)])
+    const defaults = [...fields.values()].map(({ field, part }) => [
+      field,
+      readValue(part.default ?? part.standIn, part, nowhere),
+    ])
     const kind = { fields, defaults: Object.fromEntries(defaults) as Settings }
     kinds.set(properties, kind)
     return kind

@@ -129,8 +129,10 @@ export class Report {
 
   /** Reports a missing setting, at the name of the map that should contain it. */
   missing(at: string, message: string, hint?: string): void {
-    // A setting of the wrong type is absent from what was read, but not from the file.
-    if (this.isReported(at)) return
+    // A setting of the wrong type is absent from what was read, but not from the file. What a map
+    // lacks that is missing itself is not reported.
+    const map = parentOf(at)
+    if (this.isReported(at) || (map !== '' && this.#invalid.has(map))) return
     this.#addInvalid(at)
     this.#record('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
   }

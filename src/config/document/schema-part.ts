@@ -10,6 +10,8 @@ export interface SchemaPart {
   readonly items?: SchemaPart
   readonly then?: SchemaPart
   readonly default?: unknown
+  /** Read in place of a missing setting that has no default, so that the rest can be checked. */
+  readonly standIn?: object
   /** The text stands for a number, or for a rate. `atLeast` and `atMost` are its range. */
   readonly quantity?: keyof typeof units
   readonly atLeast?: string
