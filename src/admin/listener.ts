@@ -41,8 +41,9 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
   const server = createServer(options, (req, res) => {
     if (page?.(req, res) === true) return
     respond(req, processes, page !== undefined).then(
-      (response) => void writeResponse(req, res, response),
-      (error: unknown) => void writeResponse(req, res, json(503, { status: 'not available', reason: reason(error) })),
+      (response) => void writeResponse({ req, res }, response),
+      (error: unknown) =>
+        void writeResponse({ req, res }, json(503, { status: 'not available', reason: reason(error) })),
     )
   })
   server.on('connection', lingerOnClose)

@@ -44,10 +44,10 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     if (!isPagePath(path)) return false
     respond(req, path).then(
-      (response) => writeResponse(req, res, response),
+      (response) => writeResponse({ req, res }, response),
       (error: unknown) => {
         log.error('request.failed', { reason: reason(error), where: 'admin.page' })
-        writeResponse(req, res, plain(500, 'Internal error. The log has the reason.'))
+        writeResponse({ req, res }, plain(500, 'Internal error. The log has the reason.'))
       },
     )
     return true

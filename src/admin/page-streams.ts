@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
+import type { ClientReply } from '../http/client-messages.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'
 import { partsOf, type PagePart } from './page/page.ts'
@@ -33,7 +33,7 @@ export interface PageStreamsParts {
 }
 
 interface Stream {
-  readonly res: ServerResponse
+  readonly res: ClientReply
   readonly query: SessionQuery
   readonly config: GatewayConfig
   /** What the client has of each part. */
@@ -67,12 +67,12 @@ export class PageStreams {
       stream: (res) => {
         // The script of a page cannot read another status than 200.
         if (this.#streams.size >= maxStreams)
-          return void res.end(`retry: ${fullPauseMs}\nevent: full\ndata: ${maxStreams}\n\n`)
+          return void res.end(`retry: ${fullPauseMs}\nevent: full\ndata: ${maxStreams}\n\n`, 'utf8')
         const now = performance.now()
         const stream: Stream = { res, query, config, sent: new Map(), renewedAt: now, readAt: now }
         this.#streams.add(stream)
         res.once('close', () => this.#streams.delete(stream))
-        res.write(`retry: ${defaultPauseMs}\n\n`)
+        res.write(Buffer.from(`retry: ${defaultPauseMs}\n\n`))
         if (!this.#isRunning) void this.#run()
       },
     }
@@ -113,7 +113,7 @@ export class PageStreams {
 
   #isReady({ res, config, readAt }: Stream): boolean {
     if (config !== this.#parts.running()) {
-      res.end('event: outdated\ndata:\n\n')
+      res.end('event: outdated\ndata:\n\n', 'utf8')
       return false
     }
     if (!res.writableNeedDrain) return true
@@ -132,7 +132,7 @@ function sendUpdate(stream: Stream, at: number, parts: readonly PagePart[]): voi
   for (const { id, html } of changed) stream.sent.set(id, withoutOrders(html))
   stream.readAt = now
   // JSON escapes line ends, so the data is one line.
-  stream.res.write(`data: ${JSON.stringify({ at, parts: changed })}\n\n`)
+  stream.res.write(Buffer.from(`data: ${JSON.stringify({ at, parts: changed })}\n\n`))
 }
 
 /** A seal differs each time, so it is no change. */

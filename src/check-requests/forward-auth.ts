@@ -194,7 +194,7 @@ export class ForwardAuth {
   }
 
   #rejected(admission: Exclude<Admission, { kind: 'pass' }>, options: RefusalOptions, record: RequestRecord): Response {
-    const [code, why, details] = refusalOf(admission)
+    const { code, why, options: details } = refusalOf(admission)
     if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
     else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
     else if (admission.kind !== 'unauthorized') this.#logRefusal(record, code, why)

@@ -380,7 +380,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
   const { kind: outcome } = admission
   if (outcome === 'pass')
     return admission.observed === undefined ? { outcome } : { outcome, note: observedNote(admission.observed) }
-  const [code, why] = refusalOf(admission)
+  const { code, why } = refusalOf(admission)
   const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused
   switch (outcome) {

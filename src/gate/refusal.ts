@@ -4,8 +4,13 @@ import { unreachable } from '../core/errors.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { Admission, CallerRefused, SignInFirst } from './admission.ts'
 
-/** The error of a rejected request, the reason for the log, and options of the error response. */
-type Refusal = readonly [code: ErrorCode, why: string, options: RefusalDetails]
+export interface Refusal {
+  readonly code: ErrorCode
+  /** The reason, for the log. */
+  readonly why: string
+  /** Options of the error response. */
+  readonly options: RefusalDetails
+}
 
 interface RefusalDetails {
   readonly signIn?: string
@@ -22,35 +27,33 @@ interface RefusalDetails {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refusal {
+/** An admission without which the upstream gets nothing. */
+export type Refused = Exclude<Admission, { kind: 'pass' }>
+
+export function refusalOf(admission: Refused): Refusal {
   switch (admission.kind) {
     // A WebSocket cannot follow a redirect to a page.
     case 'sign_in':
     case 'unauthorized':
       return signInRefusal(admission)
-    case 'forbidden':
-      return [
-        admission.code,
-        admission.why,
-        {
-          setCookies: admission.setCookies,
-          rule: admission.rule.name,
-          ...('challenge' in admission && { bearer: admission.challenge, isCaller: true }),
-        },
-      ]
+    case 'forbidden': {
+      const { code, why, setCookies, rule } = admission
+      const ofCaller = 'challenge' in admission ? { bearer: admission.challenge, isCaller: true } : {}
+      return { code, why, options: { setCookies, rule: rule.name, ...ofCaller } }
+    }
     case 'caller_refused':
       return callerRefusal(admission)
     case 'cross_site':
-      return ['ERR_CROSS_SITE', admission.why, {}]
+      return { code: 'ERR_CROSS_SITE', why: admission.why, options: {} }
     // A WebSocket is neither a page load nor a logout link, nor a preflight.
     case 'preflight':
     case 'reload':
     case 'sign_out':
-      return ['ERR_NO_ROUTE', 'this URL cannot be upgraded', {}]
+      return { code: 'ERR_NO_ROUTE', why: 'this URL cannot be upgraded', options: {} }
     case 'no_route':
-      return ['ERR_NO_ROUTE', admission.why, {}]
+      return { code: 'ERR_NO_ROUTE', why: admission.why, options: {} }
     case 'unavailable':
-      return [admission.code, admission.why, {}]
+      return { code: admission.code, why: admission.why, options: {} }
     default:
       return unreachable(admission)
   }
@@ -58,13 +61,13 @@ export function refusalOf(admission: Exclude<Admission, { kind: 'pass' }>): Refu
 
 function callerRefusal({ code, why, challenge, offersBasic, waitMs }: CallerRefused): Refusal {
   const headers = waitMs === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) }
-  return [code, why, { bearer: challenge, offersBasic, isCaller: true, headers }]
+  return { code, why, options: { bearer: challenge, offersBasic, isCaller: true, headers } }
 }
 
 function signInRefusal(admission: SignInFirst): Refusal {
   const { location, setCookies, sessionEnded, stepUp, insufficient, challenge, offersBasic } = admission
   const options = { signIn: location, setCookies, sessionEnded, bearer: challenge, offersBasic }
   return insufficient === undefined
-    ? ['ERR_UNAUTHENTICATED', 'nobody is signed in', options]
-    : ['ERR_STEP_UP', insufficient, { ...options, stepUp }]
+    ? { code: 'ERR_UNAUTHENTICATED', why: 'nobody is signed in', options }
+    : { code: 'ERR_STEP_UP', why: insufficient, options: { ...options, stepUp } }
 }

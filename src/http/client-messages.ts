@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 
 type Socket = IncomingMessage['socket']
 
@@ -34,20 +34,7 @@ export interface ClientMessage {
   isPaused(): boolean
   /** Emits what has arrived at once. Absent: it is emitted in a later step. */
   deliver?(): void
-  /**
-   * Takes the whole content, if it has arrived and nothing reads it yet. `undefined`: it has to be
-   * read. Absent: it always has to be read.
-   */
-  takeContent?(): Buffer | undefined
-  /**
-   * Serves the request with the classes of Node's server instead. Neither its content may have been
-   * read before, nor anything written to the client. Absent: it has them already.
-   */
-  asNodeMessage?(use: UseNodeMessage): void
 }
-
-/** Serves a request with the classes of Node's server. */
-export type UseNodeMessage = (req: IncomingMessage, res: ServerResponse) => void
 
 /**
  * The parts of a response to a client that the gateway uses. Both Node's `ServerResponse` and the
@@ -60,6 +47,8 @@ export interface ClientReply {
   readonly destroyed: boolean
   readonly writableFinished: boolean
   readonly chunkedEncoding: boolean
+  /** The client is behind: `write` should wait for `drain`. */
+  readonly writableNeedDrain: boolean
   setHeader(name: string, value: string | number | readonly string[]): unknown
   appendHeader(name: string, value: string | readonly string[]): unknown
   writeHead(status: number, fields?: string[]): unknown

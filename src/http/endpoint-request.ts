@@ -1,6 +1,8 @@
 import type { ApplicationCookie } from '../config/model/upstream.ts'
 import type { Cause } from '../observe/audit.ts'
 import type { HeaderView } from './forwarded.ts'
+import type { Incoming } from './incoming.ts'
+import { embeddingPage } from './request-facts.ts'
 
 /** Header fields that describe the page that makes a request. */
 export interface Initiator {
@@ -97,6 +99,46 @@ export interface EndpointRequest extends Initiator {
   /** `Secure-Session-Skipped`: why the browser could not renew the cookie of a bound session. */
   readonly skippedSession?: string | undefined
   readonly cause: Cause
+}
+
+/** The content of a request to an endpoint, by its `Content-Type`. */
+export interface EndpointContent {
+  readonly form?: string
+  readonly securityEvent?: string
+}
+
+/** @param own what the configuration says about the requested host */
+export function endpointRequest(
+  { req, facts, record }: Incoming,
+  { form = '', securityEvent }: EndpointContent,
+  own: Pick<EndpointRequest, 'externalUrl' | 'home'>,
+): EndpointRequest {
+  const { headers } = req
+  const { method, target, cookie, isPage, isFrame, forwarded } = facts
+  return {
+    ...{ method, cookie, isPage, isFrame },
+    url: target.path + target.query,
+    query: new URLSearchParams(target.query),
+    form: new URLSearchParams(form),
+    ...{ proto: forwarded.proto, host: forwarded.host },
+    ...initiatorOf(headers),
+    isByPerson: isByPerson(isPage, headers),
+    embeddingPage: embeddingPage(headers, forwarded.host),
+    ...own,
+    // Known with the realm.
+    applicationCookies: [],
+    requestId: record.id,
+    acceptLanguage: headers['accept-language'],
+    userAgent: headers['user-agent'],
+    ifNoneMatch: headers['if-none-match'],
+    lastEventId: [headers['last-event-id']].flat()[0],
+    securityEvent,
+    authorization: headers.authorization,
+    deviceProof: [headers['secure-session-response']].flat()[0],
+    skippedSession: [headers['secure-session-skipped']].flat()[0],
+    deviceSession: [headers['sec-secure-session-id']].flat()[0],
+    cause: record.cause,
+  }
 }
 
 /**

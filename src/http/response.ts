@@ -1,4 +1,4 @@
-import { STATUS_CODES, type ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
@@ -10,7 +10,7 @@ export interface Response {
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: string
   /** Writes the content, which has no known end, in place of `body`. */
-  readonly stream?: (res: ServerResponse) => void
+  readonly stream?: (res: ClientReply) => void
   /** The error that the response reports: for the access log and the metrics. */
   readonly code?: ErrorCode
 }
@@ -78,17 +78,12 @@ export function reasonPhrase(status: number): string {
   return status === 413 ? 'Content Too Large' : (STATUS_CODES[status] ?? 'Error')
 }
 
-const furtherFields = new WeakMap<ClientMessage, Response['headers']>()
-
-/** Both messages are of the same request: what was added for one is added for the other. */
-export function addSameToResponses(req: ClientMessage, earlier: ClientMessage): void {
-  const added = furtherFields.get(earlier)
-  if (added !== undefined) furtherFields.set(req, added)
-}
-
-/** Adds fields to each response that the gateway itself sends to a request. */
-export function addToResponses(req: ClientMessage, headers: Response['headers']): void {
-  furtherFields.set(req, headers)
+/** A request, and what its response is written to. */
+export interface ResponseTo {
+  readonly req: ClientMessage
+  readonly res: ClientReply
+  /** Fields that each response of the gateway itself gets. */
+  readonly addedFields?: Response['headers'] | undefined
 }
 
 /**
@@ -96,7 +91,7 @@ export function addToResponses(req: ClientMessage, headers: Response['headers'])
  * content was not read (RFC 9112 §9.6), or if `close` is true.
  * @returns how many bytes of content were sent
  */
-export function writeResponse(req: ClientMessage, res: ClientReply, response: Response, close = false): number {
+export function writeResponse({ req, res, addedFields = {} }: ResponseTo, response: Response, close = false): number {
   const { status, headers, body } = response
   closeWhenUnread(req, res)
   if (close) {
@@ -109,11 +104,10 @@ export function writeResponse(req: ClientMessage, res: ClientReply, response: Re
     if (name === 'Set-Cookie') res.appendHeader(name, value)
     else res.setHeader(name, value)
   }
-  for (const [name, value] of Object.entries(furtherFields.get(req) ?? {})) res.appendHeader(name, value)
+  for (const [name, value] of Object.entries(addedFields)) res.appendHeader(name, value)
   if (response.stream !== undefined) {
     res.writeHead(status)
-    // Only endpoints respond with a stream, and Node's server serves them.
-    response.stream(res as ServerResponse)
+    response.stream(res)
     return 0
   }
   // RFC 9110 §8.6: a response with 204 has no Content-Length.

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { reason } from '../core/errors.ts'
 import type { SubTag } from '../core/names.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
@@ -68,10 +67,13 @@ export function referenceInSendCommand(content: Buffer): string | undefined {
  * Reads the few bytes of a request that may be a send command. Rejects when the client closes the
  * connection first.
  */
-export async function readSendCommand(req: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk)
-  return Buffer.concat(chunks)
+export function readSendCommand(req: ClientMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    req.on('data', (part) => void parts.push(part))
+    req.on('end', () => resolve(Buffer.concat(parts)))
+    req.once('close', () => reject(new Error('the client has closed the connection')))
+  })
 }
 
 /** Returns content that was already read, so that the request is forwarded unchanged. */

@@ -157,7 +157,6 @@ export async function listen(
     refuseLast(socket, tooManyRequests)
   }
   const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
-    if (front?.serve(req, res) === true) return idle.keepFor(res)
     if (req.socket.writableEnded || byNode.hasStopped(req.socket) || order.isFull(req.socket)) return refuseOverrun(req)
     byNode.begin(req, res)
     order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))

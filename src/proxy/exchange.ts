@@ -2,13 +2,12 @@ import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { corsFields } from '../gate/cors.ts'
-import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
+import type { Incoming } from '../http/incoming.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
-import { returnPage, type RequestFacts } from '../http/request-facts.ts'
+import { returnPage } from '../http/request-facts.ts'
 import { writeResponse } from '../http/response.ts'
 import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
-import type { RequestRecord } from '../observe/request-record.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import { atEndOfTurn } from '../wire/end-of-turn.ts'
@@ -37,13 +36,9 @@ import type { Upstream, UpstreamAddresses } from './upstream.ts'
 /** Receives the connection to the upstream and the fields of the 101 response. */
 export type OnSwitch = (connection: SwitchedConnection, fields: RawFields) => void
 
-export interface ExchangeInput {
-  readonly req: ClientMessage
-  readonly res: ClientReply
+/** The record ends with the exchange, unless the exchange becomes a tunnel. */
+export interface ExchangeInput extends Incoming {
   readonly pass: Pass
-  readonly facts: RequestFacts
-  /** It ends with the exchange, unless the exchange becomes a tunnel. */
-  readonly record: RequestRecord
   readonly parts: ProxyParts
   /** The protocols that the client offers, and what happens when the upstream switches to one. */
   readonly upgrade?: { readonly protocols: string; readonly onSwitch: OnSwitch } | undefined
@@ -441,7 +436,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
   }
 
   #refuse(code: ErrorCode): void {
-    const { req, res, facts, record, parts, replace, content } = this.#input
+    const { req, facts, record, parts, replace, content } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
@@ -463,7 +458,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       retry: facts.method === 'POST' && content?.kept === undefined ? (returnTo ?? '/') : undefined,
     })
     record.code = code
-    record.bytes = writeResponse(req, res, refusal)
+    record.bytes = writeResponse(this.#input, refusal)
     this.#abandon()
   }
 

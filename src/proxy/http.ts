@@ -1,6 +1,4 @@
-import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
-import type { RequestFacts } from '../http/request-facts.ts'
-import type { RequestRecord } from '../observe/request-record.ts'
+import type { Incoming } from '../http/incoming.ts'
 import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 
@@ -9,15 +7,13 @@ import type { Pass, ProxyParts } from './parts.ts'
  * before, because Node.js would then merge fields of the same name.
  */
 export function carry(
-  req: ClientMessage,
-  res: ClientReply,
+  incoming: Incoming,
   pass: Pass,
-  facts: RequestFacts,
-  record: RequestRecord,
   parts: ProxyParts,
   { replace, content }: Pick<ExchangeInput, 'replace' | 'content'> = {},
 ): void {
-  const input: ExchangeInput = { req, res, pass, facts, record, parts, replace, content }
+  const { req, res, facts, record, addedFields } = incoming
+  const input: ExchangeInput = { req, res, facts, record, addedFields, pass, parts, replace, content }
   // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
   // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)

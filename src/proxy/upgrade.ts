@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { fieldLine } from '../wire/field-line.ts'
+import type { Incoming } from '../http/incoming.ts'
 import { hasBody } from '../http/request-body.ts'
-import type { RequestFacts } from '../http/request-facts.ts'
 import { writeToSocket } from '../http/response.ts'
-import { carriedProtocols } from '../http/upgrade-field.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { RawFields } from '../transport/transport.ts'
-import { fieldLine } from '../wire/field-line.ts'
 import type { Addresses } from './addresses.ts'
 import { Exchange } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
@@ -19,17 +19,21 @@ import { responseOn } from './released-socket.ts'
 import { responseHeaders } from './response-headers.ts'
 import { Tunnel } from './tunnel.ts'
 
+/** A request for another protocol. Node's server has released its socket. */
+export interface IncomingUpgrade extends Pick<Incoming, 'facts' | 'record'> {
+  readonly req: IncomingMessage
+  readonly socket: Duplex
+  /** What the client has sent after the head. */
+  readonly head: Buffer
+}
+
 /**
  * Sends an admitted request for another protocol, usually a WebSocket, to its upstream. After a 101
  * the connection becomes a tunnel. Any other response is passed on, and the connection is closed.
  */
 export function carryUpgrade(
-  req: IncomingMessage,
-  socket: Duplex,
-  received: Buffer,
+  { req, facts, record, socket, head: received }: IncomingUpgrade,
   pass: Pass,
-  facts: RequestFacts,
-  record: RequestRecord,
   parts: ProxyParts,
 ): void {
   // Node's server has released the socket, and an error without a listener ends the process.
@@ -101,6 +105,37 @@ export function refuseUpgrade(
   record.code = code
   record.bytes = writeToSocket(socket, response)
   record.end(response.status, true)
+}
+
+// Requests in a tunnel of HTTP, or of TLS with HTTP inside, would bypass the gate (h2c smuggling).
+const carriesRequests = /^(?:h2c?|https?|tls)(?:\/|$)/i
+
+/**
+ * The protocols of an `Upgrade` field that the upstream receives. `listed` has names in lower case.
+ * A name without a version allows all versions. A request that offers no listed protocol is an
+ * ordinary request (RFC 9110 §7.8).
+ */
+export function carriedProtocols(upgrade: string | undefined, listed: readonly string[]): string {
+  if (upgrade === undefined) return ''
+  const isListed = (protocol: string) => listed.includes(protocol) || listed.includes(protocol.replace(/\/.*$/, ''))
+  const protocols = upgrade.split(',').map((protocol) => protocol.trim())
+  return protocols.filter((protocol) => isListed(protocol.toLowerCase()) && !carriesRequests.test(protocol)).join(', ')
+}
+
+/** The protocols that any of these upstreams lists. */
+export function listedProtocols(upstreams: readonly Pick<UpstreamConfig, 'upgrade'>[]): readonly string[] {
+  return [...new Set(upstreams.flatMap(({ upgrade }) => upgrade))]
+}
+
+/** Whether a request asks to switch its connection to another protocol (RFC 9110 §7.8). */
+export function requestsUpgrade({
+  connection,
+  upgrade,
+}: {
+  readonly connection?: string | undefined
+  readonly upgrade?: string | undefined
+}): boolean {
+  return upgrade !== undefined && /(?:^|,)[ \t]*upgrade[ \t]*(?:,|$)/i.test(connection ?? '')
 }
 
 function switchingResponse(

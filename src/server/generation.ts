@@ -1,8 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
-import { createCheck } from '../check-requests/ext-authz.ts'
-import { ForwardAuth } from '../check-requests/forward-auth.ts'
-import type { UnaryMethod } from '../check-requests/grpc.ts'
 import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { clientOf } from '../core/addresses.ts'
@@ -13,54 +9,60 @@ import { Keyring } from '../core/seal.ts'
 import { Challenges } from '../device/challenge.ts'
 import { createDeviceMetrics } from '../device/device-metrics.ts'
 import { MisuseLog } from '../device/misuse.ts'
+import { ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
+import { createCheck } from '../check-requests/ext-authz.ts'
+import { ForwardAuth } from '../check-requests/forward-auth.ts'
+import type { UnaryMethod } from '../check-requests/grpc.ts'
 import type { Admission } from '../gate/admission.ts'
 import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createCors } from '../gate/cors.ts'
 import { identify } from '../gate/identify.ts'
 import { createLogoutLinks } from '../gate/logout-links.ts'
-import type { ClientMessage } from '../http/client-messages.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { UntrustedProxies } from '../http/untrusted-proxies.ts'
-import { SignedIdentities } from '../identity/signed/signed-identity.ts'
-import { algorithmsOf, SigningKeys } from '../identity/signed/signing-keys.ts'
-import { receiveForm } from '../kept-forms/receive.ts'
-import { takeForSending } from '../kept-forms/send.ts'
 import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import { Shares } from '../limits/fair-queue.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
-import type { ListenerHandlers } from '../listener/listener.ts'
 import { LogoutCalls } from '../logout/logout-calls.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import type { RequestRecord, RequestSink } from '../observe/request-record.ts'
+import type { RequestSink } from '../observe/request-record.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import { Pages } from '../pages/pages.ts'
 import { connectionsFor } from '../provider/outbound.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import { callLogout } from '../proxy/logout-call.ts'
+import type { ProxyParts } from '../proxy/parts.ts'
 import { Upstreams } from '../proxy/upstream.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
-import { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
-import { ProviderCookie } from '../session/cookies/provider-cookie.ts'
-import { cookiesOf, SessionCookies } from '../session/cookies/session-cookies.ts'
-import { hasSeveral, withOneSession } from '../session/cookies/several-cookies.ts'
 import { createSessions } from '../session/live/create-sessions.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
+import { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
 import { LogoutJobs } from '../session/live/logout-jobs.ts'
 import type { NearCaches } from '../session/live/near-caches.ts'
 import type { PendingEndings } from '../session/live/pending-endings.ts'
-import type { Sessions } from '../session/live/sessions.ts'
+import { ProviderCookie } from '../session/cookies/provider-cookie.ts'
 import { audienceOf } from '../session/record/record.ts'
+import { cookiesOf, SessionCookies } from '../session/cookies/session-cookies.ts'
+import type { Sessions } from '../session/live/sessions.ts'
+import { hasSeveral, withOneSession } from '../session/cookies/several-cookies.ts'
 import type { SessionStore } from '../session/store/store.ts'
+import { SignedIdentities } from '../identity/signed/signed-identity.ts'
+import { algorithmsOf, SigningKeys } from '../identity/signed/signing-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { type AccountLimits, ServiceAccounts } from '../tokens/service-accounts.ts'
 import type { TokenEndings } from '../tokens/token-endings.ts'
+import { AdmissionHandler } from './admission-handler.ts'
+import { Decisions } from './decisions.ts'
 import { createEndpoints } from './endpoints.ts'
+import { KeptFormHandler } from './kept-form-handler.ts'
+import type { ListenerHandlers } from '../listener/listener.ts'
 import { Realms } from './realms.ts'
+import { Refusals } from './refusals.ts'
 import { RequestHandler } from './request-handler.ts'
 import { runInOrder } from './shutdown.ts'
 import { SignalReceivers } from './signal-receivers.ts'
@@ -171,12 +173,11 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const watch = watchLiveSessions({ live, sessions, known: parts.streamSessions, store, clock, log })
 
   const { reservedPrefix } = config
-  const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = config.limits
 
-  const records = new WeakMap<ClientMessage, RequestRecord>()
   const site = siteOf(config)
-  const { app, respond } = await createEndpoints(config, {
-    ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, trusted, rejectedClients },
+  const refusals = new Refusals(config, { pages, log })
+  const endpoints = await createEndpoints(config, {
+    ...{ realms, store, endings, expiredCookies, providerCookie, keyring, clock, log, audit, rejectedClients },
     hasGeneratedKeys: config.session.isKeyGenerated,
     ...{ pages, signingKeys, live, site, deviceMetrics, misuseLog, challenges: new Challenges({ keyring, clock }) },
     eventStreams: new EventStreamLimits(config.limits, rejectedClients),
@@ -184,7 +185,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     showsSessions: config.session.page,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: createLogoutLinks(config.upstreams),
-    recordOf: (req) => records.get(req) as RequestRecord,
+    refusals,
   })
   const admitOne = createAdmit(config, {
     site,
@@ -214,43 +215,28 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
     ...{ admit, trusted, pages, log, audit, misuseLog },
     isGatewayCookie: cookie.isGatewayCookie,
   })
+  const proxy: ProxyParts = {
+    ...{ upstreams, live, log, pages, clock },
+    isGatewayCookie: cookie.isGatewayCookie,
+    isNotedCookie: (name) => matchesAny(personalCookies, name),
+    notesCookies: personalCookies.length > 0,
+    keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
+    bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
+    bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
+    onActivity: parts.onActivity,
+  }
+  const decisions = new Decisions({ admit, audit, misuseLog, memory: parts.memory }, refusals)
+  const keptForms = new KeptFormHandler({
+    ...{ reservedPrefix, realms, refusals, pages, log, audit, proxy },
+    withOneCookie: async (facts) =>
+      hasSeveral(facts.cookie, realms.all) ? { ...facts, cookie: (await oneSessionOf(facts)).cookie } : facts,
+  })
   const handlers = new RequestHandler(config, {
-    admit,
+    ...{ trusted, pages, endpoints, decisions, refusals, proxy, sink: parts.sink, tracer: parts.tracer },
+    admissions: new AdmissionHandler({ decisions, refusals, pages, proxy, keptForms, endpoints }),
     checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams),
     untrustedProxies: new UntrustedProxies(trusted, log),
-    ...{ trusted, log, audit, misuseLog, pages, sink: parts.sink, memory: parts.memory, tracer: parts.tracer },
-    proxy: {
-      ...{ upstreams, live, log, pages, clock },
-      isGatewayCookie: cookie.isGatewayCookie,
-      isNotedCookie: (name) => matchesAny(personalCookies, name),
-      notesCookies: personalCookies.length > 0,
-      keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
-      bodyIdleTimeoutMs: config.limits.bodyIdleTimeoutMs,
-      bodyRateBytesPerSecond: config.limits.bodyRateBytesPerSecond,
-      onActivity: parts.onActivity,
-    },
-    receiveForm: async (form, prefixOfPerson) => {
-      const { kept, personCookie, prefix } = realms.ofForm(form.upstream, prefixOfPerson, form.facts.cookie)
-      const outcome = await receiveForm(form, { kept, personCookie, log, idleTimeoutMs, bytesPerSecond })
-      return typeof outcome === 'string' ? outcome : { ...outcome, prefix }
-    },
-    takeKept: async (reference, { upstream, session }, req, received, cause) => {
-      const { cookie: one } = hasSeveral(received.cookie, realms.all) ? await oneSessionOf(received) : received
-      const facts = { ...received, cookie: one }
-      const realm = realms.ofSession(upstream, session, facts.cookie)
-      const { kept, personCookie, sessions, cookie, boundCookie, prefix } = realm
-      const ofRealm = { kept, personCookie, sessions, cookie, boundCookie, prefix }
-      return takeForSending(reference, req, facts, cause, { ...ofRealm, pages, log, audit })
-    },
-    respondAsEndpoint: (req, record) => {
-      records.set(req, record)
-      return respond(req)
-    },
-    serveEndpoint: (req, res, record) => {
-      records.set(req, record)
-      app.routing(req, res)
-    },
   })
   const check = createCheck({ forwardAuth, trusted, sink: parts.sink })
   const signalReceivers = new SignalReceivers(config, realms, { store, endings, clock, log, audit })
@@ -263,7 +249,7 @@ export async function createGeneration(config: GatewayConfig, parts: GenerationP
   const closeParts = () => {
     sessions.close()
     signingKeys.stop()
-    return (closing ??= runInOrder([() => app.close(), () => realms.close()], log))
+    return (closing ??= realms.close())
   }
   return {
     ...{ handlers, sessions, endings, realms, signingKeys, signalReceivers, trusted, check, upstreams },

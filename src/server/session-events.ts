@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
 import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { ClientReply } from '../http/client-messages.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { empty, ownHeaders, type Response } from '../http/response.ts'
 import type { EventStreamLimits } from '../limits/event-stream-limits.ts'
@@ -53,7 +53,7 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   const expiry = found && isOfDevice(key, found, request, parts) ? found : undefined
   // The browser may connect before it has the cookie of the new session.
   if (key !== undefined && expiry === undefined && (await isRenewed(key, parts.store)))
-    return eventStream((res) => void res.end(renewed))
+    return eventStream((res) => void res.end(renewed, 'utf8'))
   if (key === undefined || expiry === undefined)
     return request.lastEventId === endedId ? empty(204) : eventStream(await endOf(key, parts))
   const release = parts.eventStreams.begin(key, clientOf(request.cause.client))
@@ -63,7 +63,7 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
 /** A stream with the one event `ended`. */
 async function endOf(key: SessionKey | undefined, parts: SessionEventsParts) {
   const event = key === undefined ? ended() : await endedOf(key, parts)
-  return (res: ServerResponse) => void res.end(event)
+  return (res: ClientReply) => void res.end(event, 'utf8')
 }
 
 /** A bound session counts on its device only. */
@@ -76,7 +76,7 @@ function isOfDevice(
   return boundCookie.faultOf(key, device, cookie) === undefined
 }
 
-function eventStream(stream: (res: ServerResponse) => void): Response {
+function eventStream(stream: (res: ClientReply) => void): Response {
   // Without X-Accel-Buffering, nginx would hold events back.
   const headers = { ...ownHeaders, 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }
   return { status: 200, headers, body: '', stream }
@@ -100,7 +100,7 @@ const renewed = `retry: ${retryMs}\nid: session\nevent: renewed\ndata: {}\n\n`
 /** The event stream of one page. */
 class SessionStream implements LiveStream {
   readonly isEndless = true
-  readonly #res: ServerResponse
+  readonly #res: ClientReply
   readonly #key: SessionKey
   readonly #parts: SessionEventsParts
   #expiry: SessionExpiry
@@ -108,7 +108,7 @@ class SessionStream implements LiveStream {
   #isOver = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(res: ServerResponse, key: SessionKey, expiry: SessionExpiry, parts: SessionEventsParts) {
+  constructor(res: ClientReply, key: SessionKey, expiry: SessionExpiry, parts: SessionEventsParts) {
     this.#res = res
     this.#key = key
     this.#expiry = expiry
@@ -126,7 +126,7 @@ class SessionStream implements LiveStream {
       stopListing()
       release()
     })
-    this.#res.write(`retry: ${retryMs}\n${this.#sessionEvent()}`)
+    this.#write(`retry: ${retryMs}\n${this.#sessionEvent()}`)
     // The session may have ended before the stream was listed.
     void this.#check()
   }
@@ -136,7 +136,7 @@ class SessionStream implements LiveStream {
     this.#isOver = true
     // When the gateway stops, the browser connects again, to another replica or the next process.
     if (why === 'going_away') this.#res.end()
-    else void this.#lastEvent().then((event) => this.#res.end(event))
+    else void this.#lastEvent().then((event) => this.#res.end(event, 'utf8'))
   }
 
   /** What the page learns when the session has ended. */
@@ -164,11 +164,15 @@ class SessionStream implements LiveStream {
     if (Math.abs(expiry.expires_at - this.#expiry.expires_at) >= noticeableMs) {
       this.#expiry = expiry
       this.#checks = 0
-      this.#res.write(this.#sessionEvent())
+      this.#write(this.#sessionEvent())
       return
     }
     this.#checks += 1
-    if (this.#checks % checksPerHeartbeat === 0) this.#res.write(':\n\n')
+    if (this.#checks % checksPerHeartbeat === 0) this.#write(':\n\n')
+  }
+
+  #write(events: string): void {
+    this.#res.write(Buffer.from(events))
   }
 
   #sessionEvent(): string {

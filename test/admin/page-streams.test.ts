@@ -29,7 +29,7 @@ test('A stream whose client does not read holds one update, however many there a
   let unread: ServerResponse | undefined
   const server = createServer((req, res) => {
     unread ??= res
-    writeResponse(req, res, streams.open({ sub: '', sid: '', text: '' }))
+    writeResponse({ req, res }, streams.open({ sub: '', sid: '', text: '' }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => {

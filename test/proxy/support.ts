@@ -173,10 +173,12 @@ export async function startGateway(
     : createServer({ requireHostHeader: false })
   const order = new RequestOrder(64)
   const inOrder = (req: IncomingMessage, res: ServerResponse) =>
-    order.await(req, res, () => carry(req, res, pass, facts(req), recordOf(req), parts))
+    order.await(req, res, () => carry({ req, res, facts: facts(req), record: recordOf(req) }, pass, parts))
   server.on('request', inOrder)
   server.on('checkContinue', inOrder)
-  server.on('upgrade', (req, socket, head) => carryUpgrade(req, socket, head, pass, facts(req), recordOf(req), parts))
+  server.on('upgrade', (req, socket, head) =>
+    carryUpgrade({ req, socket, head, facts: facts(req), record: recordOf(req) }, pass, parts),
+  )
   const port = await listen(t, server)
   t.after(() => upstreams.destroy())
   return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server, upstreams }

@@ -1,14 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { UseNodeMessage } from '../../http/client-messages.ts'
+import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
 import { contentInUse, requestMemory } from '../../http/held-bytes.ts'
 import { closeLater } from '../../http/lingering-close.ts'
 import { writeToSocket } from '../../http/response.ts'
-import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
+import { EndedConnection } from './ended-connection.ts'
 import { PlainRequest, type RequestConnection } from './plain-request.ts'
 import { PlainResponse, type ResponseConnection } from './plain-response.ts'
-import { ReplayedConnection } from './replayed-connection.ts'
 import { plainRequestHead, type RequestHead } from './request-head.ts'
 import { type ReadsOwner, ReusedReads } from './reused-reads.ts'
 
@@ -18,8 +16,6 @@ export interface ConnectionOwner {
   request(req: PlainRequest, res: PlainResponse): void
   /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
   handOver(connection: Duplex): void
-  /** Node's server serves one request of the connection. */
-  serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void
   readonly keepAliveFields: string
   /** The longest head that is read here, in bytes. */
   readonly maxHeadBytes: number
@@ -57,9 +53,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   #headParts = 0
   #req: PlainRequest | undefined
   #res: PlainResponse | undefined
-  #replayed: ReplayedConnection | undefined
-  #use: UseNodeMessage | undefined
-  #rest: ReplayedConnection | undefined
+  #rest: EndedConnection | undefined
   /** The client sends nothing more. */
   #hasEnded = false
   #isContentHeld = false
@@ -83,8 +77,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   /** `undefined` while no request is served. */
-  get response(): PlainResponse | ServerResponse | undefined {
-    return this.#replayed?.response ?? this.#res
+  get response(): PlainResponse | undefined {
+    return this.#res
   }
 
   /** Node's server reads the last bytes of the client from it. */
@@ -111,9 +105,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     if (this.#rest !== undefined) return this.#rest.heldBytes
     if (req === undefined || head === undefined) return this.#ahead.length
     const ofHead = requestMemory(head.text.length)
-    // Node's server has the request too.
-    const ofNode = this.#replayed === undefined ? 0 : ofHead + this.#replayed.heldBytes
-    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUse) + ofNode
+    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUse)
   }
 
   /** The client took too long for the head of a request (RFC 9110 §15.5.9). */
@@ -132,34 +124,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   holdContent(isHeld: boolean): void {
     this.#isContentHeld = isHeld
     this.#adjustReading()
-  }
-
-  replay(req: PlainRequest, use: UseNodeMessage): void {
-    this.#use = use
-    this.#replayed ??= new ReplayedConnection(this.socket, {
-      dropped: () => (this.#replayed = undefined),
-      close: () => this.#close(),
-    })
-    if (!this.#replayed.isServed) this.#owner.serveReplayed(this.#replayed, this)
-    this.#replayed.isServed = true
-    if (this.#head !== undefined) this.#replayed.begin(this.#head.text, req)
-  }
-
-  /** Node's server has read the request that was replayed. */
-  serve(req: IncomingMessage, res: ServerResponse): void {
-    const use = this.#use
-    this.#use = undefined
-    if (use === undefined) return void res.destroy()
-    res.shouldKeepAlive = this.mayContinue
-    const replayed = this.#replayed
-    if (replayed !== undefined) replayed.response = res
-    res.once('close', () => {
-      replayed?.finish(req.complete)
-      if (!res.writableFinished) this.socket.destroy()
-      // Otherwise Node's server closes the connection.
-      else if (res.shouldKeepAlive && !this.socket.destroyed) this.#continue()
-    })
-    use(req, res)
   }
 
   responded(): void {
@@ -280,8 +244,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   /** Passes the connection to Node's server, with the bytes of a request that is not plain. */
   #handOver(bytes: Buffer): void {
     const { socket } = this
-    // It knows nothing of the following requests.
-    this.#replayed?.destroy()
     if (this.#hasEnded) return this.#handOverEnd(bytes)
     socket.off('data', this.receive).off('end', this.#onEnd).off('close', this.#onClose)
     socket.off('drain', this.#onDrain).off('error', ignore)
@@ -298,11 +260,8 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
    * socket. They were kept behind an earlier request or head, so their memory is not overwritten.
    */
   #handOverEnd(bytes: Buffer): void {
-    const close = () => this.socket.destroySoon()
-    this.#rest = new ReplayedConnection(this.socket, { dropped: close, close })
+    this.#rest = new EndedConnection(this.socket, bytes)
     this.#owner.handOver(this.#rest)
-    this.#rest.push(bytes)
-    this.#rest.push(null)
   }
 
   /** No request follows. If the beginning of one has arrived, Node's server rejects it. */
@@ -334,7 +293,6 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
 
   readonly #onClose = (): void => {
     this.#owner.closed(this)
-    this.#replayed?.destroy()
     this.#rest?.destroy()
     this.#res?.closed()
     this.#req?.close()

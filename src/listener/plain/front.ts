@@ -1,11 +1,10 @@
-import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http'
+import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ClientConnection, type ConnectionOwner } from './connection.ts'
 import type { PlainRequest } from './plain-request.ts'
 import type { PlainResponse } from './plain-response.ts'
-import type { ReplayedConnection } from './replayed-connection.ts'
 
 export interface FrontOptions {
   /** Serves a plain request. */
@@ -75,20 +74,8 @@ export class Front implements ConnectionOwner {
     this.#options.handedOver(connection)
   }
 
-  serveReplayed(replayed: ReplayedConnection, connection: ClientConnection): void {
-    this.#bySocket.set(replayed, connection)
-    this.#serveWithNode.call(this.#server, replayed)
-  }
-
-  /** Serves a request of Node's server that was replayed. Returns `false` for any other. */
-  serve(req: IncomingMessage, res: ServerResponse): boolean {
-    const connection = this.#bySocket.get(req.socket)
-    connection?.serve(req, res)
-    return connection !== undefined
-  }
-
   /** The response that is being written to a connection. */
-  currentResponse(socket: object): PlainResponse | ServerResponse | undefined {
+  currentResponse(socket: object): PlainResponse | undefined {
     return this.#bySocket.get(socket)?.response
   }
 

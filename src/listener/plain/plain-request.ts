@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientMessage, UseNodeMessage } from '../../http/client-messages.ts'
 import { atEndOfTurn } from '../../wire/end-of-turn.ts'
 import type { LentPart } from '../../wire/read-buffers.ts'
+import type { ClientMessage } from '../../http/client-messages.ts'
 import { Listeners } from './listeners.ts'
 import type { RequestHead } from './request-head.ts'
 import type { ReusedReads } from './reused-reads.ts'
@@ -12,8 +12,6 @@ export interface RequestConnection {
   readonly socket: Socket
   /** Stops reading from the client, or goes on. */
   holdContent(isHeld: boolean): void
-  /** See {@link PlainRequest.asNodeMessage}. */
-  replay(request: PlainRequest, use: UseNodeMessage): void
 }
 
 /** How many bytes of content are kept in memory while its reader pauses. */
@@ -96,20 +94,6 @@ export class PlainRequest extends Listeners implements ClientMessage {
 
   isPaused(): boolean {
     return this.#state === 'paused'
-  }
-
-  takeContent(): Buffer | undefined {
-    if (this.#left > 0 || this.#state !== 'waiting') return undefined
-    const held = this.#held
-    this.#held = []
-    this.#heldBytes = 0
-    const content = Buffer.concat(held.map(({ part }) => part))
-    for (const { giveBack } of held) giveBack()
-    return content
-  }
-
-  asNodeMessage(use: UseNodeMessage): void {
-    this.#connection.replay(this, use)
   }
 
   /**

@@ -70,6 +70,10 @@ export class PlainResponse extends Listeners implements ClientReply {
     return this.#isDestroyed
   }
 
+  get writableNeedDrain(): boolean {
+    return this.#connection?.socket.writableNeedDrain === true
+  }
+
   setHeader(name: string, value: string | number | readonly string[]): this {
     const values = [value].flat().map(String)
     for (const each of values) checkedLine(name, each)

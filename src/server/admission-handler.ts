@@ -1,0 +1,168 @@
+import { unreachable } from '../core/errors.ts'
+import { signInUrl } from '../core/return-to.ts'
+import type { Admission } from '../gate/admission.ts'
+import { refusalOf } from '../gate/refusal.ts'
+import { initiatorOf } from '../http/endpoint-request.ts'
+import type { Incoming } from '../http/incoming.ts'
+import { closeWhenUnread } from '../http/lingering-close.ts'
+import { isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
+import { canonicalTarget } from '../http/request-target.ts'
+import { clearCache, empty, redirect, withHeaders } from '../http/response.ts'
+import type { ReplacedContent } from '../http/stored-content.ts'
+import { signsOutAtOnce } from '../logout/sign-out.ts'
+import type { NotKept } from '../pages/messages/messages.ts'
+import type { Pages } from '../pages/pages.ts'
+import { carry } from '../proxy/http.ts'
+import type { ProxyParts } from '../proxy/parts.ts'
+import { SeveralSessionsError } from '../session/cookies/several-cookies.ts'
+import type { Decisions } from './decisions.ts'
+import type { EndpointRouter } from './endpoint-router.ts'
+import type { KeptFormHandler } from './kept-form-handler.ts'
+import type { Refusals } from './refusals.ts'
+import { pageContext, pageToSignIn, redirectToSignIn, respond } from './responses.ts'
+
+export interface AdmissionHandlerParts {
+  readonly decisions: Decisions
+  readonly refusals: Refusals
+  readonly pages: Pages
+  readonly proxy: ProxyParts
+  readonly keptForms: KeptFormHandler
+  readonly endpoints: EndpointRouter
+}
+
+/** The content of a request that was read before the decision. */
+export interface ReadContent {
+  /** The request is the send command for the kept request with this reference. */
+  readonly kept?: string
+  /** The request is not a send command, and has this content. */
+  readonly same?: ReplacedContent
+}
+
+type Of<K extends Admission['kind']> = Extract<Admission, { kind: K }>
+
+export const overloaded = 'the gateway holds too much for clients'
+
+/** Carries out the decisions: the upstream responds to a request, or the gateway itself. */
+export class AdmissionHandler {
+  readonly #parts: AdmissionHandlerParts
+
+  constructor(parts: AdmissionHandlerParts) {
+    this.#parts = parts
+  }
+
+  handle(incoming: Incoming, content: ReadContent = {}): void {
+    this.#parts.decisions.decide(
+      incoming,
+      (admission) => this.#carryOut(incoming, admission, content),
+      (error) => {
+        const setCookies = error instanceof SeveralSessionsError ? error.setCookies : []
+        this.#parts.refusals.fail(incoming, error, { kept: content.kept, setCookies })
+      },
+    )
+  }
+
+  #carryOut(incoming: Incoming, admission: Admission, content: ReadContent): void {
+    switch (admission.kind) {
+      case 'pass':
+        return this.#pass(incoming, admission, content)
+      case 'sign_in':
+        return this.#signIn(incoming, admission, content)
+      case 'sign_out':
+        return this.#signOut(incoming, admission, content)
+      case 'preflight':
+        return respond(incoming, empty(204, admission.fields))
+      case 'reload':
+        return respond(incoming, this.#parts.pages.redirectPage(admission.location, pageContext(incoming)))
+      case 'unauthorized':
+      case 'forbidden':
+      case 'cross_site':
+      case 'caller_refused':
+      case 'no_route':
+      case 'unavailable':
+        return this.#refuse(incoming, admission, content)
+      default:
+        return unreachable(admission)
+    }
+  }
+
+  #pass(incoming: Incoming, pass: Of<'pass'>, { kept, same }: ReadContent): void {
+    const { decisions, refusals, proxy, keptForms } = this.#parts
+    const { res, record } = incoming
+    if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
+    decisions.recordPass(record, pass)
+    if (res.destroyed) return record.end(undefined, false)
+    if (kept !== undefined) return keptForms.send(incoming, pass, kept)
+    carry(incoming, pass, proxy, { content: same })
+  }
+
+  #signIn(incoming: Incoming, admission: Of<'sign_in'>, { kept }: ReadContent): void {
+    const { location, prefix, setCookies, sessionEnded, stepUp, leavesPage = false, form } = admission
+    if (kept !== undefined) {
+      const signIn = signInUrl(prefix, undefined, { kept, stepUp })
+      return respond(incoming, redirectToSignIn({ location: signIn, setCookies }))
+    }
+    if (form !== undefined) {
+      const { decisions, refusals, keptForms } = this.#parts
+      if (!decisions.hasMemoryFor(incoming)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
+      return keptForms.receive(incoming, { ...form, leavesPage, prefix })
+    }
+    const response = leavesPage
+      ? pageToSignIn({ location, setCookies }, incoming, this.#parts.pages)
+      : redirectToSignIn({ location, setCookies })
+    respond(incoming, sessionEnded ? withHeaders(response, clearCache) : response)
+  }
+
+  #signOut(incoming: Incoming, { location, first }: Of<'sign_out'>, { kept, same }: ReadContent): void {
+    const { req, res, facts, record } = incoming
+    const method = isScript(facts.method, req.headers) ? 'POST' : 'GET'
+    const signOut = () => {
+      if (method === 'GET') return respond(incoming, redirect({ location, setCookies: [] }))
+      this.#parts.endpoints.serve({ ...incoming, facts: factsAt(location, method, incoming) })
+    }
+    // Another site must not be able to sign people out of the application alone.
+    const isAtOnce = first !== undefined && signsOutAtOnce({ ...initiatorOf(req.headers), method, ...first.upstream })
+    if (!isAtOnce || kept !== undefined) return signOut()
+    record.upstream = first.upstream.name
+    record.session = first.session
+    const replace = (signedOut: readonly string[]) => {
+      removeContent(incoming)
+      if (signedOut.length > 0) res.setHeader('Set-Cookie', signedOut)
+      signOut()
+    }
+    carry(incoming, first, this.#parts.proxy, { replace, content: same })
+  }
+
+  #refuse(
+    incoming: Incoming,
+    admission: Of<'unauthorized' | 'forbidden' | 'cross_site' | 'caller_refused' | 'no_route' | 'unavailable'>,
+    { kept }: ReadContent,
+  ): void {
+    const { decisions, refusals, pages } = this.#parts
+    const mayRepeat = admission.kind === 'unauthorized'
+    const { code, options } = mayRepeat ? refusalOf(admission) : decisions.recordRefusal(incoming, admission)
+    const notKept = kept === undefined ? lostForm(admission, incoming.facts) : undefined
+    const page = { ...refusals.optionsFor(incoming), ...options, mayRepeat, notKept, kept }
+    respond(incoming, pages.refusal(code, page))
+  }
+}
+
+/** The facts of a request that is passed to another URL of the gateway. */
+function factsAt(location: string, method: string, { req, facts }: Incoming): RequestFacts {
+  return { ...facts, method, target: canonicalTarget(location), isPage: isPage(method, req.headers) }
+}
+
+/** Makes a request one without content, because its content has gone to an upstream. */
+function removeContent({ req, res }: Incoming): void {
+  closeWhenUnread(req, res)
+  for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
+}
+
+/**
+ * Why the content of a refused request is lost; `undefined` when it is no form, or not refused yet.
+ */
+function lostForm(admission: Admission, { method, isPage, isFrame }: RequestFacts): NotKept | undefined {
+  if (method !== 'POST' || !(isPage || isFrame)) return undefined
+  if (admission.kind === 'unavailable') return 'store'
+  if (admission.kind === 'unauthorized') return isFrame ? 'frame' : 'off'
+  return undefined
+}
