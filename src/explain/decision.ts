@@ -21,7 +21,7 @@ import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { resourceMetadata } from '../gate/resource-metadata.ts'
 import { requirementText, unmetRequirement } from '../gate/rules/requirement.ts'
-import { createRouteTable, type Route } from '../gate/rules/route-table.ts'
+import { createRouteTable, type Route, type RouteTable } from '../gate/rules/route-table.ts'
 import { isByPerson } from '../http/endpoint-request.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
@@ -112,21 +112,18 @@ export function explain(
       if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
       return { steps, decision: atEndpoint(received, req.headers, who, config) }
     }
-    const facts = askedWhereNeeded(received, pathAsSent(request.target), config)
+    const routes = createRouteTable(config.upstreams)
+    const facts = askedWhereNeeded(received, pathAsSent(request.target), routes)
     if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
       return {
         steps,
         decision: { outcome: 'own_url', why: 'the gateway itself publishes metadata here (access_tokens.metadata)' },
       }
-    const route = createRouteTable(config.upstreams).route(
-      facts.host,
-      facts.method,
-      facts.target,
-      facts.forwarded.clientAddress,
-    )
+    const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
     steps.push(...aboutRoute(route))
     const cookie = new SessionCookie(config.session.cookie)
     const admission = createAdmit(config, {
+      routes,
       identify: (_cookie, upstream) => who.at(upstream),
       identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
       identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
@@ -168,13 +165,9 @@ export function explain(
  * The facts about the request, as another proxy describes it if such a proxy carries the requests
  * of the upstream.
  */
-function askedWhereNeeded(
-  facts: RequestFacts,
-  sent: string,
-  { upstreams }: Pick<GatewayConfig, 'upstreams'>,
-): RequestFacts {
+function askedWhereNeeded(facts: RequestFacts, sent: string, routes: RouteTable): RequestFacts {
   const { host, method, target, forwarded } = facts
-  const route = createRouteTable(upstreams).route(host, method, target, forwarded.clientAddress)
+  const route = routes.route(host, method, target, forwarded.clientAddress)
   return route?.upstream.forwardAuth === true ? asAsked(facts, sent) : facts
 }
 

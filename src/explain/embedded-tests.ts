@@ -71,6 +71,7 @@ function admissions(config: GatewayConfig): AdmissionOf {
   const routes = createRouteTable(config.upstreams)
   const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
   const admit = createAdmit(config, {
+    routes,
     // A request with a token has no session.
     identify: (_cookie, requested) => (current?.bearer === true ? anonymous : person).at(requested),
     identifyToken: (_token, requested) => tokenOf(person.at(requested)),

@@ -31,7 +31,7 @@ import { crossSiteReason } from './cross-site.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { AnonymousIdentity, Identity, RealmOfPerson } from './identify.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from './rules/requirement.ts'
-import { createRouteTable, type Route, type RouteTable } from './rules/route-table.ts'
+import type { Route, RouteTable } from './rules/route-table.ts'
 
 /**
  * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
@@ -45,6 +45,7 @@ interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'
 }
 
 export interface AdmitParts {
+  readonly routes: RouteTable
   /** Identifies the sender of a `Cookie` header, for an upstream. */
   readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
   /**
@@ -103,7 +104,6 @@ export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
 class Gate {
   readonly #config: AdmitConfig
   readonly #parts: AdmitParts
-  readonly #routes: RouteTable
   readonly #headers: HeadersForUpstream
   /** The names of cookies that belong to one person. */
   readonly #personal: readonly NamePattern[]
@@ -111,13 +111,12 @@ class Gate {
   constructor(config: AdmitConfig, parts: AdmitParts) {
     this.#config = config
     this.#parts = parts
-    this.#routes = createRouteTable(config.upstreams)
     this.#headers = new HeadersForUpstream(parts)
     this.#personal = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   }
 
   admit(facts: RequestFacts): Admission | Promise<Admission> {
-    const route = this.#routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
+    const route = this.#parts.routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
     if (route === undefined)
       return {
         kind: 'no_route',

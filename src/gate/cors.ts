@@ -1,7 +1,7 @@
 import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { createRouteTable } from './rules/route-table.ts'
+import type { RouteTable } from './rules/route-table.ts'
 
 /** Header fields for pages of other origins, by name. */
 export type CorsFields = Readonly<Record<string, string>>
@@ -39,9 +39,11 @@ export function preflightFields(cors: CorsConfig, origin: string | undefined): C
  * Returns a function that finds the fields for the gateway's own responses to a request. There are
  * none for a request without `Origin`, for a preflight, and for an upstream without `cors`.
  */
-export function createCors(upstreams: readonly UpstreamConfig[]): (facts: RequestFacts) => CorsFields | undefined {
+export function createCors(
+  upstreams: readonly UpstreamConfig[],
+  routes: RouteTable,
+): (facts: RequestFacts) => CorsFields | undefined {
   if (upstreams.every(({ cors }) => cors === undefined)) return () => undefined
-  const routes = createRouteTable(upstreams)
   return ({ origin, isPreflight, host, method, target, forwarded }) => {
     if (origin === undefined || isPreflight === true) return undefined
     try {

@@ -3,8 +3,9 @@ import type { SessionKey } from '../core/names.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record/record.ts'
 import { startupGraceMs, waitUntil } from './dependencies.ts'
-import { createGeneration, type Generation, type SharedParts } from './generation.ts'
+import { createGeneration, type Generation } from './generation.ts'
 import { reloadable } from './reloadable.ts'
+import type { SharedParts } from './shared-parts.ts'
 
 /** How many earlier generations may be closing. A further reload waits for one of them. */
 const maxRetiring = 4

@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Realm as GateRealm } from '../gate/identify.ts'
+import type { RouteTable } from '../gate/rules/route-table.ts'
 import { createUpstreamOfPage } from '../gate/upstream-of-page.ts'
 import { KeptRequests } from '../kept-forms/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
@@ -38,6 +39,7 @@ export interface RealmParts {
   readonly endings: SessionEndings
   readonly keyring: Keyring
   readonly providerCookie: ProviderCookie
+  readonly routes: RouteTable
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
@@ -132,7 +134,7 @@ export class Realms {
     this.#reservedPrefix = config.reservedPrefix
     this.#upstreams = config.upstreams
     this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
-    this.#upstreamOfPage = createUpstreamOfPage(config.upstreams)
+    this.#upstreamOfPage = createUpstreamOfPage(parts.routes)
     this.#providerCookie = parts.providerCookie
   }
 

@@ -9,6 +9,7 @@ import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import type { Identity } from '../../src/gate/identify.ts'
+import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
 import { rule, upstream, unbound } from './rules/configs.ts'
@@ -113,6 +114,7 @@ for (const [path, who, ...kinds] of table)
     const admit = createAdmit(
       { upstreams: [orders], reservedPrefix: '/.gatehouse/', session: unbound, providers: [] },
       {
+        routes: createRouteTable([orders]),
         identify: () => identities[who],
         clock: systemClock,
         identities: trialIdentities({ externalUrl: new URL('https://orders.example.com'), providers: [provider] }),
@@ -134,14 +136,11 @@ for (const [path, who, ...kinds] of table)
   })
 
 test('A host without an upstream has no route for anybody', () => {
+  const upstreams = [upstream({ hosts: ['orders.example.com'] })]
   const admit = createAdmit(
+    { upstreams, reservedPrefix: '/.gatehouse/', session: unbound, providers: [] },
     {
-      upstreams: [upstream({ hosts: ['orders.example.com'] })],
-      reservedPrefix: '/.gatehouse/',
-      session: unbound,
-      providers: [],
-    },
-    {
+      routes: createRouteTable(upstreams),
       identify: () => assert.fail('the identity is not needed'),
       clock: systemClock,
       identities: trialIdentities({ externalUrl: new URL('https://orders.example.com'), providers: [provider] }),

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/core/clock.ts'
 import { personWith } from '../../src/explain/person.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
+import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
 import { configOf } from '../doctor/support.ts'
@@ -21,6 +22,7 @@ test('Identity headers beyond the common limit are logged once for each upstream
   const note = (msg: string, fields?: object) => void logged.push({ msg, ...fields })
   let claims: Claims = {}
   const admit = createAdmit(config, {
+    routes: createRouteTable(config.upstreams),
     identify: (_cookie, upstream) => personWith(claims, config).at(upstream),
     clock: systemClock,
     identities: trialIdentities(config),

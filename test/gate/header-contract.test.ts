@@ -9,6 +9,7 @@ import { personWith } from '../../src/explain/person.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
+import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
 import { reservedNames } from '../../src/identity/reserved-names.ts'
@@ -51,6 +52,7 @@ ${upstream}
   const { config } = loaded
   const silent = () => {}
   const admit = createAdmit(config, {
+    routes: createRouteTable(config.upstreams),
     identify: (_cookie, upstream) => personWith(person, config).at(upstream),
     clock: systemClock,
     identities: trialIdentities(config),

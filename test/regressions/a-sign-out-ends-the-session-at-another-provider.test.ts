@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { systemClock } from '../../src/core/clock.ts'
 import { parsePathPattern } from '../../src/core/path-pattern.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
+import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
 import { upstream, unbound } from '../gate/rules/configs.ts'
@@ -39,6 +40,7 @@ test('The logout link of an application with several providers names the applica
   const admit = createAdmit(
     { upstreams: [wiki], reservedPrefix: '/.gatehouse/', session: unbound, providers },
     {
+      routes: createRouteTable([wiki]),
       identify: () => assert.fail('nobody is identified'),
       identities: { isReady: () => true, of: () => assert.fail('nobody is identified') },
       clock: systemClock,
