@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import { isObject } from '../core/json.ts'
 import { below, type Report } from './document/report.ts'
 
 /** What one application needs. */
@@ -161,7 +162,7 @@ export const presets: Readonly<Record<string, Preset>> = {
  */
 export function withPresets(document: object, report: Report): object {
   const { upstreams } = document as { readonly upstreams?: unknown }
-  if (!isMap(upstreams)) return document
+  if (!isObject(upstreams)) return document
   return {
     ...document,
     upstreams: Object.fromEntries(
@@ -174,7 +175,7 @@ export function withPresets(document: object, report: Report): object {
 }
 
 function withPreset(upstream: unknown, at: string, report: Report): unknown {
-  if (!isMap(upstream)) return upstream
+  if (!isObject(upstream)) return upstream
   const { preset } = upstream
   // The schema reports an unknown name.
   if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
@@ -190,7 +191,7 @@ function withPreset(upstream: unknown, at: string, report: Report): unknown {
   addPlaces(settings, at)
   const merged = ['headers', 'logout'].flatMap((key) => {
     const [ours, own] = [settings[key], upstream[key]]
-    return isMap(ours) && isMap(own) ? [[key, { ...ours, ...own }]] : []
+    return isObject(ours) && isObject(own) ? [[key, { ...ours, ...own }]] : []
   })
   return { ...settings, ...upstream, ...Object.fromEntries(merged) }
 
@@ -200,10 +201,6 @@ function withPreset(upstream: unknown, at: string, report: Report): unknown {
     if (typeof value !== 'object' || value === null) return
     for (const [name, member] of Object.entries(value)) addPlaces(member, below(at, name))
   }
-}
-
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The settings that a preset stands for, as YAML of an upstream, below a comment about it. */

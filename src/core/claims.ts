@@ -1,3 +1,4 @@
+import { isObject } from './json.ts'
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue }
 
 /** Claims about a person, with the names of the provider. */
@@ -88,7 +89,7 @@ export const withheldReason =
 
 /** Whether `_claim_names` names the claim of a path (OpenID Connect Core §5.6.2). */
 export function isWithheld({ _claim_names: elsewhere }: Claims, [name]: ClaimPath): boolean {
-  return isMap(elsewhere) && name !== undefined && Object.hasOwn(elsewhere, name)
+  return isObject(elsewhere) && name !== undefined && Object.hasOwn(elsewhere, name)
 }
 
 /**
@@ -97,11 +98,7 @@ export function isWithheld({ _claim_names: elsewhere }: Claims, [name]: ClaimPat
  */
 export function withheldNames({ _claim_names: elsewhere, hasgroups, groups }: Claims): readonly string[] {
   const hasHiddenGroups = (hasgroups === true || hasgroups === 'true') && (groups ?? null) === null
-  return [...(isMap(elsewhere) ? Object.keys(elsewhere) : []), ...(hasHiddenGroups ? ['groups'] : [])]
-}
-
-function isMap(value: JsonValue | undefined): value is { readonly [name: string]: JsonValue } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return [...(isObject(elsewhere) ? Object.keys(elsewhere) : []), ...(hasHiddenGroups ? ['groups'] : [])]
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isObject } from '../core/json.ts'
 import { type Advice, adviceOn } from './advice.ts'
 
 /** A parsed line of the log. */
@@ -70,7 +71,7 @@ function parsed(text: string): LogLine | undefined {
   if (start < 0) return undefined
   try {
     const line: unknown = JSON.parse(text.slice(start))
-    return typeof line === 'object' && line !== null ? (line as LogLine) : undefined
+    return isObject(line) ? line : undefined
   } catch {
     return undefined
   }

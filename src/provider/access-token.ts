@@ -5,7 +5,7 @@ import { type ProviderConfig, signingAlgorithms } from '../config/model/provider
 import type { AccessTokensConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { isDeeperThan, maxJsonDepth } from '../core/json-depth.ts'
+import { isDeeperThan, isObject, maxJsonDepth } from '../core/json.ts'
 import { printable } from '../core/printable.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice } from './provider-errors.ts'
@@ -134,7 +134,7 @@ export function unverifiedPayload(token: string): JWTPayload | undefined {
   if (payload === undefined || signature === undefined) return undefined
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())
-    return typeof claims === 'object' && claims !== null && !Array.isArray(claims) ? { ...claims } : undefined
+    return isObject(claims) ? claims : undefined
   } catch {
     return undefined
   }

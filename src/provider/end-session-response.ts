@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 
 /**
  * The outcome of a `POST` to the end-session endpoint without a browser.
@@ -29,7 +30,7 @@ export function isForBrowsers({ status, ok, headers }: Response): boolean {
 function isError(text: string): boolean {
   try {
     const document: unknown = JSON.parse(text)
-    return typeof document === 'object' && document !== null && 'error' in document
+    return isObject(document) && 'error' in document
   } catch {
     return false
   }

@@ -1,6 +1,7 @@
 import * as client from 'openid-client'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import { authorizationUrlFor } from './authorization-url.ts'
@@ -124,9 +125,8 @@ async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Re
         problem: response.status === 404 ? 'no_document' : 'metadata',
       }
     const value: unknown = await response.json().catch(() => undefined)
-    if (typeof value !== 'object' || value === null || Array.isArray(value))
-      return { why: `${url} did not return a JSON object`, problem: 'no_document' }
-    return { value: value as Record<string, unknown>, ms }
+    if (!isObject(value)) return { why: `${url} did not return a JSON object`, problem: 'no_document' }
+    return { value, ms }
   } catch (error) {
     return { why: reason(error), ...(isResponseTimeout(error) && { problem: 'timeout' }) }
   }
@@ -138,7 +138,6 @@ export async function readKeys(url: string, outbound: Outbound): Promise<NonNull
   if ('why' in response) return response
   const { keys } = response.value
   if (!Array.isArray(keys)) return { why: `${url} did not return a JSON Web Key Set` }
-  const isObject = (key: unknown): key is Record<string, unknown> => typeof key === 'object' && key !== null
   return { value: keys.filter(isObject), ms: response.ms }
 }
 

@@ -1,6 +1,7 @@
 import { compactVerify, errors, jwtVerify, type JSONWebKeySet, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
 import { isWithin, type Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
@@ -204,8 +205,6 @@ async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet>
   // A set may contain keys for other purposes or of unsupported types, which are ignored (RFC 7517
   // §5).
   return {
-    keys: body.keys.filter(
-      (key) => typeof key === 'object' && key !== null && ['RSA', 'EC', 'OKP'].includes(String(key.kty)),
-    ),
+    keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))),
   }
 }

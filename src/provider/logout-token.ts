@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
 export interface LogoutToken {
@@ -51,7 +52,5 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
 }
 
 function isLogoutEvent(events: unknown): boolean {
-  if (typeof events !== 'object' || events === null || Array.isArray(events)) return false
-  const event: unknown = (events as Record<string, unknown>)[logoutEvent]
-  return typeof event === 'object' && event !== null && !Array.isArray(event)
+  return isObject(events) && isObject(events[logoutEvent])
 }

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { proxyFor } from '../config/egress-proxy.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
+import { maxJsonDepth, isDeeperThan } from '../core/json.ts'
 import { addressOf, Agent, createProxyAgent } from '../wire/undici.ts'
 
 /** The longest response content, in bytes. A longer response is rejected. */

@@ -1,5 +1,6 @@
 import type { JWTPayload } from 'jose'
 import { GatewayError } from '../core/errors.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
 /** A verified Security Event Token (RFC 8417). */
@@ -13,8 +14,6 @@ export interface SecurityEventToken {
   /** `sub_id`: who the events are about (RFC 9493). Absent: each event says it itself. */
   readonly sub_id: JsonObject | undefined
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>
 
 const code = 'ERR_SECURITY_EVENT_INVALID'
 /**
@@ -60,10 +59,6 @@ function eventsOf({ events }: JWTPayload): ReadonlyMap<string, JsonObject> {
       isObject(event) ? event : reject(`the event ${type.slice(0, 200)} is not an object`),
     ]),
   )
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function reject(why: string): never {

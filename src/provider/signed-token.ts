@@ -2,7 +2,7 @@ import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import type { SigningAlgorithm } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { maxJsonDepth, isDeeperThan } from '../core/json-depth.ts'
+import { maxJsonDepth, isDeeperThan } from '../core/json.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice, hintForAlgorithm } from './provider-errors.ts'
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../provider/security-event.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 
 /** The sessions that an event is about. */
 export type SignalSubject =

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:cluster'
+import { isObject } from '../core/json.ts'
 
 /** How often it is tested whether the last messages of a dead worker have arrived, in ms. */
 const retestMs = 5
@@ -60,8 +61,4 @@ function isAcknowledgement(message: unknown): message is { readonly ack: number 
 
 function isHandle(handle: unknown): handle is Handle {
   return isObject(handle) && typeof handle['close'] === 'function'
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

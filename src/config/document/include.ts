@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { isObject } from '../../core/json.ts'
 import type { Steps } from '../../core/steps.ts'
 import { explainFileError } from './files.ts'
 import { readYaml } from './read-yaml.ts'
@@ -12,7 +13,7 @@ import { below, type Report } from './report.ts'
 export function* withIncluded(document: object, file: string, report: Report): Steps<object> {
   const { include, upstreams = {} } = document as { include?: unknown; upstreams?: unknown }
   // The schema reports a value of another type.
-  if (!Array.isArray(include) || !isMap(upstreams)) return document
+  if (!Array.isArray(include) || !isObject(upstreams)) return document
   const files = include.flatMap((pattern: unknown, index) =>
     typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
   )
@@ -59,8 +60,4 @@ function matches(entry: string, pattern: string): boolean {
     rest = rest.slice(found + part.length)
   }
   return true
-}
-
-function isMap(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

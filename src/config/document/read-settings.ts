@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../../core/json.ts'
 import { amountOf, rateOf } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { below, type Report } from './report.ts'
@@ -16,14 +17,14 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
     const value = writtenOut(written, part, at, report)
     if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at, report)
     if (Array.isArray(value)) return readList(value, resolved(part.items ?? {}, schema), at)
-    return isMap(value) ? readMap(value, part, at) : value
+    return isObject(value) ? readMap(value, part, at) : value
   }
 
   function readList(list: readonly unknown[], members: SchemaPart, at: string): unknown {
     return list.map((entry, index) => readValue(entry, members, below(at, index)))
   }
 
-  function readMap(map: Settings, { properties, additionalProperties, then }: SchemaPart, at: string): unknown {
+  function readMap(map: JsonObject, { properties, additionalProperties, then }: SchemaPart, at: string): unknown {
     if (properties === undefined && then !== undefined) return readMap(map, resolved(then, schema), at)
     const members = typeof additionalProperties === 'object' ? resolved(additionalProperties, schema) : {}
     const { fields, defaults } = properties === undefined ? freeNames : kindOf(properties)
@@ -44,7 +45,7 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
       field,
       readValue(part.default ?? part.standIn, part, nowhere),
     ])
-    const kind = { fields, defaults: Object.fromEntries(defaults) as Settings }
+    const kind = { fields, defaults: Object.fromEntries(defaults) as JsonObject }
     kinds.set(properties, kind)
     return kind
   }
@@ -56,7 +57,7 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
  */
 interface Kind {
   readonly fields: ReadonlyMap<string, { readonly field: string; readonly part: SchemaPart }>
-  readonly defaults: Settings
+  readonly defaults: JsonObject
 }
 
 /** A map whose names are of the operator's choice. */
@@ -65,16 +66,10 @@ const freeNames: Kind = { fields: new Map(), defaults: {} }
 /** A pointer that no setting has: a default is in no file. */
 const nowhere = '-'
 
-type Settings = Readonly<Record<string, unknown>>
-
-function isMap(value: unknown): value is Settings {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** The map that a short form stands for. A setting in it has the place of the short form. */
 function writtenOut(value: unknown, { short }: SchemaPart, at: string, report: Report): unknown {
-  if (short === undefined || value === undefined || value === false || isMap(value)) return value
-  if (isMap(short)) return short
+  if (short === undefined || value === undefined || value === false || isObject(value)) return value
+  if (isObject(short)) return short
   const [name = '', ofTemplates = name] = [short].flat() as string[]
   const setting = String(value).includes('{') ? ofTemplates : name
   report.addShortForm(below(at, setting), at)

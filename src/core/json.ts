@@ -1,3 +1,10 @@
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Whether a value is an object, and not a list. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /**
  * Whether a value that was parsed from JSON is nested deeper than `limit` levels. It works level by
  * level, because a recursive function such as `JSON.stringify` overflows the stack with deep input
