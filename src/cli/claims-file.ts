@@ -1,5 +1,6 @@
 import type { Claims } from '../core/claims.ts'
 import { OperatorError } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import { displayName, readText } from './given-file.ts'
 
 const example = '{ "sub": "u1", "groups": ["admins"] }'
@@ -11,8 +12,7 @@ const example = '{ "sub": "u1", "groups": ["admins"] }'
 export function readClaims(file: string): Claims {
   const name = displayName(file)
   const claims = parseJson(readText(file, `--as needs a JSON file of claims, such as ${example}`), name)
-  if (typeof claims !== 'object' || claims === null || Array.isArray(claims))
-    throw new OperatorError(`${name} must be a JSON object of claims, such as ${example}`)
+  if (!isObject(claims)) throw new OperatorError(`${name} must be a JSON object of claims, such as ${example}`)
   return claims as Claims
 }
 

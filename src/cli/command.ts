@@ -49,15 +49,18 @@ export function formatFault(wanted: string, formats: readonly string[] = ['text'
   return formats.includes(wanted) ? undefined : `--format must be one of ${formats.join(', ')}`
 }
 
+type Read<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: T }>>
+
+/** The values of options, as {@link readOptions} returns them. */
+export type ValuesOf<T extends Options> = Read<T>['values']
+
 /**
  * Reads options and positionals. Returns the first fault, or `help` for `--help`, in their place.
  */
 export function readOptions<T extends Options>(
   argv: readonly string[],
   options: T,
-):
-  | (ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: T }>> & { readonly ok: true })
-  | (Exclude<Call, { carryOut: unknown }> & { readonly ok: false }) {
+): (Read<T> & { readonly ok: true }) | (Exclude<Call, { carryOut: unknown }> & { readonly ok: false }) {
   const all = { ...options, help: { type: 'boolean', short: 'h' } } as const
   const call = { args: [...argv], allowPositionals: true, options: all }
   const { tokens } = parseArgs({ ...call, strict: false, tokens: true })
@@ -68,10 +71,7 @@ export function readOptions<T extends Options>(
   if (fault !== undefined) return { ok: false, ...fault }
   const read = parseArgs(call)
   if ((read.values as { help?: boolean }).help === true) return { ok: false, help: true }
-  return {
-    ...(read as ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: T }>>),
-    ok: true,
-  }
+  return { ...(read as Read<T>), ok: true }
 }
 
 interface GivenOption {
@@ -116,6 +116,17 @@ export function aboutFile(command: (input: CommandInput) => Promise<number>): Co
     const extra = unexpected(read.positionals, fileHint)
     if (extra !== undefined) return { fault: extra }
     return { carryOut: (terminal) => command({ ...terminal, file: read.values.config }) }
+  }
+}
+
+/** The fault that a parser finds in a text; `undefined` when the text is valid or missing. */
+export function faultOf(parse: (text: string) => unknown, text: string | undefined): string | undefined {
+  try {
+    if (text !== undefined) parse(text)
+    return undefined
+  } catch (error) {
+    if (error instanceof SyntaxError) return error.message
+    throw error
   }
 }
 

@@ -24,6 +24,7 @@ import {
   readOptions,
   type Terminal,
   unexpected,
+  type ValuesOf,
 } from './command.ts'
 import { readLines } from './given-file.ts'
 import { loadAndReport } from './load.ts'
@@ -100,13 +101,7 @@ function dashedId({ isUnknownOption = false }: Fault, argv: readonly string[]): 
   return '; write an id that begins with "-" at the end, after --'
 }
 
-interface Values {
-  readonly as?: string | undefined
-  readonly anonymous?: boolean | undefined
-  readonly header?: readonly string[] | undefined
-  readonly peer?: string | undefined
-  readonly at?: string | undefined
-}
+type Values = ValuesOf<typeof options>
 
 /** The task, or what is wrong with the call. */
 function requestTask(
@@ -139,14 +134,8 @@ function neitherUrlNorPath(text: string): string {
 function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
   const [request, ...more] = positionals
   if (request === undefined) return '--log needs a request id, as shown on error pages and in the log'
-  if (
-    values.as !== undefined ||
-    values.anonymous === true ||
-    values.header !== undefined ||
-    values.peer !== undefined ||
-    values.at !== undefined
-  )
-    return '--log takes a request id only'
+  const { as, anonymous, header, peer, at } = values
+  if ([as, anonymous, header, peer, at].some((value) => value !== undefined)) return '--log takes a request id only'
   return unexpected(more) ?? { kind: 'log', log: values.log, request }
 }
 

@@ -1,5 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import { readInput } from '../config/document/files.ts'
-import { OperatorError } from '../core/errors.ts'
+import { OperatorError, reason } from '../core/errors.ts'
 
 const maxBytes = 1024 * 1024
 /** In characters. The lines of the gateway's log are much shorter. */
@@ -19,6 +20,18 @@ export function readText(file: string, purpose?: string): string {
   const more = purpose === undefined ? '' : `. ${purpose}`
   if ('why' in content) throw new OperatorError(`${displayName(file)} ${content.why}${more}`)
   return content.bytes.toString('utf8')
+}
+
+/**
+ * Writes a new file; with `force` it overwrites an existing one.
+ * @throws {OperatorError} when it cannot be written
+ */
+export function writeText(file: string, text: string, force: boolean): void {
+  try {
+    writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
+  } catch (error) {
+    throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
+  }
 }
 
 /**

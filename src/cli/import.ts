@@ -1,11 +1,11 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { parseOrigin } from '../config/addresses.ts'
-import { OperatorError, reason } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { readFlatToml } from '../setup/flat-toml.ts'
 import { levels, translate, type Translated } from '../setup/oauth2-proxy.ts'
-import { type Call, commandPrefix, readOptions, type Terminal } from './command.ts'
-import { displayName, readText } from './given-file.ts'
+import { type Call, commandPrefix, faultOf, readOptions, type Terminal } from './command.ts'
+import { displayName, readText, writeText } from './given-file.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
 /** The arguments of `gatehouse import oauth2-proxy`. */
@@ -34,19 +34,9 @@ export function readImportCall(argv: readonly string[]): Call {
   if (file === undefined || more.length > 0)
     return { fault: 'import oauth2-proxy needs one configuration file; - is standard input' }
   const { url, out: target, force } = read.values
-  const fault = url === undefined ? undefined : faultIn(url)
+  const fault = faultOf(parseOrigin, url)
   if (fault !== undefined) return { fault: `--url: ${fault}` }
   return { carryOut: async (terminal) => importOauth2Proxy({ file, url, target, force }, terminal) }
-}
-
-function faultIn(url: string): string | undefined {
-  try {
-    parseOrigin(url)
-    return undefined
-  } catch (error) {
-    if (error instanceof SyntaxError) return error.message
-    throw error
-  }
 }
 
 /**
@@ -60,7 +50,7 @@ export function importOauth2Proxy({ file, url, target, force }: ImportTask, term
     throw new OperatorError(`${target} exists already; --force overwrites it`)
   const { yaml, notes } = translateFile(file, url)
   if (target === undefined) terminal.out(yaml)
-  else write(target, yaml, force)
+  else writeText(target, yaml, force)
   terminal.err(notesText(notes, terminal.paintErr ?? withoutColors))
   terminal.err(
     `Only the file was translated. Flags and OAUTH2_PROXY_ variables of oauth2-proxy are not in it.\n` +
@@ -81,14 +71,6 @@ function translateFile(file: string, url: string | undefined): Translated {
   } catch (error) {
     if (error instanceof SyntaxError) throw new OperatorError(`${name}: ${error.message}`)
     throw error
-  }
-}
-
-function write(file: string, text: string, force: boolean): void {
-  try {
-    writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
-  } catch (error) {
-    throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
   }
 }
 

@@ -1,11 +1,12 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { schemaText } from '../config/document/schema-text.ts'
 import { loadConfig } from '../config/load.ts'
 import { registrationsText } from '../config/registration.ts'
-import { OperatorError, reason } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { type Answers, exportsFor, firstFile, type Question, questions } from '../setup/first-file.ts'
-import { type Call, commandPrefix, readOptions, type Terminal, unexpected } from './command.ts'
+import { type Call, commandPrefix, faultOf, readOptions, type Terminal, unexpected } from './command.ts'
+import { writeText } from './given-file.ts'
 import { withoutColors } from './paint.ts'
 import { formatDiagnostics } from './show-diagnostics.ts'
 
@@ -35,22 +36,11 @@ export function readInitCall(argv: readonly string[]): Call {
   const all = Object.entries({ ...others, client_id }).filter(([, answer]) => answer !== undefined)
   const given = Object.fromEntries(all) as Partial<Answers>
   const faults = questions.flatMap((question) => {
-    const why = answerFault(question, given[question.name])
+    const why = faultOf(question.check, given[question.name])
     return why === undefined ? [] : [`${optionOf(question)}: ${why}`]
   })
   const fault = unexpected(read.positionals) ?? faults[0]
   return fault === undefined ? { carryOut: (terminal) => init({ given, file, force }, terminal) } : { fault }
-}
-
-/** The fault in an answer; `undefined` when it is valid or missing. */
-function answerFault({ check }: Question, answer: string | undefined): string | undefined {
-  try {
-    if (answer !== undefined) check(answer)
-    return undefined
-  } catch (error) {
-    if (error instanceof SyntaxError) return error.message
-    throw error
-  }
 }
 
 function optionOf({ name }: Question): string {
@@ -71,20 +61,12 @@ export async function init({ given, file, force }: InitTask, terminal: Terminal)
     return 2
   }
   const answers = await complete(given, terminal)
-  write(file, firstFile(answers), force)
+  // Without `force`, a file that appeared while the person answered is not overwritten.
+  writeText(file, firstFile(answers), force)
   // An existing schema file is kept without an error: the person may have put it there.
   const schemaFile = join(dirname(file), 'gateway.schema.json')
-  if (force || !existsSync(schemaFile)) write(schemaFile, schemaText(), force)
+  if (force || !existsSync(schemaFile)) writeText(schemaFile, schemaText(), force)
   return conclude(file, answers, terminal)
-}
-
-/** Without `force`, does not overwrite a file that appeared while the person answered. */
-function write(file: string, text: string, force: boolean): void {
-  try {
-    writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
-  } catch (error) {
-    throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
-  }
 }
 
 async function complete(given: Partial<Answers>, terminal: Terminal): Promise<Answers> {
@@ -104,7 +86,7 @@ async function answerTo(question: Question, { ask, out, paintOut = withoutColors
   for (;;) {
     out(`${paintOut('bold', text)}\n`)
     const answer = (await ask(`  (${hint}) > `)).trim() || fallback
-    const why = answerFault(question, answer)
+    const why = faultOf(question.check, answer)
     if (why === undefined) return answer
     out(`  ${paintOut('red', why)}\n`)
   }

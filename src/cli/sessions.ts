@@ -10,7 +10,15 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'
-import { type Call, type CommandInput, configOption, formatFault, formatOption, readOptions } from './command.ts'
+import {
+  type Call,
+  type CommandInput,
+  configOption,
+  formatFault,
+  formatOption,
+  readOptions,
+  type ValuesOf,
+} from './command.ts'
 import { loadOrReport } from './load.ts'
 import { logFormat } from './log-format.ts'
 
@@ -253,17 +261,12 @@ const sessionsOptions = {
   yes: { type: 'boolean' },
 } as const
 
-interface Options {
-  readonly sub?: string | undefined
-  readonly sid?: string | undefined
-  readonly upstream?: string | undefined
-  readonly format: string
-  readonly all?: boolean | undefined
-  readonly yes?: boolean | undefined
-}
-
 /** The task, or the fault in the call. */
-function taskOf(name: string | undefined, keys: readonly string[], options: Options): SessionsTask | string {
+function taskOf(
+  name: string | undefined,
+  keys: readonly string[],
+  options: ValuesOf<typeof sessionsOptions>,
+): SessionsTask | string {
   const { sub, sid, upstream, format, all = false, yes = false } = options
   const asJson = format === 'json'
   const [key, ...more] = keys
