@@ -24,20 +24,6 @@ import type { Bench, Scenario } from './scenarios/scenario.ts'
 import { settingOf, stand as startStand, type Stand } from './stand.ts'
 import { targetsTable, type Facts } from './targets.ts'
 
-const everyContender: readonly Contender[] = [
-  gatehouse('redis'),
-  gatehouse('memory'),
-  oauth2Proxy('redis'),
-  oauth2Proxy('cookie'),
-  modAuthOpenidc('redis'),
-  modAuthOpenidc('shm'),
-  nginx,
-  haproxy,
-  caddy,
-  carrier('@fastify/http-proxy'),
-  carrier('http-proxy'),
-]
-
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
@@ -51,13 +37,33 @@ const { values } = parseArgs({
      */
     'repeat-for': { type: 'string', default: '12' },
     node: { type: 'string', default: process.execPath },
+    /** Other builds of the gateway: NAME=PATH of `main.js`. They are contenders too. */
+    build: { type: 'string', multiple: true, default: [] },
     /** Replaces the tables of docs/performance.md. */
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
+const everyContender: readonly Contender[] = [
+  gatehouse('redis'),
+  gatehouse('memory'),
+  ...values.build.flatMap((text) => {
+    const [name = '', program = ''] = text.split('=')
+    return [gatehouse('redis', undefined, { name, program }), gatehouse('memory', undefined, { name, program })]
+  }),
+  oauth2Proxy('redis'),
+  oauth2Proxy('cookie'),
+  modAuthOpenidc('redis'),
+  modAuthOpenidc('shm'),
+  nginx,
+  haproxy,
+  caddy,
+  carrier('@fastify/http-proxy'),
+  carrier('http-proxy'),
+]
+
 if (values.help) {
-  console.log(`npm run bench -- [--only SCENARIO,…] [--contenders NAME,…] [--node PATH] [--write]
+  console.log(`npm run bench -- [--only SCENARIO,…] [--contenders NAME,…] [--node PATH] [--build NAME=PATH] [--write]
                  [--rounds 3] [--seconds 2] [--warm-up 1] [--patience 1] [--repeat-for 12]
 
 docs/performance.md explains them.

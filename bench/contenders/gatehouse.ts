@@ -30,19 +30,26 @@ export function isExtra(name: string | undefined): name is keyof typeof extras {
   return name !== undefined && Object.hasOwn(extras, name)
 }
 
+/** Another build of the gateway, to compare it with this one. */
+export interface Build {
+  readonly name: string
+  /** The path of its `main.js`. */
+  readonly program: string
+}
+
 /** The built gateway: ten identity headers from UserInfo, and the access log on. */
-export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras): Contender {
-  const name = `gatehouse-${store}${extra === undefined ? '' : `-${extra}`}`
+export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras, build?: Build): Contender {
+  const name = `gatehouse-${store}${extra === undefined ? '' : `-${extra}`}${build === undefined ? '' : `-${build.name}`}`
   return {
     name,
-    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}`,
+    title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}${build === undefined ? '' : ` (${build.name})`}`,
     signsIn: true,
     can: new Set(['tls', 'websockets', 'many-sessions', ...(store === 'redis' ? (['workers'] as const) : [])]),
     logoutPath: '/.gatehouse/backchannel-logout',
     missing: () => undefined,
     version: () => manifest.version,
     runsWith: ({ workers }) => `${nodeRunsWith}; \`workers: ${workers}\``,
-    start: (bed, setting) => run(bed, setting, { name, store, extra }),
+    start: (bed, setting) => run(bed, setting, { name, store, extra, program: build?.program ?? builtGateway }),
   }
 }
 
@@ -64,6 +71,7 @@ export function placeOf(bed: Bed, { name, port }: { readonly name: string; reado
 }
 
 interface Variant {
+  readonly program: string
   readonly name: string
   readonly store: 'redis' | 'memory'
   readonly extra: keyof typeof extras | undefined
@@ -89,7 +97,7 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
   const program = startProgram({
     command: node,
-    args: [...nodeFlags, ...nodeOptions, builtGateway, 'run', '--config', file],
+    args: [...nodeFlags, ...nodeOptions, variant.program, 'run', '--config', file],
     cpus,
     env: { ...env, ...nodeEnvironment(bed) },
     logFile: join(folder, 'errors'),

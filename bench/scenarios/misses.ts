@@ -34,11 +34,14 @@ export const misses: Scenario = {
     const { hits, misses } = counts
     const inMemory = await standWith(bench, contender, hits, 'in memory')
     const inRedis = await standWith(bench, contender, misses, 'read from Redis')
-    await requestEach(bench.bed, inMemory)
-    await requestEach(bench.bed, inRedis)
+    const stands = [inMemory, inRedis]
+    for (const other of bench.contenders.values())
+      if (other.name.startsWith(`${contender.name}-`))
+        stands.push(await standWith(bench, other, misses, 'read from Redis'))
+    for (const stand of stands) await requestEach(bench.bed, stand)
     const redis = new Redis(bench.bed.redisPort, '127.0.0.1')
-    const totals = new Map([inMemory, inRedis].map((stand) => [stand, { reads: 0, requests: 0 }]))
-    const measured = await measureAll(bench, [inMemory, inRedis], usualLoad, async (stand, round) => {
+    const totals = new Map(stands.map((stand) => [stand, { reads: 0, requests: 0 }]))
+    const measured = await measureAll(bench, stands, usualLoad, async (stand, round) => {
       const count = async () => [await readsOf(redis), bench.bed.served(stand.port)] as const
       const before = await count()
       const result = await round()
