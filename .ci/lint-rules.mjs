@@ -136,7 +136,43 @@ const commentLength = {
   }),
 }
 
+/** What the comment of a constant says about its unit, and how its name ends then. */
+const units = [
+  { ending: 'Ms', said: /\b[Ii]n ms\b/ },
+  { ending: 'Bytes', said: /\b[Ii]n bytes\b/ },
+]
+
+/** Whether an expression is made of numbers only, such as `5 * 60 * 1000`. */
+function isNumeric(node) {
+  if (node?.type === 'BinaryExpression') return isNumeric(node.left) && isNumeric(node.right)
+  return node?.type === 'Literal' && typeof node.value === 'number'
+}
+
+/** The name of a numeric constant says its unit, if its comment does. */
+const unitInName = {
+  meta: { type: 'suggestion', schema: [] },
+  create: (context) => ({
+    Program(program) {
+      for (const statement of program.body) {
+        const { declarations: [constant] = [] } = statement.declaration ?? statement
+        const name = constant?.id?.name
+        if (name === undefined || !isNumeric(constant.init)) continue
+        const comment = context.sourceCode.getCommentsBefore(statement).at(-1)?.value ?? ''
+        const text = context.sourceCode.getText().slice(...constant.init.range)
+        const unit =
+          units.find(({ said }) => said.test(comment)) ??
+          (/\* 1024\b/.test(text) && !comment.includes('characters') ? units[1] : undefined)
+        if (unit !== undefined && !name.endsWith(unit.ending))
+          context.report({
+            node: constant.id,
+            message: `The name of a constant in this unit ends with "${unit.ending}".`,
+          })
+      }
+    },
+  }),
+}
+
 export default {
   meta: { name: 'gatehouse' },
-  rules: { 'import-order': importOrder, 'comment-length': commentLength },
+  rules: { 'import-order': importOrder, 'comment-length': commentLength, 'unit-in-name': unitInName },
 }

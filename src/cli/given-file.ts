@@ -4,7 +4,7 @@ import { OperatorError, reason } from '../core/errors.ts'
 
 const maxBytes = 1024 * 1024
 /** In characters. The lines of the gateway's log are much shorter. */
-const maxLineLength = 1024 * 1024
+const maxLineBytes = 1024 * 1024
 
 /** The name of a file argument in messages; `-` is standard input. */
 export function displayName(file: string): string {
@@ -40,7 +40,7 @@ export function writeText(file: string, text: string, force: boolean): void {
  */
 export async function* readLines(input: AsyncIterable<unknown>): AsyncGenerator<string> {
   let line = ''
-  const isWithinLimit = () => line.length <= maxLineLength
+  const isWithinLimit = () => line.length <= maxLineBytes
   for await (const chunk of input)
     for (const [index, piece] of String(chunk).split('\n').entries()) {
       if (index > 0) {

@@ -6,7 +6,7 @@ import type { SignedIdentityConfig, UpstreamConfig } from './model/upstream.ts'
  * A common limit for all header fields of a request, in bytes. Tomcat has it (maxHttpHeaderSize),
  * and Apache httpd, nginx and gunicorn have it for a single field. Node.js allows 16 KiB.
  */
-export const commonHeaderLimit = 8 * 1024
+export const commonHeaderLimitBytes = 8 * 1024
 
 /** Typical lengths of claim values, in bytes; `sub` by OpenID Connect Core §2. */
 export const usualBytes: Readonly<Record<string, number>> = {

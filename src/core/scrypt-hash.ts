@@ -16,7 +16,7 @@ type Costs = Pick<ScryptHash, 'ln' | 'r' | 'p'>
 /** 32 MiB and about 0.2 s: OWASP Password Storage Cheat Sheet. */
 export const usualCosts: Costs = { ln: 15, r: 8, p: 3 }
 /** One computation takes at most this much memory, in bytes. */
-const maxMemory = 128 * 1024 * 1024
+const maxMemoryBytes = 128 * 1024 * 1024
 const maxWork = 2 ** 17 * 8 * 4
 const phc = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$/
 
@@ -30,7 +30,7 @@ export function parseScryptHash(text: string): ScryptHash {
   const [, ln, r, p] = found.map(Number) as [number, number, number, number]
   const [salt, hash] = [found[4], found[5]].map((part) => Buffer.from(part ?? '', 'base64')) as [Buffer, Buffer]
   if (ln < 14 || r < 8 || p < 1) throw new SyntaxError('has too low costs: at least ln=14, r=8, p=1')
-  if (128 * 2 ** ln * r > maxMemory || 2 ** ln * r * p > maxWork)
+  if (128 * 2 ** ln * r > maxMemoryBytes || 2 ** ln * r * p > maxWork)
     throw new SyntaxError('has too high costs: use ln=15, r=8, p=3')
   if (salt.length < 16 || hash.length < 16 || hash.length > 64)
     throw new SyntaxError('needs a salt of at least 16 bytes, and a hash of 16 to 64 bytes')

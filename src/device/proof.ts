@@ -6,7 +6,7 @@ import type { BoundDevice } from '../session/record/record.ts'
 export const proofAlgorithms = ['ES256', 'RS256'] as const
 
 /** The longest proof, in characters. One with an RSA key of 4,096 bits has about 2,200. */
-const maxLength = 8 * 1024
+const maxLengthBytes = 8 * 1024
 
 /** A proof that is not verified yet. */
 export interface Proof {
@@ -21,7 +21,7 @@ export interface Proof {
  */
 export function readProof(field: string): Proof {
   const jwt = stringOf(field)
-  if (jwt === undefined || jwt.length > maxLength) refuse('Secure-Session-Response is not a string with a JWT')
+  if (jwt === undefined || jwt.length > maxLengthBytes) refuse('Secure-Session-Response is not a string with a JWT')
   try {
     const { jti } = decodeJwt(jwt)
     if (typeof jti === 'string') return { jwt, challenge: jti }

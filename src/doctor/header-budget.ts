@@ -1,7 +1,7 @@
 import { claimsIn } from '../config/header-claims.ts'
 import {
   type ClaimLength,
-  commonHeaderLimit,
+  commonHeaderLimitBytes,
   expectedSizes,
   fieldBytes,
   type FieldSizes,
@@ -50,12 +50,15 @@ export function headerBudgetFinding(
     ...(dropped.length === 0 ? [] : [droppedFinding(dropped)]),
     ...(absent.length === 0 ? [] : [absentFinding(absent, claims !== undefined)]),
   ]
-  if (bytes + otherHeadersBytes <= commonHeaderLimit)
-    return [...left, ok(id, `${what}: many applications accept ${sizeText(commonHeaderLimit)} of headers altogether`)]
+  if (bytes + otherHeadersBytes <= commonHeaderLimitBytes)
+    return [
+      ...left,
+      ok(id, `${what}: many applications accept ${sizeText(commonHeaderLimitBytes)} of headers altogether`),
+    ]
   return [
     ...left,
     warning(id, `${what}; the longest ${longest.length === 1 ? 'is' : 'are'} ${longest.join(', ')}`, {
-      why: `many applications reject requests with more than ${sizeText(commonHeaderLimit)} of headers (400 or 431), including those of the browser and its cookies`,
+      why: `many applications reject requests with more than ${sizeText(commonHeaderLimitBytes)} of headers (400 or 431), including those of the browser and its cookies`,
       todo:
         claims === undefined
           ? 'measure with --as CLAIMS.json for a person in many groups; lower max_bytes, name fewer claims, or raise the limit of the application'

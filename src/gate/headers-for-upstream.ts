@@ -1,4 +1,4 @@
-import { commonHeaderLimit } from '../config/header-size.ts'
+import { commonHeaderLimitBytes } from '../config/header-size.ts'
 import type { HeaderConfig } from '../config/model/header.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
@@ -101,7 +101,7 @@ export class HeadersForUpstream {
   /** Logs once for each upstream that headers may be too large for it. */
   #logBudget(upstream: UpstreamConfig, session: SessionKey, fields: readonly string[]): void {
     const bytes = bytesOf(fields)
-    if (bytes <= commonHeaderLimit || this.#overBudget.has(upstream)) return
+    if (bytes <= commonHeaderLimitBytes || this.#overBudget.has(upstream)) return
     this.#overBudget.add(upstream)
     this.#log.warn('headers.over_budget', {
       ...{ session, upstream: upstream.name, bytes },

@@ -32,7 +32,7 @@ export interface ReceivedCookies {
 }
 
 /** The longest name and value together, and the longest value of an attribute, in bytes. */
-const maxPairLength = 4096
+const maxPairBytes = 4096
 const maxAttributeLength = 1024
 /** The longest lifetime of a cookie, in ms: 400 days. */
 const maxLifetimeMs = 400 * 24 * 60 * 60 * 1000
@@ -51,7 +51,7 @@ export function readSetCookie(text: string, { host, path }: CookieScope, now: nu
   const equals = pair.indexOf('=')
   const name = trimmed(pair.slice(0, Math.max(equals, 0)))
   const value = trimmed(pair.slice(equals + 1))
-  if (name.length + value.length > maxPairLength || (name === '' && value === '')) return undefined
+  if (name.length + value.length > maxPairBytes || (name === '' && value === '')) return undefined
   const read = new Map<string, string>()
   for (const text of attributes) {
     const attribute = readAttribute(text)

@@ -14,4 +14,4 @@ export function requestMemory(headBytes: number): number {
  * How much content of a request that has not arrived completely may be in use, in bytes: a form, or
  * what is on its way to the upstream.
  */
-export const contentInUse = 16 * 1024
+export const contentInUseBytes = 16 * 1024

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { contentInUse, requestMemory } from '../http/held-bytes.ts'
+import { contentInUseBytes, requestMemory } from '../http/held-bytes.ts'
 import { beginningBytes } from '../http/request-beginning.ts'
 
 interface NodeConnection {
@@ -120,7 +120,7 @@ export class NodeConnections {
     const connection = this.#connections.get(socket)
     if (connection === undefined) return 0
     const { headBytes, requestBytes, req } = connection
-    const contentBytes = req === undefined || req.complete ? 0 : contentInUse + req.readableLength
+    const contentBytes = req === undefined || req.complete ? 0 : contentInUseBytes + req.readableLength
     return headBytes + requestBytes + contentBytes
   }
 }

@@ -263,7 +263,7 @@ class Rewriting extends Transform {
     let text = part.toString('latin1')
     if (this.#isUnreadable === undefined) {
       this.#beginning += text
-      if (this.#beginning.length < utf16Mark) return done()
+      if (this.#beginning.length < utf16MarkBytes) return done()
       text = this.#beginning
       this.#isUnreadable = isUtf16(text)
     }
@@ -321,7 +321,7 @@ const wrongForOther: ReadonlySet<string> = new Set([
 ])
 
 /** The length of the mark at the beginning of UTF-16 content, in bytes. */
-const utf16Mark = 2
+const utf16MarkBytes = 2
 
 function isUtf16(text: string): boolean {
   return text.startsWith('\xfe\xff') || text.startsWith('\xff\xfe')

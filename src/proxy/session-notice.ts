@@ -66,7 +66,7 @@ function directivesOf(policy: string): ReadonlyMap<string, readonly string[]> {
 }
 
 /** How much may stand before the place of the line, in bytes. */
-const maxBeginning = 16 * 1024
+const maxBeginningBytes = 16 * 1024
 
 /** A byte order mark, spaces, comments, and what parsers take for a comment (HTML §13.2.5.6). */
 const blank = /\xef\xbb\xbf|[\t\n\f\r ]+|<!--(?:-?>|[^]*?--!?>)|<\?[^>]*>/y
@@ -106,7 +106,7 @@ export class LineInHead implements TextStream {
   next(part: string): string {
     if (this.#beginning === undefined) return part
     this.#beginning += part
-    return this.#needsMore() && this.#beginning.length <= maxBeginning ? '' : this.end()
+    return this.#needsMore() && this.#beginning.length <= maxBeginningBytes ? '' : this.end()
   }
 
   /** Passes on the beginning, with the line if it is that of a document. */

@@ -7,7 +7,7 @@ import type { SignalParts } from './parts.ts'
 /** How many events are requested at once, and carried out at most. */
 const maxEvents = 25
 /** The longest token, in characters, as with push delivery. */
-const maxTokenLength = 16 * 1024
+const maxTokenBytes = 16 * 1024
 /** How long the transmitter may hold a request back, in ms. */
 const longPollMs = 30_000
 /** How many identifiers of finished events are remembered, to notice a transmitter in a loop. */
@@ -69,7 +69,7 @@ export class Poller {
   async #handle(jti: string, token: unknown): Promise<'done' | 'not_done' | 'store_unavailable'> {
     const { provider, audit, log } = this.#parts.signals
     try {
-      if (typeof token !== 'string' || token.length > maxTokenLength) throw notAToken
+      if (typeof token !== 'string' || token.length > maxTokenBytes) throw notAToken
       const verified = await provider.verifySecurityEvent(token.trim())
       // Otherwise the acknowledgement would be about another event (RFC 8936 §2.3).
       if (verified.jti !== jti) throw otherIdentifier
@@ -98,6 +98,6 @@ export class Poller {
 
 const notAToken = new GatewayError(
   'ERR_SECURITY_EVENT_INVALID',
-  `an event is not a text of at most ${maxTokenLength} characters`,
+  `an event is not a text of at most ${maxTokenBytes} characters`,
 )
 const otherIdentifier = new GatewayError('ERR_SECURITY_EVENT_INVALID', 'the jti of an event is not its name in "sets"')

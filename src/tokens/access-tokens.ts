@@ -15,9 +15,9 @@ import { claimsOfSession } from '../session/record/session-claims.ts'
 import type { IssuedToken, TokenEndings } from './token-endings.ts'
 
 /** The longest access token, in characters. */
-const longestAccessToken = 16 * 1024
+const longestAccessTokenBytes = 16 * 1024
 /** The largest size of all tokens whose result is kept, in characters. */
-const maxCached = 32 * 1024 * 1024
+const maxCachedBytes = 32 * 1024 * 1024
 
 /** A provider whose tokens are accepted. */
 export interface Issuer {
@@ -64,7 +64,7 @@ export interface AccessTokensParts {
 export class AccessTokens {
   readonly #clock: Clock
   readonly #cache = new LRUCache<string, Cached>({
-    maxSize: maxCached,
+    maxSize: maxCachedBytes,
     sizeCalculation: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()
@@ -90,8 +90,8 @@ export class AccessTokens {
     issuers: readonly Issuer[],
     client: string,
   ): TokenIdentity | Promise<TokenIdentity> {
-    if (token.length > longestAccessToken)
-      return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessToken} characters` }
+    if (token.length > longestAccessTokenBytes)
+      return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessTokenBytes} characters` }
     const key = sha256('access_token', upstream.name, token)
     const cached = this.#cache.get(key)
     const isCurrent = cached !== undefined && this.#clock.now() < cached.until

@@ -11,7 +11,7 @@ import type { ExchangedToken } from '../provider/token-exchange.ts'
 import type { StoredSession } from '../session/record/record.ts'
 
 /** The largest size of all tokens that are kept, in characters. */
-const maxKept = 32 * 1024 * 1024
+const maxKeptBytes = 32 * 1024 * 1024
 /** A token is renewed this long before it expires, or when a fifth of its life is left, in ms. */
 const renewBeforeMs = 30_000
 /** How long a token without `expires_in` is used, in ms. */
@@ -44,7 +44,7 @@ export class ExchangedTokens {
   readonly #clock: Clock
   readonly #log: Log
   readonly #bySession = new LRUCache<SessionKey, Map<string, Kept>>({
-    maxSize: maxKept,
+    maxSize: maxKeptBytes,
     sizeCalculation: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
   })
   readonly #underWay = new SingleFlight<string, Exchanged>()

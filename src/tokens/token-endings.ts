@@ -5,7 +5,7 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from '../session/record/record.ts'
 import type { Tombstone } from '../session/store/store.ts'
 
-/** How many endings are remembered, and for how long, in ms. */
+/** How many endings are remembered. */
 const maxEndings = 100_000
 const rememberMs = 24 * 60 * 60 * 1000
 /** More sessions than these end at once when an administrator or a provider ends them. */

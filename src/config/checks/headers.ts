@@ -1,7 +1,7 @@
 import { isReservedField, kindOfField } from '../../core/header-fields.ts'
 import { below, type Report } from '../document/report.ts'
 import { claimsIn } from '../header-claims.ts'
-import { commonHeaderLimit, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
+import { commonHeaderLimitBytes, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { HeaderConfig } from '../model/header.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
@@ -170,10 +170,10 @@ function headerBudget({ upstreams }: GatewayConfig, report: Report): void {
     ].map((list) => ({ ...list, sizes: expectedSizes(list.headers, upstream) }))
     const longest = lists.reduce((one, other) => (totalOf(other.sizes) > totalOf(one.sizes) ? other : one))
     const bytes = totalOf(longest.sizes)
-    if (bytes > commonHeaderLimit && report.isValid(longest.at))
+    if (bytes > commonHeaderLimitBytes && report.isValid(longest.at))
       report.warning(
         longest.at,
-        `may have ${sizeText(bytes)} together (${longestOf(longest.sizes).join(', ')}): many applications reject more than ${sizeText(commonHeaderLimit)} of headers`,
+        `may have ${sizeText(bytes)} together (${longestOf(longest.sizes).join(', ')}): many applications reject more than ${sizeText(commonHeaderLimitBytes)} of headers`,
         'lower max_bytes, send fewer groups, or raise the limit of the application',
       )
   }

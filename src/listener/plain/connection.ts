@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { contentInUse, requestMemory } from '../../http/held-bytes.ts'
+import { contentInUseBytes, requestMemory } from '../../http/held-bytes.ts'
 import { closeLater } from '../../http/lingering-close.ts'
 import { writeToSocket } from '../../http/response.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
@@ -105,7 +105,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     if (this.#rest !== undefined) return this.#rest.heldBytes
     if (req === undefined || head === undefined) return this.#ahead.length
     const ofHead = requestMemory(head.text.length)
-    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUse)
+    return this.#ahead.length + ofHead + req.heldBytes + (req.complete ? 0 : contentInUseBytes)
   }
 
   /** The client took too long for the head of a request (RFC 9110 §15.5.9). */

@@ -4,7 +4,7 @@ import { belongsTo, type CookieScope, type KeptCookie, sizeOf } from '../../http
 import { cookieNames } from '../../http/cookies.ts'
 import type { SessionRecord } from '../record/record.ts'
 
-/** The most cookies that a session remembers, and their size together in bytes. */
+/** The most cookies that a session remembers. */
 const maxCookies = 64
 const maxBytes = 8 * 1024
 

@@ -6,8 +6,9 @@ import type { Sessions } from '../live/sessions.ts'
 import type { SessionRecord } from '../record/record.ts'
 import { placeOf, withoutOldest } from './browser-cookies.ts'
 
-/** The most cookies of one upstream in a session, and their size together in bytes. */
+/** The most cookies of one upstream in a session. */
 const maxCookies = 64
+/** Their size together. */
 const maxCookiesBytes = 16 * 1024
 
 export interface SessionCookiesParts {

@@ -17,7 +17,7 @@ const maxPlainJson = 2048
  * Shorter texts of tokens, in bytes, are not compressed. They would save a few hundred bytes in
  * Redis at most, and the set-up of zlib alone costs more.
  */
-const minCompressed = 512
+const minCompressedBytes = 512
 
 const tokenNames = ['access_token', 'refresh_token', 'id_token'] as const
 type TokenName = (typeof tokenNames)[number]
@@ -75,7 +75,7 @@ export function packRecord(record: SessionRecord): { readonly bytes: Buffer; rea
 /** The texts of the tokens after this JSON, as raw DEFLATE data (RFC 1951). */
 function deflated(texts: readonly Buffer[], json: Buffer): readonly Buffer[] {
   const length = lengthOf(texts)
-  if (length < minCompressed) return [storedBlock(length), ...texts]
+  if (length < minCompressedBytes) return [storedBlock(length), ...texts]
   return [deflateRawSync(Buffer.concat(texts), optionsAfter(json))]
 }
 

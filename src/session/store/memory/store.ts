@@ -28,7 +28,7 @@ export function createMemoryStore(options: { readonly maxSessions: number; reado
 }
 
 /** How often expired entries are removed from memory, in ms. Until then, reads ignore them. */
-const sweepInterval = 1_000
+const sweepIntervalMs = 1_000
 
 interface StoredEntry {
   readonly sealed: Uint8Array
@@ -74,7 +74,7 @@ class InMemoryStore implements MemoryStore {
       return Math.max(0, this.#sessions.expiresAt(key) - now)
     })
     this.#sweptAt = this.#steady.now()
-    this.#sweeping = setInterval(() => this.#now(), sweepInterval).unref()
+    this.#sweeping = setInterval(() => this.#now(), sweepIntervalMs).unref()
   }
 
   async create(session: NewSession): Promise<'created' | 'ended'> {
@@ -252,7 +252,7 @@ class InMemoryStore implements MemoryStore {
 
   #now(): number {
     const now = this.#steady.now()
-    if (now - this.#sweptAt < sweepInterval) return now
+    if (now - this.#sweptAt < sweepIntervalMs) return now
     this.#sweptAt = now
     for (const map of [
       this.#sessions,

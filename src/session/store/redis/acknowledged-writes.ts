@@ -7,7 +7,7 @@ import type { ScriptName } from './scripts.ts'
 /**
  * How long one `WAIT` may block the connection, in ms. The scripts of other endings wait behind it.
  */
-const longestWait = 100
+const longestWaitMs = 100
 
 /** The reply of a script, and a promise that replicas have its writes too. */
 export interface AcknowledgedWrite {
@@ -84,7 +84,7 @@ export class AcknowledgedWrites {
         if (waiting.stream !== server.stream) this.#reject(all, [waiting], 'the connection was closed')
       const covered = [...all]
       if (covered.length === 0) return
-      const waitMs = Math.min(longestWait, this.#connection.timeoutMs / 4)
+      const waitMs = Math.min(longestWaitMs, this.#connection.timeoutMs / 4)
       try {
         const count = await server.wait(this.#replicas, Math.ceil(waitMs))
         if (count >= this.#replicas) this.#resolve(all, covered)

@@ -5,7 +5,7 @@ import type { StoreTime } from '../store.ts'
 /**
  * How long a sample of the time in Redis is used, in ms. Clock drift in this time is negligible.
  */
-const sampleLasts = 5_000
+const sampleLastsMs = 5_000
 
 /** A sample whose reply took longer than this, in ms, is too imprecise and is dropped. */
 const preciseMs = 100
@@ -46,7 +46,7 @@ export class RedisClock {
   get time(): StoreTime | undefined {
     const { time, sentAt, receivedAt } = this.#sample
     const now = performance.now()
-    if (now - sentAt > sampleLasts) return undefined
+    if (now - sentAt > sampleLastsMs) return undefined
     return { earliest: Math.floor(time + now - receivedAt), latest: Math.ceil(time + now - sentAt) }
   }
 

@@ -2,17 +2,17 @@ import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../../config/model/session.ts'
 import { noticesTag, RedisConnection } from './connection.ts'
-import { clusterOptions, longestSilence, nodeOptions, retryDelay } from './options.ts'
+import { clusterOptions, longestSilenceMs, nodeOptions, retryDelay } from './options.ts'
 import { slotCount, slotOf, tagIn } from './slots.ts'
 
 /**
  * The longest pause before the connection for notices is opened again, in ms. Until then, no
  * session is served from memory.
  */
-const longestNoticesDelay = 500
+const longestNoticesDelayMs = 500
 
 /** The shortest time between two refreshes of the slot table after errors, in ms. */
-const refreshPause = 250
+const refreshPauseMs = 250
 
 /** Errors that only follow from the error of a node, whose message is more precise. */
 const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
@@ -96,7 +96,7 @@ export class ClusterConnection extends RedisConnection {
     const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
     const opened = opening.map((node) => {
       connectAhead(node)
-      return once(node, 'ready', { signal: AbortSignal.timeout(Math.min(this.timeoutMs, longestSilence)) })
+      return once(node, 'ready', { signal: AbortSignal.timeout(Math.min(this.timeoutMs, longestSilenceMs)) })
     })
     await Promise.allSettled(opened)
   }
@@ -119,7 +119,7 @@ export class ClusterConnection extends RedisConnection {
 
   /** Reads the slot table again. */
   refresh(): void {
-    if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPause) return
+    if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPauseMs) return
     this.#refreshedAt = performance.now()
     this.redis.refreshSlotsCache()
   }
@@ -136,7 +136,7 @@ export function connectForNotices(config: RedisClusterConfig, commands: ClusterC
   redis.options.retryStrategy = (attempt) => {
     commands.refresh()
     setAddress()
-    return Math.min(retryDelay(attempt), longestNoticesDelay)
+    return Math.min(retryDelay(attempt), longestNoticesDelayMs)
   }
   commands.redis.on('ready', () => {
     if (redis.status !== 'wait') return

@@ -8,14 +8,14 @@ import type { Log } from '../../../observe/log.ts'
  * How long an ending waits for the confirmations of other processes, in ms. A process that hangs
  * cannot confirm. It may serve its copy until its last proof expires: see `RedisNotices`.
  */
-const confirmationTimeout = 250
+const confirmationTimeoutMs = 250
 
 /** How many endings that were not confirmed in time still take late confirmations. */
 const maxLate = 100
 /** How many names of processes are remembered. */
 const maxNames = 200
 /** A process without confirmations for this time, in ms, has probably ended. */
-const namesLast = 60 * 60 * 1000
+const namesLastMs = 60 * 60 * 1000
 /** The longest name of a process, in characters. */
 const longestName = 100
 /** A process whose version does not send its name. */
@@ -46,7 +46,7 @@ export class Confirmations {
   readonly #expected = new Map<string, Expected>()
   readonly #late = new LRUCache<string, Expected>(atMost(maxLate))
   /** The processes that have confirmed a notice. */
-  readonly #names = new LRUCache<string, true>({ ...atMost(maxNames), ttl: namesLast })
+  readonly #names = new LRUCache<string, true>({ ...atMost(maxNames), ttl: namesLastMs })
 
   constructor(log: Log) {
     this.#log = log
@@ -96,7 +96,7 @@ export class Confirmations {
         this.#log.warn('store.endings_not_confirmed', { confirmed: confirmed.length, told: receivers })
         this.#expectLate(id, expected)
         resolve()
-      }, confirmationTimeout)
+      }, confirmationTimeoutMs)
       await expected.settled
       clearTimeout(late)
     }

@@ -3,7 +3,7 @@ import { asHint } from '../../../core/connection-advice.ts'
 import { GatewayError, reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
 import { redisAdvice, type RedisProblem } from './advice.ts'
-import { disconnectTimeout, longestSilence, needsAnotherServer, retryDelay } from './options.ts'
+import { disconnectTimeoutMs, longestSilenceMs, needsAnotherServer, retryDelay } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 import { afterSocketsAreRead } from './timeouts.ts'
 
@@ -224,7 +224,7 @@ export class RedisConnection {
    * Resolves when the connection is usable. Waits for the first attempt to connect, and for the end
    * of a short interruption, within the time limit.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for
-   * {@link longestSilence}
+   * {@link longestSilenceMs}
    */
   async ready(): Promise<void> {
     const { redis, timeoutMs } = this
@@ -240,7 +240,7 @@ export class RedisConnection {
       }
       const waitOrSettle = () => {
         clearTimeout(timer)
-        const until = Math.min(end, (this.#downSince ?? Infinity) + longestSilence)
+        const until = Math.min(end, (this.#downSince ?? Infinity) + longestSilenceMs)
         const remaining = until - performance.now()
         if (remaining <= 0) settle()
         else timer = setTimeout(() => afterSocketsAreRead(settle), remaining)
@@ -265,7 +265,7 @@ export class RedisConnection {
     this.redis.disconnect()
     if (status === 'end' || status === 'reconnecting') return
     await new Promise<void>((resolve) => {
-      const late = setTimeout(resolve, 2 * disconnectTimeout)
+      const late = setTimeout(resolve, 2 * disconnectTimeoutMs)
       this.redis.once('end', () => {
         clearTimeout(late)
         resolve()
@@ -314,7 +314,7 @@ function tolerateFurtherErrors(redis: Redis | Cluster): void {
  * How long a connection must last before an outage counts as over, in ms. During a failover,
  * several connections may be opened and closed.
  */
-const settlingTime = 1_000
+const settlingTimeMs = 1_000
 
 /**
  * Logs one line when the store becomes unavailable and one when it is available again, but none for
@@ -349,7 +349,7 @@ export function reportAvailability(
   redis.on('ready', () => {
     clearTimeout(settling)
     if (available === undefined) logAvailable()
-    else if (!available) settling = setTimeout(logAvailable, settlingTime).unref()
+    else if (!available) settling = setTimeout(logAvailable, settlingTimeMs).unref()
   })
   redis.on('close', logUnavailable)
   redis.on('end', logUnavailable)

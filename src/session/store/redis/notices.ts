@@ -22,13 +22,13 @@ import {
 } from './notice-messages.ts'
 
 /** How often the subscription is proven to work, in ms. */
-const beatInterval = 500
+const beatIntervalMs = 500
 
 /**
  * How long a proof is valid, in ms after its beat was sent. A copy in memory is out of date for
  * this time at most.
  */
-const proofLasts = 1_500
+const proofLastsMs = 1_500
 
 interface Parts {
   readonly log: Log
@@ -124,12 +124,12 @@ export class RedisNotices {
 
   /** See `SessionStore.receivesNotices`. */
   isReceiving(): boolean {
-    return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLasts
+    return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLastsMs
   }
 
   /** See `SessionStore.staleForMs`. */
   staleForMs(): number {
-    return performance.now() - this.#receivedUntil - proofLasts
+    return performance.now() - this.#receivedUntil - proofLastsMs
   }
 
   /**
@@ -229,7 +229,7 @@ export class RedisNotices {
     this.#subscriptionRefused = false
     this.#subscription = subscription
     clearInterval(this.#beating)
-    this.#beating = setInterval(() => this.#beat(), beatInterval).unref()
+    this.#beating = setInterval(() => this.#beat(), beatIntervalMs).unref()
     this.#beat()
   }
 
@@ -245,7 +245,7 @@ export class RedisNotices {
     this.#subscriptionRefused ||= isRefusal
     setTimeout(() => {
       if (this.#subscription === undefined && this.#subscriber.redis.status === 'ready') void this.#subscribe()
-    }, beatInterval).unref()
+    }, beatIntervalMs).unref()
   }
 
   #beat(): void {
@@ -288,7 +288,7 @@ export class RedisNotices {
   #prove(subscription: Subscription, seen: Partial<Subscription>): void {
     Object.assign(subscription, seen)
     const at = Math.min(subscription.receivedAt, subscription.countedAt)
-    if (at <= this.#provenAt || performance.now() - at > proofLasts) return
+    if (at <= this.#provenAt || performance.now() - at > proofLastsMs) return
     if (!this.isReceiving()) this.#notify({ kind: 'resumed' })
     this.#provenAt = this.#receivedUntil = at
   }

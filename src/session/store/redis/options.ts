@@ -11,15 +11,15 @@ import './ioredis-corrections.ts'
 import { scripts } from './scripts.ts'
 
 /** How long the end of a connection may take before the socket is destroyed, in ms. */
-export const disconnectTimeout = 100
-const connectTimeout = 2_000
-const longestRetryDelay = 2_000
+export const disconnectTimeoutMs = 100
+const connectTimeoutMs = 2_000
+const longestRetryDelayMs = 2_000
 /**
  * The longest silence before Redis counts as unavailable, in ms. A server that owes a reply and
  * sends nothing for this time hangs. When a connection has been down for this time, no operation
  * waits for it, and no session is served from memory.
  */
-export const longestSilence = 1_500
+export const longestSilenceMs = 1_500
 
 /** Errors of a server that is not the primary. After a failover, the old primary is a replica. */
 export const needsAnotherServer = /READONLY|MASTERDOWN/
@@ -31,7 +31,7 @@ type Options = Omit<RedisOptions, 'replyMapping'>
  * connecting at the same moment.
  */
 export function retryDelay(attempt: number): number {
-  return Math.min(50 * 2 ** (attempt - 1), longestRetryDelay) + Math.random() * 50
+  return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
 }
 
 /** Options of a connection to one server. */
@@ -137,12 +137,12 @@ function connectionOptions(
     disableClientInfo: true,
     scripts: Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua: lua.trim() }])),
 
-    connectTimeout,
-    disconnectTimeout,
+    connectTimeoutMs,
+    disconnectTimeoutMs,
     commandTimeout: timeoutMs,
     // A server that hangs keeps its connections open, and commands would pile up. A slow server
     // sends at least some bytes in time.
-    socketTimeout: Math.min(timeoutMs, longestSilence),
+    socketTimeout: Math.min(timeoutMs, longestSilenceMs),
     maxLoadingRetryTime: 500,
 
     // No command waits for a connection, and none is sent twice. When a connection is lost, the

@@ -6,7 +6,7 @@ import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { randomToken } from '../../../core/random.ts'
 import { isErrorReply, type RedisConnection } from './connection.ts'
 import { RedisKeys } from './keys.ts'
-import { longestSilence } from './options.ts'
+import { longestSilenceMs } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 
 /** How long the keys of a proof are kept at most, in ms. They are deleted at its end. */
@@ -123,7 +123,7 @@ export async function proveConnections({ server, tag, keyPrefix }: ProofPlace): 
     // The reply comes behind the message on the same connection, also if this process is busy.
     await other.ping()
     if (!hasArrived) {
-      await once(other, 'message', { signal: AbortSignal.timeout(longestSilence) }).catch(() => {})
+      await once(other, 'message', { signal: AbortSignal.timeout(longestSilenceMs) }).catch(() => {})
       await other.ping()
     }
     return hasArrived ? undefined : 'a message that a script publishes does not reach its subscriber'

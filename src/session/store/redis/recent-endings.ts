@@ -6,11 +6,11 @@ import type { Log } from '../../../observe/log.ts'
 import type { Tombstone } from '../store.ts'
 
 /** How long the ending of a session is remembered, in ms. */
-const rememberedFor = 2 * 60 * 1000
+const rememberedForMs = 2 * 60 * 1000
 const maxRemembered = 10_000
 
-/** The pause between two repetitions, in ms. */
-const pause = 1_000
+/** The pauseMs between two repetitions, in ms. */
+const pauseMs = 1_000
 
 /**
  * The recent endings of all processes. A primary that dies may not have sent its last writes to its
@@ -18,11 +18,11 @@ const pause = 1_000
  * process repeats the endings that it remembers.
  */
 export class RecentEndings {
-  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(maxRemembered), ttl: rememberedFor })
+  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(maxRemembered), ttl: rememberedForMs })
   /** `until` is when Redis would delete the tombstone, on the clock of `performance`. */
   readonly #tombstones = new LRUCache<SidTag | SubTag, { readonly at: number; readonly until: number }>({
     ...atMost(maxRemembered),
-    ttl: rememberedFor,
+    ttl: rememberedForMs,
   })
   readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
   readonly #log: Log
@@ -74,7 +74,7 @@ export class RecentEndings {
         this.#isDue = true
         this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
       }
-      await new Promise<void>((resolve) => void setTimeout(resolve, pause).unref())
+      await new Promise<void>((resolve) => void setTimeout(resolve, pauseMs).unref())
     }
     this.#isRepeating = false
   }

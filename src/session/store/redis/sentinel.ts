@@ -4,7 +4,7 @@ import { RedisConnection } from './connection.ts'
 import { sentinelOptions, watchOptions } from './options.ts'
 
 /** How often a Sentinel is pinged, in ms. Only a ping shows that a connection is dead. */
-const pingInterval = 5_000
+const pingIntervalMs = 5_000
 
 /**
  * A connection to the primary that the Sentinels name. It is replaced as soon as a Sentinel
@@ -29,7 +29,10 @@ export class SentinelConnection extends RedisConnection {
       })
       return watch
     })
-    this.#pinging = setInterval(() => this.#watches.forEach((watch) => void watch.ping().catch(() => {})), pingInterval)
+    this.#pinging = setInterval(
+      () => this.#watches.forEach((watch) => void watch.ping().catch(() => {})),
+      pingIntervalMs,
+    )
     this.#pinging.unref()
   }
 
