@@ -1,4 +1,4 @@
-import { claimsIn } from '../config/header-claims.ts'
+import { claimsIn } from '../config/claims-in-use.ts'
 import type { HeaderConfig } from '../config/model/header.ts'
 import {
   type ClaimPath,

@@ -1,6 +1,6 @@
 import { isReservedField, kindOfField } from '../../core/header-fields.ts'
+import { claimsIn } from '../claims-in-use.ts'
 import { below, type Report } from '../document/report.ts'
-import { claimsIn } from '../header-claims.ts'
 import { commonHeaderLimitBytes, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { HeaderConfig } from '../model/header.ts'

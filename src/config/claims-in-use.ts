@@ -1,5 +1,6 @@
 import type { ClaimPath } from '../core/claims.ts'
 import type { HeaderConfig } from './model/header.ts'
+import type { RequirementConfig } from './model/rule.ts'
 
 /** The claims that the value of a header is made of. */
 export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
@@ -16,6 +17,24 @@ export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
     case 'exchanged':
     case 'constant':
     case 'request':
+      return []
+  }
+}
+
+/** The claims that a requirement reads. */
+export function claimsOf(requirement: RequirementConfig): readonly ClaimPath[] {
+  switch (requirement.kind) {
+    case 'claim':
+      return [requirement.claim]
+    case 'email_domains':
+      return requirement.verified ? [['email'], ['email_verified']] : [['email']]
+    case 'all':
+      return requirement.all.flatMap(claimsOf)
+    case 'any':
+      return requirement.any.flatMap(claimsOf)
+    case 'not':
+      return claimsOf(requirement.not)
+    default:
       return []
   }
 }
