@@ -31,7 +31,7 @@ import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import { carriedProtocols, requestsUpgrade, listedProtocols } from '../http/upgrade-field.ts'
 import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
-import type { SessionRecord } from '../session/record/record.ts'
+import type { PrincipalRecord } from '../session/record/principal.ts'
 import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
 import { accountOf, standInToken, tokenOf, type Who } from './person.ts'
 import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
@@ -302,7 +302,7 @@ function aboutSender(
   const found = accountOf(basic.name, upstream.serviceAccounts, config)
   if (found.kind !== 'accepted') return [{ name: 'service account', text: 'there is none with this name' }]
   const text = `${basic.name}, used instead of a session; explain does not verify its secret`
-  return [{ name: 'service account', text }, ...aboutRequirements(rule, found.session.record.claims, facts, now)]
+  return [{ name: 'service account', text }, ...aboutRequirements(rule, found.record.claims, facts, now)]
 }
 
 function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
@@ -313,7 +313,7 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
     return isToken
       ? [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
       : [{ name: 'session', text: `${isNeeded}; absent` }]
-  const { claims, sub } = who.session.record
+  const { claims, sub } = who.record
   const about: Step[] = isToken
     ? [
         { name: 'access token', text: `used instead of a session; of ${sub}` },
@@ -323,11 +323,7 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
         { name: 'session', text: `${isNeeded}; present, of ${sub}` },
         { name: 'cross-site', text: crossSiteReason(facts, upstream) ?? sameSiteText(facts) },
       ]
-  return [
-    ...about,
-    ...aboutRequirements(rule, claims, facts, now),
-    ...aboutStepUp(rule, who.session.record, who.realm, now),
-  ]
+  return [...about, ...aboutRequirements(rule, claims, facts, now), ...aboutStepUp(rule, who.record, who.realm, now)]
 }
 
 function aboutRequirements({ require }: RuleConfig, claims: Claims, facts: RequestFacts, now: number): Step[] {
@@ -347,7 +343,7 @@ function scopesText(missing: readonly string[]): string {
 
 function aboutStepUp(
   { stepUp }: RuleConfig,
-  { authentication = {} }: SessionRecord,
+  { authentication = {} }: PrincipalRecord,
   { clockToleranceMs: tolerance }: RealmOfPerson,
   now: number,
 ): Step[] {

@@ -4,12 +4,12 @@ import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upst
 import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
-import type { Identity } from '../gate/identify.ts'
+import { type Identity, signedIn } from '../gate/identify.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
-import { type AccountIdentity, sessionOfAccount } from '../tokens/service-accounts.ts'
+import { type AccountIdentity, recordOfAccount } from '../tokens/service-accounts.ts'
 
 /** A person for whom requests are explained, or nobody. */
 export interface Who {
@@ -40,7 +40,7 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
         const realm = first === undefined || others.length > 0 ? undefined : realmOf(first)
         return { kind: 'anonymous', realm, staleCookie: false }
       }
-      return { kind: 'signed_in', session: sessionOf(claims, provider), realm: realmOf(provider) }
+      return signedIn(sessionOf(claims, provider), realmOf(provider))
     },
   }
 }
@@ -51,7 +51,8 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
 export function tokenOf(who: Identity): TokenIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
-  return { kind: 'accepted', session: who.session, clockToleranceMs: who.realm.clockToleranceMs }
+  const { key, audience, record } = who.session
+  return { kind: 'accepted', key, audience, record, clockToleranceMs: who.realm.clockToleranceMs }
 }
 
 /** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */
@@ -74,7 +75,7 @@ export function accountWith(
   accepts: Pick<ServiceAccountsConfig, 'claims'>,
   { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
 ): AccountIdentity & { readonly kind: 'accepted' } {
-  return { kind: 'accepted', session: sessionOfAccount(name, accepts, externalUrl.origin), clockToleranceMs: 0 }
+  return { kind: 'accepted', record: recordOfAccount(name, accepts, externalUrl.origin), clockToleranceMs: 0 }
 }
 
 function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {

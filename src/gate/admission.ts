@@ -8,7 +8,7 @@ import type { StepUp } from '../core/step-up.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
-import type { StoredSession } from '../session/record/record.ts'
+import type { Principal } from '../session/record/principal.ts'
 import type { CorsFields } from './cors.ts'
 import type { Unmet } from './rules/requirement.ts'
 
@@ -172,9 +172,6 @@ export type ObservedDenial = Unmet & Denial
 export interface Denial {
   readonly upstream: UpstreamConfig
   readonly rule: RuleConfig
-  readonly session: StoredSession
-  /**
-   * `session` is about the credentials of the request: see `TokenIdentity`, `AccountIdentity`.
-   */
+  readonly principal: Principal
   readonly caller?: Caller | undefined
 }

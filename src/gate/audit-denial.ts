@@ -4,6 +4,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { Audit, AuditEvents } from '../observe/audit.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
+import type { StoredSession } from '../session/record/record.ts'
 import type { CallerRefused, Denial, ObservedDenial } from './admission.ts'
 
 type Reason = { readonly code: ErrorCode; readonly why: string }
@@ -11,9 +12,10 @@ type Reason = { readonly code: ErrorCode; readonly why: string }
 /** Records the denial to a signed-in person or a caller, which replaces `request.refused`. */
 export function auditDenial(audit: Audit, record: RequestRecord, denial: Denial & Reason): void {
   record.upstream = denial.upstream.name
-  if (denial.caller === undefined) {
-    record.session = denial.session.key
-    return audit.record('access.denied', denialFields(record, denial), record.cause)
+  const { session } = denial.principal
+  if (session !== undefined) {
+    record.session = session.key
+    return audit.record('access.denied', denialFields(record, denial, session), record.cause)
   }
   record.caller = denial.caller
   if (denial.caller === 'access_token') audit.record('token.refused', tokenFields(record, denial), record.cause)
@@ -30,8 +32,9 @@ export function auditCaller(audit: Audit, record: RequestRecord, refusal: Caller
 
 /** Records that a rule with `mode: observe` would have denied the request. */
 export function auditObserved(audit: Audit, record: RequestRecord, denial: ObservedDenial): void {
-  if (denial.caller === undefined)
-    return audit.record('access.would_be_denied', denialFields(record, denial), record.cause)
+  const { session } = denial.principal
+  if (session !== undefined)
+    return audit.record('access.would_be_denied', denialFields(record, denial, session), record.cause)
   if (denial.caller === 'access_token')
     return audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
   audit.record('service_account.would_be_refused', accountFields(record, denial, nameOf(denial)), record.cause)
@@ -39,11 +42,11 @@ export function auditObserved(audit: Audit, record: RequestRecord, denial: Obser
 
 function denialFields(
   { method, path, askedBy }: RequestRecord,
-  { code, upstream, rule, session, why }: Denial & Reason,
+  { code, upstream, rule, why }: Denial & Reason,
+  { key, record: { iss, sub, sid } }: StoredSession,
 ): AuditEvents['access.denied'] {
-  const { iss, sub, sid } = session.record
   return {
-    ...{ session: session.key, iss, sub, sid, code, reason: why },
+    ...{ session: key, iss, sub, sid, code, reason: why },
     ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
     ...(rule.name !== undefined && { rule_name: rule.name }),
     ...{ method, path: withoutParameters(path) },
@@ -51,10 +54,10 @@ function denialFields(
   }
 }
 
-type AboutCaller = Pick<Denial, 'upstream'> & Partial<Pick<Denial, 'session'>> & Reason
+type AboutCaller = Pick<Denial, 'upstream'> & Partial<Pick<Denial, 'principal'>> & Reason
 
 function tokenFields(record: RequestRecord, refusal: AboutCaller): AuditEvents['token.refused'] {
-  const { iss, sub, claims } = refusal.session?.record ?? {}
+  const { iss, sub, claims } = refusal.principal?.record ?? {}
   const client_id = claims?.['client_id']
   return { ...{ iss, sub }, ...callerFields(record, refusal), ...(typeof client_id === 'string' && { client_id }) }
 }
@@ -74,6 +77,6 @@ function callerFields({ method, path, askedBy }: RequestRecord, { code, why, ups
   }
 }
 
-function nameOf({ session }: Pick<Denial, 'session'>): string {
-  return String(session.record.claims['client_id'])
+function nameOf({ principal }: Pick<Denial, 'principal'>): string {
+  return String(principal.record.claims['client_id'])
 }

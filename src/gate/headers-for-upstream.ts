@@ -18,7 +18,7 @@ import {
 } from '../identity/request-headers.ts'
 import type { SignedIdentities, SignedIdentity } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
-import type { StoredSession } from '../session/record/record.ts'
+import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
 
 /** The headers of an upstream, or of one of its rules. */
 type HeaderList = readonly HeaderConfig[]
@@ -29,7 +29,7 @@ type HeaderList = readonly HeaderConfig[]
  * request.
  */
 export class HeadersForUpstream {
-  readonly #ofRecord = new WeakMap<StoredSession['record'], Map<HeaderList, PersonHeaders>>()
+  readonly #ofRecord = new WeakMap<PrincipalRecord, Map<HeaderList, PersonHeaders>>()
   readonly #ofAnybody = new WeakMap<HeaderList, AnonymousHeaders>()
   readonly #identities: Pick<SignedIdentities, 'of'>
   readonly #log: Log
@@ -48,14 +48,14 @@ export class HeadersForUpstream {
     return withFacts(anonymous.constants, anonymous, facts, upstream)
   }
 
-  /** For a request of a signed-in person. */
+  /** For a request of a signed-in person, or of a caller. */
   forPerson(
     facts: ForwardableFacts,
     upstream: UpstreamConfig,
     rule: RuleConfig,
-    session: StoredSession,
+    principal: Principal,
   ): IdentityHeaders {
-    const headers = this.#identity(upstream, rule.headers ?? upstream.headers, session)
+    const headers = this.#identity(upstream, rule.headers ?? upstream.headers, principal)
     const anonymous = this.#anonymous(rule.headers ?? upstream.headers)
     if ('missing' in headers || anonymous.facts.length === 0) return headers
     return { ...headers, fields: withFacts(headers.fields, anonymous, facts, upstream) }
@@ -67,8 +67,7 @@ export class HeadersForUpstream {
     return found
   }
 
-  #identity(upstream: UpstreamConfig, configured: HeaderList, session: StoredSession): IdentityHeaders {
-    const { key, record } = session
+  #identity(upstream: UpstreamConfig, configured: HeaderList, { record, session }: Principal): IdentityHeaders {
     const { signedIdentity } = upstream
     const signed = signedIdentity && this.#identities.of(record, signedIdentity)
     const byList = this.#ofRecord.get(record)
@@ -76,21 +75,22 @@ export class HeadersForUpstream {
     if (known !== undefined && known.signed === signed) return known.all
     const unsigned = known?.unsigned ?? identityHeaders(configured, record.claims, record.tokens)
     const all = signedIdentity && signed ? withSigned(unsigned, signedIdentity.header, signed) : unsigned
-    if (session.isTransient !== true) this.#keep(record, configured, { unsigned, signed, all })
+    if (session?.isTransient !== true) this.#keep(record, configured, { unsigned, signed, all })
     // A JWT is renewed often, with the same claims.
     if (known === undefined) {
       if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
       if (all.dropped.length > 0)
         this.#log.warn('headers.dropped', {
-          ...{ session: key, upstream: upstream.name, headers: droppedTexts(all.dropped) },
+          ...{ session: session?.key, upstream: upstream.name, headers: droppedTexts(all.dropped) },
+          ...(session === undefined && { caller: record.sub }),
           hint: 'The application gets the request without these headers. For a longer value raise max_bytes, or set too_long: trim. For characters that a header cannot carry set encode. To deny such requests, set required: true.',
         })
-      if ('fields' in all) this.#logBudget(upstream, key, all.fields)
+      if ('fields' in all) this.#logBudget(upstream, session?.key, all.fields)
     }
     return all
   }
 
-  #keep(record: StoredSession['record'], configured: HeaderList, headers: PersonHeaders): void {
+  #keep(record: PrincipalRecord, configured: HeaderList, headers: PersonHeaders): void {
     // A connection keeps the text of a frozen list.
     if ('fields' in headers.all) Object.freeze(headers.all.fields)
     const byList = this.#ofRecord.get(record)
@@ -99,7 +99,7 @@ export class HeadersForUpstream {
   }
 
   /** Logs once for each upstream that headers may be too large for it. */
-  #logBudget(upstream: UpstreamConfig, session: SessionKey, fields: readonly string[]): void {
+  #logBudget(upstream: UpstreamConfig, session: SessionKey | undefined, fields: readonly string[]): void {
     const bytes = bytesOf(fields)
     if (bytes <= commonHeaderLimitBytes || this.#overBudget.has(upstream)) return
     this.#overBudget.add(upstream)

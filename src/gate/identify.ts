@@ -6,6 +6,7 @@ import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
 import type { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
+import type { Principal } from '../session/record/principal.ts'
 import { sessionKey, type StoredSession } from '../session/record/record.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 
@@ -30,11 +31,15 @@ export interface Realm extends RealmOfPerson {
   readonly hasEndedElsewhere?: ((key: SessionKey) => Promise<boolean>) | undefined
 }
 
+export interface SignedIn extends Principal {
+  readonly kind: 'signed_in'
+  readonly session: StoredSession
+  readonly realm: RealmOfPerson
+}
+
 /** The sender of a request, according to its session cookies. */
 export type Identity =
-  | { readonly kind: 'signed_in'; readonly session: StoredSession; readonly realm: RealmOfPerson }
-  | AnonymousIdentity
-  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+  SignedIn | AnonymousIdentity | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
 /**
  * `staleCookie`: the request has a session cookie, but no session. The response expires it.
@@ -130,14 +135,15 @@ function identityOf(
   const misuse = misuseOf(session, realm, cookieHeader)
   if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
   const fresh = realm.upkeep.fresh(session)
-  if (!(fresh instanceof Promise)) return { kind: 'signed_in', session: fresh, realm }
+  if (!(fresh instanceof Promise)) return signedIn(fresh, realm)
   return fresh.then(
-    (renewed) =>
-      renewed === undefined
-        ? endedIdentity(session.key, realm, expiredCookies)
-        : { kind: 'signed_in', session: renewed, realm },
+    (renewed) => (renewed === undefined ? endedIdentity(session.key, realm, expiredCookies) : signedIn(renewed, realm)),
     unavailable,
   )
+}
+
+export function signedIn(session: StoredSession, realm: RealmOfPerson): SignedIn {
+  return { kind: 'signed_in', record: session.record, session, realm }
 }
 
 /** The sender of a request with the cookie of a session that has ended. */

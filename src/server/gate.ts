@@ -2,7 +2,8 @@ import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { Admission } from '../gate/admission.ts'
-import { type Admit, type AdmitParts, createAdmit } from '../gate/admit.ts'
+import type { AdmitParts } from '../gate/admit-parts.ts'
+import { type Admit, createAdmit } from '../gate/admit.ts'
 import { identify } from '../gate/identify.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -71,9 +72,9 @@ function callers(config: GatewayConfig, parts: SharedParts & SessionParts) {
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       accounts.identify(credentials, upstream, accepts, clientOf(client)),
-    exchange: (session, upstream, wanted) => {
-      const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === session.audience)
-      return realm === undefined ? unknownProvider : exchangedTokens.of(session, upstream, wanted, realm.provider)
+    exchange: (subject, upstream, wanted) => {
+      const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === subject.audience)
+      return realm === undefined ? unknownProvider : exchangedTokens.of(subject, upstream, wanted, realm.provider)
     },
   } satisfies Pick<AdmitParts, 'identifyToken' | 'identifyAccount' | 'exchange'>
 }

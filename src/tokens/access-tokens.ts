@@ -4,14 +4,15 @@ import type { AccessTokensConfig, UpstreamConfig } from '../config/model/upstrea
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { unverifiedPayload, type VerifiedAccessToken } from '../provider/access-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import { sidTag, type StoredSession, subTag } from '../session/record/record.ts'
+import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
+import { sidTag, subTag } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
+import type { ExchangeSubject } from './exchanged-tokens.ts'
 import type { IssuedToken, TokenEndings } from './token-endings.ts'
 
 /** The longest access token, in characters. */
@@ -26,20 +27,21 @@ export interface Issuer {
   readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
 }
 
-/**
- * Who sends a request with an access token. `session` has the form of a session, so that headers
- * and rules read its claims. It is in no store, and its key leads to nothing.
- */
+/** Who sends a request with an access token. */
 export type TokenIdentity =
-  | { readonly kind: 'accepted'; readonly session: StoredSession; readonly clockToleranceMs: number }
+  | AcceptedToken
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
-type Accepted = Extract<TokenIdentity, { kind: 'accepted' }>
+export interface AcceptedToken extends Principal, ExchangeSubject {
+  readonly kind: 'accepted'
+  readonly record: PrincipalRecord & ExchangeSubject['record']
+  readonly clockToleranceMs: number
+}
 
 /** Its `since` is when the JWT was issued, or the provider was asked. */
 interface Cached extends IssuedToken {
-  readonly accepted: Accepted
+  readonly accepted: AcceptedToken
   /** Until when the result is used, in ms since the epoch. */
   readonly until: number
   readonly characters: number
@@ -129,13 +131,11 @@ export class AccessTokens {
     const { provider, config } = issuer
     const isJwt = accepts.check === 'jwt'
     const verified = await (isJwt ? provider.verifyAccessToken(token, accepts) : provider.introspect(token, accepts))
-    const session = sessionOf(token, key, verified, issuer, began)
+    const { audience } = issuer
+    const record = recordOf(token, verified, issuer, began)
     const found: Cached = {
-      accepted: { kind: 'accepted', session, clockToleranceMs: config.clockToleranceMs },
-      tags: [
-        subTag(issuer.audience, verified.sub),
-        ...(verified.sid === undefined ? [] : [sidTag(issuer.audience, verified.sid)]),
-      ],
+      accepted: { kind: 'accepted', key, audience, record, clockToleranceMs: config.clockToleranceMs },
+      tags: [subTag(audience, verified.sub), ...(verified.sid === undefined ? [] : [sidTag(audience, verified.sid)])],
       since: isJwt ? (verified.issuedAt ?? -Infinity) : began,
       isByProvider: isJwt,
       until: Math.min(verified.expiresAt ?? Infinity, isJwt ? Infinity : began + accepts.introspectionCacheMs),
@@ -162,24 +162,20 @@ function refusalFrom(error: unknown): TokenIdentity {
   return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why }
 }
 
-function sessionOf(
+function recordOf(
   token: string,
-  key: string,
-  { iss, sub, sid, issuedAt = 0, expiresAt = Infinity, claims }: VerifiedAccessToken,
-  { audience, config }: Issuer,
+  { iss, sub, sid, expiresAt = Infinity, claims }: VerifiedAccessToken,
+  { config }: Issuer,
   now: number,
-): StoredSession {
+): AcceptedToken['record'] {
   const who = { iss, sub, ...(sid === undefined ? {} : { sid }) }
-  const record = {
+  return {
     ...who,
-    created_at: issuedAt,
     absolute_expires_at: expiresAt,
-    tokens: { access_token: token, obtained_at: issuedAt, id_token: '' },
+    tokens: { access_token: token },
     claims: claimsOfSession(claims, who, undefined, config.renamedClaims),
-    userinfo_read_at: issuedAt,
     authentication: authenticationIn(claims, now + config.clockToleranceMs),
   }
-  return { key: `token:${key.slice(0, 32)}` as SessionKey, audience, version: 1, record, bytes: 0 }
 }
 
 /** RFC 9068 §2.2.1. A time in the future, such as one in ms, would never be too old. */

@@ -5,10 +5,10 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
+import type { TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import { connectionsFor } from '../provider/outbound.ts'
 import type { ExchangedToken } from '../provider/token-exchange.ts'
-import type { StoredSession } from '../session/record/record.ts'
 
 /** The largest size of all tokens that are kept, in characters. */
 const maxKeptBytes = 32 * 1024 * 1024
@@ -24,6 +24,14 @@ const logEveryMs = 60_000
 export type Exchanged =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** Whose access token is exchanged: a session, or an access token of a request. */
+export interface ExchangeSubject {
+  readonly key: string
+  /** See `audienceOf`. */
+  readonly audience: string
+  readonly record: { readonly tokens: Pick<TokenSet, 'access_token'> }
+}
 
 /** A provider that exchanges tokens. */
 export interface Exchange {
@@ -43,7 +51,7 @@ interface Kept {
 export class ExchangedTokens {
   readonly #clock: Clock
   readonly #log: Log
-  readonly #bySession = new LRUCache<SessionKey, Map<string, Kept>>({
+  readonly #bySubject = new LRUCache<string, Map<string, Kept>>({
     maxSize: maxKeptBytes,
     sizeCalculation: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
   })
@@ -58,17 +66,17 @@ export class ExchangedTokens {
 
   /** Forgets the tokens of these sessions. */
   noteEnded(keys: readonly SessionKey[]): void {
-    for (const key of keys) this.#bySession.delete(key)
+    for (const key of keys) this.#bySubject.delete(key)
   }
 
-  /** The token of a session for an upstream. Returns no promise when it is kept. */
+  /** The token of a subject for an upstream. Returns no promise when it is kept. */
   of(
-    { key, record }: StoredSession,
+    { key, record }: ExchangeSubject,
     { name }: Pick<UpstreamConfig, 'name'>,
     wanted: TokenExchangeConfig,
     provider: Exchange,
   ): Exchanged | Promise<Exchanged> {
-    const kept = this.#bySession.get(key)?.get(name)
+    const kept = this.#bySubject.get(key)?.get(name)
     if (kept !== undefined && this.#clock.now() < kept.until) return kept.exchanged
     const flight = `${key} ${name}`
     if (this.#underWay.size >= connectionsFor.exchangedTokens && !this.#underWay.has(flight))
@@ -97,9 +105,9 @@ export class ExchangedTokens {
     }
   }
 
-  #keep(key: SessionKey, upstream: string, kept: Kept): void {
+  #keep(key: string, upstream: string, kept: Kept): void {
     // `set` measures the size again.
-    this.#bySession.set(key, new Map(this.#bySession.get(key)).set(upstream, kept))
+    this.#bySubject.set(key, new Map(this.#bySubject.get(key)).set(upstream, kept))
   }
 
   /** Once a minute for each upstream, because each request of each person fails. */

@@ -4,11 +4,10 @@ import { atMost } from '../core/at-most.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
-import type { SessionKey } from '../core/names.ts'
 import { createKeyedHash } from '../core/random.ts'
 import { hasHash, type ScryptHash, usualCosts } from '../core/scrypt-hash.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { StoredSession } from '../session/record/record.ts'
+import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
 
 /** How long a secret that was right is not computed again, in ms, and how many are remembered. */
 const rememberMs = 5 * 60 * 1000
@@ -22,9 +21,9 @@ export interface Credentials {
   readonly secret: string
 }
 
-/** The sender of a request with Basic credentials. `session` is in no store. */
+/** The sender of a request with Basic credentials. */
 export type AccountIdentity =
-  | { readonly kind: 'accepted'; readonly session: StoredSession; readonly clockToleranceMs: number }
+  | (Principal & { readonly kind: 'accepted'; readonly clockToleranceMs: number })
   /** `account`: its name, if there is such an account. */
   | { readonly kind: 'refused'; readonly why: string; readonly account?: string | undefined }
   | { readonly kind: 'limited'; readonly why: string; readonly waitMs: number }
@@ -74,7 +73,7 @@ export class ServiceAccounts {
   /** The keyed hash of upstream, name and secret → until when it counts. */
   readonly #remembered = new LRUCache<string, number>(atMost(maxRemembered))
   readonly #underWay = new SingleFlight<string, boolean>()
-  readonly #sessions = new Map<string, StoredSession>()
+  readonly #records = new Map<string, PrincipalRecord>()
 
   /** @param issuer the `iss` of the accounts */
   constructor(parts: { readonly clock: Clock; readonly limits: AccountLimits; readonly issuer: string }) {
@@ -161,9 +160,9 @@ export class ServiceAccounts {
 
   #accepted(name: string, { name: upstream }: Pick<UpstreamConfig, 'name'>, accepts: ServiceAccountsConfig) {
     const key = JSON.stringify([upstream, name])
-    const session = this.#sessions.get(key) ?? sessionOfAccount(name, accepts, this.#issuer)
-    this.#sessions.set(key, session)
-    return { kind: 'accepted', session, clockToleranceMs: 0 } as const
+    const record = this.#records.get(key) ?? recordOfAccount(name, accepts, this.#issuer)
+    this.#records.set(key, record)
+    return { kind: 'accepted', record, clockToleranceMs: 0 } as const
   }
 }
 
@@ -180,26 +179,17 @@ function refusal(name: string, { accounts }: ServiceAccountsConfig): AccountIden
 }
 
 /**
- * A service account in the form of a session, so that headers and rules read its claims. No
- * provider has a `sub` that contains its `iss`, and `sub` begins with a text of its own for
- * applications that look at `sub` alone.
+ * What headers and rules read of a service account. No provider has a `sub` that contains its
+ * `iss`, and `sub` begins with a text of its own for applications that look at `sub` alone.
  */
-export function sessionOfAccount(
+export function recordOfAccount(
   name: string,
   { claims: ofAccounts }: Pick<ServiceAccountsConfig, 'claims'>,
   iss: string,
-): StoredSession {
+): PrincipalRecord {
   const sub = `service-account/${name}`
   // A name may be that of a member which every object has.
   const own = Object.hasOwn(ofAccounts, name) ? ofAccounts[name] : {}
   const claims: Claims = { ...own, iss, sub, client_id: name }
-  const record = {
-    ...{ iss, sub, claims },
-    created_at: 0,
-    absolute_expires_at: Infinity,
-    tokens: { access_token: '', obtained_at: 0, id_token: '' },
-    userinfo_read_at: 0,
-    authentication: {},
-  }
-  return { key: `service-account:${name}` as SessionKey, audience: '', version: 1, record, bytes: 0 }
+  return { iss, sub, claims, absolute_expires_at: Infinity, tokens: {} }
 }

@@ -8,7 +8,7 @@ import type { Authentication } from '../../src/core/step-up.ts'
 import { trialIdentities } from '../../src/explain/trial-identities.ts'
 import type { Admission } from '../../src/gate/admission.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
-import type { Identity } from '../../src/gate/identify.ts'
+import { type Identity, signedIn } from '../../src/gate/identify.ts'
 import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
@@ -37,26 +37,26 @@ const orders = upstream({
   ],
 })
 
-const session = (groups: readonly string[], authentication?: Authentication): Identity => ({
-  kind: 'signed_in',
-  realm,
-  session: {
-    key: 'tag:jane' as SessionKey,
-    audience: '',
-    version: 1,
-    bytes: 100,
-    record: {
-      iss: 'https://id.example.com',
-      sub: 'jane',
-      created_at: 0,
-      absolute_expires_at: 1,
-      tokens: { access_token: 'a', id_token: 'i', obtained_at: 0 },
-      claims: { sub: 'jane', groups: [...groups] },
-      userinfo_read_at: 0,
-      ...(authentication && { authentication }),
+const session = (groups: readonly string[], authentication?: Authentication): Identity =>
+  signedIn(
+    {
+      key: 'tag:jane' as SessionKey,
+      audience: '',
+      version: 1,
+      bytes: 100,
+      record: {
+        iss: 'https://id.example.com',
+        sub: 'jane',
+        created_at: 0,
+        absolute_expires_at: 1,
+        tokens: { access_token: 'a', id_token: 'i', obtained_at: 0 },
+        claims: { sub: 'jane', groups: [...groups] },
+        userinfo_read_at: 0,
+        ...(authentication && { authentication }),
+      },
     },
-  },
-})
+    realm,
+  )
 
 const identities = {
   'signed in': session(['staff']),

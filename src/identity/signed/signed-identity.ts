@@ -2,7 +2,7 @@ import type { GatewayConfig } from '../../config/model/gateway.ts'
 import type { SignedIdentityConfig } from '../../config/model/upstream.ts'
 import { type Claims, isWithheld, type JsonValue, readClaim, withheldReason } from '../../core/claims.ts'
 import { type Clock, isWithin } from '../../core/clock.ts'
-import type { SessionRecord } from '../../session/record/record.ts'
+import type { PrincipalRecord } from '../../session/record/principal.ts'
 import { type DroppedHeader, inexactReason } from '../claim-headers.ts'
 import { type SigningKey, signJwt } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -33,7 +33,7 @@ export class SignedIdentities {
   readonly #keys: Pick<SigningKeys, 'has' | 'inUse'>
   readonly #clock: Clock
   /** The entry of a session disappears when its record leaves memory, or is replaced. */
-  readonly #ofRecord = new WeakMap<SessionRecord, Map<SignedIdentityConfig, Cached>>()
+  readonly #ofRecord = new WeakMap<PrincipalRecord, Map<SignedIdentityConfig, Cached>>()
 
   constructor(
     { externalUrl, providers }: Pick<GatewayConfig, 'externalUrl' | 'providers'>,
@@ -54,7 +54,7 @@ export class SignedIdentities {
    * The JWT about the person of a session. Requests share it until less than half of its life is
    * left. It never outlives the session.
    */
-  of(record: SessionRecord, config: SignedIdentityConfig): SignedIdentity {
+  of(record: PrincipalRecord, config: SignedIdentityConfig): SignedIdentity {
     const byConfig = this.#ofRecord.get(record) ?? new Map<SignedIdentityConfig, Cached>()
     this.#ofRecord.set(record, byConfig)
     const now = this.#clock.now()
@@ -70,7 +70,7 @@ export class SignedIdentities {
     return identity
   }
 
-  #signed(key: SigningKey, record: SessionRecord, config: SignedIdentityConfig, now: number): SignedIdentity {
+  #signed(key: SigningKey, record: PrincipalRecord, config: SignedIdentityConfig, now: number): SignedIdentity {
     const { claims, dropped } = chosenClaims(record.claims, config)
     const token = signJwt(key, {
       iss: this.#issuer,

@@ -1,0 +1,143 @@
+import type { Caller } from '../core/caller.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import type { PrincipalRecord } from '../session/record/principal.ts'
+import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import type { AccountIdentity } from '../tokens/service-accounts.ts'
+import type { Admission } from './admission.ts'
+import type { GateContext } from './admit-parts.ts'
+import { basicCredentials } from './basic.ts'
+import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
+import { crossSiteReason } from './cross-site.ts'
+import {
+  challengesOf,
+  lacksKey,
+  noKey,
+  nothing,
+  personalCookies,
+  unmetBy,
+  whenKnown,
+  withExchanged,
+  withoutHeader,
+} from './outcome.ts'
+import type { Route } from './rules/route-table.ts'
+
+/**
+ * The decision about a request with credentials of its own. Its session cookie, if any, does not
+ * count. `undefined`: it has none that the rule accepts.
+ */
+export function admitCaller(
+  facts: RequestFacts,
+  route: Route,
+  context: GateContext,
+): Admission | Promise<Admission> | undefined {
+  if (facts.authorization === undefined) return undefined
+  const bearer = route.rule.accessTokens && bearerToken(facts.authorization)
+  if (bearer !== undefined)
+    return whenKnown(identifyToken(bearer, facts, route, context), (found) => admitToken(facts, route, found, context))
+  const basic = route.rule.serviceAccounts && basicCredentials(facts.authorization)
+  if (basic === undefined) return undefined
+  return whenKnown(identifyAccount(basic, facts, route, context), (found) => admitAccount(facts, route, found, context))
+}
+
+function identifyToken(
+  bearer: Exclude<ReturnType<typeof bearerToken>, undefined>,
+  { forwarded }: RequestFacts,
+  { upstream }: Route,
+  context: GateContext,
+): TokenIdentity | Promise<TokenIdentity> {
+  if (bearer === 'malformed')
+    return { kind: 'refused', why: 'Authorization is not exactly one bearer token (RFC 6750 §2.1)' }
+  if (upstream.accessTokens === undefined || context.identifyToken === undefined)
+    return { kind: 'refused', why: 'the upstream accepts no access tokens' }
+  return context.identifyToken(bearer.token, upstream, upstream.accessTokens, forwarded.clientAddress)
+}
+
+function admitToken(
+  facts: RequestFacts,
+  route: Route,
+  identity: TokenIdentity,
+  context: GateContext,
+): Admission | Promise<Admission> {
+  const { upstream, rule } = route
+  if (identity.kind === 'unavailable') return identity
+  if (identity.kind === 'refused') {
+    const challenge = challengeOf(upstream, rule, 'invalid_token')
+    const { why } = identity
+    return { kind: 'caller_refused', caller: 'access_token', upstream, code: 'ERR_TOKEN_INVALID', why, challenge }
+  }
+  const missing = missingScopes(identity.record.claims, upstream, rule)
+  if (missing.length > 0) {
+    const why = `the access token lacks the scope ${missing.join(', ')}`
+    const challenge = challengeOf(upstream, rule, 'insufficient_scope')
+    const denial = { setCookies: nothing, upstream, rule, principal: identity, caller: 'access_token' } as const
+    return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
+  }
+  return withExchanged(admitKnown(facts, route, identity, 'access_token', context), rule, identity, context)
+}
+
+function identifyAccount(
+  basic: Exclude<ReturnType<typeof basicCredentials>, undefined>,
+  { forwarded }: RequestFacts,
+  { upstream }: Route,
+  context: GateContext,
+): AccountIdentity | Promise<AccountIdentity> {
+  if (basic === 'malformed')
+    return { kind: 'refused', why: 'Authorization is not exactly one name and secret in UTF-8 (RFC 7617 §2)' }
+  if (upstream.serviceAccounts === undefined || context.identifyAccount === undefined)
+    return { kind: 'refused', why: 'the upstream accepts no service accounts' }
+  return context.identifyAccount(basic, upstream, upstream.serviceAccounts, forwarded.clientAddress)
+}
+
+function admitAccount(facts: RequestFacts, route: Route, identity: AccountIdentity, context: GateContext): Admission {
+  const { upstream, rule } = route
+  if (identity.kind === 'unavailable') return identity
+  const caller = 'service_account'
+  if (identity.kind === 'limited' || identity.kind === 'refused') {
+    const refused = { kind: 'caller_refused', caller, why: identity.why, upstream } as const
+    return identity.kind === 'limited'
+      ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
+      : { ...refused, code: 'ERR_ACCOUNT_INVALID', account: identity.account, ...challengesOf(facts, upstream, rule) }
+  }
+  const about = { upstream, rule, principal: identity, caller } as const
+  const name = String(identity.record.claims['client_id'])
+  if (rule.serviceAccounts !== 'all' && rule.serviceAccounts?.includes(name) !== true) {
+    const why = `service_accounts of the rule lacks ${name}`
+    return { kind: 'forbidden', code: 'ERR_FORBIDDEN', why, setCookies: nothing, ...about }
+  }
+  // A browser repeats Basic credentials by itself once a person has entered them for this host.
+  const crossSite = crossSiteReason(facts, upstream)
+  if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
+  return admitKnown(facts, route, identity, caller, context)
+}
+
+/** A caller whose credentials are accepted: the requirements of the rule decide. */
+function admitKnown(
+  facts: RequestFacts,
+  { upstream, rule }: Route,
+  identity: { readonly record: PrincipalRecord; readonly clockToleranceMs: number },
+  caller: Caller,
+  context: GateContext,
+): Admission {
+  if (lacksKey(upstream, context)) return noKey
+  const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
+  const unmet = unmetBy(identity.record, identity, rule, facts, context)
+  if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
+    const challenge = challengeOf(upstream, rule, 'insufficient_user_authentication')
+    return { kind: 'caller_refused', caller, code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
+  }
+  if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }
+  const sent = context.headers.forPerson(facts, upstream, rule, identity)
+  if ('missing' in sent) return { kind: 'forbidden', ...withoutHeader(sent), ...denial }
+  return {
+    kind: 'pass',
+    upstream,
+    identity: sent.fields,
+    dropped: sent.dropped,
+    session: undefined,
+    caller,
+    caching: upstream.cache,
+    // The cookies in the client may belong to another person than the credentials.
+    withheldCookies: personalCookies(facts, context),
+    observed: unmet && { ...unmet, ...denial },
+  }
+}
