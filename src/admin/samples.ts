@@ -161,7 +161,6 @@ function increaseByLabel(before: Family | undefined, after: Family | undefined):
 
 /** A sample of all processes together. Absent counts of histograms: there were no values. */
 export interface MergedSample {
-  readonly slot: number
   readonly requestsPerSecond: number
   readonly signInsPerMinute: number
   readonly failedSignInsPerMinute: number
@@ -209,7 +208,6 @@ function mergedSample(samples: readonly Sample[], bounds: Samples['bounds']): Me
   for (const [code, count] of samples.flatMap((sample) => Object.entries(sample.refusals)))
     refusals[code] = (refusals[code] ?? 0) + count
   return {
-    slot: (samples[0] as Sample).slot,
     requestsPerSecond: perSecond(({ requests }) => requests),
     signInsPerMinute: 60 * perSecond(({ signIns }) => signIns),
     failedSignInsPerMinute: 60 * perSecond(({ failedSignIns }) => failedSignIns),

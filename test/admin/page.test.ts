@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AdminPages, partsOf } from '../../src/admin/page/page.ts'
-import type { Overview, SampleView } from '../../src/admin/page/view.ts'
+import type { Overview } from '../../src/admin/page/view.ts'
+import type { MergedSample } from '../../src/admin/samples.ts'
 
 const hostile = `"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{x}}`
 const color = '#000000'
@@ -9,7 +10,7 @@ const scheme = { background: color, surface: color, text: color, accent: color, 
 const pages = new AdminPages({ colours: { light: scheme, dark: scheme } })
 const at = Date.UTC(2026, 0, 1)
 
-const sample: SampleView = {
+const sample: MergedSample = {
   requestsPerSecond: 12,
   signInsPerMinute: 6,
   failedSignInsPerMinute: 1.5,

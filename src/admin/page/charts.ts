@@ -1,6 +1,6 @@
 import { escape } from '../../pages/page.ts'
-import { sampleMs, slotOf } from '../samples.ts'
-import type { Overview, QuantilesView, SampleView } from './view.ts'
+import { type MergedSample, type Quantiles, sampleMs, slotOf } from '../samples.ts'
+import type { Overview } from './view.ts'
 
 /** How many reasons for refusals the page names. */
 const maxReasons = 5
@@ -35,8 +35,8 @@ export function chartsHtml(overview: Overview): string {
 }
 
 function chartsOf({ samples, sessionCounts, isShared }: Overview): readonly Chart[] {
-  const of = (value: (sample: SampleView) => number | undefined) => samples.map((sample) => sample && value(sample))
-  const quantiles = (value: (sample: SampleView) => QuantilesView | undefined) => ({
+  const of = (value: (sample: MergedSample) => number | undefined) => samples.map((sample) => sample && value(sample))
+  const quantiles = (value: (sample: MergedSample) => Quantiles | undefined) => ({
     p50: of((sample) => inMs(value(sample)?.p50)),
     p99: of((sample) => inMs(value(sample)?.p99)),
   })

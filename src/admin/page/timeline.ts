@@ -1,6 +1,7 @@
 import { escape } from '../../pages/page.ts'
+import type { TimelineEvent } from '../timeline.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
-import type { Overview, TimelineView } from './view.ts'
+import type { Overview } from './view.ts'
 
 const heads = ['Time', 'What', 'Names', 'Result', 'Ended on', 'Request']
 
@@ -10,7 +11,7 @@ export function timelineHtml({ timeline, at, processes, isShared }: Overview): s
   return table('timeline', `Since ${time(processes.countingSince)}, the latest first`, heads, rows)
 }
 
-function eventRow(event: TimelineView, at: number, isShared: boolean): Row {
+function eventRow(event: TimelineEvent, at: number, isShared: boolean): Row {
   const { request } = event
   const id = idOf('event', event.at, event.kind, request ?? event.sub ?? '')
   const cells = [
@@ -24,7 +25,7 @@ function eventRow(event: TimelineView, at: number, isShared: boolean): Row {
   return { id, cells }
 }
 
-function namesHtml({ kind, outcome, sid, sub }: TimelineView): string {
+function namesHtml({ kind, outcome, sid, sub }: TimelineEvent): string {
   const names = [
     ...(sid === undefined ? [] : [`sid ${identifier('sid', sid)}`]),
     ...(sub === undefined ? [] : [`sub ${identifier('sub', sub)}`]),
@@ -51,13 +52,13 @@ const causes: Readonly<Record<string, string>> = {
   misuse: 'misuse of a sign-in',
 }
 
-function whatHtml({ kind, by = '', signal }: TimelineView): string {
+function whatHtml({ kind, by = '', signal }: TimelineEvent): string {
   if (kind === 'end') return escape(causes[by] ?? by.replaceAll('_', ' '))
   if (kind === 'signal') return signal === undefined ? 'signal' : `signal<br>${escape(signal)}`
   return kind === 'frame' ? 'front-channel frame' : 'Logout Token'
 }
 
-function resultHtml({ kind, outcome, matched = 0, reason = '' }: TimelineView): string {
+function resultHtml({ kind, outcome, matched = 0, reason = '' }: TimelineEvent): string {
   const sessions = count(matched, 'session', 'sessions')
   return {
     obeyed: matched === 0 ? 'matched no session' : kind === 'signal' ? `matched ${sessions}` : `ended ${sessions}`,
@@ -68,7 +69,7 @@ function resultHtml({ kind, outcome, matched = 0, reason = '' }: TimelineView): 
   }[outcome]
 }
 
-function reachHtml({ reach, matched = 0 }: TimelineView, id: string, isShared: boolean): string {
+function reachHtml({ reach, matched = 0 }: TimelineEvent, id: string, isShared: boolean): string {
   if (reach === undefined) return matched > 0 && !isShared ? 'this process' : ''
   const { confirmed, missing, absent } = reach
   const slowest = confirmed.at(-1)?.ms ?? 0

@@ -1,3 +1,8 @@
+import type { KnownKey } from '../../provider/key-set.ts'
+import type { MergedSample } from '../samples.ts'
+import type { TimelineEvent } from '../timeline.ts'
+import type { UpstreamHealth } from '../upstream-health.ts'
+
 /**
  * The content of the administration page. Times are in ms since the epoch. The page escapes all
  * texts.
@@ -19,9 +24,9 @@ export interface Overview {
   readonly sessions: SessionsView | { readonly fault: string }
   readonly providers: readonly ProviderView[]
   readonly upstreams: readonly UpstreamView[]
-  readonly timeline: readonly TimelineView[]
+  readonly timeline: readonly TimelineEvent[]
   /** Ten seconds each, the oldest first. `undefined`: there is none of that time. */
-  readonly samples: readonly (SampleView | undefined)[]
+  readonly samples: readonly (MergedSample | undefined)[]
   /** How many sessions there were, for the same times. `undefined`: they were not counted. */
   readonly sessionCounts: readonly (number | undefined)[]
 }
@@ -85,70 +90,16 @@ export interface ProviderView {
   readonly readAt: number | undefined
   readonly faults: readonly string[]
   /** `knownBy`: how many processes have the key. */
-  readonly keys: readonly (KeyView & { readonly knownBy: number })[]
+  readonly keys: readonly (KnownKey & { readonly knownBy: number })[]
   readonly keysReadAt: number | undefined
 }
 
-export interface KeyView {
-  readonly kid?: string | undefined
-  readonly kty: string
-  readonly alg?: string | undefined
-  readonly use?: string | undefined
-  readonly since: number
-}
-
-export interface UpstreamView {
+export interface UpstreamView extends UpstreamHealth {
   readonly name: string
   readonly url: string
   /** How long it took to connect, in ms, or why it failed. */
   readonly connection: number | string
-  readonly requests: number
-  readonly serverErrors: number
-  readonly failures: number
   readonly waiting: number
-  readonly lastFailure: { readonly at: number; readonly code: string; readonly request: string } | undefined
-}
-
-/** An end of sessions, or an order to end some. */
-export interface TimelineView {
-  readonly at: number
-  readonly kind: 'logout_token' | 'frame' | 'signal' | 'end'
-  readonly outcome: 'obeyed' | 'replayed' | 'refused' | 'ignored' | 'not_now'
-  /** Who or what ended the sessions, if there was no order. */
-  readonly by?: string
-  readonly signal?: string
-  readonly sid?: string | undefined
-  readonly sub?: string | undefined
-  readonly matched?: number
-  readonly reason?: string
-  readonly request?: string | undefined
-  readonly reach?: {
-    readonly confirmed: readonly { readonly process: string; readonly ms: number }[]
-    /** How many processes have not confirmed. */
-    readonly missing: number
-    /** The names of those that are known. */
-    readonly absent: readonly string[]
-  }
-}
-
-/** What happened in ten seconds. */
-export interface SampleView {
-  readonly requestsPerSecond: number
-  readonly signInsPerMinute: number
-  readonly failedSignInsPerMinute: number
-  readonly endedPerMinute: number
-  readonly refusalsPerMinute: number
-  /** By code. */
-  readonly refusals: Readonly<Record<string, number>>
-  readonly durations: QuantilesView | undefined
-  readonly provider: QuantilesView | undefined
-  readonly store: QuantilesView | undefined
-}
-
-/** Estimates, in seconds. */
-export interface QuantilesView {
-  readonly p50: number
-  readonly p99: number
 }
 
 /** The result of an order to end a session. */
