@@ -7,19 +7,21 @@ import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { listenError } from '../http/listen-error.ts'
-import { type RequestBeginning, requestBeginning } from '../http/request-beginning.ts'
+import type { RequestBeginning } from '../http/request-beginning.ts'
 import { type Response, writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
+import { countHandshakes } from './handshakes.ts'
 import { IdleConnections } from './idle-connections.ts'
 import { NodeConnections } from './node-connections.ts'
 import { Front } from './plain/front.ts'
+import { ListenerRefusals, type ParserError, requestTimeout } from './refusals.ts'
 import { RequestOrder } from './request-order.ts'
-import { type Unreadable, type UnreadableRequests } from './unreadable-requests.ts'
-import { isIgnoredUpgrade, isOverrun, upgradeOptions } from './upgrades.ts'
+import type { UnreadableRequests } from './unreadable-requests.ts'
+import { isIgnoredUpgrade, isOverrun, upgradeOptions, type UpgradeRules } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
 const maxWaitingRequests = 64
@@ -27,7 +29,6 @@ const maxWaitingRequests = 64
 const keepAliveMs = 75_000
 /** A longer head is read by Node's parser. */
 const maxPlainHeadBytes = 16 * 1024
-const pipeliningHint = 'The client sends requests without reading responses. It got 503, and its connection was closed.'
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void
 
@@ -71,214 +72,211 @@ export async function listen(
   handlers: ListenerHandlers,
   parts: ListenerParts,
 ): Promise<Listener> {
-  const { log, memory } = parts
-  const order = new RequestOrder(maxWaitingRequests)
-  const arrived = (bytes: number) => memory.arrived(bytes)
-  const byNode = new NodeConnections(arrived)
-  const { tls } = config
-  let isDraining = false
-  const server = createHttpServer(
-    config,
-    limits,
-    upgradeOptions({
+  const listener = new ClientListener(config, limits, handlers, parts)
+  await listener.bind()
+  return listener
+}
+
+class ClientListener implements Listener {
+  readonly #config: ListenConfig
+  readonly #handlers: ListenerHandlers
+  readonly #parts: ListenerParts
+  readonly #server: Server | TlsServer
+  readonly #front: Front | undefined
+  /** Of the connections that Node's server reads. */
+  readonly #order = new RequestOrder(maxWaitingRequests)
+  readonly #byNode: NodeConnections
+  readonly #idle: IdleConnections
+  readonly #refusals: ListenerRefusals
+  readonly #certificate: ReturnType<typeof renewCertificate> | undefined
+  readonly #upgraded = new Set<Duplex>()
+  /** Connections that end after the response to the request with an ignored `Upgrade`. */
+  readonly #ending = new WeakSet<Socket>()
+  #isDraining = false
+
+  constructor(config: ListenConfig, limits: LimitsConfig, handlers: ListenerHandlers, parts: ListenerParts) {
+    const { tls } = config
+    this.#config = config
+    this.#handlers = handlers
+    this.#parts = parts
+    this.#byNode = new NodeConnections((bytes) => parts.memory.arrived(bytes))
+    this.#server = createHttpServer(config, limits, {
       listed: () => handlers.upgradeProtocols,
       // Nothing is read after the last response either (RFC 9112 §9.6).
-      isFull: (socket) => socket.writableEnded || order.isFull(socket),
-    }),
-  )
-  const noteOverrun = ({ remoteAddress = 'unknown' }: Socket) =>
-    parts.rejectedClients.note('pipelined requests', remoteAddress, pipeliningHint)
-  const idle = new IdleConnections(server)
-  const handedOver = (connection: Duplex) => {
-    byNode.serve(connection)
-    if (connection instanceof Socket) idle.serve(connection)
+      isFull: (socket) => socket.writableEnded || this.#order.isFull(socket),
+    })
+    this.#refusals = new ListenerRefusals({
+      ...{ ...parts, byNode: this.#byNode, order: this.#order },
+      headersTooLarge: (beginning) => handlers.headersTooLarge(beginning),
+    })
+    this.#idle = new IdleConnections(this.#server)
+    this.#front = this.#createFront(limits)
+    if (this.#front === undefined) this.#server.on(readyEvent(config), this.#handedOver)
+    this.#certificate = tls === undefined ? undefined : renewCertificate(this.#server as TlsServer, tls, parts.log)
+    limitConnections(this.#server, limits, { ...parts, closeIdle: () => this.#closeIdle() })
+    // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
+    if (tls === undefined)
+      serveHalfClosedConnections(
+        this.#server,
+        (socket) => this.#front?.currentResponse(socket) ?? this.#order.currentResponse(this.#nodeConnection(socket)),
+      )
+    else countHandshakes(this.#server as TlsServer, parts)
+    this.#countMemory()
+    this.#serve()
   }
-  const incomplete = ({ remoteAddress }: Socket) =>
-    parts.unreadable.note('incomplete', remoteAddress, 'the request has not arrived completely')
-  const front = createFront(server, config, limits, {
-    ...{ handlers, arrived, incomplete, isDraining: () => isDraining, handedOver },
-  })
-  const readyEvent = tls === undefined ? 'connection' : 'secureConnection'
-  if (front === undefined) server.on(readyEvent, handedOver)
-  const watcher = tls === undefined ? undefined : renewCertificate(server as TlsServer, tls, log)
-  const closeIdle = () => {
-    idle.close()
-    front?.closeIdle()
+
+  get address(): Address {
+    return { host: this.#config.host, port: (this.#server.address() as AddressInfo).port }
   }
-  limitConnections(server, limits, { ...parts, closeIdle })
-  // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
-  if (tls === undefined)
-    serveHalfClosedConnections(
-      server,
-      (socket) => front?.currentResponse(socket) ?? order.currentResponse(front?.nodeConnection(socket) ?? socket),
+
+  bind(): Promise<void> {
+    const [server, { host, port }] = [this.#server, this.#config]
+    return new Promise((resolve, reject) => {
+      server.once('error', (cause: NodeJS.ErrnoException) =>
+        reject(new OperatorError(listenError(cause, { host, port }, 'listen'), { cause })),
+      )
+      server.listen({ host, port }, () => {
+        server.removeAllListeners('error')
+        server.on('error', (error) => this.#parts.log.error('listener.failed', { reason: reason(error) }))
+        resolve()
+      })
+    })
+  }
+
+  async drain(drainTimeoutMs: number): Promise<void> {
+    this.#isDraining = true
+    this.#idle.endAfterResponses()
+    this.#certificate?.close()
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const closeIdle = () => {
+      this.#closeIdle()
+      this.#handlers.closeEndlessStreams()
+    }
+    closeIdle()
+    // No event shows that a connection has become idle, or that a response is an event stream.
+    const closing = setInterval(closeIdle, 50)
+    const limit = setTimeout(() => this.#closeAll(), drainTimeoutMs)
+    await closed
+    clearInterval(closing)
+    clearTimeout(limit)
+  }
+
+  #closeIdle(): void {
+    this.#idle.close()
+    this.#front?.closeIdle()
+  }
+
+  #closeAll(): void {
+    this.#server.closeAllConnections()
+    this.#front?.closeAll()
+    for (const socket of this.#upgraded) socket.destroy()
+  }
+
+  /** Reads plain requests, unless the configuration says that Node's parser reads all of them. */
+  #createFront({ headerSizeBytes, headersTimeoutMs }: LimitsConfig): Front | undefined {
+    const isTls = this.#config.tls !== undefined
+    if (!this.#config.plainPath || !Front.fits(this.#server, isTls)) return undefined
+    return new Front(this.#server, isTls, {
+      request: (req, res) => this.#handlers.request(req, res),
+      isDraining: () => this.#isDraining,
+      arrived: (bytes) => this.#parts.memory.arrived(bytes),
+      handedOver: this.#handedOver,
+      incomplete: (socket) => this.#refusals.incomplete(socket),
+      maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
+      headersTimeoutMs,
+      keepAliveMs,
+    })
+  }
+
+  /** Node's server has begun to serve a connection. */
+  readonly #handedOver = (connection: Duplex): void => {
+    this.#byNode.serve(connection)
+    if (connection instanceof Socket) this.#idle.serve(connection)
+  }
+
+  #nodeConnection(socket: Socket): Duplex {
+    return this.#front?.nodeConnection(socket) ?? socket
+  }
+
+  /** Counts what connections hold, and closes them when they hold too much. */
+  #countMemory(): void {
+    const { memory } = this.#parts
+    const bytes = this.#config.tls === undefined ? connectionBytes : tlsConnectionBytes
+    this.#server.on(readyEvent(this.#config), (socket: Socket) => {
+      const plain = () => this.#front?.connectionOf(socket)
+      memory.watch(socket, bytes, {
+        heldBytes: () => (plain()?.heldBytes ?? 0) + this.#byNode.heldBytes(this.#nodeConnection(socket)),
+        close: () => {
+          if (plain()?.awaitsHead === true) plain()?.timeOut()
+          else if (this.#byNode.awaitsHead(socket)) writeToSocket(socket, requestTimeout)
+          else socket.destroy()
+        },
+      })
+    })
+    // Before TLS and the parser take memory for it.
+    this.#server.prependListener('connection', (socket) => {
+      if (memory.isFull) socket.destroy()
+    })
+  }
+
+  /** Serves the requests that Node's server has read. */
+  #serve(): void {
+    const request = this.#inOrder((req, res) => this.#handlers.request(req, res))
+    this.#server.on('request', request)
+    // The proxy sends 100 (Continue) itself, once the request has been admitted.
+    this.#server.on('checkContinue', request)
+    this.#server.on(
+      'checkExpectation',
+      this.#inOrder((req, res) => this.#handlers.expectation(req, res)),
     )
-  if (tls !== undefined) countHandshakes(server as TlsServer, parts)
-  server.on(readyEvent, (socket: Socket) =>
-    memory.watch(socket, tls === undefined ? connectionBytes : tlsConnectionBytes, {
-      heldBytes: () =>
-        (front?.connectionOf(socket)?.heldBytes ?? 0) + byNode.heldBytes(front?.nodeConnection(socket) ?? socket),
-      close: () => {
-        const connection = front?.connectionOf(socket)
-        if (connection?.awaitsHead === true) connection.timeOut()
-        else if (byNode.awaitsHead(socket)) writeToSocket(socket, requestTimeout)
-        else socket.destroy()
-      },
-    }),
-  )
-  // Before TLS and the parser take memory for it.
-  server.prependListener('connection', (socket) => {
-    if (memory.isFull) socket.destroy()
-  })
-  const upgraded = new Set<Duplex>()
-  const ending = new WeakSet<Socket>()
+    this.#server.on('upgrade', this.#upgrade)
+    // Without a listener, Node's server destroys the connection, with all earlier responses.
+    this.#server.on('connect', this.#upgrade)
+    this.#server.on('clientError', (error: ParserError, socket) => this.#refusals.unreadable(error, socket))
+  }
+
+  #inOrder(handle: Handler): Handler {
+    return (req, res) => {
+      const { socket } = req
+      if (socket.writableEnded || this.#byNode.hasStopped(socket) || this.#order.isFull(socket))
+        return this.#refusals.overrun(req)
+      this.#byNode.begin(req, res)
+      this.#order.await(req, res, () => this.#refuseAfterIgnoredUpgrade(req, res, handle))
+    }
+  }
+
   /**
    * Destroys requests that follow an ignored `Upgrade` on the same connection: their bytes may be
    * the content of that request. Such a connection ends after the response, and during a drain
    * each does.
    */
-  const refuseAfterIgnoredUpgrade = (req: IncomingMessage, res: ServerResponse, handle: Handler) => {
-    if (ending.has(req.socket)) return void res.destroy()
-    idle.keepFor(res)
-    if (isIgnoredUpgrade(req)) ending.add(req.socket)
+  #refuseAfterIgnoredUpgrade(req: IncomingMessage, res: ServerResponse, handle: Handler): void {
+    if (this.#ending.has(req.socket)) return void res.destroy()
+    this.#idle.keepFor(res)
+    if (isIgnoredUpgrade(req)) this.#ending.add(req.socket)
     // Setting a `Connection` field instead would merge it with the fields of the upstream.
-    if (isDraining || ending.has(req.socket)) res.shouldKeepAlive = false
+    if (this.#isDraining || this.#ending.has(req.socket)) res.shouldKeepAlive = false
     handle(req, res)
   }
-  /** Reads nothing more from a connection, and sends this response as the last one. */
-  const refuseLast = (socket: Duplex, response: Response) => {
-    byNode.stop(socket)
-    order.refuseLast(socket, () => void writeToSocket(socket, response))
-  }
-  const refuseOverrun = ({ socket }: IncomingMessage) => {
-    if (byNode.hasStopped(socket)) return
-    // Nothing is read after the last response (RFC 9112 §9.6).
-    if (socket.writableEnded) return byNode.stop(socket)
-    noteOverrun(socket)
-    refuseLast(socket, tooManyRequests)
-  }
-  const inOrder = (handle: Handler) => (req: IncomingMessage, res: ServerResponse) => {
-    if (req.socket.writableEnded || byNode.hasStopped(req.socket) || order.isFull(req.socket)) return refuseOverrun(req)
-    byNode.begin(req, res)
-    order.await(req, res, () => refuseAfterIgnoredUpgrade(req, res, handle))
-  }
-  const request = inOrder((req, res) => handlers.request(req, res))
 
-  server.on('request', request)
-  // The proxy sends 100 (Continue) itself, once the request has been admitted.
-  server.on('checkContinue', request)
-  server.on(
-    'checkExpectation',
-    inOrder((req, res) => handlers.expectation(req, res)),
-  )
-  const upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+  readonly #upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => {})
     // Node's server stops reading while content waits, and the stream does not notice. Without this
     // call, it would wait for a read under way, and read nothing more.
     socket.push('')
-    if (isOverrun(req)) return refuseOverrun(req)
-    byNode.leave(req)
-    upgraded.add(socket.once('close', () => upgraded.delete(socket)))
-    order.afterResponses(socket, () => handlers.upgrade(req, socket, head))
-  }
-  server.on('upgrade', upgrade)
-  // Without a listener, Node's server destroys the connection, with all earlier responses.
-  server.on('connect', upgrade)
-  server.on('clientError', (error: ParserError, socket) => {
-    if (byNode.hasStopped(socket)) return
-    if (error.code === 'ECONNRESET' || socket.destroyed) return void socket.destroy()
-    // The client has sent more after its last request, or after the last response (RFC 9112 §9.6).
-    if (error.code === 'HPE_CLOSED_CONNECTION' || socket.writableEnded) return byNode.stop(socket)
-    const beginning = byNode.beginningOf(socket)
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      if (beginning !== undefined) incomplete(socket as Socket)
-      return refuseLast(socket, requestTimeout)
-    }
-    const bytes = beginning ?? error.rawPacket
-    const reason = reasonOf(error, bytes)
-    parts.unreadable.note(reason, (socket as Socket).remoteAddress, error.reason ?? error.message)
-    if (reason === 'header_size') refuseLast(socket, handlers.headersTooLarge(requestBeginning(bytes)))
-    else refuseLast(socket, reason === 'tls_on_http' ? wrongScheme('http') : malformed)
-  })
-  await bind(server, config)
-  server.on('error', (error) => log.error('listener.failed', { reason: reason(error) }))
-
-  return {
-    address: { host: config.host, port: (server.address() as AddressInfo).port },
-    drain: async (drainTimeoutMs) => {
-      isDraining = true
-      idle.endAfterResponses()
-      watcher?.close()
-      await drain(server, drainTimeoutMs, {
-        closeIdle: () => {
-          closeIdle()
-          handlers.closeEndlessStreams()
-        },
-        closeAll: () => {
-          server.closeAllConnections()
-          front?.closeAll()
-          for (const socket of upgraded) socket.destroy()
-        },
-      })
-    },
+    if (isOverrun(req)) return this.#refusals.overrun(req)
+    this.#byNode.leave(req)
+    this.#upgraded.add(socket.once('close', () => this.#upgraded.delete(socket)))
+    this.#order.afterResponses(socket, () => this.#handlers.upgrade(req, socket, head))
   }
 }
 
-/** Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted. */
-function countHandshakes(
-  server: TlsServer,
-  { memory, unreadable }: Pick<ListenerParts, 'memory' | 'unreadable'>,
-): void {
-  const handshakes = new Map<string, Socket>()
-  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
-  server.on('connection', (socket: Socket) => {
-    const peer = peerOf(socket)
-    handshakes.set(peer, socket)
-    socket.once('close', () => handshakes.delete(peer))
-    memory.watch(socket, tlsConnectionBytes, { heldBytes: () => 0, close: () => socket.destroy() })
-  })
-  server.on('secureConnection', (socket: Socket) => {
-    const handshake = handshakes.get(peerOf(socket))
-    if (handshake !== undefined) memory.unwatch(handshake)
-    handshakes.delete(peerOf(socket))
-  })
-  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
-    const handshake = handshakes.get(peerOf(socket))
-    unreadable.note('http_on_tls', socket.remoteAddress, error.code)
-    // TLS has written nothing, so the client can read a response of http.
-    if (handshake !== undefined) writeToSocket(handshake, wrongScheme('https'))
-  })
+/** The event of a new connection whose data can be read. */
+function readyEvent({ tls }: ListenConfig): 'connection' | 'secureConnection' {
+  return tls === undefined ? 'connection' : 'secureConnection'
 }
 
-/** Reads plain requests, unless the configuration says that Node's parser reads all of them. */
-function createFront(
-  server: Server | TlsServer,
-  { plainPath, tls }: ListenConfig,
-  { headerSizeBytes, headersTimeoutMs }: LimitsConfig,
-  parts: {
-    readonly handlers: Pick<ListenerHandlers, 'request'>
-    readonly isDraining: () => boolean
-    readonly arrived: (bytes: number) => void
-    readonly incomplete: (socket: Socket) => void
-    readonly handedOver: (connection: Duplex) => void
-  },
-): Front | undefined {
-  if (!plainPath || !Front.fits(server, tls !== undefined)) return undefined
-  return new Front(server, tls !== undefined, {
-    request: (req, res) => parts.handlers.request(req, res),
-    ...{ isDraining: parts.isDraining, arrived: parts.arrived, handedOver: parts.handedOver },
-    incomplete: parts.incomplete,
-    maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
-    headersTimeoutMs,
-    keepAliveMs,
-  })
-}
-
-function createHttpServer(
-  { tls }: ListenConfig,
-  limits: LimitsConfig,
-  upgrades: ReturnType<typeof upgradeOptions>,
-): Server {
+function createHttpServer({ tls }: ListenConfig, limits: LimitsConfig, upgrades: UpgradeRules): Server {
   const options = {
     maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -290,7 +288,7 @@ function createHttpServer(
     // The request handler refuses these requests, because Node would read the next one.
     requireHostHeader: false,
     noDelay: true,
-    ...upgrades,
+    ...upgradeOptions(upgrades),
   }
   const server =
     tls === undefined
@@ -304,61 +302,4 @@ function createHttpServer(
   // Node would drop header fields beyond its limit. The request handler refuses such a request.
   server.maxHeadersCount = 0
   return server
-}
-
-/**
- * Accepts no new connections, and resolves when all connections are closed. `closeIdle` is called
- * repeatedly until then, and `closeAll` after the timeout.
- */
-async function drain(
-  server: Server,
-  drainTimeoutMs: number,
-  { closeIdle, closeAll }: { readonly closeIdle: () => void; readonly closeAll: () => void },
-): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  closeIdle()
-  // No event shows that a connection has become idle, or that a response is an event stream.
-  const closing = setInterval(closeIdle, 50)
-  const limit = setTimeout(closeAll, drainTimeoutMs)
-  await closed
-  clearInterval(closing)
-  clearTimeout(limit)
-}
-
-function bind(server: Server, { host, port }: Address): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) =>
-      reject(new OperatorError(listenError(cause, { host, port }, 'listen'), { cause })),
-    )
-    server.listen({ host, port }, () => {
-      server.removeAllListeners('error')
-      resolve()
-    })
-  })
-}
-
-const requestTimeout: Response = { status: 408, headers: {}, body: '' }
-const malformed: Response = { status: 400, headers: {}, body: '' }
-const tooManyRequests = plainText(503, 'Too many requests wait on this connection.\n')
-
-/** The response to a client that uses the other scheme. */
-function wrongScheme(scheme: 'http' | 'https'): Response {
-  return plainText(400, `This port serves ${scheme} only.\n`)
-}
-
-function plainText(status: number, body: string): Response {
-  return { status, headers: { 'Content-Type': 'text/plain' }, body }
-}
-
-/** An error of Node's parser. */
-interface ParserError extends NodeJS.ErrnoException {
-  readonly rawPacket?: Buffer
-  readonly reason?: string
-}
-
-/** Why Node's parser has rejected a request (RFC 9112 §2.2, RFC 6585 §5). */
-function reasonOf({ code }: ParserError, bytes: Buffer | undefined): Unreadable {
-  if (code === 'HPE_HEADER_OVERFLOW') return 'header_size'
-  // The record of a ClientHello (RFC 8446 §5.1).
-  return bytes?.[0] === 0x16 && bytes[1] === 0x03 ? 'tls_on_http' : 'malformed'
 }
