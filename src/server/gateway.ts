@@ -1,12 +1,12 @@
 import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import { checkMethod } from '../check-requests/ext-authz.ts'
-import type { GrpcListener, GrpcParts } from '../check-requests/grpc.ts'
+import type { GrpcListener } from '../check-requests/grpc.ts'
 import { freeMemory } from '../config/memory.ts'
 import type { Address } from '../config/model/address.ts'
 import type { ExtAuthzConfig, GatewayConfig } from '../config/model/gateway.ts'
 import type { StoreConfig } from '../config/model/session.ts'
-import { systemClock } from '../core/clock.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { createAccountLimits } from '../limits/account-limits.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
 import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
@@ -28,8 +28,9 @@ import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import type { Generation } from './generation.ts'
 import { Generations } from './generations.ts'
-import { startObserving, type ObservingParts } from './observing.ts'
+import { type Observing, startObserving, type ObservingParts } from './observing.ts'
 import { createProcessApi } from './process-api.ts'
+import type { SharedParts } from './shared-parts.ts'
 import { runInOrder } from './shutdown.ts'
 
 /** A gateway that serves requests. */
@@ -70,26 +71,9 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const startedAt = clock.now()
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
-  const { pageHistory } = observing
-  const onReached = pageHistory && pageHistory.timeline.reached.bind(pageHistory.timeline)
-  const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
-  const pending = new PendingEndings(log)
-  const rejectedClients = new RejectedClients(log, clock)
-  const free = freeMemory(config.workers)
-  const memory = new MemoryBudget(parts.budgetBytes ?? budgetBytes(free), {
-    rejectedClients,
-    growthBytes: parts.budgetBytes === undefined ? free / 2 : undefined,
-  })
-  memory.describe(metrics)
-  const generations = await Generations.start(config, {
-    ...observing,
-    ...{ store, pending, rejectedClients, memory, clock },
-    live: new LiveStreams(),
-    caches: new NearCaches(),
-    streamSessions: new Map(),
-    accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
-    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => isRenewed(key, store) }),
-  })
+  const shared = sharedParts(config, { ...observing, clock, budgetBytes: parts.budgetBytes })
+  const { store, pending, rejectedClients, memory } = shared
+  const generations = await Generations.start(config, shared)
   addGatewayMetrics(metrics, () => generations.current)
 
   const closeSteps = [
@@ -112,14 +96,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
-    const extAuthz =
-      config.extAuthz === undefined
-        ? undefined
-        : await loadAndListenForGrpc(config.extAuthz, {
-            methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
-            admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
-            log,
-          })
+    const extAuthz = config.extAuthz && (await listenForExtAuthz(config.extAuthz, generations, shared))
     if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
     serveProcessApi?.(api)
@@ -147,6 +124,35 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   }
 }
 
+/** What outlives a reload. */
+function sharedParts(
+  config: GatewayConfig,
+  {
+    clock,
+    budgetBytes: given,
+    ...observing
+  }: Observing & { readonly clock: Clock; readonly budgetBytes: number | undefined },
+): SharedParts & { readonly memory: MemoryBudget } {
+  const { log, metrics, pageHistory } = observing
+  const onReached = pageHistory && pageHistory.timeline.reached.bind(pageHistory.timeline)
+  const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
+  const rejectedClients = new RejectedClients(log, clock)
+  const free = freeMemory(config.workers)
+  const growthBytes = given === undefined ? free / 2 : undefined
+  const memory = new MemoryBudget(given ?? budgetBytes(free), { rejectedClients, growthBytes })
+  memory.describe(metrics)
+  return {
+    ...observing,
+    ...{ store, rejectedClients, memory, clock },
+    pending: new PendingEndings(log),
+    live: new LiveStreams(),
+    caches: new NearCaches(),
+    streamSessions: new Map(),
+    accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
+    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => isRenewed(key, store) }),
+  }
+}
+
 const untrustedHint = 'Add the address of Envoy to trusted_proxies; its connection to ext_authz was closed.'
 
 function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients: RejectedClients): boolean {
@@ -156,9 +162,17 @@ function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients
 }
 
 /** Loads the gRPC server only when it is configured, because it loads HTTP/2. */
-async function loadAndListenForGrpc(config: ExtAuthzConfig, parts: GrpcParts): Promise<GrpcListener> {
+async function listenForExtAuthz(
+  config: ExtAuthzConfig,
+  generations: Generations,
+  { rejectedClients, log }: SharedParts,
+): Promise<GrpcListener> {
   const { listenForGrpc } = await import('../check-requests/grpc.ts')
-  return listenForGrpc(config, parts)
+  return listenForGrpc(config, {
+    methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
+    admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
+    log,
+  })
 }
 
 /** The handlers of the current generation, looked up for each request. */
