@@ -1,6 +1,6 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
+import { Repeating } from '../core/repeating.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'
@@ -51,7 +51,7 @@ interface Stream {
 export class PageStreams {
   readonly #parts: PageStreamsParts
   readonly #streams = new Set<Stream>()
-  #isRunning = false
+  readonly #updating = new Repeating(() => this.#updateAll())
 
   constructor(parts: PageStreamsParts) {
     this.#parts = parts
@@ -73,27 +73,24 @@ export class PageStreams {
         this.#streams.add(stream)
         res.once('close', () => this.#streams.delete(stream))
         res.write(Buffer.from(`retry: ${defaultPauseMs}\n\n`))
-        if (!this.#isRunning) void this.#run()
+        this.#updating.wakeIn(0)
       },
     }
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true
+  /** @returns a pause while there are streams, in ms */
+  async #updateAll(): Promise<number | undefined> {
+    if (this.#streams.size === 0) return undefined
     const { pauseMs = defaultPauseMs } = this.#parts
-    while (this.#streams.size > 0) {
-      const began = performance.now()
-      try {
-        await this.#update()
-      } catch (error) {
-        this.#parts.log.error('request.failed', { reason: reason(error), where: 'admin.page.events' })
-        for (const { res } of this.#streams) res.end()
-      }
-      const took = performance.now() - began
-      // Without a reference, because the pause must not keep the process alive.
-      await wait(Math.min(longestPauseMs, Math.max(pauseMs, pauseFactor * took)), undefined, { ref: false })
+    const began = performance.now()
+    try {
+      await this.#update()
+    } catch (error) {
+      this.#parts.log.error('request.failed', { reason: reason(error), where: 'admin.page.events' })
+      for (const { res } of this.#streams) res.end()
     }
-    this.#isRunning = false
+    const took = performance.now() - began
+    return Math.min(longestPauseMs, Math.max(pauseMs, pauseFactor * took))
   }
 
   async #update(): Promise<void> {

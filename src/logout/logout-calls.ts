@@ -1,5 +1,6 @@
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { Repeating } from '../core/repeating.ts'
 import type { Audit, AuditEvents } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { LogoutJobs } from '../session/live/logout-jobs.ts'
@@ -55,21 +56,19 @@ export class LogoutCalls {
   /** Sessions that may have ended, and whose entries in the index are not marked as due yet. */
   readonly #ended = new Set<SessionKey>()
   readonly #running = new Set<Promise<void>>()
-  #timer: NodeJS.Timeout | undefined
-  #pass: Promise<void> | undefined
-  #isWoken = false
+  readonly #taking = new Repeating(() => this.#takeDue())
   #isFinishing = false
 
   constructor(parts: LogoutCallsParts) {
     this.#parts = parts
-    this.#wait()
+    this.#taking.wakeIn(pauseMs())
   }
 
   /** Sessions have ended, in this process or in another one. */
   noteEnded(keys: readonly SessionKey[], where: 'here' | 'elsewhere'): void {
     for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key)
     if (this.#isFinishing) void this.#handOver()
-    else if (where === 'here') this.#wake()
+    else if (where === 'here') this.#taking.wake()
   }
 
   /**
@@ -78,38 +77,21 @@ export class LogoutCalls {
    */
   async finish(): Promise<void> {
     this.#isFinishing = true
-    clearTimeout(this.#timer)
-    await this.#pass
+    await this.#taking.stop()
     await this.#handOver()
     await Promise.all(this.#running)
   }
 
-  #wait(): void {
-    this.#timer = setTimeout(() => this.#wake(), pollMs * (1 + Math.random())).unref()
-  }
-
-  #wake(): void {
-    this.#isWoken = true
-    clearTimeout(this.#timer)
-    this.#pass ??= this.#takeAll().finally(() => {
-      this.#pass = undefined
-      if (!this.#isFinishing) this.#wait()
-    })
-  }
-
-  /** Takes jobs until no further job is due. */
-  async #takeAll(): Promise<void> {
-    while (this.#isWoken && !this.#isFinishing) {
-      this.#isWoken = false
-      while (this.#running.size >= maxAtOnce) await Promise.race(this.#running)
-      if (this.#isFinishing) return
-      const limit = maxAtOnce - this.#running.size
-      const taken = await this.#take(limit)
-      for (const job of taken) this.#start(job)
-      if (taken.length === limit || this.#ended.size > 0) this.#isWoken = true
-      // The store is unavailable: the next attempt is at the next poll.
-      if (taken === nothing) return
-    }
+  /** @returns the pause until jobs may be due again, in ms */
+  async #takeDue(): Promise<number> {
+    while (this.#running.size >= maxAtOnce) await Promise.race(this.#running)
+    if (this.#isFinishing) return 0
+    const limit = maxAtOnce - this.#running.size
+    const taken = await this.#take(limit)
+    for (const job of taken) this.#start(job)
+    // While the store is unavailable, the next attempt is at the next poll.
+    const hasMore = taken !== nothing && (taken.length === limit || this.#ended.size > 0)
+    return hasMore ? 0 : pauseMs()
   }
 
   async #handOver(): Promise<void> {
@@ -248,3 +230,8 @@ export class LogoutCalls {
 const nothing: readonly TakenJob[] = []
 
 const unknownUpstream = 'the configuration has no such upstream with a logout call'
+
+/** A random time, so that processes do not look at the same moment. */
+function pauseMs(): number {
+  return pollMs * (1 + Math.random())
+}

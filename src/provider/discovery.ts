@@ -8,6 +8,7 @@ import { isWithin, type Clock } from '../core/clock.ts'
 import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
+import { BackOff, Repeating } from '../core/repeating.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
 import { schemeMismatch } from '../wire/scheme-mismatch.ts'
@@ -61,8 +62,8 @@ export class Discovery {
   #failedAt = -Infinity
   #pauseMs = retryFirstMs
   #failure: GatewayError | undefined
-  #timer: NodeJS.Timeout | undefined
-  #closed = false
+  readonly #renewing = new Repeating(() => this.#renew())
+  readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
 
   constructor(config: ProviderConfig, parts: DiscoveryParts) {
     this.#config = config
@@ -71,7 +72,7 @@ export class Discovery {
 
   /** Fetches the metadata in the background until that succeeds, then once an hour. */
   start(): void {
-    this.#keepTrying(retryFirstMs)
+    this.#renewing.wake()
   }
 
   /** The last metadata; `undefined` until the provider was found. */
@@ -97,21 +98,17 @@ export class Discovery {
   }
 
   close(): void {
-    this.#closed = true
-    clearTimeout(this.#timer)
+    void this.#renewing.stop()
   }
 
-  #keepTrying(retryMs: number): void {
-    this.#fetch().then(
-      () => this.#later(renewAfterMs, retryFirstMs),
-      () => this.#later(retryMs, Math.min(retryMs * 2, retryMostMs)),
-    )
-  }
-
-  #later(afterMs: number, retryMs: number): void {
-    if (this.#closed) return
-    this.#timer = setTimeout(() => this.#keepTrying(retryMs), afterMs)
-    this.#timer.unref()
+  async #renew(): Promise<number> {
+    try {
+      await this.#fetch()
+      this.#backOff.reset()
+      return renewAfterMs
+    } catch {
+      return this.#backOff.next()
+    }
   }
 
   #fetch(): Promise<DiscoveredProvider> {

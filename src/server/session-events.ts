@@ -2,6 +2,7 @@ import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { Repeating } from '../core/repeating.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { empty, ownHeaders, type Response } from '../http/response.ts'
@@ -106,7 +107,7 @@ class SessionStream implements LiveStream {
   #expiry: SessionExpiry
   #checks = 0
   #isOver = false
-  #timer: NodeJS.Timeout | undefined
+  readonly #checking = new Repeating(() => this.#check())
 
   constructor(res: ClientReply, key: SessionKey, expiry: SessionExpiry, parts: SessionEventsParts) {
     this.#res = res
@@ -122,13 +123,13 @@ class SessionStream implements LiveStream {
     const stopListing = this.#parts.live.open(this.#key, this)
     this.#res.once('close', () => {
       this.#isOver = true
-      clearTimeout(this.#timer)
+      void this.#checking.stop()
       stopListing()
       release()
     })
     this.#write(`retry: ${retryMs}\n${this.#sessionEvent()}`)
     // The session may have ended before the stream was listed.
-    void this.#check()
+    this.#checking.wake()
   }
 
   cut(why: CutReason): void {
@@ -145,16 +146,19 @@ class SessionStream implements LiveStream {
     return endedOf(this.#key, this.#parts)
   }
 
-  async #check(): Promise<void> {
+  async #check(): Promise<number | undefined> {
     try {
       const expiry = await this.#parts.sessions.expiry(this.#key)
-      if (expiry === undefined) return this.cut('session_ended')
+      if (expiry === undefined) {
+        this.cut('session_ended')
+        return undefined
+      }
       this.#tell(expiry)
     } catch (error) {
       // `watchLiveSessions` closes the stream if the store stays unavailable.
       this.#parts.log.debug('events.not_looked_up', { reason: reason(error) })
     }
-    if (!this.#isOver) this.#timer = setTimeout(() => void this.#check(), checkEveryMs).unref()
+    return this.#isOver ? undefined : checkEveryMs
   }
 
   #tell(expiry: SessionExpiry): void {

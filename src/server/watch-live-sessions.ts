@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
+import { Repeating } from '../core/repeating.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/live/sessions.ts'
@@ -50,21 +51,6 @@ export interface LiveSessionsWatch {
  * when the store responds again, because notices of endings may have been lost.
  */
 export function watchLiveSessions({ live, sessions, store, known, clock, log }: WatchParts): LiveSessionsWatch {
-  let isStopped = false
-  let isChecking = false
-  let isCheckRequested = false
-  let timer: NodeJS.Timeout | undefined
-  const check = async (): Promise<void> => {
-    isCheckRequested = isChecking
-    if (isChecking || isStopped) return
-    isChecking = true
-    clearTimeout(timer)
-    const pauseMs = await checkAll()
-    isChecking = false
-    if (isCheckRequested) return check()
-    if (!isStopped) timer = setTimeout(() => void check(), pauseMs).unref()
-  }
-
   /** Closes the streams of all sessions that have ended, and resolves to the pause, in ms. */
   const checkAll = async (): Promise<number> => {
     const keys = [...live.sessions()]
@@ -77,7 +63,7 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
     for (const key of keys) if (!known.has(key)) known.set(key, { endsAt: Infinity, confirmedAt: now })
 
     let hasResponded = true
-    for (let start = 0; start < keys.length && hasResponded && !isStopped; start += maxConcurrentReads)
+    for (let start = 0; start < keys.length && hasResponded && !checking.isStopped; start += maxConcurrentReads)
       hasResponded = await confirm(keys.slice(start, start + maxConcurrentReads))
     if (!hasResponded) log.debug('streams.not_looked_up')
     return closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
@@ -113,15 +99,15 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
     return Math.max(pauseMs, 0)
   }
 
-  timer = setTimeout(() => void check(), checkEveryMs).unref()
+  const checking = new Repeating(checkAll)
+  checking.wakeIn(checkEveryMs)
   const stopListening = store.onNotice(({ kind }) => {
-    if (kind === 'resumed') void check()
+    if (kind === 'resumed') checking.wake()
   })
   return {
     stop: () => {
-      isStopped = true
       stopListening()
-      clearTimeout(timer)
+      void checking.stop()
     },
   }
 }

@@ -1,7 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { reason } from '../core/errors.ts'
+import type { SessionKey } from '../core/names.ts'
+import { sha256 } from '../core/random.ts'
+import { BackOff } from '../core/repeating.ts'
 import { type StreamClient, TransmitterRefusal } from '../provider/stream-client.ts'
-import { type LeaseStore, whileHolding } from './held-lease.ts'
+import { type LeaseStore, underLease } from '../session/live/lease.ts'
 import { StreamKeeper } from './keep-stream.ts'
 import type { SignalParts } from './parts.ts'
 import { Poller } from './poll.ts'
@@ -37,7 +40,7 @@ export class SignalReceiver {
   #running: Promise<void> | undefined
   #failure: string | undefined
   #isHolder = false
-  #retryMs = retryFirstMs
+  readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
   #idleMs = 0
   /** When the stream is checked next, in ms since the epoch. */
   #checkAt = 0
@@ -75,8 +78,9 @@ export class SignalReceiver {
     const { store, sessions, log } = this.#parts.signals
     const { signal } = this.#stopped
     while (!signal.aborted) {
-      const name = ['security events', sessions.audience] as const
-      await whileHolding([...name], { store, signal }, (held) => this.#hold(held)).catch((error: unknown) =>
+      const key = sha256('security events', sessions.audience) as SessionKey
+      const hold = (lost: AbortSignal) => this.#hold(AbortSignal.any([signal, lost]))
+      await underLease(key, store, hold).catch((error: unknown) =>
         log.debug('signals.no_lease', { reason: reason(error) }),
       )
       await pause(lookEveryMs * (1 + Math.random()), signal)
@@ -140,7 +144,7 @@ export class SignalReceiver {
   #succeed(): void {
     if (this.#failure !== undefined) this.#parts.signals.log.info('signals.available')
     this.#failure = undefined
-    this.#retryMs = retryFirstMs
+    this.#backOff.reset()
   }
 
   #fail(error: unknown): number {
@@ -152,9 +156,7 @@ export class SignalReceiver {
       })
     this.#failure = why
     const waitMs = error instanceof TransmitterRefusal ? (error.waitMs ?? 0) : 0
-    const pauseMs = Math.max(waitMs, this.#retryMs * (1 + Math.random() / 4))
-    this.#retryMs = Math.min(this.#retryMs * 2, retryMostMs)
-    return pauseMs
+    return Math.max(waitMs, this.#backOff.next())
   }
 }
 

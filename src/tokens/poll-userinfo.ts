@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
+import { retryUntil, underLease } from '../session/live/lease.ts'
 import type { StoredSession } from '../session/record/record.ts'
-import { retryUntil, underLease } from './lease.ts'
 import { refresh, storeClaims, type UpkeepParts } from './refresh.ts'
 
 /**

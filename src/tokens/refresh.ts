@@ -6,10 +6,10 @@ import type { Log } from '../observe/log.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
+import { type LeaseStore, underLease, retryUntil } from '../session/live/lease.ts'
 import type { Sessions } from '../session/live/sessions.ts'
 import type { SessionRecord, StoredSession } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
-import { type LeaseStore, underLease, retryUntil } from './lease.ts'
 
 /**
  * How long storing a rotated refresh token is retried, in ms. Without the token, the session is

@@ -2,6 +2,7 @@ import type { IdentityAlgorithm, UpstreamConfig } from '../../config/model/upstr
 import type { SigningKeysSettings } from '../../config/settings.ts'
 import { type Clock, isWithin } from '../../core/clock.ts'
 import { GatewayError, reason } from '../../core/errors.ts'
+import { Repeating } from '../../core/repeating.ts'
 import type { Keyring } from '../../core/seal.ts'
 import { SingleFlight } from '../../core/single-flight.ts'
 import type { Log } from '../../observe/log.ts'
@@ -49,8 +50,7 @@ export class SigningKeys {
   #keys: readonly SigningKey[] = []
   /** When the keys were last read, or could not be read. */
   #triedAt = -Infinity
-  #timer: NodeJS.Timeout | undefined
-  #isStopped = false
+  readonly #repeating = new Repeating(() => this.#keepUpToDate())
   #isUnreadable = false
 
   constructor(parts: SigningKeysParts) {
@@ -59,18 +59,18 @@ export class SigningKeys {
 
   /** Reads the keys and keeps them up to date. */
   start(): void {
-    if (this.#parts.algorithms.size === 0 || this.#isStopped) return
-    void this.synchronize()
-      .catch((error: unknown) => this.#parts.log.debug('signing_keys.not_read', { reason: reason(error) }))
-      .finally(() => {
-        if (this.#isStopped) return
-        this.#timer = setTimeout(() => this.start(), this.isReady ? synchronizeEveryMs : retryMs).unref()
-      })
+    if (this.#parts.algorithms.size > 0) this.#repeating.wake()
   }
 
   stop(): void {
-    this.#isStopped = true
-    clearTimeout(this.#timer)
+    void this.#repeating.stop()
+  }
+
+  async #keepUpToDate(): Promise<number> {
+    await this.synchronize().catch((error: unknown) =>
+      this.#parts.log.debug('signing_keys.not_read', { reason: reason(error) }),
+    )
+    return this.isReady ? synchronizeEveryMs : retryMs
   }
 
   /**

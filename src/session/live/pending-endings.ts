@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../../core/at-most.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import { Repeating } from '../../core/repeating.ts'
 import type { Log } from '../../observe/log.ts'
 
 const maxProven = 10_000
@@ -41,7 +42,7 @@ export class PendingEndings {
   readonly #unproven: LRUCache<string, PendingEnding>
   readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
   readonly #log: Log
-  #isTrying = false
+  readonly #trying = new Repeating(() => this.#try())
   #hasWarned = false
 
   constructor(log: Log) {
@@ -78,7 +79,7 @@ export class PendingEndings {
     endings.set(name, pending)
     const ofScope = this.#byScope.get(pending.scope) ?? new Map<string, PendingEnding>()
     this.#byScope.set(pending.scope, ofScope.set(name, pending))
-    if (!this.#isTrying) void this.#try()
+    this.#trying.wakeIn(pauseMs)
   }
 
   /** The store has accepted the order with this name. */
@@ -107,15 +108,13 @@ export class PendingEndings {
     })
   }
 
-  async #try(): Promise<void> {
-    this.#isTrying = true
-    while (!this.isEmpty) {
-      await new Promise<void>((resolve) => void setTimeout(resolve, pauseMs).unref())
-      await this.#runAll(this.#proven)
-      await this.#runAll(this.#unproven)
-    }
-    this.#isTrying = false
+  /** @returns a pause while endings wait */
+  async #try(): Promise<number | undefined> {
+    await this.#runAll(this.#proven)
+    await this.#runAll(this.#unproven)
+    if (!this.isEmpty) return pauseMs
     this.#hasWarned = false
+    return undefined
   }
 
   /**

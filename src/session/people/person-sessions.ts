@@ -1,26 +1,23 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type { MaxPerPersonConfig } from '../../config/model/session.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
-import { randomToken, sha256 } from '../../core/random.ts'
+import { sha256 } from '../../core/random.ts'
 import { browserOf, type Browser } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { rememberEndedElsewhere } from '../live/ended-elsewhere.ts'
 import type { Ended, SessionEndings } from '../live/endings.ts'
+import { retryUntil, underLease } from '../live/lease.ts'
 import { sessionKey, subTag, type StoredSession } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 import type { SessionsOfAudience } from './sessions-of-audience.ts'
 
 /** How many records are read from the store at the same time. */
 const readsAtOnce = 50
-/** How long a sign-in waits for another one of the same person, in ms, and how often it looks. */
+/** How long a sign-in waits for another one of the same person, in ms. */
 const turnWaitMs = 3_000
-const turnLookMs = 25
-/** How long the turn of a sign-in lasts at most, in ms. */
-const turnMs = 10_000
 
 export interface PersonSessionsParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'lastUse'>
-  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'releaseLease' | 'takeOnce'>
+  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'takeOnce'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   /** Absent: a person may have any number of sessions. */
   readonly max: MaxPerPersonConfig | undefined
@@ -237,14 +234,8 @@ export class PersonSessions {
   async #inTurn<T>(sub: string, run: () => Promise<T>): Promise<T> {
     const { sessions, store } = this.#parts
     const place = turnOf(subTag(sessions.audience, sub))
-    const owner = randomToken(12)
-    const until = performance.now() + turnWaitMs
-    while (!(await store.acquireLease(place, owner, turnMs)) && performance.now() < until) await wait(turnLookMs)
-    try {
-      return await run()
-    } finally {
-      await store.releaseLease(place, owner).catch(() => {})
-    }
+    const outcome = await retryUntil(() => underLease(place, store, run), turnWaitMs)
+    return outcome === undefined ? run() : outcome.result
   }
 }
 

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { atMost } from '../../../core/at-most.ts'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
+import { Repeating } from '../../../core/repeating.ts'
 import type { Log } from '../../../observe/log.ts'
 import type { Tombstone } from '../store.ts'
 
@@ -9,7 +10,7 @@ import type { Tombstone } from '../store.ts'
 const rememberedForMs = 2 * 60 * 1000
 const maxRemembered = 10_000
 
-/** The pauseMs between two repetitions, in ms. */
+/** The pause between two repetitions, in ms. */
 const pauseMs = 1_000
 
 /**
@@ -26,8 +27,7 @@ export class RecentEndings {
   })
   readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
   readonly #log: Log
-  #isDue = false
-  #isRepeating = false
+  readonly #repeating = new Repeating(() => this.#repeat())
 
   constructor(end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>, log: Log) {
     this.#end = end
@@ -56,27 +56,22 @@ export class RecentEndings {
 
   /** Repeats the endings in the background until Redis has accepted them. */
   repeat(): void {
-    this.#isDue = true
-    if (!this.#isRepeating) void this.#repeat()
+    this.#repeating.wake()
   }
 
-  async #repeat(): Promise<void> {
-    this.#isRepeating = true
-    while (this.#isDue) {
-      this.#isDue = false
-      const keys = [...this.#keys.keys()]
-      const now = performance.now()
-      const tombstones = [...this.#tombstones].map(([tag, { at, until }]) => ({ tag, at, ttl: until - now }))
-      if (keys.length === 0 && tombstones.length === 0) break
-      try {
-        await this.#end(keys, tombstones)
-      } catch (error) {
-        this.#isDue = true
-        this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
-      }
-      await new Promise<void>((resolve) => void setTimeout(resolve, pauseMs).unref())
+  /** @returns a pause when Redis has not accepted the endings */
+  async #repeat(): Promise<number | undefined> {
+    const keys = [...this.#keys.keys()]
+    const now = performance.now()
+    const tombstones = [...this.#tombstones].map(([tag, { at, until }]) => ({ tag, at, ttl: until - now }))
+    if (keys.length === 0 && tombstones.length === 0) return undefined
+    try {
+      await this.#end(keys, tombstones)
+      return undefined
+    } catch (error) {
+      this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
+      return pauseMs
     }
-    this.#isRepeating = false
   }
 
   clear(): void {

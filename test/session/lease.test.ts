@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
+import { underLease, retryUntil } from '../../src/session/live/lease.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
-import { underLease, retryUntil } from '../../src/tokens/lease.ts'
 
 const key = `${'t'.repeat(24)}:hash` as SessionKey
 

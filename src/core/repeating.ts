@@ -1,0 +1,86 @@
+/**
+ * Background work that is repeated until it is stopped. One run at a time: the next run begins when
+ * the pause after the last one is over, or earlier when it is woken. The pauses do not keep the
+ * process running.
+ */
+export class Repeating {
+  readonly #work: () => Promise<number | undefined>
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #isWoken = false
+  #isStopped = false
+
+  /**
+   * @param work returns the pause until the next run, in ms; `undefined`: until {@link wake}. It
+   * handles its own errors: an error that it throws is an unhandled rejection.
+   */
+  constructor(work: () => Promise<number | undefined>) {
+    this.#work = work
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  /** Plans a run, unless one is planned or under way. */
+  wakeIn(ms: number): void {
+    if (this.#isStopped || this.#running !== undefined) return
+    this.#timer ??= setTimeout(() => this.wake(), ms).unref()
+  }
+
+  /** Runs now. If a run is under way, another one follows it at once. */
+  wake(): void {
+    if (this.#isStopped) return
+    this.#isWoken = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#running ??= this.#run()
+  }
+
+  /** Begins no further run, and resolves when the one that is under way has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs: number | undefined
+    try {
+      while (this.#isWoken && !this.#isStopped) {
+        this.#isWoken = false
+        pauseMs = await this.#work()
+      }
+    } finally {
+      this.#running = undefined
+    }
+    if (pauseMs !== undefined) this.wakeIn(pauseMs)
+  }
+}
+
+/** Pauses between attempts that fail: each is twice as long as the last, in ms. */
+export class BackOff {
+  readonly #firstMs: number
+  readonly #mostMs: number
+  #nextMs: number
+
+  constructor(firstMs: number, mostMs: number) {
+    this.#firstMs = firstMs
+    this.#mostMs = mostMs
+    this.#nextMs = firstMs
+  }
+
+  /**
+   * The pause after another failure, up to a quarter longer, so that replicas do not act in step.
+   */
+  next(): number {
+    const ms = this.#nextMs
+    this.#nextMs = Math.min(ms * 2, this.#mostMs)
+    return ms * (1 + Math.random() / 4)
+  }
+
+  /** An attempt has succeeded. */
+  reset(): void {
+    this.#nextMs = this.#firstMs
+  }
+}
