@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { GiveBack } from '../wire/read-buffers.ts'
 
 type Socket = IncomingMessage['socket']
 
@@ -20,13 +21,10 @@ export interface ClientMessage {
   readonly complete: boolean
   readonly destroyed: boolean
   readonly readableEnded: boolean
-  /**
-   * `giveBack`: to be called when the chunk is not needed any more, so that its memory is used
-   * again. Without that call, its memory is never used again. Absent: it is not used again.
-   */
-  on(event: 'data', listener: (chunk: Buffer, giveBack?: () => void) => void): unknown
+  /** Without `giveBack`, the memory of the chunk is not used again. */
+  on(event: 'data', listener: (chunk: Buffer, giveBack?: GiveBack) => void): unknown
   on(event: 'end', listener: () => void): unknown
-  off(event: 'data', listener: (chunk: Buffer, giveBack?: () => void) => void): unknown
+  off(event: 'data', listener: (chunk: Buffer, giveBack?: GiveBack) => void): unknown
   off(event: 'end', listener: () => void): unknown
   once(event: 'close', listener: () => void): unknown
   pause(): unknown

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
 
 export interface RequestBodyInput {
@@ -16,7 +17,7 @@ export interface RequestBodyInput {
 /** Receives the content of a request. */
 export interface BodyReader {
   /** `giveBack`: to be called when the part is not needed any more. */
-  onPart(part: Buffer, giveBack: () => void): void
+  onPart(part: Buffer, giveBack: GiveBack): void
   onEnd(): void
 }
 
@@ -121,7 +122,7 @@ export class RequestBody {
     if (this.awaitsClient) this.#input.onStall()
   }
 
-  readonly #onPart = (part: Buffer, giveBack: () => void = nothing): void => {
+  readonly #onPart = (part: Buffer, giveBack: GiveBack = nothing): void => {
     this.#input.onPart()
     this.#due -= part.length
     if (this.#due <= 0) {

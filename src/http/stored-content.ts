@@ -1,3 +1,4 @@
+import type { GiveBack } from '../wire/read-buffers.ts'
 /** Content that is forwarded instead of the content of a request, with header fields for it. */
 export interface ReplacedContent {
   /** All header fields of the request: names and values in turn. */
@@ -66,7 +67,7 @@ export class StoredContent {
 }
 
 interface StoredContentReader {
-  onPart(part: Uint8Array, giveBack: () => void): void
+  onPart(part: Uint8Array, giveBack: GiveBack): void
   onEnd(): void
 }
 

@@ -52,6 +52,10 @@ export interface HeldForConnection {
 interface Account {
   readonly socket: ClientSocket
   readonly baseBytes: number
+  /**
+   * How often a response that waits is in memory: TLS keeps the encrypted bytes beside the others.
+   */
+  readonly copies: 1 | 2
   readonly held: HeldForConnection
   /** The address of the client of the latest request. */
   address: string
@@ -142,7 +146,14 @@ export class MemoryBudget {
   /** Counts what a connection holds until it is closed. */
   watch(socket: ClientSocket, baseBytes: number, held: HeldForConnection): void {
     this.#accounts.set(socket, {
-      ...{ socket, baseBytes, held, address: socket.remoteAddress ?? 'unknown', party: undefined },
+      ...{
+        socket,
+        baseBytes,
+        held,
+        copies: 'encrypted' in socket ? 2 : 1,
+        address: socket.remoteAddress ?? 'unknown',
+        party: undefined,
+      },
       ...{ readBytes: 0, readAt: this.#now(), bytes: baseBytes, isClosing: false },
     })
     socket.once('close', () => this.unwatch(socket))
@@ -192,10 +203,10 @@ export class MemoryBudget {
     this.#arrived = 0
     let held = 0
     for (const account of this.#accounts.values()) {
-      const { socket, isClosing } = account
+      const { socket, isClosing, copies } = account
       if (isClosing) continue
       const { writableLength } = socket
-      account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + writableLength
+      account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + writableLength * copies
       held += account.bytes
       const readBytes = socket.bytesWritten - writableLength
       if (writableLength === 0 || readBytes - account.readBytes >= required) {

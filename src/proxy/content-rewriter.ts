@@ -4,6 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import { AddressStream, type AddressText, type TextStream } from '../http/address-text.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import { fieldText, fieldValue } from './raw-fields.ts'
 import { allowsNotice, isHtmlPage, LineInHead, type SessionNotice } from './session-notice.ts'
 
@@ -135,7 +136,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     else this.#write(Buffer.from(part))
   }
 
-  onContent(part: Buffer, giveBack: () => void): void {
+  onContent(part: Buffer, giveBack: GiveBack): void {
     if (!this.#isRewritten) this.#handler.onContent(part, giveBack)
     else this.#write(part, giveBack)
   }
@@ -207,13 +208,10 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     last?.on('end', () => this.#pass(() => this.#handler.onEnd(this.#trailers)))
   }
 
-  #write(part: Buffer, giveBack?: () => void): void {
+  #write(part: Buffer, giveBack?: GiveBack): void {
     if (this.#isOver) return giveBack?.()
     if (this.#first === undefined) this.#start(this.#coding)
-    const isTaken = this.#first?.write(part, (error) => {
-      // A decoder that has failed may still read the part.
-      if (!error) giveBack?.()
-    })
+    const isTaken = this.#first?.write(part, giveBack)
     if (isTaken === false) this.#control?.pause()
   }
 

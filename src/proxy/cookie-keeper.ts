@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { type KeptCookie, nameInSetCookie, type ReceivedCookies } from '../http/cookie-jar.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import { fieldText } from './raw-fields.ts'
 
 export interface CookieKeeperParts {
@@ -71,7 +72,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     this.#held.push(() => this.#handler.onShortPart(copy))
   }
 
-  onContent(part: Buffer, giveBack: () => void): void {
+  onContent(part: Buffer, giveBack: GiveBack): void {
     if (this.#held === undefined) this.#handler.onContent(part, giveBack)
     else this.#held.push(() => this.#handler.onContent(part, giveBack))
   }

@@ -11,6 +11,7 @@ import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import { atEndOfTurn } from '../wire/end-of-turn.ts'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import { ReusedTimer } from '../wire/reused-timers.ts'
 import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
@@ -302,16 +303,13 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     if (!this.#response.hold(part)) this.#write(part)
   }
 
-  onContent(part: Buffer, giveBack: () => void): void {
+  onContent(part: Buffer, giveBack: GiveBack): void {
     if (this.#state !== 'responding') {
       giveBack()
       return
     }
     this.#input.record.bytes += part.length
-    // After a failed write the socket may still reference the part, so the part is not given back.
-    this.#write(part, (error) => {
-      if (!error) giveBack()
-    })
+    this.#write(part, giveBack)
   }
 
   #write(part: Buffer, written?: (error?: Error | null) => void): void {

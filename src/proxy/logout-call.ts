@@ -9,6 +9,7 @@ import { cookieField, type KeptCookie } from '../http/cookie-jar.ts'
 import type { BearerTokens } from '../identity/claim-headers.ts'
 import type { SwitchedConnection } from '../transport/switched-connection.ts'
 import type { ExchangeControl, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { loopField } from './upstream-headers.ts'
 import type { Upstream, Upstreams } from './upstream.ts'
@@ -160,7 +161,7 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
     this.#drop(length)
   }
 
-  onContent(part: Buffer, giveBack: () => void): void {
+  onContent(part: Buffer, giveBack: GiveBack): void {
     giveBack()
     this.#drop(part.length)
   }

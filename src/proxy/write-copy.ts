@@ -12,10 +12,7 @@ export function writeCopy(socket: Socket, bytes: Buffer): boolean {
   if (bytes.length <= shortBytes) return writeWrapped(socket, { before: '', bytes, after: '' })
   const buffer = ReadBuffer.take(false)
   bytes.copy(buffer.memory)
-  return socket.write(buffer.memory.subarray(0, bytes.length), (error) => {
-    // After a failed write the kernel may still read the memory, so it is not used again.
-    if (!error) buffer.giveBack()
-  })
+  return socket.write(buffer.memory.subarray(0, bytes.length), (error) => buffer.giveBack(error))
 }
 
 /**

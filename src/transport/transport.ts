@@ -1,4 +1,5 @@
 import type { GatewayError } from '../core/errors.ts'
+import type { GiveBack } from '../wire/read-buffers.ts'
 import type { SwitchedConnection } from './switched-connection.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
@@ -18,8 +19,8 @@ export interface TransportTarget {
 
 /** Receives the content of a request. */
 export interface ContentReader {
-  /** `giveBack`: to be called when the part was written, so that its memory is used again. */
-  onPart(part: Uint8Array, giveBack: () => void): void
+  /** `giveBack` is called when the part was written. */
+  onPart(part: Uint8Array, giveBack: GiveBack): void
   onEnd(): void
 }
 
@@ -87,10 +88,9 @@ export interface ResponseHandler {
    */
   onShortPart(part: Buffer): void
   /**
-   * A longer part. After `giveBack` is called, its memory is used for other responses. Without that
-   * call, its memory is never used again.
+   * A longer part, whose memory is used for other responses after `giveBack` was called.
    */
-  onContent(part: Buffer, giveBack: () => void): void
+  onContent(part: Buffer, giveBack: GiveBack): void
   onEnd(trailers: RawFields): void
   /** The upstream has switched to another protocol. */
   onSwitch(connection: SwitchedConnection, fields: RawFields): void

@@ -1,10 +1,15 @@
+/**
+ * To be called when a part is not needed any more, so that its memory is used again. With the error
+ * of a failed write, the memory is not used again, because the socket may still reference it.
+ */
+export type GiveBack = (error?: Error | null) => void
+
 /** A part of content in memory that is used again. */
 export interface LentPart {
   readonly part: Buffer
-  /**
-   * Must be called when the part was written. Without that call, its memory is never used again.
-   */
-  readonly giveBack: () => void
+  readonly giveBack: GiveBack
+  /** How much memory is kept until then, in bytes: a whole buffer. 0: the part is a copy. */
+  readonly lentBytes: number
 }
 
 /**
@@ -18,6 +23,11 @@ export const usualBytes = 64 * 1024
 const largeBytes = 256 * 1024
 /** How much free memory of each size is kept, in bytes. */
 const maxFreeBytes = 4 * 1024 * 1024
+/**
+ * How many large buffers are in use at most. Clients that do not read, and upstreams, would
+ * otherwise make the process hold two for each of hundreds of transfers.
+ */
+const maxLargeInUse = 32
 
 /**
  * Memory that content is read into. It is used again, because allocating memory for each part of
@@ -28,12 +38,16 @@ export class ReadBuffer {
   readonly memory: Buffer
   readonly #free: ReadBuffer[]
   #holders = 0
+  /** The socket of a failed write may still reference it. */
+  #isLost = false
 
-  /** A free or new buffer, for a reader. */
-  static take(isLarge: boolean): ReadBuffer {
+  /** A free or new buffer, for a reader. While many large ones are in use, it is a usual one. */
+  static take(wantsLarge: boolean): ReadBuffer {
+    const isLarge = wantsLarge && largeInUse < maxLargeInUse
     const free = isLarge ? freeLarge : freeUsual
     const taken = free.pop() ?? new ReadBuffer(isLarge ? largeBytes : usualBytes, free)
     taken.#holders = 1
+    if (isLarge) largeInUse += 1
     return taken
   }
 
@@ -46,7 +60,7 @@ export class ReadBuffer {
     const giveBack = buffer.lend()
     buffer.giveBack()
     part.copy(buffer.memory)
-    return { part: buffer.memory.subarray(0, part.length), giveBack }
+    return { part: buffer.memory.subarray(0, part.length), giveBack, lentBytes: buffer.memory.length }
   }
 
   private constructor(bytes: number, free: ReadBuffer[]) {
@@ -62,22 +76,26 @@ export class ReadBuffer {
   /**
    * Lends it to a borrower. Returns a function that gives it back; further calls have no effect.
    */
-  lend(): () => void {
+  lend(): GiveBack {
     this.#holders += 1
     let isLent = true
-    return () => {
-      if (isLent) this.giveBack()
+    return (error) => {
+      if (isLent) this.giveBack(error)
       isLent = false
     }
   }
 
   /** Must be called once by the reader. */
-  giveBack(): void {
+  giveBack(error?: Error | null): void {
     this.#holders -= 1
+    this.#isLost ||= error != null
+    if (this.#holders > 0) return
+    if (this.#free === freeLarge) largeInUse -= 1
     const isKept = (this.#free.length + 1) * this.memory.length <= maxFreeBytes
-    if (this.#holders === 0 && isKept) this.#free.push(this)
+    if (isKept && !this.#isLost) this.#free.push(this)
   }
 }
 
 const freeUsual: ReadBuffer[] = []
 const freeLarge: ReadBuffer[] = []
+let largeInUse = 0

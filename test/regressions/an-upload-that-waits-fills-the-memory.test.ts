@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { Front, type FrontOptions } from '../../src/listener/plain/front.ts'
 import type { PlainRequest } from '../../src/listener/plain/plain-request.ts'
 import type { PlainResponse } from '../../src/listener/plain/plain-response.ts'
+import type { GiveBack } from '../../src/wire/read-buffers.ts'
 import { RawClient } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
 
@@ -88,4 +89,24 @@ test('Content that has not arrived with its head is not read before it is used',
   let length = 0
   begun[0]?.on('data', (part: Buffer) => (length += part.length))
   await until('the content arrives once it is used', () => length === 1000)
+})
+
+test('The buffers of an upload count until the upstream has taken their content', async (t) => {
+  const begun: PlainRequest[] = []
+  const lent: GiveBack[] = []
+  const { client } = await startFront(t, (req) => {
+    begun.push(req)
+    req.on('data', (_: Buffer, giveBack: GiveBack) => {
+      lent.push(giveBack)
+      if (lent.length >= 20) req.pause()
+    })
+  })
+  client.send(head('PUT /', `Content-Length: ${64 * mebibyte}`))
+  client.socket.write(Buffer.alloc(60 * mebibyte, 'x'))
+  await until('much of the content waits at the upstream', () => lent.length >= 20)
+
+  const [req] = begun as [PlainRequest]
+  assert.ok(req.heldBytes > mebibyte, `${req.heldBytes} bytes`)
+  for (const [at, giveBack] of lent.entries()) giveBack(at % 2 === 0 ? null : new Error('the write failed'))
+  assert.ok(req.heldBytes < mebibyte, `${req.heldBytes} bytes`)
 })

@@ -5,6 +5,20 @@ import { ReadBuffer } from '../../src/wire/read-buffers.ts'
 /** Takes all buffers that are available without new memory. */
 const takeMany = (isLarge: boolean) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge))
 
+test('At most 8 MiB are in large buffers, also after writes that failed', () => {
+  const isLarge = ({ memory }: ReadBuffer) => memory.length > 64 * 1024
+  for (let times = 0; times < 3; times += 1) {
+    const taken = takeMany(true)
+    assert.ok(taken.filter(isLarge).reduce((sum, { memory }) => sum + memory.length, 0) <= 8 * 1024 * 1024)
+    assert.ok(taken.some(isLarge), 'those that were given back can be taken again')
+    for (const buffer of taken) {
+      const giveBack = buffer.lend()
+      buffer.giveBack()
+      giveBack(new Error('the client has left'))
+    }
+  }
+})
+
 test('A reader never gets memory of which a part is lent', () => {
   for (const isLarge of [false, true]) {
     const buffer = ReadBuffer.take(isLarge)
@@ -35,5 +49,14 @@ test('A buffer whose parts have been returned stays with its reader', () => {
   assert.equal(buffer.isLent, true)
   giveBack()
   assert.equal(buffer.isLent, false)
+  assert.ok(!takeMany(false).includes(buffer))
+})
+
+test('Memory that the socket of a failed write may reference is never used again', () => {
+  const buffer = ReadBuffer.take(false)
+  const giveBack = buffer.lend()
+  buffer.giveBack()
+  giveBack(new Error('the write failed'))
+
   assert.ok(!takeMany(false).includes(buffer))
 })

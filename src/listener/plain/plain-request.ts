@@ -34,6 +34,8 @@ export class PlainRequest extends Listeners implements ClientMessage {
   #left: number
   #held: LentPart[] = []
   #heldBytes = 0
+  /** The memory of the parts that were lent and not given back, in bytes. */
+  #lentBytes = 0
   #state: 'waiting' | 'flowing' | 'paused' = 'waiting'
   #isDelivering = false
   #isClosed = false
@@ -65,9 +67,12 @@ export class PlainRequest extends Listeners implements ClientMessage {
     return this.#left === 0
   }
 
-  /** How many bytes of content are held. */
+  /**
+   * How much memory its content takes, in bytes: what waits here, and the buffers of what waits at
+   * the upstream.
+   */
   get heldBytes(): number {
-    return this.#heldBytes
+    return this.#heldBytes + this.#lentBytes
   }
 
   get destroyed(): boolean {
@@ -106,11 +111,24 @@ export class PlainRequest extends Listeners implements ClientMessage {
     if (taken === 0) return 0
     this.#left -= taken
     const part = taken === bytes.length ? bytes : bytes.subarray(0, taken)
-    this.#held.push(reads?.lend(part) ?? { part, giveBack: nothing })
+    this.#held.push(reads === undefined ? { part, giveBack: nothing, lentBytes: 0 } : this.#counted(reads.lend(part)))
     this.#heldBytes += taken
     this.deliver()
     if (this.#heldBytes >= maxHeldBytes && this.#left > 0) this.#connection.holdContent(true)
     return taken
+  }
+
+  /** The same part, whose memory counts until it is given back. */
+  #counted(lent: LentPart): LentPart {
+    let { lentBytes } = lent
+    if (lentBytes === 0) return lent
+    this.#lentBytes += lentBytes
+    const giveBack = (error?: Error | null) => {
+      this.#lentBytes -= lentBytes
+      lentBytes = 0
+      lent.giveBack(error)
+    }
+    return { ...lent, giveBack }
   }
 
   /** Content that nothing reads yet stays with the client, whose request may have to wait. */
@@ -141,6 +159,7 @@ export class PlainRequest extends Listeners implements ClientMessage {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
+    for (const { giveBack } of this.#held.splice(0)) giveBack()
     this.emit('close')
   }
 

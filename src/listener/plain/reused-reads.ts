@@ -80,12 +80,12 @@ export class ReusedReads {
 
   /** The bytes, in memory that is not overwritten until it is given back. */
   lend(bytes: Buffer): LentPart {
-    if (!this.#isReused(bytes)) return { part: bytes, giveBack: nothing }
+    if (!this.#isReused(bytes)) return { part: bytes, giveBack: nothing, lentBytes: 0 }
     // A part that waits holds a whole buffer.
-    if (bytes.length < fastBytes) return { part: Buffer.from(bytes), giveBack: nothing }
+    if (bytes.length < fastBytes) return { part: Buffer.from(bytes), giveBack: nothing, lentBytes: 0 }
     const own = this.#own
     if (own === undefined || bytes.length < own.memory.length * copiedShare) return ReadBuffer.copy(bytes)
-    return { part: bytes, giveBack: own.lend() }
+    return { part: bytes, giveBack: own.lend(), lentBytes: own.memory.length }
   }
 
   #isReused({ buffer }: Buffer): boolean {

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
-import { ReadBuffer, shortBytes } from '../../wire/read-buffers.ts'
+import { ReadBuffer, shortBytes, type GiveBack } from '../../wire/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
 import type { RawFields, RequestContent, ResponseHandler } from '../transport.ts'
@@ -166,7 +166,7 @@ export class UpstreamConnection implements ExchangeConnection {
     })
   }
 
-  #writePart(exchange: UpstreamExchange, part: Uint8Array, giveBack: () => void): void {
+  #writePart(exchange: UpstreamExchange, part: Uint8Array, giveBack: GiveBack): void {
     const head = exchange.takeHead()
     const wrapped = exchange.request.isChunked ? chunk(head, part) : { before: head, bytes: part, after: '' }
     if (part.length <= shortBytes) {
@@ -174,10 +174,7 @@ export class UpstreamConnection implements ExchangeConnection {
       giveBack()
       return
     }
-    writeLent(this.#socket, wrapped, (error) => {
-      // After a failed write the socket may still reference the part, so it is not given back.
-      if (!error) giveBack()
-    })
+    writeLent(this.#socket, wrapped, giveBack)
   }
 
   readonly #nextBuffer = (): Buffer =>

@@ -155,11 +155,7 @@ class InMemoryStore implements MemoryStore {
     return this.#once.setNew(name, true, ttl, this.#now())
   }
 
-  async mark(name: string, ttl: number): Promise<void> {
-    await this.takeOnce(name, ttl)
-  }
-
-  async isMarked(name: string): Promise<boolean> {
+  async isTaken(name: string): Promise<boolean> {
     return this.#once.use(name, this.#now()) !== undefined
   }
 
