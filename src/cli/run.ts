@@ -124,7 +124,7 @@ export async function serveAlone(
   })
   const gateway = await starting
   const { store, provider } = gateway.foundAtStart
-  const found = { store_answers: store, provider_found: provider }
+  const found = { store_responds: store, provider_found: provider }
   log.announce('gatehouse is ready', { ...readiness(config, gateway.address.port), ...found })
   collectStartupGarbage()
   return () => gateway.close()

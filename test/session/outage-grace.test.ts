@@ -143,7 +143,7 @@ describe('in the grace', { concurrency: true }, () => {
       told(there).map(({ message, fields }) => [message, fields?.['why']]),
       [
         ['session.grace_began', undefined],
-        ['session.grace_ended', 'store_answers'],
+        ['session.grace_ended', 'store_responds'],
       ],
     )
   })

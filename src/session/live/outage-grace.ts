@@ -39,7 +39,7 @@ export class OutageGrace {
     log.warn('session.grace_began', { reason, at_most_ms })
   }
 
-  end(why: 'store_answers' | 'time_is_over' | 'closed'): void {
+  end(why: 'store_responds' | 'time_is_over' | 'closed'): void {
     if (this.#timer === undefined) return
     clearTimeout(this.#timer)
     this.#timer = undefined

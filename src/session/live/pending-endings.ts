@@ -137,7 +137,7 @@ export class PendingEndings {
       // It goes to the end, so that the next attempt begins with the others. Endings that were
       // cleared, because the process stops, are not added again.
       if (this.covers(ending.createdUntil, ending.scope)) this.add(ending)
-      this.#log.debug('session.ending_owed', { reason: reason(error) })
+      this.#log.debug('session.ending_pending', { reason: reason(error) })
       throw error
     }
   }

@@ -359,7 +359,7 @@ export class Sessions {
   /** The store is available again. Notices may have been missed, so memory is emptied. */
   #reset(): void {
     this.#near.clear()
-    this.#grace.end('store_answers')
+    this.#grace.end('store_responds')
   }
 
   /** Whether an order to end the session exists that the store has not accepted yet. */
