@@ -14,9 +14,9 @@ import { RejectedClients } from '../limits/rejected-clients.ts'
 import { listen, type ListenerHandlers } from '../listener/listener.ts'
 import { UnreadableRequests } from '../listener/unreadable-requests.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
+import { hasEndedBy } from '../session/live/marks.ts'
 import { NearCaches } from '../session/live/near-caches.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
-import { isRenewed } from '../session/live/renewals.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
 import { createMemoryStore } from '../session/store/memory/store.ts'
 import { createRedisStore, type RedisStoreParts } from '../session/store/redis/store.ts'
@@ -149,7 +149,7 @@ function sharedParts(
     caches: new NearCaches(),
     streamSessions: new Map(),
     accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
-    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => isRenewed(key, store) }),
+    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => hasEndedBy(key, 'renewal', store) }),
   }
 }
 

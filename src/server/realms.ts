@@ -19,8 +19,8 @@ import { SessionCookie } from '../session/cookies/cookie.ts'
 import { PersonCookie } from '../session/cookies/person-cookie.ts'
 import type { ProviderCookie } from '../session/cookies/provider-cookie.ts'
 import { RefusedSignIns } from '../session/cookies/refused-sign-in.ts'
-import { hasEndedElsewhere } from '../session/live/ended-elsewhere.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
+import { hasEndedBy } from '../session/live/marks.ts'
 import type { Sessions } from '../session/live/sessions.ts'
 import { PersonSessions } from '../session/people/person-sessions.ts'
 import { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
@@ -86,7 +86,7 @@ export class Realm implements GateRealm {
     const { sessions, cookie } = this
     this.personSessions = new PersonSessions({ store, sessions, endings: parts.endings, max: session.maxPerPerson })
     this.hasEndedElsewhere =
-      session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedElsewhere(key, store) : undefined
+      session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedBy(key, 'elsewhere', store) : undefined
     this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
     this.returns = new Returns({ clock, log })
     this.streamRecord = new StreamRecord({ store, keyring, audience })

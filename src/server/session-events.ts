@@ -11,8 +11,7 @@ import type { Log } from '../observe/log.ts'
 import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.ts'
 import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
-import { hasEndedElsewhere } from '../session/live/ended-elsewhere.ts'
-import { isRenewed } from '../session/live/renewals.ts'
+import { hasEndedBy } from '../session/live/marks.ts'
 import type { SessionExpiry } from '../session/live/sessions.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import { sessionKey } from '../session/record/record.ts'
@@ -31,7 +30,7 @@ export interface SessionEventsParts {
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly boundCookie: Pick<BoundCookie, 'faultOf'>
   readonly sessions: Pick<SessionsOfAudience, 'expiry'>
-  readonly store: Pick<SessionStore, 'readDocument' | 'isTaken'>
+  readonly store: Pick<SessionStore, 'isMarked'>
   readonly live: Pick<LiveStreams, 'open'>
   readonly eventStreams: Pick<EventStreamLimits, 'begin'>
   readonly clock: Clock
@@ -53,7 +52,7 @@ export async function sessionEvents(request: EndpointRequest, parts: SessionEven
   const found = key && (await parts.sessions.expiry(key))
   const expiry = found && isOfDevice(key, found, request, parts) ? found : undefined
   // The browser may connect before it has the cookie of the new session.
-  if (key !== undefined && expiry === undefined && (await isRenewed(key, parts.store)))
+  if (key !== undefined && expiry === undefined && (await hasEndedBy(key, 'renewal', parts.store)))
     return eventStream((res) => void res.end(renewed, 'utf8'))
   if (key === undefined || expiry === undefined)
     return request.lastEventId === endedId ? empty(204) : eventStream(await endOf(key, parts))
@@ -91,7 +90,7 @@ function ended(why: { readonly reason?: 'signed_in_elsewhere' } = {}): string {
 
 /** The last event with the reason, if it is known. */
 async function endedOf(key: SessionKey, { store }: Pick<SessionEventsParts, 'store'>): Promise<string> {
-  const isElsewhere = await hasEndedElsewhere(key, store).catch(() => false)
+  const isElsewhere = await hasEndedBy(key, 'elsewhere', store).catch(() => false)
   return ended(isElsewhere ? { reason: 'signed_in_elsewhere' } : {})
 }
 
@@ -142,7 +141,7 @@ class SessionStream implements LiveStream {
 
   /** What the page learns when the session has ended. */
   async #lastEvent(): Promise<string> {
-    if (await isRenewed(this.#key, this.#parts.store).catch(() => false)) return renewed
+    if (await hasEndedBy(this.#key, 'renewal', this.#parts.store).catch(() => false)) return renewed
     return endedOf(this.#key, this.#parts)
   }
 

@@ -15,7 +15,7 @@ import type { SignedIn } from '../provider/openid-provider.ts'
 import { browserCookiesAt } from '../session/cookies/browser-cookies.ts'
 import { carryOver } from '../session/live/carry-over.ts'
 import { signInLifetimeMs } from '../session/live/endings.ts'
-import { rememberRenewal } from '../session/live/renewals.ts'
+import { markEnding } from '../session/live/marks.ts'
 import { isEmailEndedSince, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
@@ -354,7 +354,7 @@ async function endPrevious(
     return false
   })
   // Without it, open pages learn that the session has ended, and soon that there is a new one.
-  if (isCarriedOver) await rememberRenewal(key, store).catch(() => {})
+  if (isCarriedOver) await markEnding(key, 'renewal', store).catch(() => {})
   expiredCookies.add(key)
   const [ended] = await endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
     log.warn('session.previous_not_ended', { reason: reason(error) })

@@ -24,10 +24,7 @@ import type { Returns } from './returns.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
-  readonly store: Pick<
-    SessionStore,
-    'takeOnce' | 'receivesNotices' | 'ping' | 'time' | 'readDocument' | 'writeDocument'
-  >
+  readonly store: Pick<SessionStore, 'takeOnce' | 'mark' | 'receivesNotices' | 'ping' | 'time' | 'readDocument'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly expiredCookies: Pick<ExpiredCookies, 'add' | 'has'>

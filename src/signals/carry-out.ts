@@ -141,7 +141,7 @@ async function change(
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {
   // A replay must not change the session of a later sign-in.
-  if (await parts.store.isTaken(once)) return 'replayed'
+  if (await parts.store.isMarked(once)) return 'replayed'
   if (subject.kind === 'email' && action === 'end')
     await rememberEmailEnding(subject.email, parts.sessions.audience, parts.store)
   const found = await keysOf(subject, parts)

@@ -13,7 +13,7 @@ export interface SignalParts {
   readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
   readonly store: Pick<
     SessionStore,
-    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isTaken' | 'time' | 'readDocument' | 'writeDocument'
+    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time' | 'readDocument' | 'writeDocument'
   >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>

@@ -49,7 +49,7 @@ export class TokenEndings {
   readonly #isRenewed: (key: SessionKey) => Promise<boolean>
   readonly #byTag = new LRUCache<SidTag | SubTag, TokenEnding>(atMost(maxEndings))
 
-  /** @param isRenewed see `isRenewed` of the room `session` */
+  /** @param isRenewed whether a session has ended by a renewal: see `hasEndedBy` of `session` */
   constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {
     this.#clock = parts.clock
     this.#isRenewed = parts.isRenewed

@@ -417,9 +417,17 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     const responses = await Promise.all(times(50, () => store.takeOnce('https://id.example.com {state} *', 60_000)))
 
     assert.equal(responses.filter(Boolean).length, 1)
-    assert.equal(await store.isTaken('https://id.example.com {state} *'), true)
-    assert.equal(await store.isTaken('https://id.example.com {state} **'), false)
+    assert.equal(await store.isMarked('https://id.example.com {state} *'), true)
+    assert.equal(await store.isMarked('https://id.example.com {state} **'), false)
     assert.equal(await store.takeOnce('https://id.example.com {state} **', 60_000), true)
+  })
+
+  it('remembers a mark for its time', async ({ store, tick }) => {
+    await store.mark('ended elsewhere: *', 60)
+    await store.mark('ended elsewhere: *', 60)
+
+    assert.equal(await store.isMarked('ended elsewhere: *'), true)
+    await until(tick, async () => !(await store.isMarked('ended elsewhere: *')))
   })
 
   it('lets an operation happen again after its time', async ({ store, now, tick }) => {

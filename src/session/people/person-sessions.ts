@@ -3,9 +3,9 @@ import type { SessionId, SessionKey } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
 import { browserOf, type Browser } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
-import { rememberEndedElsewhere } from '../live/ended-elsewhere.ts'
 import type { Ended, SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
+import { markEnding } from '../live/marks.ts'
 import { sessionKey, subTag, type StoredSession } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 import type { SessionsOfAudience } from './sessions-of-audience.ts'
@@ -17,7 +17,7 @@ const turnWaitMs = 3_000
 
 export interface PersonSessionsParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'lastUse'>
-  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'takeOnce'>
+  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'mark'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   /** Absent: a person may have any number of sessions. */
   readonly max: MaxPerPersonConfig | undefined
@@ -222,7 +222,7 @@ export class PersonSessions {
   }
 
   async #endByMaximum(key: SessionKey, cause: Cause | undefined): Promise<void> {
-    await rememberEndedElsewhere(key, this.#parts.store)
+    await markEnding(key, 'elsewhere', this.#parts.store)
     await this.#parts.endings.endOne(key, 'max_per_person', cause)
   }
 

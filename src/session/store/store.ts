@@ -84,8 +84,14 @@ export interface SessionStore {
    */
   takeOnce(name: string, ttl: number): Promise<boolean>
 
-  /** Whether {@link takeOnce} was called with this name, and its `ttl` has not passed. */
-  isTaken(name: string): Promise<boolean>
+  /** Sets a flag for `ttl` ms, unless it is set. */
+  mark(name: string, ttl: number): Promise<void>
+
+  /**
+   * Whether {@link mark} or {@link takeOnce} was called with this name, and its `ttl` has not
+   * passed.
+   */
+  isMarked(name: string): Promise<boolean>
 
   /**
    * Takes the refresh lease of a session for `ttl` ms. `owner` is a unique value.

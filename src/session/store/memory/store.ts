@@ -155,7 +155,11 @@ class InMemoryStore implements MemoryStore {
     return this.#once.setNew(name, true, ttl, this.#now())
   }
 
-  async isTaken(name: string): Promise<boolean> {
+  async mark(name: string, ttl: number): Promise<void> {
+    await this.takeOnce(name, ttl)
+  }
+
+  async isMarked(name: string): Promise<boolean> {
     return this.#once.use(name, this.#now()) !== undefined
   }
 

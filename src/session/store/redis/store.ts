@@ -196,7 +196,11 @@ class RedisStore implements SessionStore {
     return (await this.#commands.reply(taking)) === 'OK'
   }
 
-  async isTaken(name: string): Promise<boolean> {
+  async mark(name: string, ttl: number): Promise<void> {
+    await this.takeOnce(name, ttl)
+  }
+
+  async isMarked(name: string): Promise<boolean> {
     return (await this.#commands.reply(this.#commands.redis.exists(this.#keys.once(name)))) === 1
   }
 
