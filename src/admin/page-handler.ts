@@ -2,7 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
+import { basicCredentials } from '../core/basic-credentials.ts'
 import { reason } from '../core/errors.ts'
+import { retryAfter } from '../core/retry-after.ts'
 import { isSameSecret } from '../core/same-secret.ts'
 import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
@@ -102,16 +104,15 @@ function createAuthentication({
     'WWW-Authenticate': 'Basic realm="Gatehouse administration", charset="UTF-8"',
   })
   return (req) => {
-    const given = passwordIn(req.headers.authorization)
-    if (given === undefined) return tokenRequired
+    const given = basicCredentials(req.headers.authorization)
+    if (given === undefined || given === 'malformed') return tokenRequired
     const client = clientOf(ipAddress(peerOf(req)) ?? 'unknown')
     const waitMs = wrong.waitMs(client)
     if (waitMs > 0) {
       rejectedClients.note('admin.page.token', client, 'A client at this address guesses the password of the page.')
-      const seconds = Math.ceil(waitMs / 1000)
-      return plain(429, 'This address has sent too many wrong passwords.', { 'Retry-After': String(seconds) })
+      return plain(429, 'This address has sent too many wrong passwords.', retryAfter(waitMs))
     }
-    if (isSameSecret(given, token)) return undefined
+    if (isSameSecret(given.secret, token)) return undefined
     wrong.take(client)
     log.warn('admin.wrong_token', { peer: peerOf(req) })
     return tokenRequired
@@ -157,14 +158,6 @@ function isOwnStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin'
   return headers.origin === undefined && headers.accept === 'text/event-stream'
-}
-
-/** RFC 7617 §2. */
-function passwordIn(authorization: string | undefined): string | undefined {
-  const [, credentials] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? []
-  if (credentials === undefined) return undefined
-  const text = Buffer.from(credentials, 'base64').toString('utf8')
-  return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined
 }
 
 function queryOf(url: string): SessionQuery {

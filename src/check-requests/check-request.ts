@@ -1,10 +1,11 @@
 import { METHODS } from 'node:http'
 import { ipAddress } from '../core/addresses.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type HeaderView, nodeAddress, type TrustedProxies } from '../http/forwarded.ts'
+import { type HeaderView, nodeAddress, reportedSchemes, type TrustedProxies } from '../http/forwarded.ts'
 import { isAuthority } from '../http/host.ts'
 import { requestFacts, type RequestFacts } from '../http/request-facts.ts'
 import { type CanonicalTarget, canonicalTarget, decodeUnreserved } from '../http/request-target.ts'
+import { requireForwardable } from '../http/unambiguous-request.ts'
 
 /**
  * A check request: another proxy describes a request, and asks whether it may send the request to
@@ -52,11 +53,6 @@ const byLowerCase: ReadonlyMap<string, Name> = new Map(names.map((name) => [name
 type Statement = readonly [field: string, value: string | undefined]
 
 const absoluteUrl = /^(https?):\/\/([^/?#]*)(\/.*)$/is
-const protocols = new Map<string, 'http' | 'https'>([
-  ...([['http', 'http'] as const, ['https', 'https'] as const] as const),
-  // Traefik reports the scheme of a WebSocket.
-  ...([['ws', 'http'] as const, ['wss', 'https'] as const] as const),
-])
 const methods: ReadonlySet<string> = new Set(METHODS)
 
 /**
@@ -131,13 +127,11 @@ type Description = Omit<CheckRequest, 'proto' | 'forwardedFor'> & {
  */
 export function validCheckRequest(description: Description): CheckRequest {
   const { method, target, host, forwardedFor } = description
-  // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
-  if (method === 'TRACE' || method === 'CONNECT')
-    throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${method} is not supported`)
+  requireForwardable(method)
   if (!methods.has(method)) refuse('the method of the request (X-Forwarded-Method) is not a known method')
   if (!target.startsWith('/')) refuse('the address of the request (X-Forwarded-Uri) is not a path with a query')
   if (!isAuthority(host)) refuse('the host of the request (X-Forwarded-Host) is malformed')
-  const proto = protocols.get(description.proto)
+  const proto = reportedSchemes.get(description.proto)
   if (proto === undefined) refuse('the scheme of the request (X-Forwarded-Proto) is neither http nor https')
   const client = forwardedFor?.slice(forwardedFor.lastIndexOf(',') + 1).trim()
   if (forwardedFor === undefined || client === undefined) return refuse('X-Forwarded-For is missing')
@@ -246,7 +240,7 @@ function isForwarded(field: string): boolean {
 
 function protocolOf(text: string): string {
   const lower = text.toLowerCase()
-  return protocols.get(lower) ?? lower
+  return reportedSchemes.get(lower) ?? lower
 }
 
 function textOf(value: HeaderView[string]): string | undefined {

@@ -94,6 +94,16 @@ export function withheldReason(name: string): string | undefined {
   return row?.withheld ?? (plainName.test(name) ? undefined : 'could be read as another header name')
 }
 
+/**
+ * Node.js ignores a second field with one of these names, in lower case. It joins the values of all
+ * others.
+ */
+export const singleFields: ReadonlySet<string> = new Set([
+  ...['age', 'authorization', 'content-length', 'content-type', 'etag', 'expires', 'from', 'host'],
+  ...['if-modified-since', 'if-unmodified-since', 'last-modified', 'location', 'max-forwards'],
+  ...['proxy-authorization', 'referer', 'retry-after', 'server', 'user-agent'],
+])
+
 const plainName = /^[a-z0-9-]+$/
 
 /**

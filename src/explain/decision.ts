@@ -6,6 +6,7 @@ import { externalUrlAt, siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { basicCredentials } from '../core/basic-credentials.ts'
 import type { Claims } from '../core/claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
@@ -13,7 +14,6 @@ import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
-import { basicCredentials } from '../gate/basic.ts'
 import { bearerToken, missingScopes } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { crossSiteReason } from '../gate/cross-site.ts'
@@ -297,7 +297,7 @@ function aboutSender(
     (rule.accessTokens !== undefined && bearerToken(facts.authorization) !== undefined)
   const basic = isPerson ? undefined : basicCredentials(facts.authorization)
   if (basic === undefined) return aboutPerson(route, who.at(upstream), facts, now)
-  if (basic === 'malformed' || upstream.serviceAccounts === undefined)
+  if (basic === 'malformed' || basic.name === '' || upstream.serviceAccounts === undefined)
     return [{ name: 'service account', text: 'not exactly one name and secret' }]
   const found = accountOf(basic.name, upstream.serviceAccounts, config)
   if (found.kind !== 'accepted') return [{ name: 'service account', text: 'there is none with this name' }]

@@ -1,3 +1,4 @@
+import { singleFields } from '../core/header-fields.ts'
 import type { FramedRequest } from '../http/framing.ts'
 import type { ReceivedRequest } from '../http/request-facts.ts'
 
@@ -15,9 +16,6 @@ export interface SuppliedRequest {
 /** The request as the gateway's HTTP server receives it. */
 export type ArrivedRequest = ReceivedRequest & FramedRequest & { readonly headers: Readonly<Record<string, string>> }
 
-/** Node ignores a second field with one of these names. */
-const single = new Set(['host', 'content-length', 'content-type', 'authorization', 'user-agent', 'referer', 'from'])
-
 /** The request as Node's parser provides it. `encrypted`: TLS ends in the gateway. */
 export function arrived({ method, target, rawHeaders, peer }: SuppliedRequest, encrypted: boolean): ArrivedRequest {
   const headers: Record<string, string> = {}
@@ -26,7 +24,7 @@ export function arrived({ method, target, rawHeaders, peer }: SuppliedRequest, e
     const value = rawHeaders[at + 1] as string
     const before = headers[name]
     if (before === undefined) headers[name] = value
-    else if (!single.has(name)) headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
+    else if (!singleFields.has(name)) headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
   }
   return { method, url: target, httpVersion: '1.1', headers, rawHeaders, socket: { remoteAddress: peer, encrypted } }
 }

@@ -6,6 +6,7 @@ import type {
   TokenExchangeConfig,
   UpstreamConfig,
 } from '../config/model/upstream.ts'
+import type { Credentials } from '../core/basic-credentials.ts'
 import type { Clock } from '../core/clock.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import type { Site } from '../core/site.ts'
@@ -14,7 +15,7 @@ import type { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
-import type { AccountIdentity, Credentials } from '../tokens/service-accounts.ts'
+import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { Identity } from './identify.ts'
 import type { RouteTable } from './rules/route-table.ts'

@@ -1,3 +1,4 @@
+import { basicCredentials } from '../core/basic-credentials.ts'
 import type { Caller } from '../core/caller.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { PrincipalRecord } from '../session/record/principal.ts'
@@ -5,7 +6,6 @@ import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'
 import type { GateContext } from './admit-parts.ts'
-import { basicCredentials } from './basic.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
 import { crossSiteReason } from './cross-site.ts'
 import {
@@ -81,7 +81,7 @@ function identifyAccount(
   { upstream }: Route,
   context: GateContext,
 ): AccountIdentity | Promise<AccountIdentity> {
-  if (basic === 'malformed')
+  if (basic === 'malformed' || basic.name === '')
     return { kind: 'refused', why: 'Authorization is not exactly one name and secret in UTF-8 (RFC 7617 §2)' }
   if (upstream.serviceAccounts === undefined || context.identifyAccount === undefined)
     return { kind: 'refused', why: 'the upstream accepts no service accounts' }

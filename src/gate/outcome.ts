@@ -8,7 +8,6 @@ import type { PrincipalRecord } from '../session/record/principal.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
 import type { Admission, CallerChallenges, Pass } from './admission.ts'
 import type { GateContext } from './admit-parts.ts'
-import { isNoBrowser } from './basic.ts'
 import { challengeOf } from './bearer.ts'
 import type { RealmOfPerson } from './identify.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from './rules/requirement.ts'
@@ -98,4 +97,18 @@ function withToken(admission: Pass, headers: UpstreamConfig['headers'], exchange
   if (added === undefined)
     return { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'the token cannot be sent as a bearer token' }
   return { ...admission, identity: [...admission.identity, ...added] }
+}
+
+/**
+ * Whether a challenge may offer Basic. Browsers show a dialog for it, also for the requests of
+ * scripts, and send `Sec-Fetch-Site` with each request.
+ */
+function isNoBrowser({
+  isPage,
+  isFrame,
+  secFetchSite,
+  cookie,
+  origin,
+}: Pick<RequestFacts, 'isPage' | 'isFrame' | 'secFetchSite' | 'cookie' | 'origin'>): boolean {
+  return !isPage && !isFrame && secFetchSite === undefined && cookie === undefined && origin === undefined
 }

@@ -1,6 +1,7 @@
 import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
+import { retryAfter } from '../core/retry-after.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { Admission, CallerRefused, SignInFirst } from './admission.ts'
 
@@ -60,7 +61,7 @@ export function refusalOf(admission: Refused): Refusal {
 }
 
 function callerRefusal({ code, why, challenge, offersBasic, waitMs }: CallerRefused): Refusal {
-  const headers = waitMs === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) }
+  const headers = waitMs === undefined ? {} : retryAfter(waitMs)
   return { code, why, options: { bearer: challenge, offersBasic, isCaller: true, headers } }
 }
 

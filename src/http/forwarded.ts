@@ -57,8 +57,8 @@ interface Hop {
  * of addresses, only the end is read, which has the addresses nearest to the gateway.
  */
 const maxValueLength = 4096
-/** Some proxies report the scheme of a WebSocket. */
-const protocols = new Map<string | undefined, 'http' | 'https'>([
+/** The schemes that proxies report. Some, such as Traefik, report the scheme of a WebSocket. */
+export const reportedSchemes: ReadonlyMap<string | undefined, 'http' | 'https'> = new Map([
   ['http', 'http'],
   ['https', 'https'],
   ['ws', 'http'],
@@ -78,7 +78,7 @@ export function forwardedFacts(connection: Connection, headers: HeaderView, trus
 
   const chain = [peer]
   for (const hop of hops(headers)) {
-    proto = protocols.get(hop.proto?.toLowerCase()) ?? proto
+    proto = reportedSchemes.get(hop.proto?.toLowerCase()) ?? proto
     if (hop.host !== undefined && isAuthority(hop.host)) host = withoutEmptyPort(hop.host)
     const from = hop.from === undefined ? undefined : nodeAddress(hop.from)
     if (from === undefined) break

@@ -17,9 +17,7 @@ export function unambiguousFacts(
   trusted: TrustedProxies,
 ): RequestFacts {
   requireUnambiguous(req, limits)
-  // A gateway does not forward these methods (RFC 9110 §9.3.6, §9.3.8).
-  if (req.method === 'TRACE' || req.method === 'CONNECT')
-    throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${req.method} is not supported`)
+  requireForwardable(req.method)
   return requestFacts(req, trusted, externalUrl.host)
 }
 
@@ -59,4 +57,13 @@ function segmentsOf(prefix: string): readonly string[] {
   const folded = prefix.split('/').flatMap((segment) => (segment === '' ? [] : foldCase(segment)))
   segments.set(prefix, folded)
   return folded
+}
+
+/**
+ * A gateway does not forward `TRACE` and `CONNECT` (RFC 9110 §9.3.6, §9.3.8).
+ * @throws {GatewayError} ERR_METHOD_UNKNOWN
+ */
+export function requireForwardable(method: string | undefined): void {
+  if (method === 'TRACE' || method === 'CONNECT')
+    throw new GatewayError('ERR_METHOD_UNKNOWN', `the method ${method} is not supported`)
 }

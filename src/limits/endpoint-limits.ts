@@ -19,11 +19,11 @@ const maxProviders = 256
 
 /** A client has sent too many requests. */
 export class TooManyRequests extends GatewayError {
-  readonly retryAfterSeconds: number
+  readonly waitMs: number
 
   constructor(limit: string, waitMs: number) {
     super('ERR_TOO_MANY_REQUESTS', `more requests than ${limit} allows`)
-    this.retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
+    this.waitMs = waitMs
   }
 }
 

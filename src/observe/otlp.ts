@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { rootCertificates } from 'node:tls'
 import { reason } from '../core/errors.ts'
 import { randomHex } from '../core/random.ts'
+import { retryAfterMs } from '../core/retry-after.ts'
 import { addressOf, Agent, request } from '../wire/undici.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -168,7 +169,7 @@ export class OtlpExporter {
       await content.dump().catch(() => {})
       const fault = `responded with status ${statusCode}`
       if (!retryable.has(statusCode)) return { refused: count, fault }
-      return { refused: count, fault, retryAfterMs: 1000 * (Number(headers['retry-after']) || 0) }
+      return { refused: count, fault, retryAfterMs: retryAfterMs(headers['retry-after']) ?? 0 }
     } catch (error) {
       return { refused: count, fault: reason(error), retryAfterMs: 0 }
     }

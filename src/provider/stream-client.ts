@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import { retryAfterMs } from '../core/retry-after.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
-import { retryAfterMs } from './retry-after.ts'
 import type { TransmitterCredentials } from './transmitter-credentials.ts'
 import type { Transmitter, TransmitterMetadata } from './transmitter.ts'
 

@@ -5,6 +5,7 @@ import type { ProviderConfig } from '../config/model/provider.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { retryAfter } from '../core/retry-after.ts'
 import { startPageOf } from '../gate/start-page.ts'
 import { type EndpointContent, endpointRequest, type EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/host.ts'
@@ -97,8 +98,7 @@ class Endpoints implements EndpointResponses {
 
   failed(error: unknown, incoming: Incoming): Response {
     const code = codeOf(error)
-    if (error instanceof TooManyRequests)
-      return this.#refused(incoming, code, { 'Retry-After': String(error.retryAfterSeconds) })
+    if (error instanceof TooManyRequests) return this.#refused(incoming, code, retryAfter(error.waitMs))
     const fields = { url: incoming.facts.target.path, code, reason: reason(error), request: incoming.record.id }
     if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
     else this.#parts.log.warn('request.refused', fields)

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { atMost } from '../core/at-most.ts'
+import type { Credentials } from '../core/basic-credentials.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
@@ -14,12 +15,6 @@ const rememberMs = 5 * 60 * 1000
 const maxRemembered = 10_000
 /** How many names with the addresses that used them are remembered. */
 const maxProven = 10_000
-
-/** Basic credentials (RFC 7617). */
-export interface Credentials {
-  readonly name: string
-  readonly secret: string
-}
 
 /** The sender of a request with Basic credentials. */
 export type AccountIdentity =

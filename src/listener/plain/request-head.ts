@@ -1,3 +1,4 @@
+import { singleFields } from '../../core/header-fields.ts'
 import { withoutSpaceAround } from '../../wire/field-value.ts'
 import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
 
@@ -35,6 +36,7 @@ const contentLength = /^ *\d{1,15} *$/
 type Meaning = 'unusual' | 'single' | 'cookie' | 'list' | 'connection' | 'content-length'
 
 const special: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
+  ...[...singleFields].map((name) => [name, 'single'] as const),
   ['connection', 'connection'],
   ['content-length', 'content-length'],
   ['cookie', 'cookie'],
@@ -42,11 +44,6 @@ const special: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
     ...['expect', 'http2-settings', 'keep-alive', 'proxy-connection', 'set-cookie', 'te', 'trailer'],
     ...['transfer-encoding', 'upgrade', '__proto__'],
   ].map((name) => [name, 'unusual'] as const),
-  ...[
-    ...['age', 'authorization', 'content-type', 'etag', 'expires', 'from', 'host', 'if-modified-since'],
-    ...['if-unmodified-since', 'last-modified', 'location', 'max-forwards', 'proxy-authorization', 'referer'],
-    ...['retry-after', 'server', 'user-agent'],
-  ].map((name) => [name, 'single'] as const),
 ])
 
 interface FieldFacts {

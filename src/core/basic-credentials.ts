@@ -1,5 +1,8 @@
-import type { RequestFacts } from '../http/request-facts.ts'
-import type { Credentials } from '../tokens/service-accounts.ts'
+/** Basic credentials (RFC 7617). The name may be empty. */
+export interface Credentials {
+  readonly name: string
+  readonly secret: string
+}
 
 const credentials = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i
 /** Any field with the scheme, also one with several schemes. */
@@ -19,7 +22,7 @@ export function basicCredentials(authorization: string | undefined): Credentials
   const text = decoded(encoded)
   const colon = text?.indexOf(':') ?? -1
   // RFC 7617 §2 forbids control characters.
-  if (text === undefined || colon < 1 || /\p{Cc}/u.test(text)) return 'malformed'
+  if (text === undefined || colon === -1 || /\p{Cc}/u.test(text)) return 'malformed'
   return { name: text.slice(0, colon), secret: text.slice(colon + 1) }
 }
 
@@ -29,18 +32,4 @@ function decoded(encoded: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/**
- * Whether a challenge may offer Basic. Browsers show a dialog for it, also for the requests of
- * scripts, and send `Sec-Fetch-Site` with each request.
- */
-export function isNoBrowser({
-  isPage,
-  isFrame,
-  secFetchSite,
-  cookie,
-  origin,
-}: Pick<RequestFacts, 'isPage' | 'isFrame' | 'secFetchSite' | 'cookie' | 'origin'>): boolean {
-  return !isPage && !isFrame && secFetchSite === undefined && cookie === undefined && origin === undefined
 }
