@@ -1,7 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import type { DeviceBindingConfig } from '../config/model/session.ts'
-import { atMost } from '../core/at-most.ts'
-import { type Clock, isWithin } from '../core/clock.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
+import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
@@ -39,10 +38,11 @@ export interface Misuse {
 /** Records requests that use the cookie of a bound session without its key. */
 export class MisuseLog {
   readonly #parts: MisuseParts
-  readonly #audited = new LRUCache<SessionKey, number>(atMost(maxAudited))
+  readonly #audited: BoundedMap<SessionKey, true>
 
   constructor(parts: MisuseParts) {
     this.#parts = parts
+    this.#audited = new BoundedMap(maxAudited, { lifetimeMs: auditEveryMs, clock: parts.clock })
   }
 
   /**
@@ -60,9 +60,8 @@ export class MisuseLog {
   }
 
   #audit({ key, record }: StoredSession, fault: BoundCookieFault, skipped: string | undefined, cause: Cause): void {
-    const now = this.#parts.clock.now()
-    if (isWithin(auditEveryMs, this.#audited.get(key) ?? -Infinity, now)) return
-    this.#audited.set(key, now)
+    if (this.#audited.has(key)) return
+    this.#audited.set(key, true)
     const { iss, sub, sid } = record
     const fields = { session: key, iss, sub, sid, reason: fault, ...(skipped && { skipped }) }
     this.#parts.audit.record('session.bound_cookie_refused', fields, cause)

@@ -1,4 +1,5 @@
 import type { Rate } from '../config/quantities.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import { steadyClock, type Clock } from '../core/clock.ts'
 
 /**
@@ -13,7 +14,7 @@ const maxClients = 20_000
  * when its budget is full again.
  */
 export class ClientBudget {
-  readonly #fullAt = new Map<string, number>()
+  readonly #fullAt = new BoundedMap<string, number>(maxClients)
   readonly #perMs: number
   readonly #stepMs: number
   readonly #clock: Clock
@@ -37,15 +38,13 @@ export class ClientBudget {
     const fullAt = this.#fullAtOf(client)
     const waitMs = this.#waitUntil(fullAt)
     if (waitMs > 0) return waitMs
-    this.#fullAt.delete(client)
     this.#fullAt.set(client, fullAt + this.#stepMs)
-    if (this.#fullAt.size > maxClients) for (const oldest of this.#fullAt.keys()) return this.#remove(oldest)
     return 0
   }
 
   /** Undoes one `take`. */
   giveBack(client: string): void {
-    const fullAt = this.#fullAt.get(client)
+    const fullAt = this.#fullAt.peek(client)
     if (fullAt !== undefined) this.#fullAt.set(client, fullAt - this.#stepMs)
   }
 
@@ -56,16 +55,11 @@ export class ClientBudget {
 
   #fullAtOf(client: string): number {
     const now = this.#clock.now()
-    return Math.max(now, this.#fullAt.get(client) ?? now)
+    return Math.max(now, this.#fullAt.peek(client) ?? now)
   }
 
   #waitUntil(fullAt: number): number {
     return Math.max(0, Math.ceil(fullAt + this.#stepMs - this.#perMs - this.#clock.now()))
-  }
-
-  #remove(client: string): 0 {
-    this.#fullAt.delete(client)
-    return 0
   }
 }
 

@@ -1,7 +1,6 @@
 import { exportJWK, generateKeyPair, importJWK, type CryptoKey } from 'jose'
-import { LRUCache } from 'lru-cache'
 import * as client from 'openid-client'
-import { atMost } from '../core/at-most.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { DpopKey } from '../core/token-set.ts'
 
 /** Every provider with DPoP knows ES256, and it has the shortest proofs. */
@@ -19,7 +18,7 @@ export async function newDpopKey(): Promise<DpopKey> {
  * §8), so that most requests need no second attempt.
  */
 export class DpopProofs {
-  readonly #handles = new LRUCache<string, client.DPoPHandle>(atMost(1_000))
+  readonly #handles = new BoundedMap<string, client.DPoPHandle>(1_000)
 
   async of(key: DpopKey, configuration: client.Configuration): Promise<client.DPoPHandle> {
     const known = this.#handles.get(key.x)

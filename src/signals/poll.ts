@@ -1,3 +1,4 @@
+import { BoundedMap } from '../core/bounded-map.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { PollRequest, StreamClient } from '../provider/stream-client.ts'
 import { carryOut } from './carry-out.ts'
@@ -30,7 +31,7 @@ export class Poller {
   /** A map, because an event may have the name of a member that every object has. */
   #setErrs = new Map<string, SetErr>()
   /** Events that were carried out. */
-  readonly #finished = new Set<string>()
+  readonly #finished = new BoundedMap<string, true>(maxRemembered)
 
   constructor(parts: PollParts) {
     this.#parts = parts
@@ -60,7 +61,7 @@ export class Poller {
       if (outcome === 'store_unavailable') return 'idle'
       if (outcome === 'done' && !this.#finished.has(jti)) {
         isNew = true
-        this.#remember(jti)
+        this.#finished.set(jti, true)
       }
     }
     return isNew ? 'progress' : 'idle'
@@ -87,12 +88,6 @@ export class Poller {
       if (status < 500) this.#setErrs.set(jti, { err: errorCode(error), description: publicText })
       return 'not_done'
     }
-  }
-
-  #remember(jti: string): void {
-    this.#finished.add(jti)
-    const [oldest] = this.#finished
-    if (this.#finished.size > maxRemembered && oldest !== undefined) this.#finished.delete(oldest)
   }
 }
 

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { AccessTokensConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -65,9 +65,8 @@ export interface AccessTokensParts {
  */
 export class AccessTokens {
   readonly #clock: Clock
-  readonly #cache = new LRUCache<string, Cached>({
-    maxSize: maxCachedBytes,
-    sizeCalculation: ({ characters }) => 2 * characters + 1024,
+  readonly #cache = new BoundedMap<string, Cached>(maxCachedBytes, {
+    sizeOf: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()
   readonly #endings: Pick<TokenEndings, 'find'>

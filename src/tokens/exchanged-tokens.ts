@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import type { TokenExchangeConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -51,9 +51,8 @@ interface Kept {
 export class ExchangedTokens {
   readonly #clock: Clock
   readonly #log: Log
-  readonly #bySubject = new LRUCache<string, Map<string, Kept>>({
-    maxSize: maxKeptBytes,
-    sizeCalculation: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
+  readonly #bySubject = new BoundedMap<string, Map<string, Kept>>(maxKeptBytes, {
+    sizeOf: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
   })
   readonly #underWay = new SingleFlight<string, Exchanged>()
   /** The name of an upstream → when a failure was logged. */

@@ -1,7 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
-import { atMost } from '../core/at-most.ts'
 import type { Credentials } from '../core/basic-credentials.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
@@ -52,7 +51,7 @@ export interface AccountLimits {
 
 /** The clients whose secret was right, with the name; none at first. */
 export function createProvenClients() {
-  return new LRUCache<string, true>(atMost(maxProven))
+  return new BoundedMap<string, true>(maxProven)
 }
 
 /**
@@ -61,18 +60,17 @@ export function createProvenClients() {
  * a reload, nothing is remembered of the accounts before.
  */
 export class ServiceAccounts {
-  readonly #clock: Clock
   readonly #limits: AccountLimits
   readonly #issuer: string
   readonly #hash = createKeyedHash()
-  /** The keyed hash of upstream, name and secret → until when it counts. */
-  readonly #remembered = new LRUCache<string, number>(atMost(maxRemembered))
+  /** The keyed hashes of upstream, name and right secret. */
+  readonly #remembered: BoundedMap<string, true>
   readonly #underWay = new SingleFlight<string, boolean>()
   readonly #records = new Map<string, PrincipalRecord>()
 
   /** @param issuer the `iss` of the accounts */
   constructor(parts: { readonly clock: Clock; readonly limits: AccountLimits; readonly issuer: string }) {
-    this.#clock = parts.clock
+    this.#remembered = new BoundedMap(maxRemembered, { lifetimeMs: rememberMs, clock: parts.clock })
     this.#limits = parts.limits
     this.#issuer = parts.issuer
   }
@@ -89,8 +87,7 @@ export class ServiceAccounts {
     client: string,
   ): AccountIdentity | Promise<AccountIdentity> {
     const key = this.#hash(upstream.name, name, secret)
-    const until = this.#remembered.get(key)
-    if (until !== undefined && this.#clock.now() < until) return this.#accepted(name, upstream, accepts)
+    if (this.#remembered.has(key)) return this.#accepted(name, upstream, accepts)
     const limited = this.#limitFor(name, client)
     if (limited !== undefined) return limited
     if (this.#limits.turns.isFullFor(client))
@@ -99,7 +96,7 @@ export class ServiceAccounts {
       .run(key, () => this.#verify({ name, secret }, accepts, client))
       .then((isRight) => {
         if (!isRight) return refusal(name, accepts)
-        this.#remembered.set(key, this.#clock.now() + rememberMs)
+        this.#remembered.set(key, true)
         return this.#accepted(name, upstream, accepts)
       })
   }

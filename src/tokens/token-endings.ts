@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../core/at-most.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from '../session/record/record.ts'
@@ -47,7 +46,7 @@ export interface TokenEnding {
 export class TokenEndings {
   readonly #clock: Clock
   readonly #isRenewed: (key: SessionKey) => Promise<boolean>
-  readonly #byTag = new LRUCache<SidTag | SubTag, TokenEnding>(atMost(maxEndings))
+  readonly #byTag = new BoundedMap<SidTag | SubTag, TokenEnding>(maxEndings)
 
   /** @param isRenewed whether a session has ended by a renewal: see `hasEndedBy` of `session` */
   constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {

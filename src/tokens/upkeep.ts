@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../core/at-most.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import { isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
@@ -45,7 +44,7 @@ export class Upkeep {
   /** The readings of `reread` that have not begun. */
   readonly #rereads = new Map<SessionKey, Promise<StoredSession | undefined>>()
   readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
-  readonly #failures = new LRUCache<SessionKey, Failure>(atMost(10_000))
+  readonly #failures = new BoundedMap<SessionKey, Failure>(10_000)
 
   constructor(config: FreshnessConfig, parts: UpkeepParts) {
     this.#config = config

@@ -1,6 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import type { DeviceBindingConfig } from '../../config/model/session.ts'
-import { atMost } from '../../core/at-most.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import { type Clock, isWithin } from '../../core/clock.ts'
 import type { SessionKey } from '../../core/names.ts'
 import type { Keyring } from '../../core/seal.ts'
@@ -35,7 +34,7 @@ export interface BoundCookieParts {
 export class BoundCookie {
   readonly #attributes: CookieAttributes
   readonly #parts: BoundCookieParts
-  readonly #verified = new LRUCache<string, Verified>(atMost(maxVerified))
+  readonly #verified = new BoundedMap<string, Verified>(maxVerified)
 
   constructor(parts: BoundCookieParts) {
     this.#parts = parts

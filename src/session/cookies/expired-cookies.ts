@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../core/at-most.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import type { SessionKey } from '../../core/names.ts'
 
 /** How long an expired cookie is remembered, in ms. */
@@ -11,7 +10,7 @@ const rememberedMs = 10_000
  * new cookie has the same name.
  */
 export class ExpiredCookies {
-  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(10_000), ttl: rememberedMs })
+  readonly #keys = new BoundedMap<SessionKey, true>(10_000, { lifetimeMs: rememberedMs })
 
   add(key: SessionKey): void {
     this.#keys.set(key, true)

@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../core/at-most.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
@@ -95,7 +94,7 @@ export class SessionEndings {
   readonly #listeners: EndingListener[] = []
   readonly #orderListeners: OrderListener[] = []
   /** The results of pending endings, for a caller that repeats its order. */
-  readonly #completedLate = new LRUCache<SessionKey, Ended>(atMost(1_000))
+  readonly #completedLate = new BoundedMap<SessionKey, Ended>(1_000)
 
   constructor(parts: SessionEndingsParts) {
     this.#parts = parts

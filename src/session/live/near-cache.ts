@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../core/at-most.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import type { SessionKey } from '../../core/names.ts'
 import type { Keyring } from '../../core/seal.ts'
 import type { Log } from '../../observe/log.ts'
@@ -62,15 +61,13 @@ export interface PendingReads {
  * returns.
  */
 export class NearCache {
-  readonly #live = new LRUCache<SessionKey, Entry>({
-    maxSize: maxBytes,
-    sizeCalculation: ({ bytes }) => bytes + entryBytes,
+  readonly #live = new BoundedMap<SessionKey, Entry>(maxBytes, {
+    sizeOf: ({ bytes }) => bytes + entryBytes,
     dispose: ({ unopened }) => unopened?.record.release(),
   })
   #memory = new RecordMemory()
   readonly #parts: NearCacheParts
-  // `max` would allocate the memory for all entries at the start, which takes 40 ms.
-  readonly #ended = new LRUCache<SessionKey, true>(atMost(maxEnded))
+  readonly #ended = new BoundedMap<SessionKey, true>(maxEnded)
   /** Reads that are not overtaken. */
   readonly #pending = new Map<SessionKey, PendingReads>()
   readonly #self = new WeakRef(this)

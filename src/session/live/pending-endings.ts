@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../core/at-most.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { Repeating } from '../../core/repeating.ts'
@@ -38,8 +37,8 @@ export interface PendingEnding {
  * process stops. Until then this process does not serve the sessions in their scope.
  */
 export class PendingEndings {
-  readonly #proven: LRUCache<string, PendingEnding>
-  readonly #unproven: LRUCache<string, PendingEnding>
+  readonly #proven: BoundedMap<string, PendingEnding>
+  readonly #unproven: BoundedMap<string, PendingEnding>
   readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
   readonly #log: Log
   readonly #trying = new Repeating(() => this.#try())
@@ -47,12 +46,12 @@ export class PendingEndings {
 
   constructor(log: Log) {
     this.#log = log
-    const dispose = (ending: PendingEnding, _name: string, why: LRUCache.DisposeReason) => {
+    const dispose = (ending: PendingEnding, _name: string, why: string) => {
       this.#removeFromScope(ending)
       if (why === 'evict') this.#warnOnce()
     }
-    this.#proven = new LRUCache({ ...atMost(maxProven), dispose })
-    this.#unproven = new LRUCache({ ...atMost(maxUnproven), dispose })
+    this.#proven = new BoundedMap(maxProven, { dispose })
+    this.#unproven = new BoundedMap(maxUnproven, { dispose })
   }
 
   /**
@@ -121,7 +120,7 @@ export class PendingEndings {
    * Runs the endings in batches, those first whose last attempt was the longest ago. Stops when a
    * whole batch fails, because then the store is still unavailable.
    */
-  async #runAll(endings: LRUCache<string, PendingEnding>): Promise<void> {
+  async #runAll(endings: BoundedMap<string, PendingEnding>): Promise<void> {
     const waiting = [...endings.values()].toReversed()
     for (let at = 0; at < waiting.length; at += batchSize) {
       const outcomes = await Promise.allSettled(waiting.slice(at, at + batchSize).map((ending) => this.#run(ending)))

@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../../core/at-most.ts'
+import { BoundedMap } from '../../../core/bounded-map.ts'
 import { randomToken } from '../../../core/random.ts'
 import type { Confirmation, EndingReach } from '../../../observe/ending-reach.ts'
 import type { Log } from '../../../observe/log.ts'
@@ -44,9 +43,9 @@ class Expected {
 export class Confirmations {
   readonly #log: Log
   readonly #expected = new Map<string, Expected>()
-  readonly #late = new LRUCache<string, Expected>(atMost(maxLate))
+  readonly #late = new BoundedMap<string, Expected>(maxLate)
   /** The processes that have confirmed a notice. */
-  readonly #names = new LRUCache<string, true>({ ...atMost(maxNames), ttl: namesLastMs })
+  readonly #names = new BoundedMap<string, true>(maxNames, { lifetimeMs: namesLastMs })
 
   constructor(log: Log) {
     this.#log = log

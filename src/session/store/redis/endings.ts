@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../../core/at-most.ts'
+import { BoundedMap } from '../../../core/bounded-map.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import type { Log } from '../../../observe/log.ts'
 import type { EndedSession, LogoutOrder, Tombstone } from '../store.ts'
@@ -85,12 +84,9 @@ export class RedisEndings {
    * By `jti`: the sessions of an attempt that has not succeeded. When a reply was lost or too late,
    * they may have ended and left the index, and the `jti` may be taken.
    */
-  readonly #attempted = new LRUCache<string, readonly SessionKey[]>({
-    maxSize: maxUnreported,
-    sizeCalculation: ({ length }) => length,
-  })
+  readonly #attempted = new BoundedMap<string, readonly SessionKey[]>(maxUnreported, { sizeOf: ({ length }) => length })
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
-  readonly #unreported = new LRUCache<SessionKey, Ended>(atMost(maxUnreported))
+  readonly #unreported = new BoundedMap<SessionKey, Ended>(maxUnreported)
 
   constructor(parts: RedisEndingsParts) {
     this.#parts = parts

@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { atMost } from '../../../core/at-most.ts'
+import { BoundedMap } from '../../../core/bounded-map.ts'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { Repeating } from '../../../core/repeating.ts'
@@ -19,12 +18,12 @@ const pauseMs = 1_000
  * process repeats the endings that it remembers.
  */
 export class RecentEndings {
-  readonly #keys = new LRUCache<SessionKey, true>({ ...atMost(maxRemembered), ttl: rememberedForMs })
+  readonly #keys = new BoundedMap<SessionKey, true>(maxRemembered, { lifetimeMs: rememberedForMs })
   /** `until` is when Redis would delete the tombstone, on the clock of `performance`. */
-  readonly #tombstones = new LRUCache<SidTag | SubTag, { readonly at: number; readonly until: number }>({
-    ...atMost(maxRemembered),
-    ttl: rememberedForMs,
-  })
+  readonly #tombstones = new BoundedMap<SidTag | SubTag, { readonly at: number; readonly until: number }>(
+    maxRemembered,
+    { lifetimeMs: rememberedForMs },
+  )
   readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
   readonly #log: Log
   readonly #repeating = new Repeating(() => this.#repeat())
