@@ -6,6 +6,7 @@ import { basicCredentials } from '../core/basic-credentials.ts'
 import { reason } from '../core/errors.ts'
 import { retryAfter } from '../core/retry-after.ts'
 import { isSameSecret } from '../core/same-secret.ts'
+import { isFromSite } from '../http/requesting-page.ts'
 import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
@@ -138,13 +139,11 @@ function isAllowedHost(host: string | undefined, hosts: readonly string[]): bool
  * browser are recognized by Fetch Metadata, or else by `Origin`.
  */
 function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
-  const site = headers['sec-fetch-site']
-  if (method === 'POST') {
-    if (site !== undefined) return site === 'same-origin'
-    const { origin = '', host } = headers
-    return URL.canParse(origin) && new URL(origin).host === host
-  }
-  if (site === undefined || site === 'same-origin' || site === 'none') return true
+  const { origin, host } = headers
+  const secFetchSite = headers['sec-fetch-site']
+  if (method === 'POST')
+    return isFromSite('admin_form', { secFetchSite, origin }, [`http://${host}`, `https://${host}`])
+  if (isFromSite('admin_page', { secFetchSite }, [])) return true
   // A link on another page may lead here, because that page cannot read the page that it opens.
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
@@ -155,9 +154,9 @@ function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'heade
  * cannot send this `Accept`, and their scripts send `Origin`.
  */
 function isOwnStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  const site = headers['sec-fetch-site']
-  if (site !== undefined) return site === 'same-origin'
-  return headers.origin === undefined && headers.accept === 'text/event-stream'
+  const secFetchSite = headers['sec-fetch-site']
+  const isOwn = isFromSite('admin_stream', { secFetchSite, origin: headers.origin }, [])
+  return isOwn && (secFetchSite !== undefined || headers.accept === 'text/event-stream')
 }
 
 function queryOf(url: string): SessionQuery {

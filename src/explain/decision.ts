@@ -16,7 +16,7 @@ import type { Admission, ObservedDenial } from '../gate/admission.ts'
 import { createAdmit } from '../gate/admit.ts'
 import { bearerToken, missingScopes } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
-import { crossSiteReason } from '../gate/cross-site.ts'
+import { crossSiteReason, isSafe } from '../gate/cross-site.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { resourceMetadata } from '../gate/resource-metadata.ts'
@@ -352,9 +352,9 @@ function aboutStepUp(
   return [{ name: 'step-up', text: `${stepUpText(stepUp)}: ${why ?? 'met'}` }]
 }
 
-function sameSiteText({ method, isUpgrade, secFetchSite, origin }: RequestFacts): string {
-  if (!isUpgrade && ['GET', 'HEAD', 'OPTIONS'].includes(method))
-    return `${method} is a safe method: the requesting page does not matter`
+function sameSiteText(facts: RequestFacts): string {
+  const { method, secFetchSite, origin } = facts
+  if (isSafe(facts)) return `${method} is a safe method: the requesting page does not matter`
   if (secFetchSite === undefined && origin === undefined)
     return 'neither Sec-Fetch-Site nor Origin is present: the request is not from a page of another site'
   return 'the requesting page is of this site, or of a trusted origin'

@@ -1,5 +1,6 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import { isFromSite, originsAt } from '../http/requesting-page.ts'
 
 type InitiatorFacts = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>
 
@@ -8,28 +9,24 @@ type InitiatorFacts = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite'
  * may. A page of another origin made the request, and the method is not safe (RFC 9110 §9.2.1), or
  * the request opens a WebSocket, which CORS does not protect (RFC 6455 §10.2).
  *
- * The browser sends the session cookie with requests of other pages. It describes these pages in
- * `Sec-Fetch-Site` and `Origin`, which scripts cannot set. A client that sends neither field is not
- * a browser.
+ * The browser sends the session cookie with requests of other pages. See `requesting-page.ts`.
  */
 export function crossSiteReason(
   facts: InitiatorFacts,
   { trustedOrigins, externalUrl }: UpstreamConfig,
 ): string | undefined {
-  const { method, isUpgrade, secFetchSite, origin } = facts
-  if (!isUpgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return undefined
-  if (secFetchSite === undefined) {
-    if (origin === undefined) return undefined
-    // The scheme comes from the configuration, so it is right even behind a proxy that is not in
-    // `trusted_proxies`.
-    if (origin === externalUrl.origin || origin === `${externalUrl.protocol}//${facts.forwarded.host}`) return undefined
-  } else if (secFetchSite === 'same-origin' || secFetchSite === 'none') {
-    return undefined
-  }
+  const { secFetchSite, origin } = facts
+  if (isSafe(facts)) return undefined
+  if (isFromSite('application', facts, originsAt(externalUrl, facts.forwarded.host))) return undefined
   if (trustedOrigins === 'any' || (origin !== undefined && trustedOrigins.includes(origin))) return undefined
   const page = isPrintable(origin) ? origin : 'another origin'
   const site = isPrintable(secFetchSite) ? ` (${secFetchSite})` : ''
   return `a page of ${page} made the request${site}`
+}
+
+/** Whether a request changes nothing, so that any page may make it. */
+export function isSafe({ method, isUpgrade }: Pick<RequestFacts, 'method' | 'isUpgrade'>): boolean {
+  return !isUpgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
 }
 
 /** Whether the log may quote the value: it has only characters of an origin or a token. */

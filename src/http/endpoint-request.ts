@@ -3,6 +3,7 @@ import type { Cause } from '../observe/audit.ts'
 import type { HeaderView } from './forwarded.ts'
 import type { Incoming } from './incoming.ts'
 import { embeddingPage } from './request-facts.ts'
+import { isFromSite } from './requesting-page.ts'
 
 /** Header fields that describe the page that makes a request. */
 export interface Initiator {
@@ -143,14 +144,9 @@ export function endpointRequest(
 
 /**
  * Whether a request comes from a page of this site. A page of another site must not sign people
- * out, or decide for them. The browser sends the origin of a request (Fetch Metadata, RFC 6454).
+ * out, or decide for them.
  */
 export function isFromThisSite(request: Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>): boolean {
-  const { secFetchSite, origin, referer, externalUrl } = request
-  // `none`: the address was typed, or is a bookmark.
-  if (secFetchSite !== undefined)
-    return secFetchSite === 'same-origin' || (secFetchSite === 'none' && request.method === 'GET')
-  if (origin !== undefined && origin !== 'null') return origin === externalUrl.origin
-  if (referer !== undefined) return URL.canParse(referer) && new URL(referer).origin === externalUrl.origin
-  return origin === undefined
+  const check = request.method === 'GET' ? 'endpoint' : 'endpoint_form'
+  return isFromSite(check, request, [request.externalUrl.origin])
 }

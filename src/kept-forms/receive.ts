@@ -3,6 +3,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import { isFromSite, originsAt } from '../http/requesting-page.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
@@ -59,14 +60,14 @@ export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Prom
 }
 
 async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
-  const { req } = form
+  const { req, facts, upstream } = form
   const { kept, personCookie } = parts
   if (!kept.isOn) return 'off'
-  if (!isFromThisOrigin(form)) return 'cross_site'
+  if (!isFromSite('kept_form', facts, originsAt(upstream.externalUrl, facts.forwarded.host))) return 'cross_site'
   const contentType = req.headers['content-type'] ?? ''
   if (hasBody(req) && !keptTypes.test(contentType)) return 'content_type'
   if (Number(req.headers['content-length'] ?? 0) > kept.maxSizeBytes) return 'too_large'
-  const person = personCookie.read(form.facts.cookie)
+  const person = personCookie.read(facts.cookie)
   if (person === undefined) return 'unknown_person'
 
   let writer: KeptWriter | undefined
@@ -87,16 +88,6 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
     parts.log.debug('kept_request.store_failed', { reason: reason(error), request: form.requestId })
     return 'store'
   }
-}
-
-/**
- * Whether a page of this origin sent the form. Unlike the check of admitted requests, this one
- * rejects requests without `Sec-Fetch-Site` and `Origin`.
- */
-function isFromThisOrigin({ facts, upstream: { externalUrl } }: ReceivedForm): boolean {
-  const { secFetchSite, origin, forwarded } = facts
-  if (secFetchSite !== undefined) return secFetchSite === 'same-origin'
-  return origin === externalUrl.origin || origin === `${externalUrl.protocol}//${forwarded.host}`
 }
 
 function describe({ req, facts, upstream, returnTo }: ReceivedForm, contentType: string) {

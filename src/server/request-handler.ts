@@ -15,6 +15,7 @@ import type { RequestBeginning } from '../http/request-beginning.ts'
 import { isPage, type RequestFacts } from '../http/request-facts.ts'
 import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
+import { isFromSite } from '../http/requesting-page.ts'
 import { clearCookies, empty, json, type Response, withHeaders, writeToSocket } from '../http/response.ts'
 import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
 import type { UntrustedProxies } from '../http/untrusted-proxies.ts'
@@ -142,8 +143,8 @@ export class RequestHandler implements ListenerHandlers {
     const { pages } = this.#parts
     const { method = '', path, headers = {} } = beginning ?? {}
     const context = { requestId: randomId(), acceptLanguage: headers['accept-language'] }
-    const site = headers['sec-fetch-site'] ?? 'same-origin'
-    if (method === 'POST' && path === clearCookiesUrl(this.#config.reservedPrefix) && site === 'same-origin')
+    const isOurs = isFromSite('clear_cookies', { secFetchSite: headers['sec-fetch-site'] }, [])
+    if (method === 'POST' && path === clearCookiesUrl(this.#config.reservedPrefix) && isOurs)
       return withHeaders(pages.redirectPage('/', context), clearCookies)
     if (isPage(method, headers)) return pages.tooManyCookies(context)
     return pages.refusal('ERR_HEADERS_TOO_LARGE', { ...context, asPage: false })
