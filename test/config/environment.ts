@@ -9,6 +9,7 @@ export const environment: Readonly<Record<string, string>> = {
   QUOTED_SECRET: '"a client secret in quotes"',
   BLANK_SECRET: ' a client secret with a blank ',
   WIKI_TOKEN: 'a wiki token of the tests',
+  LONG_PASSWORD: 'x'.repeat(513),
   PHPMYADMIN_PASSWORD: 'a phpMyAdmin password of the tests',
   PROXY_PASSWORD: 'a proxy password of the tests',
   REDIS_PASSWORD: 'a redis password of the tests',

@@ -111,19 +111,38 @@ function buildAdmin(settings: GatewaySettings['admin'], context: AdminContext): 
   return address && { ...address, page: builtPage }
 }
 
+/** Of the secret of the administration page. Longer credentials are not read. */
+const longestPasswordBytes = 512
+
 function buildAdminPage(
   { token, hosts, showClaim }: AdminPageSettings,
   at: string,
   { env, report, claims }: AdminContext,
 ): AdminPageConfig {
   return {
-    token: token && readSecret(token, below(at, 'token'), env, report),
+    token: token && readPassword(token, below(at, 'token'), { env, report }),
     hosts: parseEach(hosts, below(at, 'hosts'), report, parseOneHost),
     showClaim:
       showClaim === undefined
         ? undefined
         : report.parse(below(at, 'show_claim'), undefined, () => withLongName(parseOneClaim(showClaim), claims)),
   }
+}
+
+/** A secret that browsers send as a password (RFC 7617 §2). */
+function readPassword(
+  setting: Parameters<typeof readSecret>[0],
+  at: string,
+  { env, report }: Pick<AdminContext, 'env' | 'report'>,
+): string | undefined {
+  const text = readSecret(setting, at, env, report)
+  if (text !== undefined && (Buffer.byteLength(text) > longestPasswordBytes || /\p{Cc}/u.test(text)))
+    report.error(
+      at,
+      `must have at most ${longestPasswordBytes} bytes and no control characters: browsers send it as a password`,
+      'create one: openssl rand -base64 24',
+    )
+  return text
 }
 
 function parseOneClaim(text: string): ClaimPath {
