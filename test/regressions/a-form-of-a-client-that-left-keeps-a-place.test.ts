@@ -19,7 +19,8 @@ test('A form whose client leaves while the store begins is dropped at once', { t
       }
       const kept = { isOn: true, maxSizeBytes: 1_000, count() {}, begin }
       const parts = { kept, personCookie: { read: () => 'person' }, log: {}, idleTimeoutMs: 0, bytesPerSecond: 0 }
-      const form = { req, res, facts: { secFetchSite: 'same-origin' }, upstream: { externalUrl: new URL('http://a') } }
+      const facts = { secFetchSite: 'same-origin', forwarded: { host: 'a' } }
+      const form = { req, res, facts, upstream: { externalUrl: new URL('http://a') } }
       receiveForm(form as unknown as ReceivedForm, parts as unknown as ReceiveParts).catch(resolve)
     }),
   )
