@@ -108,8 +108,10 @@ export class RequestBody {
       },
     })
     const reader: BodyReader = {
-      onPart: (part) => {
-        if (!stream.push(part)) this.pause()
+      onPart: (part, giveBack) => {
+        const hasRoom = stream.push(Buffer.from(part))
+        giveBack()
+        if (!hasRoom) this.pause()
       },
       onEnd: () => stream.push(null),
     }

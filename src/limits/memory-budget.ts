@@ -321,8 +321,8 @@ const closedHint =
   'These clients made the gateway hold too much: requests that did not end, or responses that they did not read. Their connections were closed.'
 
 /** Whether a client that is sent a response reads it. */
-function isReading({ socket, bytes, readAt }: Account, now: number): boolean {
-  return socket.writableLength * 2 > bytes && now - readAt < stalledMs
+function isReading({ socket, bytes, copies, readAt }: Account, now: number): boolean {
+  return socket.writableLength * copies * 2 > bytes && now - readAt < stalledMs
 }
 
 /** A session, or the network of a stranger. */

@@ -257,7 +257,8 @@ class Rewriting extends Transform {
   }
 
   override _transform(part: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    if (this.#isUnreadable === true) return done(null, part)
+    // The memory of the part is used again after `done`, and the copy may wait for the client.
+    if (this.#isUnreadable === true) return done(null, Buffer.from(part))
     let text = part.toString('latin1')
     if (this.#isUnreadable === undefined) {
       this.#beginning += text

@@ -47,7 +47,10 @@ export class ReadBuffer {
     const free = isLarge ? freeLarge : freeUsual
     const taken = free.pop() ?? new ReadBuffer(isLarge ? largeBytes : usualBytes, free)
     taken.#holders = 1
-    if (isLarge) largeInUse += 1
+    if (isLarge) {
+      largeInUse += 1
+      forgotten.register(taken, undefined, taken)
+    }
     return taken
   }
 
@@ -68,9 +71,9 @@ export class ReadBuffer {
     this.#free = free
   }
 
-  /** A part of it is lent. */
+  /** A part of it is lent, or may still be referenced. */
   get isLent(): boolean {
-    return this.#holders > 1
+    return this.#holders > 1 || this.#isLost
   }
 
   /**
@@ -90,7 +93,10 @@ export class ReadBuffer {
     this.#holders -= 1
     this.#isLost ||= error != null
     if (this.#holders > 0) return
-    if (this.#free === freeLarge) largeInUse -= 1
+    if (this.#free === freeLarge) {
+      largeInUse -= 1
+      forgotten.unregister(this)
+    }
     const isKept = (this.#free.length + 1) * this.memory.length <= maxFreeBytes
     if (isKept && !this.#isLost) this.#free.push(this)
   }
@@ -99,3 +105,5 @@ export class ReadBuffer {
 const freeUsual: ReadBuffer[] = []
 const freeLarge: ReadBuffer[] = []
 let largeInUse = 0
+/** A stream that is destroyed may never say what became of its parts. */
+const forgotten = new FinalizationRegistry(() => void (largeInUse -= 1))

@@ -36,6 +36,15 @@ function startBudget() {
   return { budget, open, closed }
 }
 
+test('A client that reads over TLS stays, although its response is in memory twice', () => {
+  const { budget, closed } = startBudget()
+  const socket = Object.assign(new Connection('192.0.2.1'), { encrypted: true, bytesWritten: 5000 })
+  Object.defineProperty(socket, 'writableLength', { value: 480 })
+  budget.watch(socket, 100, { heldBytes: () => 0, close: () => void closed.push('reading') })
+  budget.check()
+  assert.deepEqual(closed, [])
+})
+
 test('Nothing is closed within the budget', () => {
   const { budget, open, closed } = startBudget()
   for (let count = 0; count < 10; count += 1) open(`${count}`, '192.0.2.1', 100)

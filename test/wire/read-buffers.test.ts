@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { ReadBuffer } from '../../src/wire/read-buffers.ts'
+import { until } from '../support/until.ts'
 
 /** Takes all buffers that are available without new memory. */
 const takeMany = (isLarge: boolean) => Array.from({ length: 40 }, () => ReadBuffer.take(isLarge))
@@ -17,6 +20,21 @@ test('At most 8 MiB are in large buffers, also after writes that failed', () => 
       giveBack(new Error('the client has left'))
     }
   }
+})
+
+test('Large buffers that are never given back do not use up the others for ever', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const isLarge = ({ memory }: ReadBuffer) => memory.length > 64 * 1024
+  takeMany(true)
+  assert.ok(!isLarge(ReadBuffer.take(true)))
+
+  await until('they were collected', () => {
+    collect()
+    const buffer = ReadBuffer.take(true)
+    buffer.giveBack()
+    return isLarge(buffer)
+  })
 })
 
 test('A reader never gets memory of which a part is lent', () => {

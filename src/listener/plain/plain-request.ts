@@ -72,7 +72,8 @@ export class PlainRequest extends Listeners implements ClientMessage {
    * the upstream.
    */
   get heldBytes(): number {
-    return this.#heldBytes + this.#lentBytes
+    const copied = this.#held.filter(({ lentBytes }) => lentBytes === 0)
+    return copied.reduce((sum, { part }) => sum + part.length, this.#lentBytes)
   }
 
   get destroyed(): boolean {

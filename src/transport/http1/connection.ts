@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
-import { ReadBuffer, shortBytes, type GiveBack } from '../../wire/read-buffers.ts'
+import { ReadBuffer, shortBytes, usualBytes, type GiveBack } from '../../wire/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection } from '../switched-connection.ts'
 import type { RawFields, RequestContent, ResponseHandler } from '../transport.ts'
@@ -189,7 +189,9 @@ export class UpstreamConnection implements ExchangeConnection {
     }
     this.#wasFull = length === buffer.memory.length
     this.#receive(buffer.memory.subarray(0, length))
-    if (buffer.isLent || this.#switched !== undefined) {
+    // A connection that is idle must not keep a large buffer.
+    const isTooLarge = !this.#wasFull && buffer.memory.length > usualBytes
+    if (buffer.isLent || isTooLarge || this.#switched !== undefined) {
       this.#buffer = undefined
       buffer.giveBack()
     }
