@@ -27,8 +27,8 @@ export function whenKnown<T, R>(value: T | Promise<T>, next: (value: T) => R | P
 }
 
 /**
- * Whether the upstream gets a signed identity that cannot be signed: then nobody can be named to
- * it.
+ * Whether the upstream expects a signed identity, and its key is missing. Requests of signed-in
+ * people then fail.
  */
 export function lacksKey({ signedIdentity }: UpstreamConfig, { identities }: GateContext): boolean {
   return signedIdentity !== undefined && !identities.isReady(signedIdentity)

@@ -11,7 +11,7 @@ import type { Unmet } from './rules/requirement.ts'
 import type { Route } from './rules/route-table.ts'
 import { expiryOf, signInFirst } from './sign-in-first.ts'
 
-/** The decision about a request whose sender is known by the session cookie, or is nobody. */
+/** Decides about a request with or without a session. */
 export function admitSender(
   facts: RequestFacts,
   route: Route,
@@ -29,7 +29,7 @@ export function admitSender(
   return identity.kind === 'unavailable' ? identity : signInFirst(facts, route, identity, context)
 }
 
-/** A request without a session, at a path where nobody needs one. */
+/** Admits a request without a session to a path that does not require one. */
 function admitAnybody(
   facts: RequestFacts,
   { upstream, rule }: Route,

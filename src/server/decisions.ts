@@ -64,7 +64,8 @@ export class Decisions {
   }
 
   /**
-   * Records why a request is refused. Nothing is logged about a script that nobody is signed in to.
+   * Records why a request is refused, in the audit log or in the log. A missing sign-in is the
+   * usual case, so callers that can expect it do not record it.
    */
   recordRefusal({ req, record }: Decided, admission: Refused): Refusal {
     const refusal = refusalOf(admission)

@@ -1,7 +1,7 @@
 /** Quantities, each with the ending of the names of its fields. */
 const units = { duration: 'Ms', size: 'Bytes', size_per_second: 'BytesPerSecond', rate: '' } as const
 
-/** A part of the schema of the configuration, as far as the gateway reads it. */
+/** The keywords of a part of the configuration schema that the gateway reads. */
 export interface SchemaPart {
   readonly $ref?: string
   readonly definitions?: Readonly<Record<string, SchemaPart>>
@@ -25,7 +25,7 @@ export interface SchemaPart {
   readonly keepsName?: true
 }
 
-/** With what the part refers to. What stands beside the reference takes precedence. */
+/** Follows the `$ref` of a part. Keywords beside the `$ref` replace those of its target. */
 export function resolved(part: SchemaPart, { definitions = {} }: SchemaPart): SchemaPart {
   const { $ref } = part
   return $ref === undefined ? part : { ...definitions[$ref.replace('#/definitions/', '')], ...part }
