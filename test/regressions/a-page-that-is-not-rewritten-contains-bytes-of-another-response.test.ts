@@ -6,12 +6,15 @@ import { httpUpstream } from '../proxy/support.ts'
 import { startWorld } from '../support/world.ts'
 
 const bytes = 24 * 1024 * 1024
+/** A page in UTF-16, in which no two places are the same. */
+const content = Buffer.from(Uint32Array.from({ length: bytes / 4 }, (_, at) => at).buffer)
+content.writeUInt16BE(0xfffe, 0)
 
-test('A page in UTF-16 for a client that reads slowly contains no bytes of other responses', async (t) => {
+test('A page in UTF-16 for a client that reads slowly contains no other bytes', async (t) => {
   const { port } = await httpUpstream(t, (req, res) => {
     const isPage = req.url === '/page'
     res.writeHead(200, { 'content-type': isPage ? 'text/html' : 'application/octet-stream' })
-    res.end(isPage ? Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.alloc(bytes, 'a')]) : Buffer.alloc(bytes, 'b'))
+    res.end(isPage ? content : Buffer.alloc(bytes, 'b'))
   })
   const world = await startWorld(t, {
     upstream: new URL(`http://127.0.0.1:${port}`),
@@ -27,14 +30,7 @@ test('A page in UTF-16 for a client that reads slowly contains no bytes of other
   page.pause()
   for (let times = 0; times < 3; times += 1) await once((await begin('/other')).resume(), 'end')
 
-  let length = 0
-  for await (const part of page) {
-    const content = (part as Buffer).subarray(length === 0 ? 2 : 0)
-    assert.ok(
-      content.every((byte) => byte === 0x61),
-      `another byte after ${length} bytes`,
-    )
-    length += (part as Buffer).length
-  }
-  assert.equal(length, bytes + 2)
+  const parts: Buffer[] = []
+  for await (const part of page) parts.push(part as Buffer)
+  assert.ok(Buffer.concat(parts).equals(content))
 })
