@@ -1,11 +1,10 @@
 import { runAtOnce, type Steps } from '../core/steps.ts'
 import { buildConfig } from './build/build.ts'
-import type { Environment } from './build/secrets.ts'
 import { checkConfig } from './checks/checks.ts'
 import type { Diagnostic } from './document/diagnostics.ts'
 import { withIncluded } from './document/include.ts'
 import { readYaml } from './document/read-yaml.ts'
-import { Report, type SecretFile } from './document/report.ts'
+import { type Environment, Report, type SecretFile } from './document/report.ts'
 import { validate } from './document/schema.ts'
 import type { Sources } from './document/sources.ts'
 import type { GatewayConfig } from './model/gateway.ts'
@@ -38,23 +37,23 @@ export function loadConfig(file: string, env: Environment): LoadResult {
 
 /** The steps of `loadConfig`, for a process that serves requests. */
 export function* loadConfigInSteps(file: string, env: Environment): Steps<LoadResult> {
-  const report = new Report(file)
-  const config = yield* read(file, env, report)
+  const report = new Report(file, env)
+  const config = yield* read(file, report)
   const { diagnostics, sources, files, secretFiles } = report
   return config === undefined || report.hasErrors
     ? { ok: false, diagnostics, sources, files, secretFiles }
     : { ok: true, config, warnings: diagnostics, sources, files, secretFiles }
 }
 
-function* read(file: string, env: Environment, report: Report): Steps<GatewayConfig | undefined> {
-  const document = yield* readYaml(file, '', report)
+function* read(file: string, report: Report): Steps<GatewayConfig | undefined> {
+  const document = yield* readYaml(file, report.at(''))
   if (document === undefined) return undefined
   yield
   const whole = withPresets(yield* withIncluded(document, file, report), report)
   yield
   const settings = yield* validate(whole, report)
   yield
-  const config = yield* buildConfig(file, settings, { env, report })
+  const config = yield* buildConfig(file, settings, report.at(''))
   yield* checkConfig(config, report, settings)
   return config
 }

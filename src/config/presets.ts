@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import { isObject } from '../core/json.ts'
-import { below, type Report } from './document/report.ts'
+import type { Report, Setting } from './document/report.ts'
 
 /** What one application needs. */
 export interface Preset {
@@ -168,26 +168,25 @@ export function withPresets(document: object, report: Report): object {
     upstreams: Object.fromEntries(
       Object.entries(upstreams).map(([name, upstream]) => [
         name,
-        withPreset(upstream, below('/upstreams', name), report),
+        withPreset(upstream, report.at('/upstreams').below(name)),
       ]),
     ),
   }
 }
 
-function withPreset(upstream: unknown, at: string, report: Report): unknown {
+function withPreset(upstream: unknown, at: Setting): unknown {
   if (!isObject(upstream)) return upstream
   const { preset } = upstream
   // The schema reports an unknown name.
   if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
   if (presets[preset]?.triedWith === undefined)
-    report.warning(
-      below(at, 'preset'),
+    at.below('preset').warning(
       'is untried: its settings come from the documentation of the application',
       'try whether another person in the same browser is shown as the previous one',
     )
   // A copy, because the validation adds defaults.
   const settings = structuredClone(presets[preset]?.settings ?? {})
-  const place = report.keyPlace(below(at, 'preset'))
+  const place = at.below('preset').place
   addPlaces(settings, at)
   const merged = ['headers', 'logout'].flatMap((key) => {
     const [ours, own] = [settings[key], upstream[key]]
@@ -196,10 +195,10 @@ function withPreset(upstream: unknown, at: string, report: Report): unknown {
   return { ...settings, ...upstream, ...Object.fromEntries(merged) }
 
   /** The places of settings that the file has itself are known already. */
-  function addPlaces(value: unknown, at: string): void {
-    report.add(at, { key: place, value: place, isList: Array.isArray(value) })
+  function addPlaces(value: unknown, at: Setting): void {
+    at.addPlace({ key: place, value: place, isList: Array.isArray(value) })
     if (typeof value !== 'object' || value === null) return
-    for (const [name, member] of Object.entries(value)) addPlaces(member, below(at, name))
+    for (const [name, member] of Object.entries(value)) addPlaces(member, at.below(name))
   }
 }
 

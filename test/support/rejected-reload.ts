@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { reloadOnChange, type ReloadParts } from '../../src/cli/reload.ts'
-import type { Environment } from '../../src/config/build/secrets.ts'
+import type { Environment } from '../../src/config/document/report.ts'
 import type { LogFields } from '../../src/observe/log.ts'
 
 /** Reloads a file as a running gateway does; resolves to what it logs about the rejection. */

@@ -1,4 +1,4 @@
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { AccessTokensConfig } from '../model/upstream.ts'
@@ -8,11 +8,8 @@ import { valuesOf } from './build-context.ts'
 /** Which access tokens an upstream accepts; `undefined` when it accepts none. */
 export function readAccessTokens(
   settings: UpstreamSettings['accessTokens'],
-  at: string,
-  {
-    report,
-    providers,
-  }: { readonly report: Report; readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[] },
+  at: Setting,
+  providers: readonly Pick<ProviderConfig, 'client_id'>[],
 ): AccessTokensConfig | undefined {
   if (settings === undefined) return undefined
   const { check } = settings
@@ -20,15 +17,13 @@ export function readAccessTokens(
   const types = valuesOf(settings.types).map((type) => type.toLowerCase())
   // A token that is no JWT does not name its provider, and must not be shown to another one.
   if (check === 'introspection' && providers.length > 1)
-    report.error(
-      below(at, 'check'),
+    at.below('check').error(
       'needs an upstream with one provider, because an opaque token does not name the provider that issued it',
       'name the provider of the upstream in its providers, or use check: jwt',
     )
   const ofClient = providers.find(({ client_id }) => audience.includes(client_id))
   if (ofClient !== undefined && types.some((type) => type !== 'at+jwt'))
-    report.error(
-      below(at, 'audience'),
+    at.below('audience').error(
       `contains the client_id ${ofClient.client_id}, which is the audience of ID Tokens: they would be accepted as access tokens`,
       'register the API at the provider with an audience of its own, or accept types: [at+jwt] only',
     )
@@ -38,16 +33,14 @@ export function readAccessTokens(
 /** Whether a rule accepts access tokens. `hasUpstream`: its upstream has `access_tokens`. */
 export function readRuleTokens(
   { accessTokens: settings, access }: Pick<RuleSettings, 'accessTokens' | 'access'>,
-  at: string,
+  at: Setting,
   hasUpstream: boolean,
-  report: Report,
 ): Pick<RuleConfig, 'accessTokens'> {
   if (settings === false) return {}
   if (access === 'public')
-    report.error(at, 'has no effect with access: public, which lets everybody in', 'remove access_tokens or access')
+    at.error('has no effect with access: public, which lets everybody in', 'remove access_tokens or access')
   else if (!hasUpstream)
-    report.error(
-      at,
+    at.error(
       'needs access_tokens of the upstream, with the audience of its tokens',
       'add access_tokens: { audience: [https://api.example.com] } to the upstream',
     )

@@ -1,13 +1,6 @@
 import { parseOrigin } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { List } from '../settings.ts'
-import type { Environment } from './secrets.ts'
-
-/** What all parts of a configuration need to be built. */
-export interface BuildContext {
-  readonly env: Environment
-  readonly report: Report
-}
 
 /**
  * Replaces an invalid or missing URL while the rest is checked. A configuration with an error is
@@ -28,17 +21,14 @@ export function valuesOf<T>(list: List<T>): T[] {
 /** Parses each valid entry of a list, and reports those that cannot be parsed. */
 export function parseEach<T, Value>(
   list: List<T>,
-  at: string,
-  report: Report,
+  at: Setting,
   parse: (entry: T) => Value,
   hintFor?: (entry: T) => string | undefined,
 ): Value[] {
-  return present(list).flatMap(([index, entry]) =>
-    report.parse(below(at, index), [], () => [parse(entry)], hintFor?.(entry)),
-  )
+  return present(list).flatMap(([index, entry]) => at.below(index).parse([], () => [parse(entry)], hintFor?.(entry)))
 }
 
-export function readOrigin(text: string | undefined, at: string, fallback: URL, report: Report): URL {
+export function readOrigin(text: string | undefined, at: Setting, fallback: URL): URL {
   if (text === undefined) return fallback
-  return report.parse(at, fallback, () => parseOrigin(text))
+  return at.parse(fallback, () => parseOrigin(text))
 }

@@ -1,8 +1,7 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import { type ClientKey, type ProviderConfig, type SigningAlgorithm, signingAlgorithms } from '../model/provider.ts'
 import type { ProviderClientKeySettings, ProviderSettings } from '../settings.ts'
-import type { BuildContext } from './build-context.ts'
 import { readKeyPair } from './certificates.ts'
 import { readSecret, readSecretText } from './secrets.ts'
 
@@ -12,24 +11,23 @@ type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'clientC
  * The credentials of the client: its secret, its key and its certificate. Reports those that the
  * settings need and lack, and those that have no effect.
  */
-export function readCredentials(settings: ProviderSettings, at: string, { env, report }: BuildContext): Credentials {
+export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
   const { token_endpoint_auth_method: method, client_secret, clientKey, clientCertificate } = settings
-  reportNeeds(settings, at, report)
-  const keyAt = below(at, 'client_key')
-  const certificateAt = below(at, 'client_certificate')
+  reportNeeds(settings, at)
+  const keyAt = at.below('client_key')
+  const certificateAt = at.below('client_certificate')
   const isHttp = settings.issuer?.startsWith('http:') === true
   if (clientCertificate !== undefined && isHttp)
-    report.errorAtKey(certificateAt, 'has no effect: the issuer is http', 'a provider with https can ask for it')
+    certificateAt.errorAtKey('has no effect: the issuer is http', 'a provider with https can ask for it')
   if (clientKey !== undefined && method !== 'private_key_jwt' && !settings.signedRequests)
-    report.errorAtKey(
-      keyAt,
+    keyAt.errorAtKey(
       'has no effect: nothing is signed with it',
       'set token_endpoint_auth_method: private_key_jwt, or signed_requests: true',
     )
   return {
-    client_secret: (client_secret && readSecret(client_secret, below(at, 'client_secret'), env, report)) ?? '',
-    clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined, { env, report }),
-    clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt, report),
+    client_secret: (client_secret && readSecret(client_secret, at.below('client_secret'))) ?? '',
+    clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
+    clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt),
   }
 }
 
@@ -50,45 +48,36 @@ const examples = {
     'for example client_certificate: { cert_file: /run/tls/client.crt, key_file: /run/tls/client.key }',
 } as const
 
-function reportNeeds(settings: ProviderSettings, at: string, report: Report): void {
+function reportNeeds(settings: ProviderSettings, at: Setting): void {
   const method = settings.token_endpoint_auth_method
   const needed = credentialOf[method]
   const { client_secret, clientKey, clientCertificate } = settings
   const credentials = { client_secret, client_key: clientKey, client_certificate: clientCertificate }
-  if (credentials[needed] === undefined && !report.isReported(below(at, needed)))
-    report.missing(
-      below(at, needed),
+  if (credentials[needed] === undefined && !at.below(needed).isReported)
+    at.below(needed).missing(
       needed === 'client_secret' ? 'is missing' : `is missing: token_endpoint_auth_method is ${method}`,
       examples[needed],
     )
   if (client_secret !== undefined && needed !== 'client_secret')
-    report.errorAtKey(
-      below(at, 'client_secret'),
+    at.below('client_secret').errorAtKey(
       `has no effect: token_endpoint_auth_method is ${method}`,
       'remove it, so that nobody relies on it',
     )
   if (settings.signedRequests && clientKey === undefined && needed !== 'client_key')
-    report.missing(below(at, 'client_key'), 'is missing: signed_requests is true', examples.client_key)
+    at.below('client_key').missing('is missing: signed_requests is true', examples.client_key)
   if (settings.clientAssertionAudience !== 'issuer' && !method.endsWith('_jwt'))
-    report.error(
-      below(at, 'client_assertion_audience'),
+    at.below('client_assertion_audience').error(
       `has no effect: token_endpoint_auth_method is ${method}`,
       'it is for private_key_jwt and client_secret_jwt',
     )
 }
 
-function readClientKey(
-  settings: ProviderClientKeySettings,
-  at: string,
-  hasProfile: boolean,
-  { env, report }: BuildContext,
-): ClientKey | undefined {
-  const text = readSecretText(settings, at, env, report)
+function readClientKey(settings: ProviderClientKeySettings, at: Setting, hasProfile: boolean): ClientKey | undefined {
+  const text = readSecretText(settings, at)
   if (text === undefined) return undefined
   const { key, kid, alg } = parseKey(text) ?? {}
   if (key === undefined) {
-    report.error(
-      at,
+    at.error(
       'is not a private key in PEM (PKCS #8, without a passphrase) or JWK',
       'generate one with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out client_key.pem',
     )
@@ -97,8 +86,7 @@ function readClientKey(
   const allowed = algorithmsOf(key, hasProfile)
   const [usual] = allowed
   if (usual === undefined) {
-    report.error(
-      at,
+    at.error(
       `is a key that the gateway cannot sign with: ${descriptionOf(key)}`,
       'use RSA with 2048 bits or more, P-256, P-384, P-521 or Ed25519',
     )
@@ -107,8 +95,8 @@ function readClientKey(
   const ofJwk = alg === 'Ed25519' ? 'EdDSA' : alg
   const chosen = settings.alg ?? signingAlgorithms.find((name) => name === ofJwk) ?? usual
   if (!allowed.includes(chosen)) {
-    const where = settings.alg === undefined ? at : below(at, 'alg')
-    report.error(where, `is ${chosen}, which does not fit the key: ${descriptionOf(key)} signs ${allowed.join(', ')}`)
+    const where = settings.alg === undefined ? at : at.below('alg')
+    where.error(`is ${chosen}, which does not fit the key: ${descriptionOf(key)} signs ${allowed.join(', ')}`)
   }
   const { kty, crv, d, x, y, n, e, p, q, dp, dq, qi } = key.export({ format: 'jwk' })
   const jwk = { kty, crv, d, x, y, n, e, p, q, dp, dq, qi }

@@ -1,10 +1,10 @@
 import { parseHost, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Environment, Setting } from '../document/report.ts'
 import type { EgressProxyConfig, NoProxy } from '../model/provider.ts'
 import type { EgressProxySettings } from '../settings.ts'
-import { type BuildContext, parseEach } from './build-context.ts'
+import { parseEach } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { type Environment, readSecret } from './secrets.ts'
+import { readSecret } from './secrets.ts'
 
 /**
  * The proxy of `egress_proxy`, or that of the environment variables.
@@ -12,28 +12,25 @@ import { type Environment, readSecret } from './secrets.ts'
  */
 export function buildEgressProxy(
   settings: EgressProxySettings | undefined,
-  at: string,
-  context: BuildContext,
+  at: Setting,
 ): EgressProxyConfig | undefined {
-  const { env, report } = context
   const proxy =
     settings?.url === undefined
-      ? proxyOfEnvironment(env, at, report)
+      ? proxyOfEnvironment(at)
       : {
-          url: report.parse(below(at, 'url'), undefined, () => proxyUrl(String(settings.url))),
-          from: report.pathText(below(at, 'url')),
+          url: at.below('url').parse(undefined, () => proxyUrl(String(settings.url))),
+          from: at.below('url').path,
           authorization: undefined,
         }
-  const password = settings?.password && readSecret(settings.password, below(at, 'password'), env, report)
+  const password = settings?.password && readSecret(settings.password, at.below('password'))
   const noProxy =
     settings?.noProxy === undefined
-      ? noProxyOfEnvironment(env)
-      : parseEach(settings.noProxy, below(at, 'no_proxy'), report, (text) => parseNoProxy(text))
-  const ca = readAuthorities(settings?.caFile, below(at, 'ca_file'), report)
+      ? noProxyOfEnvironment(at.report.env)
+      : parseEach(settings.noProxy, at.below('no_proxy'), (text) => parseNoProxy(text))
+  const ca = readAuthorities(settings?.caFile, at.below('ca_file'))
   if (proxy?.url === undefined) {
     if (proxy === undefined && (settings?.username !== undefined || settings?.caFile !== undefined))
-      report.missing(
-        below(at, 'url'),
+      at.below('url').missing(
         'is missing, and the environment names no proxy',
         'for example url: http://proxy.example.com:3128',
       )
@@ -63,15 +60,15 @@ interface FoundProxy {
 }
 
 /** The value may contain a password, so that no diagnostic repeats it. */
-function proxyOfEnvironment(env: Environment, at: string, report: Report): FoundProxy | undefined {
+function proxyOfEnvironment(at: Setting): FoundProxy | undefined {
+  const { env } = at.report
   const name = proxyVariables.find((variable) => (env[variable] ?? '') !== '')
   if (name === undefined) return undefined
   const text = env[name] ?? ''
   const from = `the environment variable ${name}`
   const parsed = withScheme(text)
   if (parsed === undefined) {
-    report.error(
-      at,
+    at.error(
       `${from} is not the http or https URL of a proxy`,
       "correct it, or write egress_proxy: { url: … }, or egress_proxy: { no_proxy: ['*'] } for no proxy",
     )

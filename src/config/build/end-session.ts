@@ -1,21 +1,22 @@
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
 import type { EndSessionConfig } from '../model/provider.ts'
 import { providerKind, type ProviderKind } from '../provider-kind.ts'
 import type { ProviderSettings } from '../settings.ts'
 
 /** How the gateway signs out at the provider of these settings, which stand at `at`. */
-export function readEndSession(settings: ProviderSettings, at: string, report: Report): EndSessionConfig {
+export function readEndSession(settings: ProviderSettings, at: Setting): EndSessionConfig {
   const { endSessionParams, endSessionForm } = settings
-  const paramsAt = below(at, 'end_session_params')
+  const paramsAt = at.below('end_session_params')
   for (const [name, value] of Object.entries(endSessionParams ?? {}))
     for (const placeholder of placeholdersIn(value ?? ''))
       if (!endSessionPlaceholders.some((known) => known === placeholder))
-        report.error(
-          below(paramsAt, name),
-          `has the unknown placeholder {${placeholder}}`,
-          `the placeholders are ${endSessionPlaceholders.map((known) => `{${known}}`).join(', ')}`,
-        )
+        paramsAt
+          .below(name)
+          .error(
+            `has the unknown placeholder {${placeholder}}`,
+            `the placeholders are ${endSessionPlaceholders.map((known) => `{${known}}`).join(', ')}`,
+          )
   const usual = usualOf(providerKind(settings.issuer ?? ''))
   return {
     ...usual,

@@ -1,24 +1,24 @@
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
-import { type BuildContext, parseEach } from './build-context.ts'
+import { parseEach } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { readSecret } from './secrets.ts'
 
 /** What headers need from the rest of the file. */
-export interface HeaderContext extends BuildContext {
+export interface HeaderContext {
   /** Short name → name of the claim. */
   readonly claims: ShortNames
 }
 
 export function readHeaders(
   written: UpstreamSettings['headers'],
-  at: string,
+  at: Setting,
   context: HeaderContext,
 ): readonly HeaderConfig[] {
-  return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, below(at, name), context))
+  return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, at.below(name), context))
 }
 
 /** The settings that say where a value comes from. A header has one of them. */
@@ -41,16 +41,15 @@ const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
 }
 const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
 
-function readHeader(name: string, written: HeaderSettings, at: string, context: HeaderContext): HeaderConfig[] {
-  const { report } = context
+function readHeader(name: string, written: HeaderSettings, at: Setting, context: HeaderContext): HeaderConfig[] {
   const values = { ...written, first_of: written.firstOf }
   const setting = sourceSettings.find((source) => values[source] !== undefined)
   if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
-    report.errorAtKey(at, 'is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
+    at.errorAtKey('is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
     return []
   }
   if (setting === undefined) return []
-  reportWithoutEffect(setting, at, report)
+  reportWithoutEffect(setting, at)
   const source = readSource(setting, written, at, context)
   if (source === undefined) return []
   const { json, join, encode, maxBytes, tooLong, required } = written
@@ -58,7 +57,7 @@ function readHeader(name: string, written: HeaderSettings, at: string, context: 
     {
       name,
       source,
-      ...readChanges(written, at, report),
+      ...readChanges(written, at),
       ...(json === true && { json }),
       ...{ join, encode, maxBytes, tooLong, required },
     },
@@ -76,20 +75,20 @@ function hintForReserved(name: string): string {
     : 'use another name, such as X-Remote-User'
 }
 
-function reportWithoutEffect(source: SourceSetting, at: string, report: Report): void {
+function reportWithoutEffect(source: SourceSetting, at: Setting): void {
   for (const setting of [...ofClaims, 'json'])
-    if (report.isSet(below(at, setting)) && !besides[source].includes(setting))
-      report.errorAtKey(below(at, setting), `has no effect beside ${source}`, 'remove it')
+    if (at.below(setting).isSet && !besides[source].includes(setting))
+      at.below(setting).errorAtKey(`has no effect beside ${source}`, 'remove it')
 }
 
 function readSource(
   setting: SourceSetting,
   written: HeaderSettings,
-  at: string,
+  at: Setting,
   context: HeaderContext,
 ): HeaderSource | undefined {
-  const { report, env, claims } = context
-  const textAt = below(at, setting)
+  const { claims } = context
+  const textAt = at.below(setting)
   switch (setting) {
     case 'claim':
     case 'template': {
@@ -98,14 +97,14 @@ function readSource(
     }
     case 'first_of': {
       const parse = (text: string) => withLongName(parseClaimPath(text), claims)
-      const firstOf = parseEach(written.firstOf ?? [], textAt, report, parse, hintForClaims)
+      const firstOf = parseEach(written.firstOf ?? [], textAt, parse, hintForClaims)
       return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
     }
     case 'value':
-      return { kind: 'constant', value: readConstant(written.value ?? '', textAt, report), isSecret: false }
+      return { kind: 'constant', value: readConstant(written.value ?? '', textAt), isSecret: false }
     case 'env':
     case 'file': {
-      const value = readSecret(written, at, env, report)
+      const value = readSecret(written, at)
       return value === undefined ? undefined : { kind: 'constant', value, isSecret: true }
     }
     case 'request':
@@ -114,8 +113,8 @@ function readSource(
       const { user, password = {} } = written.basic ?? {}
       // The schema reports a missing user.
       if (user === undefined) return undefined
-      const template = readTemplate(user, user.includes('{') ? 'template' : 'claim', below(textAt, 'user'), context)
-      const secret = readSecret(password, below(textAt, 'password'), env, report)
+      const template = readTemplate(user, user.includes('{') ? 'template' : 'claim', textAt.below('user'), context)
+      const secret = readSecret(password, textAt.below('password'))
       return template.length === 0 || secret === undefined
         ? undefined
         : { kind: 'basic', user: template, password: secret }
@@ -126,10 +125,10 @@ function readSource(
   }
 }
 
-function readChanges(written: HeaderSettings, at: string, report: Report): Pick<HeaderConfig, 'changes'> {
+function readChanges(written: HeaderSettings, at: Setting): Pick<HeaderConfig, 'changes'> {
   if (changeSettings.every((setting) => written[setting] === undefined)) return {}
   const { after, before, case: letters, map } = written
-  for (const [value, text] of Object.entries(map ?? {})) readConstant(text, below(below(at, 'map'), value), report)
+  for (const [value, text] of Object.entries(map ?? {})) readConstant(text, at.below('map', value))
   return {
     changes: {
       ...(after !== undefined && { after }),
@@ -144,13 +143,13 @@ function readChanges(written: HeaderSettings, at: string, report: Report): Pick<
 function readTemplate(
   text: string,
   setting: 'claim' | 'template',
-  at: string,
-  { report, claims }: HeaderContext,
+  at: Setting,
+  { claims }: HeaderContext,
 ): ClaimTemplate {
   const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = report.parse(at, [], parse, hintForClaims(text))
+  const template = at.parse([], parse, hintForClaims(text))
   if (setting === 'template' && /\$\{(?!\{)/.test(text))
-    report.warning(at, 'also sends the "$" before the claim', hintForClaims(text))
+    at.warning('also sends the "$" before the claim', hintForClaims(text))
   return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
 }
 
@@ -170,12 +169,12 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
   return template
 }
 
-function readConstant(text: string, at: string, report: Report): string {
-  return report.parse(at, '', () => {
+function readConstant(text: string, at: Setting): string {
+  return at.parse('', () => {
     requireOneLine(text)
     // Recipients remove white space around a value (RFC 9110 §5.5).
     if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
-    if (/^\{[\w.]+\}$/.test(text)) report.warning(at, 'is sent as it is', 'write template to send the claim')
+    if (/^\{[\w.]+\}$/.test(text)) at.warning('is sent as it is', 'write template to send the claim')
     return text
   })
 }

@@ -1,4 +1,4 @@
-import type { Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import { readNamedFile } from './secrets.ts'
 
 /** The limit is small because each page contains the logo. */
@@ -10,12 +10,11 @@ type ImageType = 'image/png' | 'image/webp' | 'image/svg+xml'
  * The logo as a `data:` URI. Pages show it in `<img>` alone, where an SVG runs no script and loads
  * nothing (SVG Integration, "secure static mode").
  */
-export function readLogo(value: string | undefined, at: string, report: Report): string | undefined {
+export function readLogo(value: string | undefined, at: Setting): string | undefined {
   if (value === undefined) return undefined
-  if (/^data:/i.test(value))
-    return report.parse(at, undefined, () => checkDataUri(value), 'such as data:image/png;base64,…')
-  const content = readNamedFile(value, at, report, maxLogoBytes)
-  return content && report.parse(at, undefined, () => dataUri(content.bytes, content.file))
+  if (/^data:/i.test(value)) return at.parse(undefined, () => checkDataUri(value), 'such as data:image/png;base64,…')
+  const content = readNamedFile(value, at, maxLogoBytes)
+  return content && at.parse(undefined, () => dataUri(content.bytes, content.file))
 }
 
 function dataUri(bytes: Buffer, source: string): string {

@@ -12,7 +12,7 @@ import {
 import { expandColor, textColorOn } from '../colors.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { explainFileError, readBounded } from '../document/files.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { Place } from '../document/sources.ts'
 import type { ColorsConfig, PagesConfig, SupportConfig } from '../model/pages.ts'
 import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
@@ -22,15 +22,15 @@ import { namedFile } from './secrets.ts'
 
 const maxTemplateBytes = 64 * 1024
 
-export function buildPages(settings: PagesSettings, at: string, report: Report): PagesConfig {
+export function buildPages(settings: PagesSettings, at: Setting): PagesConfig {
   const pages = {
     name: settings.name,
-    logo: readLogo(settings.logo, below(at, 'logo'), report),
+    logo: readLogo(settings.logo, at.below('logo')),
     language: settings.language,
     colours: { light: buildColors(settings.colours.light), dark: buildColors(settings.colours.dark) },
-    support: buildSupport(settings.support, below(at, 'support'), report),
+    support: buildSupport(settings.support, at.below('support')),
   }
-  return { ...pages, templates: readTemplates(settings.templates, below(at, 'templates'), unset(settings), report) }
+  return { ...pages, templates: readTemplates(settings.templates, at.below('templates'), unset(settings)) }
 }
 
 function buildColors(settings: PagesSettings['colours']['light']): ColorsConfig {
@@ -43,16 +43,12 @@ function buildColors(settings: PagesSettings['colours']['light']): ColorsConfig 
   return { background, surface, text, accent, onAccent: textColorOn(accent) }
 }
 
-function buildSupport(
-  settings: PagesSupportSettings | undefined,
-  at: string,
-  report: Report,
-): SupportConfig | undefined {
+function buildSupport(settings: PagesSupportSettings | undefined, at: Setting): SupportConfig | undefined {
   if (settings === undefined) return undefined
   const { text, url, mail } = settings
   if (mail !== undefined) return { text: text ?? mail, url: `mailto:${mail}` }
   if (url === undefined) return { text: text ?? '', url: undefined }
-  const target = report.parse(below(at, 'url'), undefined, () => parseSupportUrl(url))
+  const target = at.below('url').parse(undefined, () => parseSupportUrl(url))
   return { text: text ?? target?.host ?? '', url: target?.href }
 }
 
@@ -82,44 +78,42 @@ function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, stri
 
 function readTemplates(
   path: string | undefined,
-  at: string,
+  at: Setting,
   unset: ReadonlyMap<string, string>,
-  report: Report,
 ): PagesConfig['templates'] {
   if (path === undefined) return {}
-  const folder = namedFile(path, at, report)
-  report.recordFile(folder)
-  const files = namesIn(folder, at, report).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
+  const folder = namedFile(path, at)
+  at.report.recordFile(folder)
+  const files = namesIn(folder, at).filter((file) => file.endsWith('.html') && !file.startsWith('.'))
   const templates: Partial<Record<PageName, PageTemplate>> = {}
   for (const file of files) {
     const name = pageNames.find((page) => `${page}.html` === file)
     const path = join(folder, file)
-    if (name === undefined) reportUnknownPage(path, file, at, report)
+    if (name === undefined) reportUnknownPage(path, file, at)
     else {
-      const template = readTemplate(path, name, at, unset, report)
+      const template = readTemplate(path, name, at, unset)
       if (template !== undefined) templates[name] = template
     }
   }
-  if (files.length === 0 && report.isValid(at))
-    report.error(at, `${folder} contains no template`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
+  if (files.length === 0 && at.isValid)
+    at.error(`${folder} contains no template`, `such as ${pageNames.slice(0, 3).join('.html, ')}.html`)
   return templates
 }
 
-function namesIn(folder: string, at: string, report: Report): readonly string[] {
+function namesIn(folder: string, at: Setting): readonly string[] {
   try {
     return readdirSync(folder).toSorted()
   } catch (error) {
     const isFile = error instanceof Error && 'code' in error && error.code === 'ENOTDIR'
-    report.error(at, `the folder ${folder} ${isFile ? 'is a file' : explainFileError(error)}`)
+    at.error(`the folder ${folder} ${isFile ? 'is a file' : explainFileError(error)}`)
     return []
   }
 }
 
-function reportUnknownPage(path: string, file: string, at: string, report: Report): void {
+function reportUnknownPage(path: string, file: string, at: Setting): void {
   const meant = didYouMean(file.replace(/\.html$/, ''), pageNames)
-  report.errorAtPlace(
+  at.errorAtPlace(
     { file: path, line: 0, column: 0 },
-    at,
     'is not the name of a page',
     meant === undefined ? `the pages are ${pageNames.join(', ')}` : `did you mean "${meant}.html"?`,
   )
@@ -128,32 +122,31 @@ function reportUnknownPage(path: string, file: string, at: string, report: Repor
 function readTemplate(
   file: string,
   page: PageName,
-  at: string,
+  at: Setting,
   unset: ReadonlyMap<string, string>,
-  report: Report,
 ): PageTemplate | undefined {
   const whole: Place = { file, line: 0, column: 0 }
-  report.recordFile(file)
+  at.report.recordFile(file)
   const content = readBounded(file, maxTemplateBytes)
-  if ('why' in content) return void report.errorAtPlace(whole, at, content.why)
+  if ('why' in content) return void at.errorAtPlace(whole, content.why)
   const text = content.bytes.toString('utf8')
-  if (text.includes('\ufffd') || text.includes('\0')) return void report.errorAtPlace(whole, at, 'is not text in UTF-8')
+  if (text.includes('\ufffd') || text.includes('\0')) return void at.errorAtPlace(whole, 'is not text in UTF-8')
 
-  report.sources.add(file, text)
+  at.report.sources.add(file, text)
   const { template, faults, warnings } = parsePageTemplate(text, placeholdersOf(page))
   const placeOf = ({ offset }: TemplateFault) => placeIn(file, withPlainLineBreaks(text), offset)
-  for (const fault of faults) report.errorAtPlace(placeOf(fault), at, fault.message, hintFor(fault, page))
-  for (const warning of warnings) report.warningAtPlace(placeOf(warning), at, warning.message, warning.hint)
+  for (const fault of faults) at.errorAtPlace(placeOf(fault), fault.message, hintFor(fault, page))
+  for (const warning of warnings) at.warningAtPlace(placeOf(warning), warning.message, warning.hint)
   const used = new Set(template.parts.flatMap((part) => (typeof part === 'string' ? [] : [part.placeholder])))
   for (const placeholder of used) {
     const setting = unset.get(placeholder)
-    if (setting !== undefined) report.errorAtPlace(whole, at, `uses {{${placeholder}}}, but ${setting} is not set`)
+    if (setting !== undefined) at.errorAtPlace(whole, `uses {{${placeholder}}}, but ${setting} is not set`)
   }
   for (const action of pageActions[page])
     if (!used.has(`${action}_url`) && !optionalActions.has(action))
-      report.warningAtPlace(whole, at, `has no {{${action}_url}}: people who see this page cannot continue`)
+      at.warningAtPlace(whole, `has no {{${action}_url}}: people who see this page cannot continue`)
   if (!used.has('request_id') && page !== 'signed-out' && page !== 'sign-out')
-    report.warningAtPlace(whole, at, 'has no {{request_id}}, which is needed to find the request in the log')
+    at.warningAtPlace(whole, 'has no {{request_id}}, which is needed to find the request in the log')
   return template
 }
 

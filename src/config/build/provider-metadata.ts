@@ -1,5 +1,5 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { ProviderMetadata } from '../model/provider.ts'
 import type { List, ProviderMetadataSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
@@ -11,28 +11,25 @@ import { valuesOf } from './build-context.ts'
 export function readMetadata(
   settings: ProviderMetadataSettings | undefined,
   issuer: string | undefined,
-  at: string,
-  report: Report,
+  at: Setting,
 ): ProviderMetadata | undefined {
   if (settings === undefined) return undefined
   const onLoopback = issuer?.startsWith('http:') === true
   const { mtls_endpoint_aliases: aliases, ...others } = settings
-  checkUrls(others, at, onLoopback, report)
-  if (aliases !== undefined) checkUrls(aliases, below(at, 'mtls_endpoint_aliases'), onLoopback, report)
+  checkUrls(others, at, onLoopback)
+  if (aliases !== undefined) checkUrls(aliases, at.below('mtls_endpoint_aliases'), onLoopback)
   const members = Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
     value === undefined ? [] : [[name, Array.isArray(value) ? valuesOf(value as List<string>) : value]],
   )
   return Object.fromEntries(members) as ProviderMetadata
 }
 
-function checkUrls(settings: object, at: string, onLoopback: boolean, report: Report): void {
+function checkUrls(settings: object, at: Setting, onLoopback: boolean): void {
   for (const [name, text] of Object.entries(settings)) {
     if (typeof text !== 'string') continue
-    const url = report.parse(below(at, name), undefined, () =>
-      parseHttpUrl(withoutQuery(text), `https://id.example.com`),
-    )
+    const url = at.below(name).parse(undefined, () => parseHttpUrl(withoutQuery(text), `https://id.example.com`))
     if (url?.protocol === 'http:' && !(onLoopback && isLoopback(url.hostname)))
-      report.error(below(at, name), 'must be https; plain http is possible when issuer is http on this machine')
+      at.below(name).error('must be https; plain http is possible when issuer is http on this machine')
   }
 }
 

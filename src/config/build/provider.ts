@@ -1,19 +1,19 @@
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { claimsIn, claimsOf } from '../claims-in-use.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../model/provider.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
 import type { GatewaySettings, ProviderSettings } from '../settings.ts'
-import { type BuildContext, present, valuesOf } from './build-context.ts'
+import { present, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
 import { readEndSession } from './end-session.ts'
 import { readMetadata } from './provider-metadata.ts'
 import { readSignals } from './signals.ts'
 
-interface ProviderContext extends BuildContext {
+interface ProviderContext {
   readonly egressProxy: EgressProxyConfig | undefined
   readonly reservedPrefix: string
   /** The name of the session cookie. */
@@ -23,13 +23,14 @@ interface ProviderContext extends BuildContext {
 /** Builds the provider of the setting `provider`, or those below `providers`. */
 export function buildProviders(
   { provider, providers }: Pick<GatewaySettings, 'provider' | 'providers'>,
+  file: Setting,
   context: ProviderContext,
 ): GatewayConfig['providers'] {
-  const { report, reservedPrefix, cookieName } = context
-  if (report.isSet('/provider') && providers !== undefined)
-    report.errorAtKey('/providers', 'cannot be used together with provider', 'move that provider below providers')
+  const { reservedPrefix, cookieName } = context
+  if (file.below('provider').isSet && providers !== undefined)
+    file.below('providers').errorAtKey('cannot be used together with provider', 'move that provider below providers')
   const [first, ...others] = Object.entries(providers ?? {}).map(([name, settings]): ProviderConfig => {
-    const built = buildProvider(settings, below('/providers', name), context)
+    const built = buildProvider(settings, file.below('providers', name), context)
     return {
       ...built,
       name,
@@ -43,33 +44,33 @@ export function buildProviders(
     }
   })
   if (first !== undefined) return [first, ...others]
-  if (!report.isSet('/provider'))
-    if (report.isReported('/providers')) report.markReported('/provider')
-    else report.missing('/provider', 'is missing', 'The OpenID Provider where people sign in.')
-  return [buildProvider(provider, '/provider', context)]
+  if (!file.below('provider').isSet)
+    if (file.below('providers').isReported) file.below('provider').markReported()
+    else file.below('provider').missing('is missing', 'The OpenID Provider where people sign in.')
+  return [buildProvider(provider, file.below('provider'), context)]
 }
 
-function buildProvider(settings: ProviderSettings, at: string, context: ProviderContext): ProviderConfig {
-  const { report, egressProxy, reservedPrefix, cookieName } = context
+function buildProvider(settings: ProviderSettings, at: Setting, context: ProviderContext): ProviderConfig {
+  const { egressProxy, reservedPrefix, cookieName } = context
   const { caFile, ...others } = settings
   return {
     ...others,
     ...{ name: 'provider', setting: 'provider', prefix: reservedPrefix, cookieName, egressProxy },
     ...{ renamedClaims: {}, userinfoClaims: [] },
-    issuer: readIssuer(settings.issuer, below(at, 'issuer'), report),
-    metadata: readMetadata(settings.metadata, settings.issuer, below(at, 'metadata'), report),
+    issuer: readIssuer(settings.issuer, at.below('issuer')),
+    metadata: readMetadata(settings.metadata, settings.issuer, at.below('metadata')),
     title: settings.title ?? '',
     client_id: settings.client_id ?? '',
-    ...readCredentials(settings, at, context),
-    resource: readResource(settings.resource, below(at, 'resource'), report),
-    linkParams: readLinkParams(settings, below(at, 'link_params'), report),
-    signals: readSignals(settings, below(at, 'signals'), context),
+    ...readCredentials(settings, at),
+    resource: readResource(settings.resource, at.below('resource')),
+    linkParams: readLinkParams(settings, at.below('link_params')),
+    signals: readSignals(settings, at.below('signals')),
     scopes: settings.scopes && valuesOf(settings.scopes),
-    authorizationParams: readAuthorizationParams(settings, below(at, 'authorization_params'), report),
-    ...readEndSession(settings, at, report),
-    claims: readShortNames(settings.claims, below(at, 'claims'), report),
-    idTokenClaims: readIdTokenClaims(settings, below(at, 'id_token_claims'), report),
-    ca: readAuthorities(caFile, below(at, 'ca_file'), report),
+    authorizationParams: readAuthorizationParams(settings, at.below('authorization_params')),
+    ...readEndSession(settings, at),
+    claims: readShortNames(settings.claims, at.below('claims')),
+    idTokenClaims: readIdTokenClaims(settings, at.below('id_token_claims')),
+    ca: readAuthorities(caFile, at.below('ca_file')),
   }
 }
 
@@ -97,21 +98,18 @@ export function userinfoClaims(
  * The issuer keeps its exact spelling, because it is compared character by character (OpenID
  * Connect Discovery 1.0 §4.3).
  */
-function readIssuer(text: string | undefined, at: string, report: Report): string {
+function readIssuer(text: string | undefined, at: Setting): string {
   if (text === undefined) return ''
-  const url = report.parse(at, undefined, () => parseHttpUrl(text, 'https://id.example.com'))
+  const url = at.parse(undefined, () => parseHttpUrl(text, 'https://id.example.com'))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
-    report.error(
-      at,
-      'must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)',
-    )
+    at.error('must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)')
   if (url?.pathname.endsWith('/.well-known/openid-configuration'))
-    report.error(at, 'is the address of the discovery document', 'the issuer is the part before /.well-known/')
+    at.error('is the address of the discovery document', 'the issuer is the part before /.well-known/')
   return text
 }
 
-function readShortNames(claims: ProviderSettings['claims'], at: string, report: Report): ProviderSettings['claims'] {
-  for (const [short, name] of Object.entries(claims)) requireName(name, below(at, short), report)
+function readShortNames(claims: ProviderSettings['claims'], at: Setting): ProviderSettings['claims'] {
+  for (const [short, name] of Object.entries(claims)) requireName(name, at.below(short))
   return claims
 }
 
@@ -122,29 +120,25 @@ function readShortNames(claims: ProviderSettings['claims'], at: string, report: 
 const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud', 'azp', 'exp', 'iat', 'nonce'])
 
 /** The names of claims as the provider spells them. */
-function readIdTokenClaims(settings: ProviderSettings, at: string, report: Report): string[] {
+function readIdTokenClaims(settings: ProviderSettings, at: Setting): string[] {
   return present(settings.idTokenClaims).map(([index, name]) => {
-    requireName(name, below(at, index), report)
+    requireName(name, at.below(index))
     const [whole, ...members] = pathIn(name)
     if (members.length > 0)
-      report.warning(
-        below(at, index),
+      at.below(index).warning(
         'is the name of a claim, not a path into it: there is probably no claim of this name',
         `write ${whole}, which takes the whole claim from the ID Token`,
       )
     if (protocolClaims.has(name))
-      report.error(
-        below(at, index),
-        'has no effect: the gateway always takes it from the ID Token, or never passes it on',
-      )
+      at.below(index).error('has no effect: the gateway always takes it from the ID Token, or never passes it on')
     return Object.hasOwn(settings.claims, name) ? (settings.claims[name] as string) : name
   })
 }
 
 /** Reports the name of a claim in quotes, as paths have them. No claim would match. */
-function requireName(name: string, at: string, report: Report): void {
+function requireName(name: string, at: Setting): void {
   if (/^".*"$/.test(name))
-    report.error(at, 'is the name of a claim, which needs no quotes of its own', `write ${name.slice(1, -1)}`)
+    at.error('is the name of a claim, which needs no quotes of its own', `write ${name.slice(1, -1)}`)
 }
 
 /** The name of a claim, read as a path; empty when it has no valid path, such as a URL. */
@@ -185,12 +179,11 @@ const signInParams: ReadonlySet<string> = new Set([
   ...['claims', 'id_token_hint', 'client_secret', 'client_assertion', 'client_assertion_type'],
 ])
 
-function readLinkParams(settings: ProviderSettings, at: string, report: Report): string[] {
+function readLinkParams(settings: ProviderSettings, at: Setting): string[] {
   return present(settings.linkParams).map(([index, name]) => {
-    if (gatewayParams.has(name)) report.error(below(at, index), 'is a parameter that only the gateway sets')
+    if (gatewayParams.has(name)) at.below(index).error('is a parameter that only the gateway sets')
     else if (signInParams.has(name))
-      report.error(
-        below(at, index),
+      at.below(index).error(
         'must not be set by a link, which anybody can write',
         'write it in authorization_params, or as step_up of a rule',
       )
@@ -199,25 +192,24 @@ function readLinkParams(settings: ProviderSettings, at: string, report: Report):
 }
 
 /** Absolute URIs without a fragment (RFC 8707 §2). */
-function readResource(resource: ProviderSettings['resource'], at: string, report: Report): string[] {
+function readResource(resource: ProviderSettings['resource'], at: Setting): string[] {
   const entries =
     typeof resource === 'string'
       ? [[at, resource] as const]
-      : present(resource ?? []).map(([index, uri]) => [below(at, index), uri] as const)
+      : present(resource ?? []).map(([index, uri]) => [at.below(index), uri] as const)
   return entries.map(([uriAt, uri]) => {
     if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
-      report.error(uriAt, 'must be an absolute URI without a fragment, such as https://api.example.com')
+      uriAt.error('must be an absolute URI without a fragment, such as https://api.example.com')
     return uri
   })
 }
 
-function readAuthorizationParams(settings: ProviderSettings, at: string, report: Report): Record<string, string> {
+function readAuthorizationParams(settings: ProviderSettings, at: Setting): Record<string, string> {
   for (const name of Object.keys(settings.authorizationParams))
-    if (gatewayParams.has(name))
-      report.errorAtKey(below(at, name), 'is a parameter that only the gateway sets', insteadOf[name])
+    if (gatewayParams.has(name)) at.below(name).errorAtKey('is a parameter that only the gateway sets', insteadOf[name])
   const { max_age } = settings.authorizationParams
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
-    report.error(below(at, 'max_age'), 'must be a number of seconds', 'as in max_age: "3600"')
+    at.below('max_age').error('must be a number of seconds', 'as in max_age: "3600"')
   return { ...settings.authorizationParams }
 }
 

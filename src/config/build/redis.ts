@@ -1,25 +1,24 @@
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { Address } from '../model/address.ts'
 import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
 import type { List, RedisSettings } from '../settings.ts'
-import { type BuildContext, present } from './build-context.ts'
+import { present } from './build-context.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
 const fallback = new URL('rediss://stand-in.invalid')
 
 /** One server by its URL, the primary that Sentinels name, or a Cluster. */
-export function buildRedis(settings: RedisSettings, at: string, context: BuildContext): RedisStoreConfig {
-  const { env, report } = context
+export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConfig {
   const { url, sentinels, cluster } = settings
   const { username, password, sentinelPassword, keyPrefix, timeoutMs, replicasAcknowledge } = settings
   const shared = {
     ...{ username, keyPrefix, timeoutMs, replicasAcknowledge },
-    password: password && readSecret(password, below(at, 'password'), env, report),
+    password: password && readSecret(password, at.below('password')),
   }
 
   if (sentinels !== undefined) {
-    const { servers, secure } = readServers(sentinels, 'redis-1:26379', below(at, 'sentinels'), report)
+    const { servers, secure } = readServers(sentinels, 'redis-1:26379', at.below('sentinels'))
     return {
       kind: 'redis_sentinel',
       ...shared,
@@ -27,39 +26,38 @@ export function buildRedis(settings: RedisSettings, at: string, context: BuildCo
       name: settings.name ?? '',
       database: settings.database ?? 0,
       sentinelUsername: settings.sentinelUsername,
-      sentinelPassword: sentinelPassword && readSecret(sentinelPassword, below(at, 'sentinel_password'), env, report),
-      tls: readTls(settings, secure, 'sentinels', at, report),
+      sentinelPassword: sentinelPassword && readSecret(sentinelPassword, at.below('sentinel_password')),
+      tls: readTls(settings, secure, 'sentinels', at),
     }
   }
-  if (cluster !== undefined || url !== undefined) refuse(sentinelSettings, at, report)
+  if (cluster !== undefined || url !== undefined) refuse(sentinelSettings, at)
   if (cluster !== undefined) {
-    const { servers, secure } = readServers(cluster, 'redis-1:6379', below(at, 'cluster'), report)
-    if ((settings.database ?? 0) !== 0)
-      report.error(below(at, 'database'), 'must be 0: a Cluster has no other database')
+    const { servers, secure } = readServers(cluster, 'redis-1:6379', at.below('cluster'))
+    if ((settings.database ?? 0) !== 0) at.below('database').error('must be 0: a Cluster has no other database')
     return {
       kind: 'redis_cluster',
       ...shared,
       nodes: servers,
-      tls: readTls(settings, secure, 'cluster', at, report),
+      tls: readTls(settings, secure, 'cluster', at),
     }
   }
-  const server = url === undefined ? fallback : report.parse(below(at, 'url'), fallback, () => parseRedisUrl(url))
+  const server = url === undefined ? fallback : at.below('url').parse(fallback, () => parseRedisUrl(url))
   if (settings.database !== undefined)
-    report.error(below(at, 'database'), `belongs in the url: ${withDatabase(server, settings.database)}`)
+    at.below('database').error(`belongs in the url: ${withDatabase(server, settings.database)}`)
   return {
     kind: 'redis',
     ...shared,
     url: server,
-    tls: readTls(settings, server.protocol === 'rediss:', 'url', at, report),
+    tls: readTls(settings, server.protocol === 'rediss:', 'url', at),
   }
 }
 
 const sentinelSettings = ['name', 'sentinel_username', 'sentinel_password'] as const
 
-function refuse(settings: readonly string[], at: string, report: Report): void {
+function refuse(settings: readonly string[], at: Setting): void {
   for (const setting of settings)
-    if (report.isSet(below(at, setting)))
-      report.error(below(at, setting), 'has no effect: it belongs to Redis Sentinel, and sentinels is not set')
+    if (at.below(setting).isSet)
+      at.below(setting).error('has no effect: it belongs to Redis Sentinel, and sentinels is not set')
 }
 
 function withDatabase(server: URL, database: number): string {
@@ -72,15 +70,13 @@ function readTls(
   settings: RedisSettings,
   secure: boolean,
   servers: 'url' | 'sentinels' | 'cluster',
-  at: string,
-  report: Report,
+  at: Setting,
 ): RedisTlsConfig | undefined {
-  if (!secure && report.isValid(below(at, servers)))
+  if (!secure && at.below(servers).isValid)
     for (const file of ['ca_file', 'cert_file', 'key_file'])
-      if (report.isSet(below(at, file)))
-        report.error(below(at, file), `has no effect: ${servers} is without TLS; write rediss:// there`)
-  const ca = readAuthorities(settings.caFile, below(at, 'ca_file'), report)
-  const pair = readKeyPair(settings, at, report)
+      if (at.below(file).isSet) at.below(file).error(`has no effect: ${servers} is without TLS; write rediss:// there`)
+  const ca = readAuthorities(settings.caFile, at.below('ca_file'))
+  const pair = readKeyPair(settings, at)
   return secure ? { ca, cert: pair?.cert, key: pair?.key } : undefined
 }
 
@@ -88,18 +84,16 @@ function readTls(
 function readServers(
   list: List<string>,
   example: string,
-  at: string,
-  report: Report,
+  at: Setting,
 ): { readonly servers: readonly Address[]; readonly secure: boolean } {
   const defaultPort = Number(example.split(':')[1])
   const urls = present(list).flatMap(([index, text]) =>
-    report.parse(below(at, index), [], () => [{ index, url: parseServer(text, example) }]),
+    at.below(index).parse([], () => [{ index, url: parseServer(text, example) }]),
   )
   const secure = urls[0]?.url.protocol === 'rediss:'
   for (const { index, url } of urls)
     if ((url.protocol === 'rediss:') !== secure)
-      report.error(
-        below(at, index),
+      at.below(index).error(
         secure
           ? 'must begin with rediss:// (TLS) as the first one does'
           : 'begins with rediss:// (TLS), and the first one does not; write rediss:// for all of them or for none',

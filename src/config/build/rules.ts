@@ -4,7 +4,7 @@ import { LinearPattern } from '../../core/linear-pattern.ts'
 import { parsePathPattern } from '../../core/path-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { HeaderConfig } from '../model/header.ts'
 import type { Networks, RequirementConfig, RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
@@ -22,7 +22,7 @@ import { readRuleAccounts } from './service-accounts.ts'
  */
 export function readRule(
   settings: RuleSettings,
-  at: string,
+  at: Setting,
   inherited: readonly HeaderConfig[],
   context: HeaderContext &
     BindingContext & {
@@ -30,78 +30,68 @@ export function readRule(
       readonly serviceAccounts: ServiceAccountsConfig | undefined
     },
 ): RuleConfig[] {
-  const { report } = context
-  const require = readRequirements(settings.require, below(at, 'require'), context)
+  const require = readRequirements(settings.require, at.below('require'), context.claims)
   if (require.length > 0 && settings.access !== 'signed_in')
-    report.error(
-      below(at, 'require'),
+    at.below('require').error(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove require or access',
     )
   if (settings.stepUp !== undefined && settings.access !== 'signed_in')
-    report.error(
-      below(at, 'step_up'),
+    at.below('step_up').error(
       `has no effect with access: ${settings.access}, which lets everybody in`,
       'remove step_up or access',
     )
   if (settings.deviceBinding !== undefined) {
-    if (settings.access === 'public')
-      report.error(below(at, 'device_binding'), 'has no effect with access: public', 'remove it')
+    if (settings.access === 'public') at.below('device_binding').error('has no effect with access: public', 'remove it')
     reportUselessBinding(settings, at, context)
   }
   const asksNothing = require.length === 0 && settings.stepUp === undefined
-  if (asksNothing && settings.mode === 'observe' && report.isValid(below(at, 'require')))
-    report.error(
-      below(at, 'mode'),
-      'has no effect without require or step_up: people must sign in all the same',
-      'remove mode',
-    )
-  const own = readHeaders(settings.headers ?? {}, below(at, 'headers'), context)
+  if (asksNothing && settings.mode === 'observe' && at.below('require').isValid)
+    at.below('mode').error('has no effect without require or step_up: people must sign in all the same', 'remove mode')
+  const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
   const { path } = settings
   if (path === undefined) return []
   const read = (): RuleConfig[] => [
     {
-      place: report.keyPlace(at),
-      setting: report.pathText(at),
+      place: at.place,
+      setting: at.path,
       name: settings.name,
       path: parsePathPattern(path),
       methods: readMethods(settings.methods),
-      clients: settings.networks && readNetworks(settings.networks, below(at, 'networks'), report),
+      clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
       mode: settings.mode,
       ...readStepUp(settings),
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
-      ...readRuleTokens(settings, below(at, 'access_tokens'), context.takesTokens, report),
-      ...readRuleAccounts(settings, below(at, 'service_accounts'), context.serviceAccounts, report),
+      ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
+      ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
     },
   ]
-  return report.parse(below(at, 'path'), [], read, hintForPath(path))
+  return at.below('path').parse([], read, hintForPath(path))
 }
 
 /** Reports a setting that needs keys of devices, which browsers do not register. */
 export function reportUselessBinding(
   settings: Pick<RuleSettings, 'deviceBinding'>,
-  at: string,
-  { report, deviceBinding, externalUrl, cookieDomain }: BindingContext & { readonly report: Report },
+  at: Setting,
+  { deviceBinding, externalUrl, cookieDomain }: BindingContext,
 ): void {
   if (settings.deviceBinding !== 'required') return
   if (deviceBinding === 'off')
-    report.error(
-      below(at, 'device_binding'),
+    at.below('device_binding').error(
       'cannot be met with session.device_binding: off',
       'set session.device_binding to when_supported',
     )
   else if (cookieDomain !== undefined)
-    report.error(
-      below(at, 'device_binding'),
+    at.below('device_binding').error(
       'cannot be met with session.cookie.domain: a browser binds a session to one host',
       'remove one of them',
     )
   else if (externalUrl.protocol !== 'https:')
-    report.error(below(at, 'device_binding'), 'needs an https external_url: browsers bind sessions over https only')
+    at.below('device_binding').error('needs an https external_url: browsers bind sessions over https only')
 }
 
 export interface BindingContext {
@@ -133,31 +123,21 @@ function withReplaced(headers: readonly HeaderConfig[], by: readonly HeaderConfi
   return [...headers.filter(({ name }) => !names.has(name.toLowerCase())), ...by]
 }
 
-interface RequirementContext {
-  readonly report: Report
-  /** Short name → name of the claim. */
-  readonly claims: ShortNames
-}
-
 function readRequirements(
   settings: RuleSettings['require'],
-  at: string,
-  context: RequirementContext,
+  at: Setting,
+  claims: ShortNames,
 ): readonly RequirementConfig[] {
   if (settings === undefined) return []
-  return isList(settings) ? readList(settings, at, context) : readRequirement(settings, at, context)
+  return isList(settings) ? readList(settings, at, claims) : readRequirement(settings, at, claims)
 }
 
 function isList(settings: NonNullable<RuleSettings['require']>): settings is List<RequirementSettings> {
   return Array.isArray(settings)
 }
 
-function readList(
-  list: List<RequirementSettings>,
-  at: string,
-  context: RequirementContext,
-): readonly RequirementConfig[] {
-  return present(list).flatMap(([index, one]) => readRequirement(one, below(at, index), context))
+function readList(list: List<RequirementSettings>, at: Setting, claims: ShortNames): readonly RequirementConfig[] {
+  return present(list).flatMap(([index, one]) => readRequirement(one, at.below(index), claims))
 }
 
 /** The settings that test a claim. */
@@ -166,44 +146,38 @@ const claimTests = [
   ...['contains', 'begins_with', 'ends_with', 'matches'],
 ]
 
-function readRequirement(
-  settings: RequirementSettings,
-  at: string,
-  context: RequirementContext,
-): readonly RequirementConfig[] {
-  const { report } = context
-  const settingAt = (setting: string) => below(at, setting)
+function readRequirement(settings: RequirementSettings, at: Setting, claims: ShortNames): readonly RequirementConfig[] {
+  const settingAt = (setting: string) => at.below(setting)
   if (settings.claim === undefined)
     for (const test of claimTests)
-      if (report.isSet(settingAt(test)))
-        report.errorAtKey(settingAt(test), 'needs claim beside it: the path of a claim')
-  if (settings.emailDomains === undefined && report.isSet(settingAt('verified')))
-    report.errorAtKey(settingAt('verified'), 'has no effect without email_domains', 'remove it')
+      if (settingAt(test).isSet) settingAt(test).errorAtKey('needs claim beside it: the path of a claim')
+  if (settings.emailDomains === undefined && settingAt('verified').isSet)
+    settingAt('verified').errorAtKey('has no effect without email_domains', 'remove it')
 
   const { methods, all, any, not } = settings
-  if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, context)
-  if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at, report)
+  if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, claims)
+  if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at)
   if (settings.networks !== undefined)
-    return [{ kind: 'networks', ...readNetworks(settings.networks, settingAt('networks'), report) }]
-  if (settings.time !== undefined) return readTime(settings.time, settingAt('time'), report)
+    return [{ kind: 'networks', ...readNetworks(settings.networks, settingAt('networks')) }]
+  if (settings.time !== undefined) return readTime(settings.time, settingAt('time'))
   if (methods !== undefined) return [{ kind: 'methods', methods: readMethods(methods) ?? [] }]
-  if (all !== undefined) return [{ kind: 'all', all: readList(all, settingAt('all'), context) }]
-  if (any !== undefined) return [{ kind: 'any', any: readList(any, settingAt('any'), context) }]
+  if (all !== undefined) return [{ kind: 'all', all: readList(all, settingAt('all'), claims) }]
+  if (any !== undefined) return [{ kind: 'any', any: readList(any, settingAt('any'), claims) }]
   if (not !== undefined)
-    return readRequirement(not, settingAt('not'), context).map((requirement) => ({ kind: 'not', not: requirement }))
+    return readRequirement(not, settingAt('not'), claims).map((requirement) => ({ kind: 'not', not: requirement }))
   return []
 }
 
 function readClaimRequirement(
   settings: RequirementSettings,
   claim: string,
-  at: string,
-  { report, claims }: RequirementContext,
+  at: Setting,
+  claims: ShortNames,
 ): readonly RequirementConfig[] {
   const texts = (list: List<string> | undefined) => list && valuesOf(list)
   const { matches } = settings
   const pattern =
-    matches === undefined ? undefined : report.parse(below(at, 'matches'), undefined, () => new LinearPattern(matches))
+    matches === undefined ? undefined : at.below('matches').parse(undefined, () => new LinearPattern(matches))
   const read = (): RequirementConfig[] => [
     {
       kind: 'claim',
@@ -219,19 +193,17 @@ function readClaimRequirement(
       matches: pattern,
     },
   ]
-  return report.parse(below(at, 'claim'), [], read, hintForClaims(claim))
+  return at.below('claim').parse([], read, hintForClaims(claim))
 }
 
 function readEmailDomains(
   { verified }: RequirementSettings,
   domains: List<string>,
-  at: string,
-  report: Report,
+  at: Setting,
 ): readonly RequirementConfig[] {
-  const emailDomains = parseEach(domains, below(at, 'email_domains'), report, parseDomain, hintForDomain)
+  const emailDomains = parseEach(domains, at.below('email_domains'), parseDomain, hintForDomain)
   if (!verified)
-    report.warning(
-      below(at, 'verified'),
+    at.below('verified').warning(
       'is false: with many providers, people can set any e-mail address for themselves',
       'let the provider send email_verified, or require a claim that only administrators change',
     )
@@ -251,19 +223,18 @@ function hintForDomain(text: string): string | undefined {
   return /^\*?\./.test(text) ? `name each domain: a domain does not include those below it` : `did you mean ${meant}?`
 }
 
-function readNetworks(networks: List<string>, at: string, report: Report): Networks {
-  return { networks: new AddressSet(parseEach(networks, at, report, parseSubnet)), text: valuesOf(networks) }
+function readNetworks(networks: List<string>, at: Setting): Networks {
+  return { networks: new AddressSet(parseEach(networks, at, parseSubnet)), text: valuesOf(networks) }
 }
 
 function readTime(
   { days, from, to, zone }: NonNullable<RequirementSettings['time']>,
-  at: string,
-  report: Report,
+  at: Setting,
 ): readonly RequirementConfig[] {
   if (zone === undefined) return []
   const names = valuesOf(days)
-  if (from === to) report.error(below(at, 'to'), 'is the same as from', 'for the whole day, remove both')
-  return report.parse(below(at, 'zone'), [], () => {
+  if (from === to) at.below('to').error('is the same as from', 'for the whole day, remove both')
+  return at.below('zone').parse([], () => {
     try {
       return [{ kind: 'time', time: new TimeWindow({ days: names, from, to, zone }) }]
     } catch {

@@ -1,6 +1,6 @@
 import { parseScryptHash } from '../../core/scrypt-hash.ts'
 import { isLoopback } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { ServiceAccount, ServiceAccountsConfig } from '../model/upstream.ts'
 import type { List, RuleSettings, UpstreamSettings } from '../settings.ts'
@@ -20,38 +20,37 @@ export function isAccountName(name: string): boolean {
 /** The service accounts of an upstream; `undefined` when it accepts none. */
 export function readServiceAccounts(
   settings: UpstreamSettings['serviceAccounts'],
-  at: string,
-  { report, claims: names, externalUrl }: { report: Report; claims: ShortNames; externalUrl: URL },
+  at: Setting,
+  { claims: names, externalUrl }: { readonly claims: ShortNames; readonly externalUrl: URL },
 ): ServiceAccountsConfig | undefined {
   if (settings === undefined) return undefined
-  const accounts = settings.file === undefined ? [] : readFile(settings.file, below(at, 'file'), report)
+  const accounts = settings.file === undefined ? [] : readFile(settings.file, at.below('file'))
   if (externalUrl.protocol === 'http:' && !isLoopback(externalUrl.hostname))
-    report.errorAtKey(
-      at,
+    at.errorAtKey(
       'needs an https external_url: everybody on the network could read the secrets',
       'serve the gateway with https, as the session cookie needs it too',
     )
-  const claimsAt = below(at, 'claims')
+  const claimsAt = at.below('claims')
   const known = new Set(accounts.map(({ name }) => name))
   const claims = Object.entries(settings.claims).map(([name, own]) => {
-    const ownAt = below(claimsAt, name)
+    const ownAt = claimsAt.below(name)
     const long = withLongNames(own, names)
     for (const claim of ownClaims.filter((each) => each in long))
-      report.error(below(ownAt, claim), 'is a claim that the gateway sets itself', 'remove it')
+      ownAt.below(claim).error('is a claim that the gateway sets itself', 'remove it')
     // An error would keep the removal of an account from taking effect.
-    if (!known.has(name) && report.isValid(below(at, 'file')))
-      report.warning(ownAt, `has no effect: ${settings.file} has no account ${name}`)
+    if (!known.has(name) && at.below('file').isValid)
+      ownAt.warning(`has no effect: ${settings.file} has no account ${name}`)
     return [name, long] as const
   })
   return { accounts, claims: Object.fromEntries(claims) }
 }
 
 /** One account a line: `NAME:$scrypt$…`. A name with two lines has two secrets. */
-function readFile(path: string, at: string, report: Report): readonly ServiceAccount[] {
-  const content = readNamedFile(path, at, report, maxFileBytes)
+function readFile(path: string, at: Setting): readonly ServiceAccount[] {
+  const content = readNamedFile(path, at, maxFileBytes)
   if (content === undefined) return []
   const { file, bytes } = content
-  report.secretFiles.push({ setting: report.pathText(at), file })
+  at.report.secretFiles.push({ setting: at.path, file })
   const lines = bytes.toString('utf8').split(/\r?\n/)
   const accounts = lines.flatMap((line, index) => {
     if (line.trim() === '' || line.startsWith('#')) return []
@@ -60,13 +59,13 @@ function readFile(path: string, at: string, report: Report): readonly ServiceAcc
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       const hint = 'make a line with: gatehouse service-account NAME'
-      report.errorAtPlace({ file, line: index + 1, column: 1 }, at, `the line ${error.message}`, hint)
+      at.errorAtPlace({ file, line: index + 1, column: 1 }, `the line ${error.message}`, hint)
       return []
     }
   })
   for (const { name } of accounts)
     if (accounts.filter((each) => each.name === name).length > 2) {
-      report.error(at, `${file} has more than two lines for ${name}`, 'keep the line of the current secret')
+      at.error(`${file} has more than two lines for ${name}`, 'keep the line of the current secret')
       break
     }
   return accounts
@@ -86,30 +85,24 @@ function readLine(line: string): ServiceAccount {
 /** Whether a rule accepts service accounts. `accounts`: those of its upstream. */
 export function readRuleAccounts(
   { serviceAccounts: settings, access, stepUp }: Pick<RuleSettings, 'serviceAccounts' | 'access' | 'stepUp'>,
-  at: string,
+  at: Setting,
   accounts: ServiceAccountsConfig | undefined,
-  report: Report,
 ): Pick<RuleConfig, 'serviceAccounts'> {
   if (settings === false) return {}
   if (access === 'public')
-    report.error(at, 'has no effect with access: public, which lets everybody in', 'remove service_accounts or access')
+    at.error('has no effect with access: public, which lets everybody in', 'remove service_accounts or access')
   else if (accounts === undefined)
-    report.error(
-      at,
+    at.error(
       'needs service_accounts of the upstream, with the file of their hashed secrets',
       'add service_accounts: { file: service-accounts.txt } to the upstream',
     )
   else if (stepUp !== undefined)
-    report.error(
-      at,
-      'has no effect with step_up, which no service account can meet',
-      'use another rule for one of them',
-    )
+    at.error('has no effect with step_up, which no service account can meet', 'use another rule for one of them')
   if (settings === true) return { serviceAccounts: 'all' }
   const names = valuesOf(settings as List<string>)
   const known = new Set(accounts?.accounts.map(({ name }) => name))
   for (const [index, name] of names.entries())
     if (known.size > 0 && !known.has(name))
-      report.warning(below(at, index), 'has no effect: the file of service_accounts has no account of this name')
+      at.below(index).warning('has no effect: the file of service_accounts has no account of this name')
   return { serviceAccounts: names }
 }

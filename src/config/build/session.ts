@@ -1,59 +1,42 @@
 import { randomBytes } from 'node:crypto'
 import { parseCookieDomain } from '../addresses.ts'
-import { below } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
 import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
-import { type BuildContext, present } from './build-context.ts'
+import { present } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
 
 const keyBytes = 32
 
 /** `secure`: browsers reach the gateway over https. */
-export function buildSession(
-  settings: SessionSettings,
-  at: string,
-  context: BuildContext & { readonly secure: boolean },
-): SessionConfig {
-  const store = buildStore(settings.store, below(at, 'store'), context)
+export function buildSession(settings: SessionSettings, at: Setting, secure: boolean): SessionConfig {
+  const store = buildStore(settings.store, at.below('store'))
   const { maxPerPerson } = settings
   return {
     ...settings,
-    keys: readKeys(settings, at, store, context),
+    keys: readKeys(settings, at, store),
     isKeyGenerated: settings.keys === undefined && store.kind === 'memory',
     store,
     maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
-    cookie: buildCookie(settings.cookie, below(at, 'cookie'), context),
-    deviceBinding: buildDeviceBinding(settings, below(at, 'device_binding'), context),
+    cookie: buildCookie(settings.cookie, at.below('cookie'), secure),
+    deviceBinding: buildDeviceBinding(settings, at.below('device_binding'), secure),
   }
 }
 
-function buildDeviceBinding(
-  settings: SessionSettings,
-  at: string,
-  { report, secure }: BuildContext & { readonly secure: boolean },
-): DeviceBindingConfig {
+function buildDeviceBinding(settings: SessionSettings, at: Setting, secure: boolean): DeviceBindingConfig {
   const { mode, ...others } = settings.deviceBinding
   if (mode === 'required' && !secure)
-    report.error(at, 'needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
+    at.error('needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
   const isOfDomain = settings.cookie.domain !== undefined
   if (mode === 'required' && isOfDomain)
-    report.error(
-      at,
-      'cannot be met with session.cookie.domain: a browser binds a session to one host',
-      'remove one of them',
-    )
+    at.error('cannot be met with session.cookie.domain: a browser binds a session to one host', 'remove one of them')
   return { ...others, isOn: mode !== 'off' && secure && !isOfDomain, isRequired: mode === 'required' }
 }
 
-function buildCookie(
-  settings: SessionSettings['cookie'],
-  at: string,
-  { report, secure }: BuildContext & { readonly secure: boolean },
-): SessionCookieConfig {
+function buildCookie(settings: SessionSettings['cookie'], at: Setting, secure: boolean): SessionCookieConfig {
   const { domain: text } = settings
-  const domain =
-    text === undefined ? undefined : report.parse(below(at, 'domain'), undefined, () => parseCookieDomain(text))
+  const domain = text === undefined ? undefined : at.below('domain').parse(undefined, () => parseCookieDomain(text))
   // Browsers accept a cookie with the prefix __Host- only with Secure and from this host, so that
   // no sibling site can set one (RFC 6265bis §4.1.3.2). With a domain, only __Secure- is possible.
   const prefix = domain === undefined ? '__Host-' : '__Secure-'
@@ -65,18 +48,16 @@ function buildCookie(
   }
 }
 
-function readKeys(settings: SessionSettings, at: string, store: StoreConfig, context: BuildContext): readonly Buffer[] {
-  const { env, report } = context
+function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): readonly Buffer[] {
   if (settings.keys !== undefined)
     return present(settings.keys).flatMap(([index, secret]) => {
-      const place = below(below(at, 'keys'), index)
-      const text = readSecret(secret, place, env, report)
-      return text === undefined ? [] : report.parse(place, [], () => [decodeKey(text)], generateHint)
+      const place = at.below('keys', index)
+      const text = readSecret(secret, place)
+      return text === undefined ? [] : place.parse([], () => [decodeKey(text)], generateHint)
     })
   // The memory store is lost with the process, so a new key for each start is sufficient.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
-  report.missing(
-    below(at, 'keys'),
+  at.below('keys').missing(
     'is missing: the gateway encrypts sessions in Redis with a key that all replicas share',
     'for example keys: [{ file: /run/secrets/session_key }]; create a key with openssl rand -base64 32',
   )
@@ -96,7 +77,7 @@ function decodeKey(text: string): Buffer {
   throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
 }
 
-function buildStore({ memory, redis }: SessionStoreSettings, at: string, context: BuildContext): StoreConfig {
-  if (redis !== undefined) return buildRedis(redis, below(at, 'redis'), context)
+function buildStore({ memory, redis }: SessionStoreSettings, at: Setting): StoreConfig {
+  if (redis !== undefined) return buildRedis(redis, at.below('redis'))
   return { kind: 'memory', maxSessions: memory?.maxSessions ?? 0 }
 }

@@ -1,70 +1,61 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import { areValid, type Setting } from '../document/report.ts'
 import type { SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
-import { type BuildContext, valuesOf } from './build-context.ts'
+import { valuesOf } from './build-context.ts'
 import { readSecret } from './secrets.ts'
 
 /** The security events of a provider. */
-export function readSignals(
-  { signals, issuer, client_id }: ProviderSettings,
-  at: string,
-  context: BuildContext,
-): SignalsConfig | undefined {
+export function readSignals({ signals, issuer, client_id }: ProviderSettings, at: Setting): SignalsConfig | undefined {
   if (signals === undefined) return undefined
-  const { env, report } = context
   const { transmitter, audience } = signals
-  if (transmitter !== undefined) checkTransmitter(transmitter, below(at, 'transmitter'), report)
-  if (signals.pollUrl !== undefined)
-    checkUrl(signals.pollUrl, below(at, 'poll_url'), 'https://id.example.com/ssf/poll', report)
-  reportMismatches(signals, at, report)
+  if (transmitter !== undefined) checkTransmitter(transmitter, at.below('transmitter'))
+  if (signals.pollUrl !== undefined) checkUrl(signals.pollUrl, at.below('poll_url'), 'https://id.example.com/ssf/poll')
+  reportMismatches(signals, at)
   if (Object.values(signals.events).every((action) => action === 'ignore'))
-    report.warning(below(at, 'events'), 'ignores all events, so signals has no effect', 'remove signals')
-  const pushSecret = signals.pushSecret && readSecret(signals.pushSecret, below(at, 'push_secret'), env, report)
-  reportOtherCharacters(pushSecret, below(at, 'push_secret'), report)
+    at.below('events').warning('ignores all events, so signals has no effect', 'remove signals')
+  const pushSecret = signals.pushSecret && readSecret(signals.pushSecret, at.below('push_secret'))
+  reportOtherCharacters(pushSecret, at.below('push_secret'))
   return {
     ...signals,
     transmitter: transmitter ?? issuer ?? '',
     audience: audience === undefined ? [client_id ?? ''] : valuesOf(audience),
     pushSecret,
-    authorization: readAuthorization(signals.authorization, below(at, 'authorization'), context),
+    authorization: readAuthorization(signals.authorization, at.below('authorization')),
     trustedSubjects: valuesOf(signals.trustedSubjects),
     events: { ...signals.events },
   }
 }
 
-function checkTransmitter(text: string, at: string, report: Report): void {
-  checkUrl(text, at, 'https://id.example.com', report)
+function checkTransmitter(text: string, at: Setting): void {
+  checkUrl(text, at, 'https://id.example.com')
   if (text.includes('/.well-known/'))
-    report.error(at, 'must be the issuer of the events', 'remove /.well-known/ssf-configuration')
+    at.error('must be the issuer of the events', 'remove /.well-known/ssf-configuration')
 }
 
-function checkUrl(text: string, at: string, example: string, report: Report): void {
-  const url = report.parse(at, undefined, () => parseHttpUrl(text, example))
+function checkUrl(text: string, at: Setting, example: string): void {
+  const url = at.parse(undefined, () => parseHttpUrl(text, example))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
-    report.error(at, 'must be https; plain http is possible on this machine only')
+    at.error('must be https; plain http is possible on this machine only')
 }
 
 /** Settings that need each other, and settings without an effect. */
-function reportMismatches(signals: ProviderSignalsSettings, at: string, report: Report): void {
+function reportMismatches(signals: ProviderSignalsSettings, at: Setting): void {
   const { delivery, stream, pollUrl, pushSecret, authorization } = signals
   // A mistyped value says nothing about the other settings.
-  if (!report.isValid(below(at, 'delivery'), below(at, 'stream'))) return
+  if (!areValid(at.below('delivery'), at.below('stream'))) return
   const [isPoll, isManaged] = [delivery === 'poll', stream === 'managed']
   const why = isManaged ? 'stream is managed' : 'delivery is poll'
-  const noEffect = (name: string, reason: string) =>
-    report.errorAtKey(below(at, name), `has no effect: ${reason}`, 'remove it')
-  if (authorization === undefined && (isPoll || isManaged) && !report.isReported(below(at, 'authorization')))
-    report.missing(
-      below(at, 'authorization'),
+  const noEffect = (name: string, reason: string) => at.below(name).errorAtKey(`has no effect: ${reason}`, 'remove it')
+  if (authorization === undefined && (isPoll || isManaged) && !at.below('authorization').isReported)
+    at.below('authorization').missing(
       `is missing: ${why}, so the gateway sends requests to the transmitter`,
       'for example authorization: { client_credentials: { scopes: [ssf.manage, ssf.read] } }',
     )
   if (authorization !== undefined && !isPoll && !isManaged)
     noEffect('authorization', 'the stream exists and its delivery is push, so the gateway sends no requests')
   if (pollUrl === undefined && isPoll && !isManaged)
-    report.missing(
-      below(at, 'poll_url'),
+    at.below('poll_url').missing(
       'is missing: delivery is poll, and the stream is not managed',
       'write the endpoint_url of the stream, or stream: managed',
     )
@@ -75,22 +66,21 @@ function reportMismatches(signals: ProviderSignalsSettings, at: string, report: 
 
 function readAuthorization(
   settings: ProviderSignalsSettings['authorization'],
-  at: string,
-  { env, report }: BuildContext,
+  at: Setting,
 ): TransmitterAuthorization | undefined {
   if (settings === undefined) return undefined
   const { clientCredentials } = settings
   if (clientCredentials !== undefined) return { kind: 'client_credentials', scopes: valuesOf(clientCredentials.scopes) }
-  const value = readSecret(settings, at, env, report)
-  reportOtherCharacters(value, at, report)
+  const value = readSecret(settings, at)
+  reportOtherCharacters(value, at)
   // RFC 9110 §11.4: a scheme and the credentials.
   if (value !== undefined && !/^\S+ +\S/.test(value))
-    report.error(at, 'has no scheme', 'write the complete value of Authorization, such as Bearer and the token')
+    at.error('has no scheme', 'write the complete value of Authorization, such as Bearer and the token')
   return value === undefined ? undefined : { kind: 'value', value }
 }
 
 /** Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match. */
-function reportOtherCharacters(secret: string | undefined, at: string, report: Report): void {
+function reportOtherCharacters(secret: string | undefined, at: Setting): void {
   if (secret !== undefined && !/^[\x20-\x7e]+$/.test(secret))
-    report.error(at, 'has characters that are not ASCII', 'choose another secret at the transmitter')
+    at.error('has characters that are not ASCII', 'choose another secret at the transmitter')
 }

@@ -1,5 +1,5 @@
 import { parseClaimPath } from '../../core/claims.ts'
-import { below } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { SignedClaim, SignedIdentityConfig } from '../model/upstream.ts'
 import type { UpstreamSettings } from '../settings.ts'
 import { parseEach } from './build-context.ts'
@@ -12,15 +12,15 @@ const ownClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf
 /** `upstream` is the name of the upstream. Returns `undefined` when it gets no signed identity. */
 export function readSignedIdentity(
   settings: UpstreamSettings['signedIdentity'],
-  at: string,
+  at: Setting,
   upstream: string,
-  { report, claims }: HeaderContext,
+  { claims }: HeaderContext,
 ): SignedIdentityConfig | undefined {
   if (settings === false) return undefined
   return {
     ...settings,
     audience: settings.audience ?? upstream,
-    claims: parseEach(settings.claims, below(at, 'claims'), report, (text) => readClaim(text, claims), hintForClaims),
+    claims: parseEach(settings.claims, at.below('claims'), (text) => readClaim(text, claims), hintForClaims),
   }
 }
 

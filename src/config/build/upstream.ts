@@ -3,7 +3,7 @@ import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
 import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
 import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
-import { below, type Report } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
@@ -25,57 +25,56 @@ export interface UpstreamContext extends HeaderContext, BindingContext {
 export function buildUpstream(
   name: string,
   settings: UpstreamSettings,
-  at: string,
+  at: Setting,
   context: UpstreamContext,
 ): UpstreamConfig {
-  const { report, claims } = context
+  const { claims } = context
   const { preset: _, deviceBinding = context.deviceBinding, caFile, ...others } = settings
-  const own = (setting: string) => below(at, setting)
+  const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = readUpstreamOrigin(settings.externalUrl, own('external_url'), context)
-  const path = report.parse(own('path'), '/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
+  const path = own('path').parse('/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
   const headers = readHeaders(settings.headers, own('headers'), context)
-  const trustedOrigins = readTrustedOrigins(settings.trustedOrigins, own('trusted_origins'), report)
+  const trustedOrigins = readTrustedOrigins(settings.trustedOrigins, own('trusted_origins'))
   const providers = readProviders(settings.providers, own('providers'), context)
   reportUselessBinding(settings, at, context)
   const serviceAccounts = readServiceAccounts(settings.serviceAccounts, own('service_accounts'), {
-    ...{ report, claims, externalUrl },
+    claims,
+    externalUrl,
   })
   const takesTokens = settings.accessTokens !== undefined
   return {
     ...others,
     ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
-    place: report.keyPlace(at),
-    hosts: readHosts(settings, externalUrl, own('hosts'), report),
-    url: settings.forwardAuth === true ? otherProxyUrl : readUrl(settings.url, own('url'), report),
+    place: at.place,
+    hosts: readHosts(settings, externalUrl, own('hosts')),
+    url: settings.forwardAuth === true ? otherProxyUrl : readUrl(settings.url, own('url')),
     forwardAuth: settings.forwardAuth === true,
     needsDeviceBinding: deviceBinding === 'required',
     alsoKnownAs: parseEach(
       settings.alsoKnownAs,
       own('also_known_as'),
-      report,
       (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
     ),
     responseHeaders: { ...settings.responseHeaders, remove: valuesOf(settings.responseHeaders.remove) },
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: present(settings.rules).flatMap(([index, rule]) =>
-      readRule(rule, below(own('rules'), index), headers, { ...context, takesTokens, serviceAccounts }),
+      readRule(rule, own('rules', index), headers, { ...context, takesTokens, serviceAccounts }),
     ),
     tokenExchange: settings.tokenExchange && {
       ...settings.tokenExchange,
       scopes: valuesOf(settings.tokenExchange.scopes ?? []),
     },
-    accessTokens: readAccessTokens(settings.accessTokens, own('access_tokens'), {
-      report,
-      providers: context.providers.filter((provider) => providers.includes(provider.name)),
-    }),
-    cors: readCors(settings.cors, trustedOrigins, own('cors'), report),
-    sessionCookies: readSessionCookies(settings.sessionCookies),
-    logout: readLogout(settings.logout, own('logout'), { externalUrl, path }, report),
-    upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
-    ca: readAuthorities(caFile, own('ca_file'), report),
-    tests: present(settings.tests).flatMap(([index, test]) =>
-      readTest(test, below(own('tests'), index), claims, report),
+    accessTokens: readAccessTokens(
+      settings.accessTokens,
+      own('access_tokens'),
+      context.providers.filter((provider) => providers.includes(provider.name)),
     ),
+    cors: readCors(settings.cors, trustedOrigins, own('cors')),
+    sessionCookies: readSessionCookies(settings.sessionCookies),
+    logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
+    upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
+    ca: readAuthorities(caFile, own('ca_file')),
+    tests: present(settings.tests).flatMap(([index, test]) => readTest(test, own('tests', index), claims)),
   }
 }
 
@@ -93,13 +92,10 @@ function readSessionCookies(cookies: UpstreamSettings['sessionCookies']): readon
 
 function readLogout(
   settings: UpstreamSettings['logout'],
-  at: string,
+  at: Setting,
   { externalUrl, path }: Pick<UpstreamConfig, 'externalUrl' | 'path'>,
-  report: Report,
 ): UpstreamConfig['logout'] {
-  const paths = present(settings.paths).flatMap(([index, link]) =>
-    readLogoutLink(link, below(below(at, 'paths'), index), report),
-  )
+  const paths = present(settings.paths).flatMap(([index, link]) => readLogoutLink(link, at.below('paths', index)))
   return {
     paths,
     passFirst: settings.passFirst,
@@ -108,21 +104,22 @@ function readLogout(
       paths: cookiePaths(path, paths),
       domains: cookieDomains(externalUrl.hostname.replace(/^\*\./, '')),
     })),
-    call: readLogoutCall(settings.call, below(at, 'call'), report),
+    call: readLogoutCall(settings.call, at.below('call')),
   }
 }
 
-function readLogoutLink({ path, query = {}, methods }: LogoutLinkSettings, at: string, report: Report): LogoutLink[] {
+function readLogoutLink({ path, query = {}, methods }: LogoutLinkSettings, at: Setting): LogoutLink[] {
   if (path === undefined) return []
-  return report.parse(
-    below(at, 'path'),
-    [],
-    () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
-    hintForLogoutLink(path) ?? hintForPath(path),
-  )
+  return at
+    .below('path')
+    .parse(
+      [],
+      () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
+      hintForLogoutLink(path) ?? hintForPath(path),
+    )
 }
 
-function readLogoutCall(call: LogoutCallSettings | undefined, at: string, report: Report): LogoutCall | undefined {
+function readLogoutCall(call: LogoutCallSettings | undefined, at: Setting): LogoutCall | undefined {
   const { get, post, timeoutMs = 0 } = call ?? {}
   const target = get ?? post
   if (target === undefined) return undefined
@@ -133,7 +130,7 @@ function readLogoutCall(call: LogoutCallSettings | undefined, at: string, report
     return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
   }
   const hint = /^\w[^:]*$/.test(target) ? `did you mean "/${target}"?` : undefined
-  return report.parse(below(at, get === undefined ? 'post' : 'get'), undefined, read, hint)
+  return at.below(get === undefined ? 'post' : 'get').parse(undefined, read, hint)
 }
 
 function hintForLogoutLink(text: string): string | undefined {
@@ -178,59 +175,57 @@ function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   return star < 0 ? folders : folders.slice(0, star)
 }
 
-function readUpstreamOrigin(text: string | undefined, at: string, { externalUrl, report }: UpstreamContext): URL {
-  return text === undefined ? externalUrl : report.parse(at, externalUrl, () => parseUpstreamOrigin(text))
+function readUpstreamOrigin(text: string | undefined, at: Setting, { externalUrl }: UpstreamContext): URL {
+  return text === undefined ? externalUrl : at.parse(externalUrl, () => parseUpstreamOrigin(text))
 }
 
-function readHosts(settings: UpstreamSettings, externalUrl: URL, at: string, report: Report): readonly string[] {
-  if (settings.hosts !== undefined) return parseEach(settings.hosts, at, report, parseHost)
+function readHosts(settings: UpstreamSettings, externalUrl: URL, at: Setting): readonly string[] {
+  if (settings.hosts !== undefined) return parseEach(settings.hosts, at, parseHost)
   return settings.externalUrl === undefined ? [] : [externalUrl.hostname]
 }
 
 function readProviders(
   names: UpstreamSettings['providers'],
-  at: string,
-  { providers, report }: UpstreamContext,
+  at: Setting,
+  { providers }: UpstreamContext,
 ): readonly string[] {
   const known = providers.map(({ name }) => name)
   if (names === undefined) return known
-  if (!report.isSet('/providers')) report.errorAtKey(at, 'needs providers at the top level, and provider is one only')
+  if (!at.report.at('/providers').isSet) at.errorAtKey('needs providers at the top level, and provider is one only')
   for (const [index, name] of present(names))
-    if (report.isSet('/providers') && !known.includes(name)) {
+    if (at.report.at('/providers').isSet && !known.includes(name)) {
       const meant = didYouMean(name, known)
       const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
-      report.error(below(at, index), 'is not the name of a provider', hint)
+      at.below(index).error('is not the name of a provider', hint)
     }
   return valuesOf(names)
 }
 
 function readTrustedOrigins(
   origins: UpstreamSettings['trustedOrigins'],
-  at: string,
-  report: Report,
+  at: Setting,
 ): UpstreamConfig['trustedOrigins'] {
-  return origins === 'any' ? 'any' : readOrigins(origins, at, report)
+  return origins === 'any' ? 'any' : readOrigins(origins, at)
 }
 
 function readCors(
   cors: UpstreamSettings['cors'],
   trustedOrigins: UpstreamConfig['trustedOrigins'],
-  at: string,
-  report: Report,
+  at: Setting,
 ): CorsConfig | undefined {
   if (cors === undefined) return undefined
   const trusted = trustedOrigins === 'any' ? [] : trustedOrigins
   return {
     ...cors,
-    origins: cors.origins === undefined ? trusted : readOrigins(cors.origins, below(at, 'origins'), report),
+    origins: cors.origins === undefined ? trusted : readOrigins(cors.origins, at.below('origins')),
     methods: valuesOf(cors.methods),
     headers: valuesOf(cors.headers),
     expose: valuesOf(cors.expose),
   }
 }
 
-function readOrigins(origins: List<string>, at: string, report: Report): readonly string[] {
-  return parseEach(origins, at, report, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
+function readOrigins(origins: List<string>, at: Setting): readonly string[] {
+  return parseEach(origins, at, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
 }
 
 function parseUpstreamPath(text: string): string {
@@ -239,9 +234,9 @@ function parseUpstreamPath(text: string): string {
   return text.endsWith('/') ? text : `${text}/`
 }
 
-function readUrl(text: string | undefined, at: string, report: Report): URL {
+function readUrl(text: string | undefined, at: Setting): URL {
   if (text === undefined) return standInUrl
-  return report.parse(at, standInUrl, () => {
+  return at.parse(standInUrl, () => {
     const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
     // Checks the path as it is written, because the URL parser removes dot segments.
     parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
@@ -251,39 +246,28 @@ function readUrl(text: string | undefined, at: string, report: Report): URL {
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
 
-function readTest(
-  settings: TestSettings,
-  at: string,
-  claims: Readonly<Record<string, string>>,
-  report: Report,
-): EmbeddedTest[] {
+function readTest(settings: TestSettings, at: Setting, claims: Readonly<Record<string, string>>): EmbeddedTest[] {
   const { from, host, at: time } = settings
   const method = testMethods.find((name) => settings[name] !== undefined)
   if (method === undefined || settings.expect === undefined) return []
   if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
-    report.error(
-      below(at, 'headers'),
-      `cannot be tested with expect: ${settings.expect}, because the upstream gets no request`,
-    )
+    at.below('headers').error(`cannot be tested with expect: ${settings.expect}, because the upstream gets no request`)
   if (settings.bearer && settings.as === undefined)
-    report.error(below(at, 'bearer'), 'needs as beside it: the claims of the access token')
+    at.below('bearer').error('needs as beside it: the claims of the access token')
   if (settings.serviceAccount !== undefined && (settings.as !== undefined || settings.bearer))
-    report.error(
-      below(at, 'service_account'),
-      'must not have as or bearer beside it: the claims are those of service_accounts',
-    )
+    at.below('service_account').error('must not have as or bearer beside it: the claims are those of service_accounts')
   return [
     {
-      place: report.keyPlace(at),
-      setting: report.pathText(at),
+      place: at.place,
+      setting: at.path,
       as: settings.as && withLongNames(settings.as, claims),
       bearer: settings.bearer,
       serviceAccount: settings.serviceAccount,
       method: method.toUpperCase(),
       path: settings[method] ?? '/',
-      host: host === undefined ? undefined : report.parse(below(at, 'host'), undefined, () => parseHost(host)),
-      from: from && report.parse(below(at, 'from'), undefined, () => parseClientAddress(from)),
-      at: time === undefined ? undefined : report.parse(below(at, 'at'), undefined, () => parseTime(time)),
+      host: host === undefined ? undefined : at.below('host').parse(undefined, () => parseHost(host)),
+      from: from && at.below('from').parse(undefined, () => parseClientAddress(from)),
+      at: time === undefined ? undefined : at.below('at').parse(undefined, () => parseTime(time)),
       expect: settings.expect,
       headers: settings.headers,
     },

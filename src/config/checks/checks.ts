@@ -1,6 +1,7 @@
 import type { Steps } from '../../core/steps.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import { contrast } from '../colors.ts'
+import { areValid, type Report, type Setting } from '../document/report.ts'
 import type { Address } from '../model/address.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
@@ -8,20 +9,16 @@ import type { RedisStoreConfig } from '../model/session.ts'
 import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
-import { callerChecks } from './callers.ts'
-import { type Check, settingOf } from './check.ts'
-import { narrowRules } from './narrow-rules.ts'
-import { pageColors } from './pages.ts'
-import { checkProvider } from './provider.ts'
+import type { At, Check } from './check.ts'
+import { providerChecks } from './provider.ts'
 import { siteChecks } from './site.ts'
 import { upstreamChecks } from './upstreams.ts'
 
-/**
- * Checks that compare several settings, and warnings about valid but risky settings.
- */
+/** Checks that compare several settings, and warnings about valid but risky settings. */
 export function* checkConfig(config: GatewayConfig, report: Report, settings: GatewaySettings): Steps<void> {
+  const at: At = (...names) => report.at('').below(...names)
   for (const check of checks) {
-    check(config, report, settings)
+    check(config, at, settings)
     yield
   }
 }
@@ -47,61 +44,55 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
-  narrowRules,
-  ...callerChecks,
   pageColors,
 ]
 
-function placeholders({ externalUrl, providers, session: { store } }: GatewayConfig, report: Report): void {
-  const ofProviders = providers.flatMap((provider) => [
-    [below(pointerOf(provider), 'issuer'), provider.issuer] as const,
-    [below(pointerOf(provider), 'client_id'), provider.client_id] as const,
-  ])
-  const texts = {
-    '/external_url': externalUrl.hostname,
-    ...Object.fromEntries(ofProviders),
-    '/session/store/redis/url': store.kind === 'redis' ? store.url.hostname : '',
-    '/session/store/redis/name': store.kind === 'redis_sentinel' ? store.name : '',
-  }
-  for (const [at, text] of Object.entries(texts))
-    if (isPlaceholder.test(text) && report.isValid(at))
-      report.warning(at, 'is a placeholder', 'replace it with the real value')
+function placeholders({ externalUrl, providers, session: { store } }: GatewayConfig, at: At): void {
+  const redisAt = at('session', 'store', 'redis')
+  const texts: readonly (readonly [Setting, text: string])[] = [
+    [at('external_url'), externalUrl.hostname],
+    ...providers.flatMap(({ setting, issuer, client_id }): [Setting, string][] => [
+      [at(...setting.split('.'), 'issuer'), issuer],
+      [at(...setting.split('.'), 'client_id'), client_id],
+    ]),
+    [redisAt.below('url'), store.kind === 'redis' ? store.url.hostname : ''],
+    [redisAt.below('name'), store.kind === 'redis_sentinel' ? store.name : ''],
+  ]
+  for (const [setting, text] of texts)
+    if (isPlaceholder.test(text) && setting.isValid)
+      setting.warning('is a placeholder', 'replace it with the real value')
 }
 
-function addresses({ listen, admin }: GatewayConfig, report: Report): void {
-  if (admin === undefined || !report.isValid('/admin/listen')) return
+function addresses({ listen, admin }: GatewayConfig, at: At): void {
+  if (admin === undefined || !at('admin', 'listen').isValid) return
   if (!isLoopback(admin.host) && admin.page === undefined)
-    report.warning(
-      '/admin/listen',
+    at('admin', 'listen').warning(
       'is reachable from other machines without a sign-in',
       'listen on 127.0.0.1, or allow only your monitoring to connect',
     )
-  if (report.isValid('/listen') && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
-    report.error('/admin/listen', 'is the same address as listen', 'use another port')
+  if (at('listen').isValid && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
+    at('admin', 'listen').error('is the same address as listen', 'use another port')
 }
 
 /** Shorter tokens can be guessed. In characters. */
 const minTokenLength = 16
 
-function adminPage({ admin }: GatewayConfig, report: Report): void {
-  if (admin?.page === undefined || !report.isValid('/admin/listen', '/admin/page/token')) return
+function adminPage({ admin }: GatewayConfig, at: At): void {
+  if (admin?.page === undefined || !areValid(at('admin', 'listen'), at('admin', 'page', 'token'))) return
   const { token } = admin.page
   if (!isLoopback(admin.host))
     if (token === undefined)
-      report.errorAtKey(
-        '/admin/page',
+      at('admin', 'page').errorAtKey(
         'lets everybody who reaches admin.listen see who is signed in and end sessions',
         'write token: { file: /run/secrets/admin_token } below it, or listen on 127.0.0.1',
       )
     else
-      report.warning(
-        '/admin/listen',
+      at('admin', 'listen').warning(
         'is reachable from other machines: health and metrics are open to them, and the token of the page is sent without TLS',
         'listen on 127.0.0.1 and connect with "ssh -L" or "kubectl port-forward", or allow only your monitoring and a proxy with TLS to connect',
       )
   if (token !== undefined && token.length < minTokenLength)
-    report.error(
-      '/admin/page/token',
+    at('admin', 'page', 'token').error(
       `is shorter than ${minTokenLength} characters, so it can be guessed`,
       'create one with openssl rand -base64 24',
     )
@@ -111,113 +102,97 @@ function overlap(one: Address, other: Address): boolean {
   return one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host)
 }
 
-function externalUrls({ externalUrl, upstreams }: GatewayConfig, report: Report): void {
-  if (!report.isValid('/external_url')) return
-  warnOfHttp(externalUrl, '/external_url', report)
+function externalUrls({ externalUrl, upstreams }: GatewayConfig, at: At): void {
+  if (!at('external_url').isValid) return
+  warnOfHttp(externalUrl, at('external_url'))
   for (const { name, externalUrl: own } of upstreams) {
-    const at = settingOf(name, 'external_url')
-    if (!report.isSet(at) || !report.isValid(at)) continue
+    const ownAt = at('upstreams', name, 'external_url')
+    if (!ownAt.isSet || !ownAt.isValid) continue
     if (own.protocol !== externalUrl.protocol)
-      report.error(at, `must begin with ${externalUrl.protocol}// as the external_url of the gateway does`)
-    else warnOfHttp(own, at, report)
+      ownAt.error(`must begin with ${externalUrl.protocol}// as the external_url of the gateway does`)
+    else warnOfHttp(own, ownAt)
   }
 }
 
-function warnOfHttp(url: URL, at: string, report: Report): void {
+function warnOfHttp(url: URL, at: Setting): void {
   if (url.protocol !== 'http:') return
   if (isLoopback(url.hostname))
-    report.warning(at, 'is http: use it only for tests on this machine; the session cookie has no Secure attribute')
+    at.warning('is http: use it only for tests on this machine; the session cookie has no Secure attribute')
   else
-    report.warning(
-      at,
+    at.warning(
       'is http: anybody on the network can read the session cookie and act in the name of the person',
       'serve browsers over https, here (listen.tls) or in a proxy in front of the gateway, and write https://',
     )
 }
 
-function trustedProxies({ trustedProxies }: GatewayConfig, report: Report): void {
-  if (!report.isValid('/trusted_proxies')) return
+function trustedProxies({ trustedProxies }: GatewayConfig, at: At): void {
+  if (!at('trusted_proxies').isValid) return
   for (const [index, { address, prefix }] of trustedProxies.entries())
     if (prefix === 0)
-      report.warning(
-        below('/trusted_proxies', index),
+      at('trusted_proxies', index).warning(
         `${address}/0 matches every client: each one can claim any address, host and scheme with X-Forwarded-*`,
         'name only the addresses of your proxies',
       )
 }
 
-function workers({ session }: GatewayConfig, report: Report, { workers: wanted }: GatewaySettings): void {
-  if (!report.isValid('/workers', '/session/store')) return
+function workers({ session }: GatewayConfig, at: At, { workers: wanted }: GatewaySettings): void {
+  if (!areValid(at('workers'), at('session', 'store'))) return
   if (session.store.kind === 'memory' && wanted !== 'auto' && wanted > 1)
-    report.warning(
-      '/workers',
+    at('workers').warning(
       'does not apply: with the memory store sessions live in one process, so only one runs',
       'use session.store: { redis: … } for several',
     )
 }
 
-/** The pointer of a provider. */
-function pointerOf({ setting }: ProviderConfig): string {
-  return `/${setting.replace('.', '/')}`
-}
-
-function providers({ providers, upstreams }: GatewayConfig, report: Report): void {
+function providers({ providers, upstreams }: GatewayConfig, at: At): void {
+  const placeOf = ({ setting }: ProviderConfig) => at(...setting.split('.'))
   for (const provider of providers) {
-    checkProvider(provider, pointerOf(provider), report)
-    if (report.isValid('/upstreams') && upstreams.every((upstream) => !upstream.providers.includes(provider.name)))
-      report.warning(pointerOf(provider), 'is used by no upstream', 'name it in the providers of an upstream')
+    for (const check of providerChecks) check(provider, (...names) => placeOf(provider).below(...names))
+    if (at('upstreams').isValid && upstreams.every((upstream) => !upstream.providers.includes(provider.name)))
+      placeOf(provider).warning('is used by no upstream', 'name it in the providers of an upstream')
   }
   for (const [index, provider] of providers.entries()) {
     const { issuer, client_id } = provider
     const same = providers.slice(0, index).find((other) => other.issuer === issuer && other.client_id === client_id)
-    if (same !== undefined && report.isValid(pointerOf(provider), pointerOf(same)))
-      report.error(
-        below(pointerOf(provider), 'client_id'),
-        `is the same client at the same issuer as ${same.setting}`,
-        'one provider is enough: upstreams can share it',
-      )
+    if (same !== undefined && areValid(placeOf(provider), placeOf(same)))
+      placeOf(provider)
+        .below('client_id')
+        .error(
+          `is the same client at the same issuer as ${same.setting}`,
+          'one provider is enough: upstreams can share it',
+        )
   }
 }
 
-function sessionTimes(config: GatewayConfig, report: Report): void {
-  const { session } = config
-  const [idle, absolute, poll] = [
-    '/session/idle_timeout',
-    '/session/absolute_timeout',
-    '/session/poll_userinfo',
-  ] as const
-  if (report.isValid(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
-    reportIdleBeyondAbsolute(report, config)
-  if (report.isValid(absolute) && session.absoluteTimeoutMs > 30 * day)
-    report.warning(absolute, 'is more than 30d: a stolen cookie stays valid that long')
-  if (report.isValid(poll) && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
-    report.warning(poll, 'is less than 30s: the provider gets a request that often for each session in use')
+function sessionTimes({ session }: GatewayConfig, at: At): void {
+  const [idle, absolute] = [at('session', 'idle_timeout'), at('session', 'absolute_timeout')]
+  const poll = at('session', 'poll_userinfo')
+  const [idleText, absoluteText] = [durationText(session.idleTimeoutMs), durationText(session.absoluteTimeoutMs)]
+  if (areValid(idle, absolute) && session.idleTimeoutMs > session.absoluteTimeoutMs)
+    if (idle.isSet) idle.error(`must not be longer than session.absolute_timeout, which is ${absoluteText}`)
+    else
+      absolute.error(
+        `must not be shorter than session.idle_timeout, which is ${idleText} by default`,
+        `write idle_timeout: ${absoluteText} beside it, or less`,
+      )
+  if (absolute.isValid && session.absoluteTimeoutMs > 30 * day)
+    absolute.warning('is more than 30d: a stolen cookie stays valid that long')
+  if (poll.isValid && session.pollUserinfoMs !== undefined && session.pollUserinfoMs < 30_000)
+    poll.warning('is less than 30s: the provider gets a request that often for each session in use')
 }
 
-function storeOutageGrace({ session }: GatewayConfig, report: Report): void {
-  const at = '/session/store_outage_grace'
-  if (report.isValid(at, '/session/store') && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
-    report.warning(at, 'does not apply: the memory store is always available')
+function storeOutageGrace({ session }: GatewayConfig, at: At): void {
+  const grace = at('session', 'store_outage_grace')
+  if (areValid(grace, at('session', 'store')) && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
+    grace.warning('does not apply: the memory store is always available')
 }
 
-function reportIdleBeyondAbsolute(report: Report, { session }: GatewayConfig): void {
-  const [idle, absolute] = [durationText(session.idleTimeoutMs), durationText(session.absoluteTimeoutMs)]
-  if (report.isSet('/session/idle_timeout'))
-    report.error('/session/idle_timeout', `must not be longer than session.absolute_timeout, which is ${absolute}`)
-  else
-    report.error(
-      '/session/absolute_timeout',
-      `must not be shorter than session.idle_timeout, which is ${idle} by default`,
-      `write idle_timeout: ${absolute} beside it, or less`,
-    )
-}
-
-function sessionKeys({ session }: GatewayConfig, report: Report): void {
-  if (!report.isValid('/session/keys')) return
+function sessionKeys({ session }: GatewayConfig, at: At): void {
+  if (!at('session', 'keys').isValid) return
   for (const [index, key] of session.keys.entries()) {
     const first = session.keys.findIndex((other) => other.equals(key))
     if (first < index)
-      report.warning(below('/session/keys', index), `is the same key as session.keys[${first}]`, 'remove one of them')
+      at('session', 'keys', index).warning(`is the same key as session.keys[${first}]`, 'remove one of them')
   }
 }
 
@@ -230,26 +205,25 @@ const noPassword = [
   'write rediss:// and a password, or use a network that only the gateway can reach',
 ] as const
 
-function redis({ session }: GatewayConfig, report: Report): void {
+function redis({ session }: GatewayConfig, at: At): void {
   const { store } = session
-  const at = '/session/store/redis'
+  const own: At = (...names) => at('session', 'store', 'redis', ...names)
   if (store.kind === 'memory') return
-  if (store.username !== undefined && store.password === undefined && report.isValid(below(at, 'password')))
-    report.error(below(at, 'username'), 'needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
+  if (store.username !== undefined && store.password === undefined && own('password').isValid)
+    own('username').error('needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
   if (store.kind === 'redis_sentinel' && store.sentinelUsername !== undefined && store.sentinelPassword === undefined)
-    if (report.isValid(below(at, 'sentinel_password')))
-      report.error(
-        below(at, 'sentinel_username'),
+    if (own('sentinel_password').isValid)
+      own('sentinel_username').error(
         'needs a sentinel_password beside it',
         'for example sentinel_password: { env: SENTINEL_PASSWORD }',
       )
   const [setting, hosts] = serversOf(store)
-  if (store.tls !== undefined || !report.isValid(below(at, setting)) || hosts.every(isLoopback)) return
+  if (store.tls !== undefined || !own(setting).isValid || hosts.every(isLoopback)) return
   const hasPassword =
     store.password !== undefined || (store.kind === 'redis_sentinel' && store.sentinelPassword !== undefined)
-  const isWanted = !report.isValid(below(at, 'password')) || !report.isValid(below(at, 'sentinel_password'))
+  const isWanted = !own('password').isValid || !own('sentinel_password').isValid
   const [what, remedy] = hasPassword || isWanted ? readablePassword : noPassword
-  report.warning(below(at, setting), what, remedy)
+  own(setting).warning(what, remedy)
 }
 
 function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly string[]] {
@@ -263,19 +237,41 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
   }
 }
 
-function tracing({ tracing }: GatewayConfig, report: Report): void {
-  if (tracing === undefined || !report.isValid('/tracing/otlp') || tracing.otlp.protocol !== 'http:') return
-  if (tracing.ca !== undefined) report.error('/tracing/ca_file', 'has no effect: the collector’s URL is http')
+function tracing({ tracing }: GatewayConfig, at: At): void {
+  if (tracing === undefined || !at('tracing', 'otlp').isValid || tracing.otlp.protocol !== 'http:') return
+  if (tracing.ca !== undefined) at('tracing', 'ca_file').error('has no effect: the collector’s URL is http')
   if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.otlp.hostname))
-    report.warning(
-      '/tracing/otlp',
+    at('tracing', 'otlp').warning(
       'is http: anybody on the network can read the values of headers',
       'write https://, or run a collector on this machine',
     )
 }
 
-function limits({ limits }: GatewayConfig, report: Report): void {
-  const at = '/limits/per_client/connections'
-  if (limits.perClient.connections > limits.connections && report.isSet(at))
-    report.warning(at, `does not apply: limits.connections is ${limits.connections}`)
+function limits({ limits }: GatewayConfig, at: At): void {
+  const ofClient = at('limits', 'per_client', 'connections')
+  if (limits.perClient.connections > limits.connections && ofClient.isSet)
+    ofClient.warning(`does not apply: limits.connections is ${limits.connections}`)
+}
+
+/** WCAG 2.2 §1.4.3 (AA), for text of ordinary size. */
+const minContrast = 4.5
+
+/** The text on a button always has enough contrast, because `textColorOn` chooses its color. */
+function pageColors({ pages }: GatewayConfig, at: At): void {
+  for (const scheme of ['light', 'dark'] as const) {
+    const schemeAt = at('pages', 'colours', scheme)
+    const colors = pages.colours[scheme]
+    if (!schemeAt.isValid || !schemeAt.isSet) continue
+    for (const part of ['text', 'accent'] as const) {
+      const found = contrast(colors[part], colors.surface)
+      if (found >= minContrast) continue
+      const setting = [part, 'surface'].find((name) => schemeAt.below(name).isSet) ?? part
+      schemeAt
+        .below(setting)
+        .warning(
+          `${part} (${colors[part]}) on surface (${colors.surface}) has a contrast of ${(Math.floor(found * 100) / 100).toFixed(2)}, which some people cannot read`,
+          `WCAG 2.2 AA requires ${minContrast}`,
+        )
+    }
+  }
 }

@@ -1,91 +1,67 @@
-import { below, type Report } from '../document/report.ts'
+import { areValid } from '../document/report.ts'
 import { fapiAlgorithms } from '../fapi.ts'
 import type { ProviderConfig } from '../model/provider.ts'
-import type { UpstreamConfig } from '../model/upstream.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
+import type { At, ProviderCheck } from './check.ts'
 
-/** Checks that compare the settings of a provider, which stand at `at`. */
-export function checkProvider(config: ProviderConfig, at: string, report: Report): void {
-  for (const check of [offlineScope, secret, prompt, authorities, metadata, profile]) check(config, at, report)
-}
+/** The checks of a provider. */
+export const providerChecks: readonly ProviderCheck[] = [offlineScope, secret, prompt, authorities, metadata, profile]
 
-function offlineScope({ scopes, issuer }: ProviderConfig, at: string, report: Report): void {
+function offlineScope({ scopes, issuer }: ProviderConfig, at: At): void {
   const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-  if (harm !== undefined && report.isValid(below(at, 'scopes'), below(at, 'issuer')))
-    report[harm.isFatal ? 'error' : 'warning'](
-      below(below(at, 'scopes'), scopes?.indexOf(offlineAccess) ?? 0),
+  if (harm !== undefined && areValid(at('scopes'), at('issuer')))
+    at('scopes', scopes?.indexOf(offlineAccess) ?? 0)[harm.isFatal ? 'error' : 'warning'](
       `must not be requested from this provider: ${harm.what}`,
       'remove offline_access: this provider issues refresh tokens without it',
     )
 }
 
-function secret(
-  { client_secret, token_endpoint_auth_method: method }: ProviderConfig,
-  at: string,
-  report: Report,
-): void {
-  const secretAt = below(at, 'client_secret')
-  if (!report.isValid(secretAt) || !method.startsWith('client_secret')) return
-  if (client_secret.length < 16) report.warning(secretAt, 'is shorter than 16 characters, so it can be guessed')
+function secret({ client_secret, token_endpoint_auth_method: method }: ProviderConfig, at: At): void {
+  const secretAt = at('client_secret')
+  if (!secretAt.isValid || !method.startsWith('client_secret')) return
+  if (client_secret.length < 16) secretAt.warning('is shorter than 16 characters, so it can be guessed')
   // RFC 7518 §3.2: the key of HS256 has 256 bits or more.
   else if (method === 'client_secret_jwt' && client_secret.length < 32)
-    report.warning(
-      secretAt,
-      'is shorter than 32 characters, which HS256 needs',
-      'generate a longer secret at the provider',
-    )
+    secretAt.warning('is shorter than 32 characters, which HS256 needs', 'generate a longer secret at the provider')
 }
 
-function prompt({ authorizationParams }: ProviderConfig, at: string, report: Report): void {
-  const paramsAt = below(at, 'authorization_params')
-  if (report.isValid(paramsAt) && authorizationParams['prompt'] === 'none')
-    report.warning(
-      below(paramsAt, 'prompt'),
+function prompt({ authorizationParams }: ProviderConfig, at: At): void {
+  const paramsAt = at('authorization_params')
+  if (paramsAt.isValid && authorizationParams['prompt'] === 'none')
+    at('authorization_params', 'prompt').warning(
       'is none: only people who are already signed in at the provider can sign in',
     )
 }
 
-function authorities({ issuer, metadata, signals, ca }: ProviderConfig, at: string, report: Report): void {
-  if (ca === undefined || !report.isValid(below(at, 'issuer'), below(at, 'ca_file'), below(at, 'signals'))) return
+function authorities({ issuer, metadata, signals, ca }: ProviderConfig, at: At): void {
+  if (ca === undefined || !areValid(at('issuer'), at('ca_file'), at('signals'))) return
   const urls = [issuer, signals?.transmitter, ...Object.values(metadata ?? {})]
   if (!urls.some((url) => typeof url === 'string' && url.startsWith('https:')))
-    report.error(below(at, 'ca_file'), 'has no effect: the issuer is http')
+    at('ca_file').error('has no effect: the issuer is http')
 }
 
-function metadata(
-  { metadata, pushedAuthorizationRequests: par, signedRequests }: ProviderConfig,
-  at: string,
-  report: Report,
-): void {
-  const metadataAt = below(at, 'metadata')
-  if (metadata === undefined || !report.isValid(metadataAt)) return
+function metadata({ metadata, pushedAuthorizationRequests: par, signedRequests }: ProviderConfig, at: At): void {
+  const metadataAt = at('metadata')
+  if (metadata === undefined || !metadataAt.isValid) return
   const isRequired = metadata['require_pushed_authorization_requests'] === true
   if (par === 'never' && isRequired)
-    report.error(
-      below(at, 'pushed_authorization_requests'),
-      'is never, but metadata says that the provider requires them',
-    )
+    at('pushed_authorization_requests').error('is never, but metadata says that the provider requires them')
   if ((par === 'always' || isRequired) && metadata['pushed_authorization_request_endpoint'] === undefined)
-    report.errorAtKey(
-      metadataAt,
-      'has no pushed_authorization_request_endpoint, which pushed authorization requests need',
-    )
+    metadataAt.errorAtKey('has no pushed_authorization_request_endpoint, which pushed authorization requests need')
   if (metadata['require_signed_request_object'] === true && !signedRequests)
-    report.error(
-      below(metadataAt, 'require_signed_request_object'),
+    at('metadata', 'require_signed_request_object').error(
       'is true, but the gateway does not sign its requests',
       'set signed_requests: true and client_key',
     )
 }
 
 /** What a security profile forbids: each rule with its clause. */
-function profile(config: ProviderConfig, at: string, report: Report): void {
-  if (config.profile === undefined || !report.isValid(below(at, 'profile'))) return
+function profile(config: ProviderConfig, at: At): void {
+  if (config.profile === undefined || !at('profile').isValid) return
   for (const rule of [...fapi2Rules, ...(config.profile === 'fapi2_message_signing' ? messageSigningRules : [])]) {
-    const place = below(at, rule.setting)
-    if (rule.isKept(config) || !report.isValid(place)) continue
-    report[report.isSet(place) ? 'error' : 'missing'](
-      place,
+    const place = at(rule.setting)
+    if (rule.isKept(config) || !place.isValid) continue
+    place[place.isSet ? 'error' : 'missing'](
       `${rule.what} (${config.setting}.profile is ${config.profile}: ${rule.clause})`,
       rule.todo,
     )
@@ -179,32 +155,3 @@ const messageSigningRules: readonly ProfileRule[] = [
     todo: 'write response_mode: jwt',
   },
 ]
-
-/**
- * Rejects headers that pass on a bound access token: an upstream cannot use it, because the gateway
- * alone has the key or the certificate (RFC 9449 §7, RFC 8705 §3). `headers` are those of an
- * upstream or a rule, which stand at `at`.
- */
-export function checkBoundTokens(
-  { setting, dpop, profile }: Pick<ProviderConfig, 'setting' | 'dpop' | 'profile'>,
-  headers: UpstreamConfig['headers'],
-  at: string,
-  report: Report,
-): void {
-  if (!dpop && profile === undefined) return
-  const [binding, to] = dpop ? (['dpop', 'a key'] as const) : (['profile', 'the certificate'] as const)
-  for (const { name, source } of headers) {
-    if (source.kind === 'exchanged')
-      report.error(
-        below(below(at, name), 'bearer'),
-        `needs an access token that can be exchanged: ${setting}.${binding} binds access tokens to ${to} of the gateway`,
-        `use signed_identity, or remove ${setting}.${binding}`,
-      )
-    if (source.kind === 'bearer' && source.bearer === 'access_token')
-      report.error(
-        below(below(at, name), 'bearer'),
-        `is a token that the upstream cannot use: ${setting}.${binding} binds it to ${to} of the gateway`,
-        `write bearer: id_token or use signed_identity, or remove ${setting}.${binding}`,
-      )
-  }
-}

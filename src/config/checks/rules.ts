@@ -1,39 +1,31 @@
-import type { PathPattern } from '../../core/path-pattern.ts'
-import { below, type Report } from '../document/report.ts'
+import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
+import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
+import type { RuleConfig } from '../model/rule.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
-import { settingOf } from './check.ts'
-import { ruleIndexOf } from './rule-index.ts'
+import type { At } from './check.ts'
 
-export function rules({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, path, rules } of upstreams) {
-    const at = settingOf(name, 'rules')
-    if (!report.isValid(at, settingOf(name, 'path'))) continue
-    for (const [index, rule] of rules.entries()) {
-      const place = below(at, index)
-      // A rule covers itself.
-      const earlier = ruleIndexOf(rules).firstCovering(rule)
-      if (earlier >= 0 && earlier < index)
-        report.warning(
-          place,
-          `is never reached: rules[${earlier}] matches all of its requests`,
-          'the first rule that matches decides',
-        )
-      if (!canMatchBelow(rule.path, path))
-        report.warning(below(place, 'path'), `is never reached: this upstream serves only paths below ${path}`)
-      if (
-        rule.access !== 'signed_in' &&
-        rule.path.suffix !== undefined &&
-        rule.path.segments.every((name) => name === '*')
+export function rules({ path, rules }: UpstreamConfig, at: At): void {
+  if (!areValid(at('rules'), at('path'))) return
+  for (const [index, rule] of rules.entries()) {
+    const [ruleAt, pathAt] = [at('rules', index), at('rules', index, 'path')]
+    const unauthenticatedAt = at('rules', index, 'unauthenticated')
+    // A rule covers itself.
+    const earlier = ruleIndexOf(rules).firstCovering(rule)
+    if (earlier >= 0 && earlier < index)
+      ruleAt.warning(
+        `is never reached: rules[${earlier}] matches all of its requests`,
+        'the first rule that matches decides',
       )
-        report.warning(
-          below(place, 'path'),
-          `lets everybody request any path with this ending: many applications take /admin/x${rule.path.suffix} for /admin`,
-          `name the folder of these files, such as /static/*${rule.path.suffix}`,
-        )
-      if (rule.access !== 'signed_in' && report.isSet(below(place, 'unauthenticated')))
-        report.warning(below(place, 'unauthenticated'), `does not apply: access: ${rule.access} requires no sign-in`)
-    }
+    if (!canMatchBelow(rule.path, path))
+      pathAt.warning(`is never reached: this upstream serves only paths below ${path}`)
+    if (rule.access === 'signed_in') continue
+    if (rule.path.suffix !== undefined && rule.path.segments.every((name) => name === '*'))
+      pathAt.warning(
+        `lets everybody request any path with this ending: many applications take /admin/x${rule.path.suffix} for /admin`,
+        `name the folder of these files, such as /static/*${rule.path.suffix}`,
+      )
+    if (unauthenticatedAt.isSet) unauthenticatedAt.warning(`does not apply: access: ${rule.access} requires no sign-in`)
   }
 }
 
@@ -45,4 +37,218 @@ export function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']
   return wanted.every(
     (name, index) => segments[index] === undefined || segments[index] === '*' || segments[index] === name,
   )
+}
+
+/** What a rule demands; without one, that people sign in. */
+type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &
+  Pick<RuleConfig, 'serviceAccounts' | 'mode'>
+
+const signIn: Demands = { access: 'signed_in', require: [] }
+
+/** Warns about rules that restrict fewer paths than their reader expects. */
+export function narrowRules({ upstreams }: GatewayConfig, at: At): void {
+  const areRulesValid = ({ name }: UpstreamConfig) =>
+    areValid(at('upstreams', name, 'rules'), at('upstreams', name, 'path'))
+  const folders = new Folders(upstreams)
+  for (const upstream of upstreams.filter(areRulesValid))
+    for (const [index, rule] of upstream.rules.entries()) {
+      const pathAt = at('upstreams', upstream.name, 'rules', index, 'path')
+      onePage(rule, upstream, pathAt)
+      for (const other of folders.around(rule, upstream))
+        if (areRulesValid(other)) elsewhere(rule, upstream, other, pathAt)
+    }
+}
+
+/** A path without `*` at its end is one page, and the paths below it get less protection. */
+function onePage(rule: RuleConfig, upstream: UpstreamConfig, at: Setting): void {
+  if (rule.path.below) return
+  const folder = rule.path.segments.at(-1) === '' ? rule.path.segments.slice(0, -1) : rule.path.segments
+  const text = `/${folder.map((name) => `${name}/`).join('')}`
+  const { demands, name } = demandsBelow(folder, rule, upstream)
+  if (!isStricter(rule, demands, upstream)) return
+  at.warning(
+    `is this one page, without the paths below it: ${text}x ${whatGetsIn(demands, name)}`,
+    `write ${text}*, which includes ${rule.path.text}${ruleIndexOf(upstream.rules).hasPath(`${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
+  )
+}
+
+/** Another upstream, with a longer path, serves the paths of a rule. Its own rules apply. */
+function elsewhere(rule: RuleConfig, upstream: UpstreamConfig, other: UpstreamConfig, at: Setting): void {
+  const [named, prefix] = [namesOf(rule.path), namesIn(other.path)]
+  const isWithin = prefix.length <= named.length
+  const { demands, name } = demandsBelow(isWithin ? named : prefix, rule, other)
+  if (!isStricter(rule, demands, upstream)) return
+  const where = isWithin ? 'is never reached' : `does not apply to ${other.path}*`
+  at.warning(
+    `${where}: upstreams.${other.name} serves ${other.path}, and there such a path ${whatGetsIn(demands, name)}`,
+    `write the rule below upstreams.${other.name}.rules too`,
+  )
+}
+
+/** What a request needs for a path below a folder, with the methods and clients of a rule. */
+function demandsBelow(
+  folder: readonly string[],
+  { methods, clients }: RuleConfig,
+  { rules, needsDeviceBinding }: UpstreamConfig,
+): { readonly demands: Demands; readonly name: string | undefined } {
+  const path = { text: '', segments: folder, below: true }
+  const index = ruleIndexOf(rules).firstCovering({ ...signIn, unauthenticated: 'auto', path, methods, clients })
+  const found = rules[index]
+  const name = found === undefined ? undefined : `rules[${index}]`
+  return { demands: { needsDeviceBinding, ...(found ?? signIn) }, name }
+}
+
+/** Whether some request meets `other` and not `rule`. */
+function isStricter(rule: Demands, other: Demands, upstream: UpstreamConfig): boolean {
+  if (rule.access !== 'signed_in') return false
+  if (other.access !== 'signed_in') return true
+  if ((rule.needsDeviceBinding ?? upstream.needsDeviceBinding) && other.needsDeviceBinding !== true) return true
+  if (other.accessTokens !== undefined && lacksSome(other.accessTokens.scopes, rule.accessTokens?.scopes)) return true
+  if (other.serviceAccounts !== undefined && rule.serviceAccounts === undefined) return true
+  if (rule.mode === 'observe') return false
+  const enforced = other.mode === 'observe' ? signIn : other
+  const met = new Set(enforced.require.map((each) => JSON.stringify(each)))
+  if (rule.require.some((each) => !met.has(JSON.stringify(each)))) return true
+  return rule.stepUp !== undefined && JSON.stringify(rule.stepUp) !== JSON.stringify(enforced.stepUp)
+}
+
+/** Whether a token with these scopes may lack one of the wanted. Absent: no token suffices. */
+function lacksSome(scopes: readonly string[], wanted: readonly string[] | undefined): boolean {
+  return wanted === undefined || wanted.some((scope) => !scopes.includes(scope))
+}
+
+function whatGetsIn({ access }: Demands, name: string | undefined): string {
+  const rule = name === undefined ? '' : ` (${name})`
+  if (access !== 'signed_in') return `is open to everybody${rule}`
+  return name === undefined ? 'is open to everybody who is signed in' : `needs less${rule}`
+}
+
+function namesIn(path: string): string[] {
+  return path.split('/').filter((name) => name !== '')
+}
+
+function namesOf({ segments }: PathPattern): string[] {
+  return segments.filter((name) => name !== '')
+}
+
+/** The upstreams that serve a folder, by host and folder. `''` stands for all hosts. */
+class Folders {
+  readonly #served = new Map<string, UpstreamConfig[]>()
+  readonly #below = new Map<string, UpstreamConfig[]>()
+
+  constructor(upstreams: readonly UpstreamConfig[]) {
+    for (const upstream of upstreams) {
+      const names = namesIn(upstream.path)
+      for (const host of hostsOf(upstream)) {
+        add(this.#served, keyOf(host, names), upstream)
+        for (let length = 1; length < names.length; length++)
+          add(this.#below, keyOf(host, names.slice(0, length)), upstream)
+      }
+    }
+  }
+
+  /**
+   * The upstreams with a longer path than `upstream`, on a host of it, whose folder contains the
+   * path of its rule, or lies below it where the rule matches all paths below.
+   */
+  around({ path }: RuleConfig, upstream: UpstreamConfig): readonly UpstreamConfig[] {
+    const names = namesOf(path)
+    if (names.length === 0) return []
+    const found = hostsOf(upstream).flatMap((host) => [
+      ...names.flatMap((_, index) => this.#served.get(keyOf(host, names.slice(0, index + 1))) ?? []),
+      ...((path.below && path.suffix === undefined ? this.#below.get(keyOf(host, names)) : undefined) ?? []),
+    ])
+    return [...new Set(found)].filter((other) => other.path.length > upstream.path.length)
+  }
+}
+
+function hostsOf({ hosts }: UpstreamConfig): readonly string[] {
+  return hosts.length === 0 ? [''] : hosts
+}
+
+function keyOf(host: string, names: readonly string[]): string {
+  return `${host}/${names.join('/')}`
+}
+
+function add(map: Map<string, UpstreamConfig[]>, key: string, upstream: UpstreamConfig): void {
+  const found = map.get(key)
+  if (found === undefined) map.set(key, [upstream])
+  else found.push(upstream)
+}
+
+/** Finds rules of an upstream by the segments of their paths, because there may be thousands. */
+class RuleIndex {
+  readonly #rules: readonly RuleConfig[]
+  readonly #root: Node = { rules: [], children: new Map() }
+  readonly #texts: ReadonlySet<string>
+
+  constructor(rules: readonly RuleConfig[]) {
+    this.#rules = rules
+    this.#texts = new Set(rules.map(({ path }) => path.text))
+    for (const [index, { path }] of rules.entries()) {
+      let node = this.#root
+      for (const segment of path.segments) {
+        const next = node.children.get(segment) ?? { rules: [], children: new Map() }
+        node.children.set(segment, next)
+        node = next
+      }
+      node.rules.push(index)
+    }
+  }
+
+  /**
+   * The index of the first rule that matches every request that `other` matches; -1 without one.
+   */
+  firstCovering(other: RuleConfig): number {
+    const found = this.#along(this.#root, other.path.segments).map((rules) =>
+      rules.find((index) => covers(this.#rules[index] as RuleConfig, other)),
+    )
+    const first = Math.min(...found.map((index) => index ?? Infinity))
+    return first === Infinity ? -1 : first
+  }
+
+  hasPath(text: string): boolean {
+    return this.#texts.has(text)
+  }
+
+  /** The rules whose segments begin the path. A "*" in a rule stands for any segment. */
+  #along({ rules, children }: Node, [segment, ...others]: readonly string[]): (readonly number[])[] {
+    if (segment === undefined) return [rules]
+    const names = segment === '*' ? ['*'] : [segment, '*']
+    const nodes = names.flatMap((name) => children.get(name) ?? [])
+    return [rules, ...nodes.flatMap((node) => this.#along(node, others))]
+  }
+}
+
+interface Node {
+  readonly rules: number[]
+  readonly children: Map<string, Node>
+}
+
+const indexes = new WeakMap<readonly RuleConfig[], RuleIndex>()
+
+/** The index of these rules, which is built at the first call. */
+function ruleIndexOf(rules: readonly RuleConfig[]): RuleIndex {
+  const index = indexes.get(rules) ?? new RuleIndex(rules)
+  indexes.set(rules, index)
+  return index
+}
+
+/** Whether a rule matches every request that the other rule matches. */
+function covers(rule: RuleConfig, other: RuleConfig): boolean {
+  const anyMethod = rule.methods === undefined
+  const sameClients =
+    rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
+  const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
+  if (!sameClients || !sameMethods || (other.path.below && !rule.path.below)) return false
+  // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
+  // of this rule is named "*".
+  const { suffix, ...path } = rule.path
+  if (suffix === undefined || !other.path.below) return matchesPath(rule.path, other.path.segments)
+  return other.path.suffix?.endsWith(suffix) === true && matchesPath(path, other.path.segments)
+}
+
+/** A rule for GET also applies to HEAD. */
+function hasMethod({ methods }: RuleConfig, method: string): boolean {
+  return methods === undefined || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
 }

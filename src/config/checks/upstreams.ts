@@ -2,24 +2,32 @@ import { portOf } from '../../core/addresses.ts'
 import { isDomainOf } from '../../core/domain.ts'
 import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
 import { isEveryAddress, isLoopback } from '../addresses.ts'
-import { below, type Report } from '../document/report.ts'
+import { areValid } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
 import type { Address } from '../model/address.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
-import { type Check, settingOf } from './check.ts'
+import type { LogoutLink, UpstreamConfig } from '../model/upstream.ts'
+import { type At, type Check, ofEachUpstream } from './check.ts'
 import { headerChecks } from './headers.ts'
-import { logoutChecks } from './logout.ts'
-import { rules } from './rules.ts'
+import { canMatchBelow, narrowRules, rules } from './rules.ts'
 
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
-  ...[missingUpstreams, forwardAuth, overlaps, gatewayConflicts, paths, responseFields, hosts],
-  ...[...headerChecks, rules, ...logoutChecks, trustedOrigins, cors, cache],
+  ...[missingUpstreams, extAuthz, ofEachUpstream(forwardAuth), overlaps],
+  ...[gatewayConflicts, paths, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
+  ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
+  narrowRules,
+  ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
 ]
 
-function missingUpstreams({ upstreams }: GatewayConfig, report: Report): void {
-  if (upstreams.length === 0 && report.isValid('/upstreams', '/include'))
-    report.missing('/upstreams', 'contains no upstream', 'for example orders: { url: http://127.0.0.1:3000 }')
+function missingUpstreams({ upstreams }: GatewayConfig, at: At): void {
+  if (upstreams.length === 0 && areValid(at('upstreams'), at('include')))
+    at('upstreams').missing('contains no upstream', 'for example orders: { url: http://127.0.0.1:3000 }')
+}
+
+function extAuthz({ upstreams, extAuthz }: GatewayConfig, at: At): void {
+  if (extAuthz !== undefined && !upstreams.some(({ forwardAuth }) => forwardAuth) && at('upstreams').isValid)
+    at('ext_authz').errorAtKey('has no effect: no upstream has forward_auth', 'set forward_auth: true in place of url')
 }
 
 /** Settings of an upstream that change what the gateway itself carries. */
@@ -30,108 +38,53 @@ const settingsOfTraffic = [
   'ca_file',
 ]
 
-function forwardAuth({ upstreams, trustedProxies, extAuthz }: GatewayConfig, report: Report): void {
-  if (extAuthz !== undefined && !upstreams.some((each) => each.forwardAuth) && report.isValid('/upstreams'))
-    report.errorAtKey(
-      '/ext_authz',
-      'has no effect: no upstream has forward_auth',
-      'set forward_auth: true in place of url',
+function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {
+  if (!forwardAuth) return
+  if (trustedProxies.length === 0 && file('trusted_proxies').isValid)
+    at('forward_auth').error(
+      'needs trusted_proxies: the gateway responds only to proxies that it trusts',
+      'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
     )
-  for (const upstream of upstreams.filter((each) => each.forwardAuth)) {
-    const own = (name: string) => settingOf(upstream.name, name)
-    if (trustedProxies.length === 0 && report.isValid('/trusted_proxies'))
-      report.error(
-        own('forward_auth'),
-        'needs trusted_proxies: the gateway responds only to proxies that it trusts',
-        'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
-      )
-    const carried = 'another proxy carries the requests of this upstream (forward_auth)'
-    if (report.isSet(own('url')))
-      report.errorAtKey(own('url'), `has no effect: ${carried}`, 'remove it, or remove forward_auth')
-    if (report.isSet(own('preset')))
-      report.errorAtKey(own('preset'), `cannot be used: ${carried}`, 'write its headers and logout.paths here')
-    if (report.isSet(own('access_tokens')))
-      report.errorAtKey(
-        own('access_tokens'),
-        'cannot be used with forward_auth',
-        'let the other proxy or the application check the tokens, or use url instead',
-      )
-    const logout = below(own('logout'), 'call')
-    const passFirst = below(own('logout'), 'pass_first')
-    for (const at of [...settingsOfTraffic.map(own), logout, passFirst])
-      if (report.isSet(at))
-        report.errorAtKey(at, `has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
-  }
+  const carried = 'another proxy carries the requests of this upstream (forward_auth)'
+  if (at('url').isSet) at('url').errorAtKey(`has no effect: ${carried}`, 'remove it, or remove forward_auth')
+  if (at('preset').isSet)
+    at('preset').errorAtKey(`cannot be used: ${carried}`, 'write its headers and logout.paths here')
+  if (at('access_tokens').isSet)
+    at('access_tokens').errorAtKey(
+      'cannot be used with forward_auth',
+      'let the other proxy or the application check the tokens, or use url instead',
+    )
+  for (const setting of [
+    ...settingsOfTraffic.map((name) => at(name)),
+    at('logout', 'call'),
+    at('logout', 'pass_first'),
+  ])
+    if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
 }
 
-function overlaps({ upstreams }: GatewayConfig, report: Report): void {
+function overlaps({ upstreams }: GatewayConfig, at: At): void {
   const served = new Map<string, string>()
   for (const { name, hosts, path } of upstreams) {
-    if (!report.isValid(...['hosts', 'path', 'external_url'].map((part) => settingOf(name, part)))) continue
+    if (!areValid(...['hosts', 'path', 'external_url'].map((part) => at('upstreams', name, part)))) continue
     const places = (hosts.length === 0 ? ['any host'] : hosts).map((host) => [host, `${host} ${path}`] as const)
     const [shared, place = ''] = places.find(([, place]) => served.has(place)) ?? []
     if (shared === undefined) for (const [, place] of places) served.set(place, name)
     else
-      report.errorAtKey(
-        below('/upstreams', name),
+      at('upstreams', name).errorAtKey(
         `serves the path ${path} on ${shared}, and so does upstreams.${served.get(place)}`,
         'give them different hosts or different paths',
       )
   }
 }
 
-function gatewayConflicts({ upstreams, listen, reservedPrefix }: GatewayConfig, report: Report): void {
-  for (const { name, url, path, ca } of upstreams) {
-    const [urlAt, caAt, pathAt] = [settingOf(name, 'url'), settingOf(name, 'ca_file'), settingOf(name, 'path')]
-    if (report.isValid(urlAt, '/listen') && isAddressOf(url, listen))
-      report.error(urlAt, 'is the address of the gateway itself: requests would loop')
-    if (report.isValid(urlAt, caAt) && ca !== undefined && url.protocol === 'http:')
-      report.error(caAt, 'has no effect: the url is http')
-    if (report.isValid(pathAt, '/reserved_prefix') && path.startsWith(reservedPrefix))
-      report.error(pathAt, `is never reached: paths below ${reservedPrefix} belong to the gateway`)
-  }
-}
-
-function paths({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, path, url, stripPath } of upstreams) {
-    const [urlAt, pathAt, stripAt] = [settingOf(name, 'url'), settingOf(name, 'path'), settingOf(name, 'strip_path')]
-    if (!report.isValid(urlAt, pathAt, stripAt) || !report.isSet(urlAt)) continue
-    if (stripPath && path === '/')
-      report.warning(stripAt, 'has no effect: the path of this upstream is /', 'name the path to remove in path')
-    const base = url.pathname.replace(/\/$/, '')
-    if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
-      report.warning(
-        urlAt,
-        `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
-        'remove the path from url, or set strip_path: true',
-      )
-  }
-}
-
-/** Fields of a response that the gateway writes itself or that frame the response. */
-const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
-  ['cache-control', 'use the setting cache'],
-  ['vary', 'use the setting cache'],
-  ['set-cookie', 'use the setting set_cookie'],
-  ['content-length', undefined],
-  ['content-encoding', undefined],
-  ['date', undefined],
-])
-
-function responseFields({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, responseHeaders } of upstreams) {
-    const at = settingOf(name, 'response_headers')
-    const [setAt, removeAt] = [below(at, 'set'), below(at, 'remove')]
-    const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
-    const advice = (field: string) => gatewayFields.get(field.toLowerCase())
-    const text = 'is a header that only the gateway sets'
-    if (report.isValid(setAt))
-      for (const field of Object.keys(responseHeaders.set).filter(isForbidden))
-        report.errorAtKey(below(setAt, field), text, advice(field))
-    if (report.isValid(removeAt))
-      for (const [index, field] of responseHeaders.remove.entries())
-        if (isForbidden(field)) report.error(below(removeAt, index), text, advice(field))
-  }
+function gatewayConflicts({ url, path, ca }: UpstreamConfig, at: At, config: GatewayConfig, file: At): void {
+  const { listen, reservedPrefix } = config
+  if (areValid(at('url'), file('listen')) && isAddressOf(url, listen))
+    at('url').error('is the address of the gateway itself: requests would loop')
+  if (areValid(at('url'), at('ca_file')) && ca !== undefined && url.protocol === 'http:')
+    at('ca_file').error('has no effect: the url is http')
+  if (areValid(at('path'), file('reserved_prefix')) && path.startsWith(reservedPrefix))
+    at('path').error(`is never reached: paths below ${reservedPrefix} belong to the gateway`)
 }
 
 function isAddressOf(url: URL, listen: Address): boolean {
@@ -144,69 +97,178 @@ function isAddressOf(url: URL, listen: Address): boolean {
   )
 }
 
-function hosts({ upstreams, session }: GatewayConfig, report: Report): void {
+function paths({ path, url, stripPath }: UpstreamConfig, at: At): void {
+  if (!areValid(at('url'), at('path'), at('strip_path')) || !at('url').isSet) return
+  if (stripPath && path === '/')
+    at('strip_path').warning('has no effect: the path of this upstream is /', 'name the path to remove in path')
+  const base = url.pathname.replace(/\/$/, '')
+  if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
+    at('url').warning(
+      `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
+      'remove the path from url, or set strip_path: true',
+    )
+}
+
+/** Fields of a response that the gateway writes itself or that frame the response. */
+const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
+  ['cache-control', 'use the setting cache'],
+  ['vary', 'use the setting cache'],
+  ['set-cookie', 'use the setting set_cookie'],
+  ['content-length', undefined],
+  ['content-encoding', undefined],
+  ['date', undefined],
+])
+
+function responseFields({ responseHeaders: { set, remove } }: UpstreamConfig, at: At): void {
+  const [setAt, removeAt] = [at('response_headers', 'set'), at('response_headers', 'remove')]
+  const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
+  const advice = (field: string) => gatewayFields.get(field.toLowerCase())
+  const text = 'is a header that only the gateway sets'
+  if (setAt.isValid)
+    for (const field of Object.keys(set).filter(isForbidden)) setAt.below(field).errorAtKey(text, advice(field))
+  if (removeAt.isValid)
+    for (const [index, field] of remove.entries())
+      if (isForbidden(field)) removeAt.below(index).error(text, advice(field))
+}
+
+function hosts({ hosts, externalUrl }: UpstreamConfig, at: At, { session }: GatewayConfig, file: At): void {
   const { domain } = session.cookie
-  for (const { name, hosts, externalUrl } of upstreams) {
-    const at = settingOf(name, 'hosts')
-    if (!report.isValid(at, '/external_url', settingOf(name, 'external_url'))) continue
-    for (const [index, host] of hosts.entries())
-      // With one session for a domain, a sign-in returns to the host where it began.
-      if (!namesHost({ hosts: [externalUrl.hostname] }, host) && (domain === undefined || !isDomainOf(domain, host)))
-        report.warning(
-          below(at, index),
-          `is not the host of external_url: a sign-in that begins here returns to ${externalUrl.host}`,
-          `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
-        )
-  }
+  if (!areValid(at('hosts'), file('external_url'), at('external_url'))) return
+  for (const [index, host] of hosts.entries())
+    // With one session for a domain, a sign-in returns to the host where it began.
+    if (!namesHost({ hosts: [externalUrl.hostname] }, host) && (domain === undefined || !isDomainOf(domain, host)))
+      at('hosts', index).warning(
+        `is not the host of external_url: a sign-in that begins here returns to ${externalUrl.host}`,
+        `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
+      )
 }
 
-function trustedOrigins({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, trustedOrigins, externalUrl } of upstreams) {
-    const at = settingOf(name, 'trusted_origins')
-    if (!report.isValid(at)) continue
-    if (trustedOrigins === 'any')
-      report.warning(
-        at,
-        'is any: every page below the same domain can act in the name of the person who opens it',
-        'name the origins that need it',
-      )
-    else
-      for (const [index, origin] of trustedOrigins.entries())
-        if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
-          report.warning(below(at, index), 'is http: anybody on the network can change that page')
-  }
-}
-
-function cors({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, cors, trustedOrigins, responseHeaders } of upstreams) {
-    const at = settingOf(name, 'cors')
-    const trustedAt = settingOf(name, 'trusted_origins')
-    if (cors === undefined || !report.isValid(at, trustedAt)) continue
-    if (cors.origins.length === 0)
-      report.error(at, 'names no origin', 'name the origins in cors.origins or trusted_origins')
-    for (const field of Object.keys(responseHeaders.set).filter((name) => isCorsField(name.toLowerCase())))
-      report.errorAtKey(
-        below(below(settingOf(name, 'response_headers'), 'set'), field),
-        'is a header that cors sets',
-        'remove it here, or remove cors',
-      )
-    const actingMethods = cors.methods.filter((method) => method !== 'GET' && method !== 'HEAD')
-    if (!cors.credentials || actingMethods.length === 0 || trustedOrigins === 'any') continue
-    for (const origin of cors.origins.filter((each) => !trustedOrigins.includes(each)))
-      report.warning(
-        at,
-        `lets pages of ${origin} send ${actingMethods.join(', ')}, but such requests of a signed-in person are refused`,
-        'name the origin in trusted_origins, or set methods: [GET, HEAD]',
+function logoutLinks({ path, logout }: UpstreamConfig, at: At, { reservedPrefix }: GatewayConfig, file: At): void {
+  if (!areValid(at('logout', 'paths'), at('path'), file('reserved_prefix'))) return
+  for (const [index, link] of logout.paths.entries()) {
+    const linkAt = at('logout', 'paths', index)
+    if (!canMatchBelow(link.path, path))
+      linkAt.warning(`is never reached: this upstream serves only paths below ${path}`)
+    else if (`${link.path.text}/`.startsWith(reservedPrefix))
+      linkAt.warning(`is never reached: paths below ${reservedPrefix} belong to the gateway`)
+    else if (isEveryPage(link, path))
+      linkAt.warning(
+        'matches every page of this upstream, so each request signs the person out',
+        'name the logout link of the application, such as /logout',
       )
   }
 }
 
-function cache({ upstreams }: GatewayConfig, report: Report): void {
-  for (const { name, cache } of upstreams)
-    if (cache === 'upstream')
-      report.warning(
-        settingOf(name, 'cache'),
-        'is upstream: when the application marks a personal page as cacheable, a shared cache can give it to another person',
-        'use private: browsers cache what the application allows, and shared caches cache nothing',
+/** Whether a logout link is the whole folder of the upstream. */
+function isEveryPage({ path: link, query, methods }: LogoutLink, path: UpstreamConfig['path']): boolean {
+  return (
+    link.below &&
+    link.suffix === undefined &&
+    query.length === 0 &&
+    methods === undefined &&
+    link.segments.length < path.split('/').length - 1
+  )
+}
+
+function logoutCookies({ logout, sessionCookies }: UpstreamConfig, at: At): void {
+  const [cookiesAt, firstAt] = [at('logout', 'cookies'), at('logout', 'pass_first')]
+  if (areValid(at('session_cookies'), cookiesAt))
+    for (const [index, { names }] of logout.cookies.entries())
+      if (cookiesAt.below(index).isSet && sessionCookies.some(({ text }) => text === names.text))
+        cookiesAt
+          .below(index)
+          .warning('has no effect: session_cookies keeps this cookie out of the browser', 'remove it here')
+  if (logout.passFirst && logout.paths.length === 0 && areValid(at('logout', 'paths'), firstAt))
+    firstAt.warning('has no effect: there is no logout link', 'name the logout link in logout.paths')
+}
+
+function logoutCall({ path, logout: { call }, sessionCookies }: UpstreamConfig, at: At): void {
+  const callAt = at('logout', 'call')
+  if (call === undefined || !callAt.isValid) return
+  if (at('path').isValid && !isBelow(call.target, path))
+    callAt.error(
+      `is not below ${path}, the path of this upstream`,
+      `write the path that clients use, such as ${path}logout`,
+    )
+  if (at('session_cookies').isValid && sessionCookies.length === 0)
+    callAt.error(
+      'needs session_cookies: without a cookie, the application does not know whose session to end',
+      'name the session cookies of the application in session_cookies, such as [JSESSIONID]',
+    )
+}
+
+/** Whether a path with a query is the path of an upstream, or below it. */
+function isBelow(target: string, path: UpstreamConfig['path']): boolean {
+  return `${target.replace(/\?.*$/s, '').replace(/\/$/, '')}/`.startsWith(path)
+}
+
+function trustedOrigins({ trustedOrigins, externalUrl }: UpstreamConfig, at: At): void {
+  const originsAt = at('trusted_origins')
+  if (!originsAt.isValid) return
+  if (trustedOrigins === 'any')
+    originsAt.warning(
+      'is any: every page below the same domain can act in the name of the person who opens it',
+      'name the origins that need it',
+    )
+  else
+    for (const [index, origin] of trustedOrigins.entries())
+      if (origin.startsWith('http:') && externalUrl.protocol === 'https:')
+        originsAt.below(index).warning('is http: anybody on the network can change that page')
+}
+
+function cors({ cors, trustedOrigins, responseHeaders }: UpstreamConfig, at: At): void {
+  if (cors === undefined || !areValid(at('cors'), at('trusted_origins'))) return
+  if (cors.origins.length === 0)
+    at('cors').error('names no origin', 'name the origins in cors.origins or trusted_origins')
+  for (const field of Object.keys(responseHeaders.set).filter((name) => isCorsField(name.toLowerCase())))
+    at('response_headers', 'set', field).errorAtKey('is a header that cors sets', 'remove it here, or remove cors')
+  const actingMethods = cors.methods.filter((method) => method !== 'GET' && method !== 'HEAD')
+  if (!cors.credentials || actingMethods.length === 0 || trustedOrigins === 'any') return
+  for (const origin of cors.origins.filter((each) => !trustedOrigins.includes(each)))
+    at('cors').warning(
+      `lets pages of ${origin} send ${actingMethods.join(', ')}, but such requests of a signed-in person are refused`,
+      'name the origin in trusted_origins, or set methods: [GET, HEAD]',
+    )
+}
+
+function cache({ cache }: UpstreamConfig, at: At): void {
+  if (cache === 'upstream')
+    at('cache').warning(
+      'is upstream: when the application marks a personal page as cacheable, a shared cache can give it to another person',
+      'use private: browsers cache what the application allows, and shared caches cache nothing',
+    )
+}
+
+function accessTokens({ accessTokens, rules, forwardAuth }: UpstreamConfig, at: At): void {
+  if (accessTokens === undefined || forwardAuth || !areValid(at('access_tokens'), at('rules'))) return
+  if (rules.every((rule) => rule.accessTokens === undefined))
+    at('access_tokens').warning(
+      'has no effect: no rule accepts access tokens',
+      'write access_tokens: true in the rules of the API',
+    )
+}
+
+function serviceAccounts({ serviceAccounts, rules }: UpstreamConfig, at: At): void {
+  const accountsAt = at('service_accounts')
+  if (serviceAccounts === undefined || !areValid(accountsAt, at('rules'))) return
+  if (rules.every((rule) => rule.serviceAccounts === undefined))
+    accountsAt.warning(
+      'has no effect: no rule accepts service accounts',
+      'write service_accounts: true, or a list of accounts, in a rule',
+    )
+  // An error would keep the removal of the last account from taking effect.
+  if (serviceAccounts.accounts.length === 0)
+    accountsAt.below('file').warning('has no account', 'make a line with: gatehouse service-account NAME')
+}
+
+function testedAccounts({ serviceAccounts, tests }: UpstreamConfig, at: At): void {
+  if (serviceAccounts === undefined || !areValid(at('service_accounts'), at('tests'))) return
+  const known = new Set(serviceAccounts.accounts.map((account) => account.name))
+  for (const [index, { serviceAccount }] of tests.entries()) {
+    const accountAt = at('tests', index, 'service_account')
+    if (serviceAccount !== undefined && !known.has(serviceAccount) && accountAt.isSet)
+      accountAt.warning(
+        `is not in the file of service_accounts: without its line, ${serviceAccount} gets 401 and not the tested outcome`,
       )
+  }
 }

@@ -4,7 +4,7 @@ import { isObject } from '../../core/json.ts'
 import type { Steps } from '../../core/steps.ts'
 import { explainFileError } from './files.ts'
 import { readYaml } from './read-yaml.ts'
-import { below, type Report } from './report.ts'
+import type { Report, Setting } from './report.ts'
 
 /**
  * Adds the upstreams of the included files to a document. Their names must be unique across all
@@ -15,36 +15,36 @@ export function* withIncluded(document: object, file: string, report: Report): S
   // The schema reports a value of another type.
   if (!Array.isArray(include) || !isObject(upstreams)) return document
   const files = include.flatMap((pattern: unknown, index) =>
-    typeof pattern === 'string' ? filesOf(pattern, file, below('/include', index), report) : [],
+    typeof pattern === 'string' ? filesOf(pattern, file, report.at('/include').below(index)) : [],
   )
   const included: (object | undefined)[] = []
   for (const name of new Set(files)) {
-    included.push(yield* readYaml(name, '/upstreams', report))
+    included.push(yield* readYaml(name, report.at('/upstreams')))
     yield
   }
   return { ...document, upstreams: Object.assign({}, upstreams, ...included) as object }
 }
 
-function filesOf(pattern: string, file: string, at: string, report: Report): string[] {
+function filesOf(pattern: string, file: string, at: Setting): string[] {
   const path = pattern.startsWith('/') ? pattern : join(dirname(file), pattern)
   const [folder, name] = [dirname(path), basename(path)]
   if (folder.includes('*')) {
-    report.error(at, 'has a "*" in the name of a folder; it is allowed only in the name of the file')
+    at.error('has a "*" in the name of a folder; it is allowed only in the name of the file')
     return []
   }
-  report.recordFile(name.includes('*') ? folder : path)
+  at.report.recordFile(name.includes('*') ? folder : path)
   if (!name.includes('*')) {
     if (existsSync(path)) return [path]
-    report.error(at, `${path} does not exist`)
+    at.error(`${path} does not exist`)
     return []
   }
   try {
     // Mounts and editors create hidden files.
     const found = readdirSync(folder).filter((entry) => !entry.startsWith('.') && matches(entry, name))
-    if (found.length === 0) report.error(at, `${path} matches no file`)
+    if (found.length === 0) at.error(`${path} matches no file`)
     return found.toSorted().map((entry) => join(folder, entry))
   } catch (error) {
-    report.error(at, `the folder ${folder} ${explainFileError(error)}`)
+    at.error(`the folder ${folder} ${explainFileError(error)}`)
     return []
   }
 }

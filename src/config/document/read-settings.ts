@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { amountOf, rateOf } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
-import { below, type Report } from './report.ts'
+import type { Report, Setting } from './report.ts'
 import { fieldName, resolved, type SchemaPart } from './schema-part.ts'
 
 /**
@@ -11,27 +11,29 @@ import { fieldName, resolved, type SchemaPart } from './schema-part.ts'
  */
 export function readSettings(document: object, schema: SchemaPart, report: Report): GatewaySettings {
   const kinds = new Map<object, Kind>()
-  return readValue(document, schema, '') as GatewaySettings
+  // A pointer that no setting has, because a default is in no file.
+  const nowhere = report.at('-')
+  return readValue(document, schema, report.at('')) as GatewaySettings
 
-  function readValue(written: unknown, part: SchemaPart, at: string): unknown {
-    const value = writtenOut(written, part, at, report)
-    if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at, report)
+  function readValue(written: unknown, part: SchemaPart, at: Setting): unknown {
+    const value = writtenOut(written, part, at)
+    if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at)
     if (Array.isArray(value)) return readList(value, resolved(part.items ?? {}, schema), at)
     return isObject(value) ? readMap(value, part, at) : value
   }
 
-  function readList(list: readonly unknown[], members: SchemaPart, at: string): unknown {
-    return list.map((entry, index) => readValue(entry, members, below(at, index)))
+  function readList(list: readonly unknown[], members: SchemaPart, at: Setting): unknown {
+    return list.map((entry, index) => readValue(entry, members, at.below(index)))
   }
 
-  function readMap(map: JsonObject, { properties, additionalProperties, then }: SchemaPart, at: string): unknown {
+  function readMap(map: JsonObject, { properties, additionalProperties, then }: SchemaPart, at: Setting): unknown {
     if (properties === undefined && then !== undefined) return readMap(map, resolved(then, schema), at)
     const members = typeof additionalProperties === 'object' ? resolved(additionalProperties, schema) : {}
     const { fields, defaults } = properties === undefined ? freeNames : kindOf(properties)
     const settings: Record<string, unknown> = { ...defaults }
     for (const [name, value] of Object.entries(map)) {
       const { field, part } = fields.get(name) ?? { field: name, part: members }
-      settings[field] = readValue(value, part, below(at, name))
+      settings[field] = readValue(value, part, at.below(name))
     }
     return settings
   }
@@ -63,25 +65,22 @@ interface Kind {
 /** A map whose names are of the operator's choice. */
 const freeNames: Kind = { fields: new Map(), defaults: {} }
 
-/** A pointer that no setting has: a default is in no file. */
-const nowhere = '-'
-
 /** The map that a short form stands for. A setting in it has the place of the short form. */
-function writtenOut(value: unknown, { short }: SchemaPart, at: string, report: Report): unknown {
+function writtenOut(value: unknown, { short }: SchemaPart, at: Setting): unknown {
   if (short === undefined || value === undefined || value === false || isObject(value)) return value
   if (isObject(short)) return short
   const [name = '', ofTemplates = name] = [short].flat() as string[]
   const setting = String(value).includes('{') ? ofTemplates : name
-  report.addShortForm(below(at, setting), at)
+  at.addShortForm(setting)
   return { [setting]: value }
 }
 
 /** Of a quantity out of range, the nearest one in it. */
-function readQuantity(text: string, part: SchemaPart, at: string, report: Report): unknown {
+function readQuantity(text: string, part: SchemaPart, at: Setting): unknown {
   if (part.quantity === 'rate') return rateOf(text)
   const { atLeast = text, atMost = text } = part
   const [least, amount, most] = [amountOf(atLeast), amountOf(text), amountOf(atMost)]
-  if (amount < least) report.error(at, `must be at least ${atLeast}`)
-  if (amount > most) report.error(at, `must be at most ${atMost}`)
+  if (amount < least) at.error(`must be at least ${atLeast}`)
+  if (amount > most) at.error(`must be at most ${atMost}`)
   return Math.min(Math.max(amount, least), most)
 }

@@ -17,7 +17,7 @@ import {
 import type { Steps } from '../../core/steps.ts'
 import { type FileFault, readBounded } from './files.ts'
 import { isConfiguration } from './is-configuration.ts'
-import { below, type Report } from './report.ts'
+import type { Setting } from './report.ts'
 import type { Place } from './sources.ts'
 import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
 
@@ -29,14 +29,16 @@ const maxDepth = 50
  * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
  * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
  */
-export function* readYaml(file: string, root: string, report: Report): Steps<object | undefined> {
+export function* readYaml(file: string, root: Setting): Steps<object | undefined> {
   const refuse = (message: string, hint?: string, line = 0, column = 0) => {
-    report.errorAtPlace({ file, line, column }, root, message, hint)
+    root.errorAtPlace({ file, line, column }, message, hint)
     return undefined
   }
+  const { report } = root
+  const isIncluded = root.pointer !== ''
   report.recordFile(file)
   const content = readBounded(file, maxFileBytes)
-  if ('why' in content) return root === '' ? refuse(...explainUnreadable(file, content)) : refuse(content.why)
+  if ('why' in content) return isIncluded ? refuse(content.why) : refuse(...explainUnreadable(file, content))
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')
 
@@ -53,7 +55,7 @@ export function* readYaml(file: string, root: string, report: Report): Steps<obj
     const { line, col } = lines.linePos(offset)
     return { file, line, column: col }
   }
-  const isKnown = isConfiguration(document, text, root !== '')
+  const isKnown = isConfiguration(document, text, isIncluded)
   if (isKnown) report.sources.add(file, text)
   const nul = text.indexOf('\0')
   if (nul >= 0) {
@@ -64,9 +66,9 @@ export function* readYaml(file: string, root: string, report: Report): Steps<obj
     return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
   if (document.errors.length === 0 && isEmptyNode(document.contents))
     return refuse('is empty', 'a configuration begins with "version: 1"')
-  if (!isKnown) return refuse(...explainUnknown(root))
-  if (reportSyntax(document, placeOf, root, report) || document.contents === null) return undefined
-  return new YamlReader(placeOf, report).all(document.contents, root)
+  if (!isKnown) return refuse(...explainUnknown(isIncluded))
+  if (reportSyntax(document, placeOf, root) || document.contents === null) return undefined
+  return new YamlReader(placeOf).all(document.contents, root)
 }
 
 /**
@@ -80,8 +82,8 @@ function explainUnreadable(file: string, { why, isMissing }: FileFault): [messag
 }
 
 /** The message for a file that may be one of secrets: it has nothing of its content. */
-function explainUnknown(root: string): [message: string, hint: string] {
-  return root === ''
+function explainUnknown(isIncluded: boolean): [message: string, hint: string] {
+  return !isIncluded
     ? ['is not a configuration, so nothing of it is shown', 'a configuration begins with "version: 1"']
     : [
         'contains no upstream, so nothing of it is shown',
@@ -109,7 +111,6 @@ class DocumentTooLarge extends Error {}
  */
 class YamlReader {
   readonly #placeOf: (offset: number) => Place
-  readonly #report: Report
   readonly #anchors = new Map<string, Node>()
   /** The nodes that contain the current one. An alias to one of them would be an endless value. */
   readonly #ancestors = new Set<Node>()
@@ -120,65 +121,63 @@ class YamlReader {
   #aliasDepth = 0
   #values = 0
 
-  constructor(placeOf: (offset: number) => Place, report: Report) {
+  constructor(placeOf: (offset: number) => Place) {
     this.#placeOf = placeOf
-    this.#report = report
   }
 
-  all(contents: Node, root: string): object | undefined {
+  all(contents: Node, root: Setting): object | undefined {
     const place = this.#startOf(contents)
     try {
       return this.#read(contents, root, place) as object
     } catch (error) {
       if (!(error instanceof DocumentTooLarge)) throw error
-      this.#report.errorAtPlace(place, root, error.message)
+      root.errorAtPlace(place, error.message)
       return undefined
     }
   }
 
   /** `alias` is the place of the alias when the node is read through one. */
-  #read(node: unknown, at: string, key: Place | undefined, alias?: Place): unknown {
+  #read(node: unknown, at: Setting, key: Place | undefined, alias?: Place): unknown {
     this.#values += 1
     if (this.#values > maxValues)
       throw new DocumentTooLarge(`has more than ${maxValues} values, counting those that aliases (*name) repeat`)
-    if (at.split('/').length > maxDepth) throw new DocumentTooLarge('is nested too deeply')
+    if (at.pointer.split('/').length > maxDepth) throw new DocumentTooLarge('is nested too deeply')
     if (isAlias(node)) return this.#readAlias(node, at, key)
 
     const isEmpty = !isNode(node) || (isScalar(node) && node.value === null && node.source === '')
     const value = alias ?? (isEmpty && key ? key : this.#startOf(node as Node))
-    this.#report.add(at, { key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
+    at.addPlace({ key: key ?? value, value, isList: isSeq(node), ...typedText(node) })
     if (isNode(node) && node.anchor !== undefined && this.#aliasDepth === 0) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) return this.#scalarValue(node, at)
     return isMap(node) || isSeq(node) ? this.#readCollection(node, at) : null
   }
 
-  #scalarValue({ value, type, source = '' }: Scalar, at: string): unknown {
+  #scalarValue({ value, type, source = '' }: Scalar, at: Setting): unknown {
     const mark = type === 'PLAIN' ? foreignCommentMark(source) : undefined
     if (mark !== undefined)
-      this.#report.warning(
-        at,
+      at.warning(
         `contains "${mark}", which does not begin a comment in YAML: the text is part of the value`,
         'begin the comment with "#", or put the value in quotes',
       )
     return value
   }
 
-  #readCollection(node: YAMLMap | YAMLSeq, at: string): object {
+  #readCollection(node: YAMLMap | YAMLSeq, at: Setting): object {
     this.#ancestors.add(node)
     const value = isMap(node)
       ? this.#readMap(node, at)
-      : node.items.map((item, index) => this.#read(item, below(at, index), undefined))
+      : node.items.map((item, index) => this.#read(item, at.below(index), undefined))
     this.#ancestors.delete(node)
     return value
   }
 
-  #readAlias(node: Alias, at: string, key: Place | undefined): unknown {
+  #readAlias(node: Alias, at: Setting, key: Place | undefined): unknown {
     const target = this.#anchors.get(node.source)
     const place = this.#startOf(node)
     if (target === undefined || this.#ancestors.has(target)) {
-      this.#report.add(at, { key: key ?? place, value: place, isList: false })
+      at.addPlace({ key: key ?? place, value: place, isList: false })
       const why = target ? `*${node.source} contains itself` : `nothing before this place is named &${node.source}`
-      this.#report.error(at, why, 'put the value in quotes if it begins with "*"')
+      at.error(why, 'put the value in quotes if it begins with "*"')
       return undefined
     }
     this.#aliasDepth += 1
@@ -187,24 +186,24 @@ class YamlReader {
     return value
   }
 
-  #readMap(map: YAMLMap, at: string): object {
+  #readMap(map: YAMLMap, at: Setting): object {
     const values = new Map<string, unknown>()
     for (const pair of map.items) {
       const place = this.#keyPlace(pair, map)
       const name = nameOf(pair.key)
       if (name === undefined) {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
-        this.#report.errorAtPlace(place, at, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
+        at.errorAtPlace(place, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
       } else if (/^\/(?:\/|\*\s)/.test(name) && isScalar(pair.key) && pair.key.type === 'PLAIN') {
-        this.#report.errorAtPlace(place, at, 'this is not a comment in YAML', 'a comment begins with "#"')
+        at.errorAtPlace(place, 'this is not a comment in YAML', 'a comment begins with "#"')
       } else if (name === '__proto__') {
-        this.#report.errorAtPlace(place, below(at, name), 'is not allowed as a name')
-      } else if (this.#report.isSet(below(at, name))) {
-        const first = this.#report.keyPlace(below(at, name))
+        at.below(name).errorAtPlace(place, 'is not allowed as a name')
+      } else if (at.below(name).isSet) {
+        const first = at.below(name).place
         const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
-        this.#report.errorAtPlace(place, below(at, name), 'is set twice', `the first one is at ${where}`)
+        at.below(name).errorAtPlace(place, 'is set twice', `the first one is at ${where}`)
       } else {
-        values.set(name, this.#read(pair.value, below(at, name), place))
+        values.set(name, this.#read(pair.value, at.below(name), place))
       }
     }
     return Object.fromEntries(values)

@@ -2,6 +2,9 @@ import type { Diagnostic } from './diagnostics.ts'
 import { stampOf } from './files.ts'
 import { type Place, Sources } from './sources.ts'
 
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
 /** The place of a setting. */
 export interface Entry {
   readonly key: Place
@@ -21,10 +24,7 @@ export interface SecretFile {
   readonly file: string
 }
 
-/**
- * The pointer (RFC 6901, `/upstreams/orders/rules/0`) of the member `name` of the map or list at
- * `at`.
- */
+/** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of a member of the map or list at `at`. */
 export function below(at: string, name: string | number): string {
   const text = String(name)
   return `${at}/${/[~/]/.test(text) ? text.replaceAll('~', '~0').replaceAll('/', '~1') : text}`
@@ -52,12 +52,14 @@ function parentOf(at: string): string {
   return at.slice(0, Math.max(0, at.lastIndexOf('/')))
 }
 
-/**
- * Collects diagnostics about a configuration, and knows the place of each setting.
- */
+/** Collects diagnostics about a configuration, and knows the place of each setting. */
 export class Report {
+  /** The variables that the configuration may name. */
+  readonly env: Environment
   /** The files that were read. */
   readonly sources = new Sources()
+  /** The files that hold secrets. */
+  readonly secretFiles: SecretFile[] = []
   readonly #file: string
   readonly #entries = new Map<string, Entry>()
   readonly #diagnostics: Diagnostic[] = []
@@ -65,11 +67,15 @@ export class Report {
   /** All maps and lists that contain an invalid setting. */
   readonly #withInvalid = new Set<string>()
   readonly #files = new Map<string, string>()
-  /** The files that hold secrets. */
-  readonly secretFiles: SecretFile[] = []
 
-  constructor(file: string) {
+  constructor(file: string, env: Environment) {
     this.#file = file
+    this.env = env
+  }
+
+  /** The setting at a pointer; `''` is the whole file. */
+  at(pointer: string): Setting {
+    return new Setting(this, pointer)
   }
 
   get hasErrors(): boolean {
@@ -99,135 +105,167 @@ export class Report {
     return this.#diagnostics.toSorted((a, b) => rankOf(a) - rankOf(b) || a.line - b.line || a.column - b.column)
   }
 
-  /**
-   * Records the place of a setting. Several files can contribute to one map: the first place
-   * counts.
-   */
-  add(at: string, entry: Entry): void {
+  /** Several files can contribute to one map: the first place counts. */
+  addEntry(at: string, entry: Entry): void {
     if (!this.#entries.has(at)) this.#entries.set(at, entry)
   }
 
-  /** Records that the value at `of` is the short form of a map with the setting `at`. */
-  addShortForm(at: string, of: string): void {
-    const entry = this.#entries.get(of)
-    if (entry !== undefined) this.add(at, { ...entry, isImplied: true })
+  entry(at: string): Entry | undefined {
+    return this.#entries.get(at)
   }
 
-  error(at: string, message: string, hint?: string): void {
-    this.#addInvalid(at)
-    this.#record('error', this.#placeOf(at, 'value'), at, message, hint)
+  record(
+    severity: Diagnostic['severity'],
+    place: Place,
+    path: string,
+    message: string,
+    hint: string | undefined,
+  ): void {
+    this.#diagnostics.push({ severity, ...place, path, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  /**
-   * Reports an error at the name of a setting: the name is invalid, or something is missing below
-   * it.
-   */
-  errorAtKey(at: string, message: string, hint?: string): void {
-    this.#addInvalid(at)
-    this.#record('error', this.#placeOf(at, 'key'), at, message, hint)
+  addInvalid(at: string): void {
+    this.#invalid.add(at)
+    for (const container of containersOf(at)) this.#withInvalid.add(container)
   }
 
-  /** Reports a missing setting, at the name of the map that should contain it. */
-  missing(at: string, message: string, hint?: string): void {
-    // A setting of the wrong type is absent from what was read, but not from the file. What a map
-    // lacks that is missing itself is not reported.
-    const map = parentOf(at)
-    if (this.isReported(at) || (map !== '' && this.#invalid.has(map))) return
-    this.#addInvalid(at)
-    this.#record('error', this.#placeOf(parentOf(at), 'key'), at, message, hint)
+  isInvalid(at: string): boolean {
+    return this.#invalid.has(at)
   }
 
-  /** Suppresses further errors about a setting, because another diagnostic covers it. */
-  markReported(at: string): void {
-    this.#addInvalid(at)
+  containsInvalid(at: string): boolean {
+    return this.#withInvalid.has(at)
   }
 
-  warning(at: string, message: string, hint?: string): void {
-    this.#record('warning', this.#placeOf(at, 'value'), at, message, hint)
+  /** The place of a setting. One that is not set has the place of the nearest map above it. */
+  placeOf(at: string, part: 'key' | 'value'): Place {
+    const entry = this.#entries.get(at)
+    if (entry) return entry[part]
+    if (at === '') return { file: this.#file, line: 1, column: 1 }
+    return this.placeOf(parentOf(at), 'key')
+  }
+}
+
+/** A setting by its place in the configuration. It need not be set. */
+export class Setting {
+  readonly report: Report
+  /** RFC 6901: `/upstreams/orders/rules/0`. */
+  readonly pointer: string
+
+  constructor(report: Report, pointer: string) {
+    this.report = report
+    this.pointer = pointer
   }
 
-  warningAtPlace(place: Place, at: string, message: string, hint?: string): void {
-    this.#record('warning', place, at, message, hint)
+  /** The setting that these names and indexes lead to, from this map or list. */
+  below(...names: readonly (string | number)[]): Setting {
+    return new Setting(this.report, names.reduce<string>(below, this.pointer))
+  }
+
+  /** Records where the setting is in a file. */
+  addPlace(entry: Entry): void {
+    this.report.addEntry(this.pointer, entry)
+  }
+
+  /** Records that the value of this setting is the short form of a map with the setting `name`. */
+  addShortForm(name: string): void {
+    const entry = this.report.entry(this.pointer)
+    if (entry !== undefined) this.below(name).addPlace({ ...entry, isImplied: true })
+  }
+
+  error(message: string, hint?: string): void {
+    this.errorAtPlace(this.report.placeOf(this.pointer, 'value'), message, hint)
+  }
+
+  /** Reports an error at the name: the name is invalid, or something is missing below it. */
+  errorAtKey(message: string, hint?: string): void {
+    this.errorAtPlace(this.place, message, hint)
   }
 
   /** Reports an error at a place in a file. */
-  errorAtPlace(place: Place, at: string, message: string, hint?: string): void {
-    this.#addInvalid(at)
-    this.#record('error', place, at, message, hint)
+  errorAtPlace(place: Place, message: string, hint?: string): void {
+    this.markReported()
+    this.report.record('error', place, this.path, message, hint)
+  }
+
+  /** Reports that the setting is missing, at the name of the map that should contain it. */
+  missing(message: string, hint?: string): void {
+    // A setting of the wrong type is absent from what was read, but not from the file. What a map
+    // lacks that is missing itself is not reported.
+    const map = parentOf(this.pointer)
+    if (this.isReported || (map !== '' && this.report.isInvalid(map))) return
+    this.errorAtPlace(this.report.placeOf(map, 'key'), message, hint)
+  }
+
+  /** Suppresses further errors about the setting, because another diagnostic covers it. */
+  markReported(): void {
+    this.report.addInvalid(this.pointer)
+  }
+
+  warning(message: string, hint?: string): void {
+    this.warningAtPlace(this.report.placeOf(this.pointer, 'value'), message, hint)
+  }
+
+  warningAtPlace(place: Place, message: string, hint?: string): void {
+    this.report.record('warning', place, this.path, message, hint)
   }
 
   /**
    * Calls `read` and reports a SyntaxError of it. Returns `fallback` then, so that the rest can be
    * checked too.
    */
-  parse<T>(at: string, fallback: T, read: () => T, hint?: string): T {
+  parse<T>(fallback: T, read: () => T, hint?: string): T {
     try {
       return read()
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      this.error(at, error.message, hint)
+      this.error(error.message, hint)
       return fallback
     }
   }
 
-  isSet(at: string): boolean {
-    return this.#entries.has(at)
+  get isSet(): boolean {
+    return this.report.entry(this.pointer) !== undefined
   }
 
   /** The source text of a number, `true` or `null`. */
-  typedAt(at: string): string | undefined {
-    return this.#entries.get(at)?.typed
+  get typed(): string | undefined {
+    return this.report.entry(this.pointer)?.typed
   }
 
-  /**
-   * Whether there is no error at these settings, above them or below them.
-   */
-  isValid(...settings: readonly string[]): boolean {
-    return settings.every(
-      (at) => !this.isReported(at) && !containersOf(at).some((container) => this.#invalid.has(container)),
-    )
+  /** Whether there is no error at this setting, above it or below it. */
+  get isValid(): boolean {
+    return !this.isReported && !containersOf(this.pointer).some((container) => this.report.isInvalid(container))
   }
 
   /** Whether an error was reported for this setting or below it. */
-  isReported(at: string): boolean {
-    return this.#invalid.has(at) || this.#withInvalid.has(at)
+  get isReported(): boolean {
+    return this.report.isInvalid(this.pointer) || this.report.containsInvalid(this.pointer)
   }
 
-  keyPlace(at: string): Place {
-    return this.#placeOf(at, 'key')
+  /** Where its name is. */
+  get place(): Place {
+    return this.report.placeOf(this.pointer, 'key')
   }
 
-  /** A pointer in the form of messages: `upstreams.orders.rules[0]`. */
-  pathText(at: string): string {
+  /** Its name in messages: `upstreams.orders.rules[0]`. */
+  get path(): string {
     let text = ''
     let container = ''
-    for (const name of namesOf(at)) {
-      const isMember = this.#entries.get(container)?.isList === true
+    for (const name of namesOf(this.pointer)) {
+      const isMember = this.report.entry(container)?.isList === true
       container = below(container, name)
-      if (this.#entries.get(container)?.isImplied) continue
+      if (this.report.entry(container)?.isImplied) continue
       if (isMember) text += `[${name}]`
       else text += `${text === '' ? '' : '.'}${/^[\w-]{1,128}$/.test(name) ? name : quoted(name)}`
     }
     return text
   }
+}
 
-  #addInvalid(at: string): void {
-    this.#invalid.add(at)
-    for (const container of containersOf(at)) this.#withInvalid.add(container)
-  }
-
-  #record(severity: Diagnostic['severity'], place: Place, at: string, message: string, hint: string | undefined): void {
-    const path = this.pathText(at)
-    this.#diagnostics.push({ severity, ...place, path, message, ...(hint === undefined ? {} : { hint }) })
-  }
-
-  /** The place of a setting. One that is not set has the place of the nearest map above it. */
-  #placeOf(at: string, part: 'key' | 'value'): Place {
-    const entry = this.#entries.get(at)
-    if (entry) return entry[part]
-    if (at === '') return { file: this.#file, line: 1, column: 1 }
-    return this.#placeOf(parentOf(at), 'key')
-  }
+/** Whether there is no error at these settings, above them or below them. */
+export function areValid(...settings: readonly Setting[]): boolean {
+  return settings.every(({ isValid }) => isValid)
 }
 
 function quoted(name: string): string {

@@ -1,7 +1,7 @@
 import type { AnySchemaObject, ErrorObject } from 'ajv'
 import { didYouMean } from './did-you-mean.ts'
 import { hintForForeignSetting } from './foreign-settings.ts'
-import { below, namesOf, type Report } from './report.ts'
+import { below, namesOf, type Report, type Setting } from './report.ts'
 import { isSettingOf, mapsWith } from './setting-places.ts'
 
 /** The setting that an error is about. */
@@ -24,13 +24,13 @@ function usualChoice(instancePath: string): string | undefined {
  * Reports an unknown setting. The setting that was probably meant is not reported as missing too.
  */
 export function reportUnknown(error: ErrorObject, report: Report): void {
-  const at = subject(error)
+  const at = report.at(subject(error))
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
   const meant = didYouMean(name, known)
-  report.errorAtKey(at, 'unknown setting', hintForUnknown(name, meant, known, error))
-  const meantAt = below(error.instancePath, meant ?? '')
-  if (meant !== undefined && !report.isSet(meantAt)) report.markReported(meantAt)
+  at.errorAtKey('unknown setting', hintForUnknown(name, meant, known, error))
+  const meantAt = report.at(below(error.instancePath, meant ?? ''))
+  if (meant !== undefined && !meantAt.isSet) meantAt.markReported()
 }
 
 /** `X-Remote-User`, `Authorization`. No setting has a name in this form. */
@@ -78,7 +78,7 @@ function hintFromList(name: string, known: readonly string[]): string {
     : 'there is no setting of this kind here; docs/reference.md lists all settings'
 }
 
-function reportName(at: string, { params, parentSchema }: ErrorObject, report: Report): void {
+function reportName(at: Setting, { params, parentSchema }: ErrorObject): void {
   const { pattern, errorMessage } = (parentSchema?.['propertyNames'] ?? {}) as Readonly<Record<string, string>>
   const isName = (text: string) => pattern !== undefined && new RegExp(pattern).test(text)
   const words = String(params['propertyName'])
@@ -86,33 +86,33 @@ function reportName(at: string, { params, parentSchema }: ErrorObject, report: R
     .split(/[\s_]+/)
   // A name that may have both marks is not a header, and either could be meant.
   const isHeader = isName(words.join('-')) && !isName(words.join('_'))
-  report.errorAtKey(at, String(errorMessage), isHeader ? `did you mean "${words.join('-')}"?` : undefined)
+  at.errorAtKey(String(errorMessage), isHeader ? `did you mean "${words.join('-')}"?` : undefined)
 }
 
 export function reportOther(error: ErrorObject, report: Report): void {
-  const at = subject(error)
+  const at = report.at(subject(error))
   switch (error.keyword) {
     case 'additionalProperties':
       return
     case 'required':
     case 'dependencies':
-      return reportMissing(at, exampleOf(error), report)
+      return reportMissing(at, exampleOf(error))
     case 'propertyNames':
-      return reportName(at, error, report)
+      return reportName(at, error)
     case 'uniqueItems':
-      return report.error(at, 'has the same entry twice')
+      return at.error('has the same entry twice')
     case 'contains':
-      return report.error(at, `must contain "${error.parentSchema?.['contains'].const}"`)
+      return at.error(`must contain "${error.parentSchema?.['contains'].const}"`)
     case 'anyOf':
-      if (at !== error.instancePath) return reportMissing(at, exampleOf(error), report)
-      return report.error(at, messageOf(error))
+      if (at.pointer !== error.instancePath) return reportMissing(at, exampleOf(error))
+      return at.error(messageOf(error))
     default:
-      return reportValue(error, at, report)
+      return reportValue(error, at)
   }
 }
 
-function reportMissing(at: string, hint: string | undefined, report: Report): void {
-  if (!report.isReported(at)) report.missing(at, 'is missing', hint)
+function reportMissing(at: Setting, hint: string | undefined): void {
+  if (!at.isReported) at.missing('is missing', hint)
 }
 
 function exampleOf(error: ErrorObject): string | undefined {
@@ -136,13 +136,13 @@ function flow(value: unknown): string {
     .join(', ')} }`
 }
 
-function reportValue(error: ErrorObject, at: string, report: Report): void {
+function reportValue(error: ErrorObject, at: Setting): void {
   const message = messageOf(error)
   if (error.data === null) {
     const needsMap = error.keyword === 'type' && error.schema === 'object' && !hasOwnMessage(error.parentSchema)
-    return report.error(at, `has no value; it ${message}${needsMap ? ', indented below it' : ''}`)
+    return at.error(`has no value; it ${message}${needsMap ? ', indented below it' : ''}`)
   }
-  return report.error(at, message, hintForValue(error, report.typedAt(at)))
+  return at.error(message, hintForValue(error, at.typed))
 }
 
 function hintForValue(

@@ -16,7 +16,7 @@ export function* validate(document: object, report: Report): Steps<GatewaySettin
   yield
   const errors = relevant(validate.errors ?? [])
   yield
-  const unreported = errors.filter((error) => !report.isReported(subject(error)))
+  const unreported = errors.filter((error) => !report.at(subject(error)).isReported)
   const unknown = unreported.filter(({ keyword }) => keyword === 'additionalProperties')
   yield* mapInSteps(unknown, (error) => reportUnknown(error, report))
   yield* mapInSteps(unreported, (error) => reportOther(error, report))

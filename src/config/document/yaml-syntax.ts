@@ -1,5 +1,5 @@
 import { type Document, visit, type YAMLError } from 'yaml'
-import type { Report } from './report.ts'
+import type { Setting } from './report.ts'
 import type { Place } from './sources.ts'
 
 const maxSyntaxErrors = 5
@@ -9,13 +9,8 @@ const maxSyntaxErrors = 5
  * causes several errors of the parser.
  * @returns whether there was an error
  */
-export function reportSyntax(
-  document: Document,
-  placeOf: (offset: number) => Place,
-  root: string,
-  report: Report,
-): boolean {
-  const lineOf = (place: Place) => report.sources.line(place) ?? ''
+export function reportSyntax(document: Document, placeOf: (offset: number) => Place, root: Setting): boolean {
+  const lineOf = (place: Place) => root.report.sources.line(place) ?? ''
   const found = [...document.errors, ...document.warnings].map((error) => ({
     error,
     place: placeOf(isUnclosedQuote(error) ? startOfLastQuote(document, error.pos[0]) : error.pos[0]),
@@ -32,7 +27,7 @@ export function reportSyntax(
     const isComment = [line, after].some((text) => /^\s*\/[/*]/.test(text))
     const brackets = isComment ? undefined : unquotedBrackets(before, after)
     const { message, hint } = isComment ? foreignComment : (brackets ?? explainYamlError(error))
-    report.errorAtPlace(place, root, message, hint)
+    root.errorAtPlace(place, message, hint)
     // The parser takes the collection to end at the bracket, so it misreads the lines below.
     if (brackets !== undefined) break
   }
