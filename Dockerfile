@@ -11,7 +11,7 @@ RUN npm ci
 COPY src ./src
 COPY examples/demo ./examples/demo
 COPY schemas ./schemas
-COPY .ci/bundle.mjs .ci/bundled-packages.mjs .ci/fetch-classes.mjs .ci/schema-validator.mjs ./.ci/
+COPY .ci/bundle.mjs .ci/bundle-rules.mjs .ci/bundled-packages.mjs .ci/fetch-classes.mjs .ci/schema-validator.mjs ./.ci/
 COPY LICENSE ./
 # The demo and the source maps are for developers. Whatever the umask of the checkout was, the gateway's user has to be able to read.
 RUN node .ci/bundle.mjs dist \

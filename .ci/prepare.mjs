@@ -64,9 +64,13 @@ function newestSource(folder) {
  */
 export function ensureBuild() {
   const built = at('dist', '.built')
-  const scripts = ['bundle.mjs', 'bundled-packages.mjs', 'fetch-classes.mjs', 'schema-validator.mjs'].map((file) =>
-    join('.ci', file),
-  )
+  const scripts = [
+    'bundle.mjs',
+    'bundle-rules.mjs',
+    'bundled-packages.mjs',
+    'fetch-classes.mjs',
+    'schema-validator.mjs',
+  ].map((file) => join('.ci', file))
   const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
   const sources = Math.max(
     newestSource(at('src')),

@@ -82,7 +82,7 @@ const sources: Sources = new Map(
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => posix.join(folder, path)),
     )
-    .filter((path) => isCode(path) && !path.includes('node_modules'))
+    .filter((path) => isCode(path) && !/node_modules|\.d\.m?ts$/.test(path))
     .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 

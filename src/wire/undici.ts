@@ -1,22 +1,19 @@
-import { createRequire } from 'node:module'
 import type undici from 'undici'
-
-/** The versions of undici whose files were tested. */
-export const testedWith = /^7\./
-
-type Undici = typeof undici
+import connectOf from 'undici/lib/api/api-connect.js'
+import requestOf from 'undici/lib/api/api-request.js'
+import Agent from 'undici/lib/dispatcher/agent.js'
+import Client from 'undici/lib/dispatcher/client.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
+import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 
 // The main module of undici also loads `fetch`, WebSocket, caches and mocks, which costs 10 MB of
 // memory and 20 ms of each start (docs/performance.md). Its files are not part of its public
-// interface. The build includes them (docs/decisions/0021-one-bundled-program.md), so it fails with
-// a version that lacks one.
-const require = createRequire(import.meta.url)
-export const Agent = require('undici/lib/dispatcher/agent.js') as Undici['Agent']
-export const Client = require('undici/lib/dispatcher/client.js') as Undici['Client']
-export type Agent = undici.Agent
-// The main module adds these methods to every dispatcher.
-const requestOf = require('undici/lib/api/api-request.js') as undici.Dispatcher['request']
-const connectOf = require('undici/lib/api/api-connect.js') as undici.Dispatcher['connect']
+// interface, and undici-files.d.ts has their types. The build includes them
+// (docs/decisions/0021-one-bundled-program.md), so it fails with a version that lacks one.
+export { Agent, Client }
+
+/** The versions of undici whose files were tested. */
+export const testedWith = /^7\./
 
 /** Sends a request through a dispatcher. */
 export async function request(
@@ -32,8 +29,6 @@ export async function request(
  * before it hung.
  */
 export function createProxyAgent(options: undici.ProxyAgent.Options, tunnelTimeoutMs: number): undici.Dispatcher {
-  const Pool = require('undici/lib/dispatcher/pool.js') as Undici['Pool']
-  const ProxyAgent = require('undici/lib/dispatcher/proxy-agent.js') as Undici['ProxyAgent']
   const clientFactory = (origin: URL, ofClient: object) =>
     Object.assign(new Pool(origin, { ...ofClient, headersTimeout: tunnelTimeoutMs }), { connect: connectOf })
   return new ProxyAgent({ ...options, clientFactory })

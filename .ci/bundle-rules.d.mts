@@ -1,0 +1,6 @@
+import type { Plugin } from 'esbuild'
+
+export const replaceModules: Plugin
+export const omit: Plugin
+export const banner: string
+export function adapted(text: string, file: string): string

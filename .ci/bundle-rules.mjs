@@ -1,0 +1,111 @@
+// How the program differs from its sources and from its packages, a rule each
+// (docs/decisions/0021-one-bundled-program.md). test/bundle-rules.test.ts tests each rule.
+import { dirname, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Modules of the sources, and the text of the module that the program has in their place. */
+const replaced = new Map([
+  // Modules of the program are directly in dist/.
+  [
+    'src/config/document/schema-text.ts',
+    `import { readFileSync } from 'node:fs'
+      const file = new URL('../schemas/gateway.schema.json', import.meta.url)
+      export const schemaText = () => readFileSync(file, 'utf8')`,
+  ],
+  // The program contains the texts of uPlot.
+  [
+    'src/admin/page/uplot.ts',
+    `export { default as uPlotScript } from 'uplot/dist/uPlot.iife.min.js'
+      export { default as uPlotStyle } from 'uplot/dist/uPlot.min.css'`,
+  ],
+])
+
+/** A plugin of esbuild that puts these modules in their places. */
+export const replaceModules = {
+  name: 'replace-modules',
+  setup({ onLoad, onEnd }) {
+    const found = new Set()
+    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+      const source = relative(root, path)
+      const contents = replaced.get(source)
+      if (contents === undefined) return undefined
+      found.add(source)
+      return { contents, loader: 'js', resolveDir: dirname(path) }
+    })
+    onEnd(() => {
+      for (const source of replaced.keys())
+        if (!found.has(source)) throw new Error(`${source} is not in the program: see .ci/bundle-rules.mjs`)
+    })
+  },
+}
+
+/**
+ * Parts of fastify that the gateway has no use for, because its endpoints have no JSON schemas and
+ * `inject` is for tests. Node.js would read them at every start.
+ */
+const omitted = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request)$/
+
+/**
+ * Fastify and undici load HTTP/2 at every start, and use it only when they are told to. The gRPC
+ * server of the gateway loads it by itself.
+ */
+const http2Modules = /^node:http2$|\/client-h2\.js$/
+const packagesWithoutHttp2 = /\/node_modules\/(?:fastify|undici)\//
+
+/**
+ * Puts a module that throws an error in the place of each omitted package, and an empty one in that
+ * of HTTP/2, because it is loaded.
+ */
+export const omit = {
+  name: 'omit',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: http2Modules }, ({ path, importer }) =>
+      packagesWithoutHttp2.test(importer) ? { path, namespace: 'empty' } : undefined,
+    )
+    onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'module.exports = {}' }))
+    onResolve({ filter: omitted }, ({ path }) => ({ path, namespace: 'omitted' }))
+    onLoad({ filter: /.*/, namespace: 'omitted' }, ({ path }) => ({
+      contents: `throw new Error(${JSON.stringify(`${path} is not part of the program.`)})`,
+    }))
+  },
+}
+
+/** The text of a module of the program, from the text that esbuild wrote. */
+export function adapted(text, file) {
+  return withoutImportsOfBuiltins(withAsciiComments(text), file)
+}
+
+/**
+ * V8 keeps the text of a module, with two bytes for each character if one of them is not ASCII.
+ * esbuild escapes such characters in code, but not in comments.
+ */
+function withAsciiComments(text) {
+  return text.replace(/^ *(?:\/[/*]|\*).*$/gm, (comment) =>
+    comment.replaceAll('§', 'section ').replace(/[^\p{ASCII}]/gu, '?'),
+  )
+}
+
+/** As esbuild writes an import. */
+const importedBuiltin = /^import (?:([\w$]+)|\{([^{}]+)\}) from "(node:[\w/]+)";$/gm
+export const banner = `import { createRequire as __createRequire } from 'node:module'
+const require = __createRequire(import.meta.url);`
+
+/**
+ * Replaces imports of Node's modules by `require`. For an import, Node.js reads every export, and
+ * reading `WebSocket` of `node:http` loads the HTTP client of Node.js. Line numbers stay the same,
+ * because source maps need them.
+ */
+function withoutImportsOfBuiltins(text, file) {
+  const builtins = []
+  const rest = text.replace(importedBuiltin, (statement, whole, names, id) => {
+    const target = whole ?? `{${names.replaceAll(/\s+/g, ' ').replaceAll(' as ', ': ')}}`
+    builtins.push(`const ${target} = require("${id}");`)
+    return statement.replaceAll(/[^\n]/g, '')
+  })
+  const [before, after] = rest.split(banner)
+  if (after === undefined || /\bfrom "node:|^import "node:/m.test(after))
+    throw new Error(`${file} imports a module of Node.js in an unknown way: see .ci/bundle-rules.mjs`)
+  return [before, [banner, ...builtins].join(' '), after].join('')
+}

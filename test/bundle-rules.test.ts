@@ -1,0 +1,84 @@
+// Each rule by which the program differs from its sources (.ci/bundle-rules.mjs).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { build, type Plugin } from 'esbuild'
+import { adapted, banner, omit, replaceModules } from '../.ci/bundle-rules.mjs'
+import { root } from './support/command.ts'
+
+/** The text of the module that a build makes of `contents`, with one plugin. */
+async function bundled(contents: string, plugin: Plugin, external: readonly string[] = []): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: root },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    write: false,
+    logLevel: 'silent',
+    external: [...external],
+    loader: { '.iife.min.js': 'text', '.min.css': 'text' },
+    plugins: [plugin],
+  })
+  return outputFiles[0]?.text ?? ''
+}
+
+test('the program contains the texts of uPlot, and reads the schema from a path relative to dist/', async () => {
+  const text = await bundled(
+    "export * from './src/admin/page/uplot.ts'; export * from './src/config/document/schema-text.ts'",
+    replaceModules,
+  )
+
+  assert.match(text, /https:\/\/github\.com\/leeoniya\/uPlot/)
+  assert.match(text, /new URL\("\.\.\/schemas\/gateway\.schema\.json"/)
+  assert.doesNotMatch(text, /createRequire/)
+})
+
+test('a build fails when the program has no module that a rule replaces', async () => {
+  const isRefused = /src\/admin\/page\/uplot\.ts is not in the program/
+
+  await assert.rejects(bundled("export * from './src/config/document/schema-text.ts'", replaceModules), isRefused)
+})
+
+test('an omitted package throws an error that names it, and HTTP/2 of Fastify and undici is empty', async () => {
+  const text = await bundled(
+    "export { default as a } from 'light-my-request'; export { default as c } from 'undici/lib/dispatcher/client.js'",
+    omit,
+  )
+
+  assert.match(text, /throw new Error\("light-my-request is not part of the program\."\)/)
+  assert.doesNotMatch(text, /require\("(?:node:)?http2"\)/)
+})
+
+test('modules of the sources still load HTTP/2', async () => {
+  assert.match(await bundled("export { createServer } from 'node:http2'", omit), /from "node:http2"/)
+})
+
+const head = `${banner}\n`
+
+test('comments of the program are ASCII, and its code stays as it is', () => {
+  const text = adapted(`${head}// RFC 9110 §5.1 – “quoted” 日\nconst a = "\\u65E5"; // §\n`, 'a.js')
+
+  assert.equal(text, `${head}// RFC 9110 section 5.1 ? ?quoted? ?\nconst a = "\\u65E5"; // §\n`)
+})
+
+test('modules of Node.js are loaded by require, and each line keeps its number', () => {
+  const imports = 'import fs from "node:fs";\nimport { a,\n  b as c } from "node:http";\n'
+
+  const text = adapted(`${head}${imports}fs.x(a, c);\n`, 'a.js')
+
+  assert.equal(
+    text,
+    `${banner} const fs = require("node:fs"); const { a, b: c } = require("node:http");\n\n\n\nfs.x(a, c);\n`,
+  )
+})
+
+for (const statement of ['import "node:fs";', 'import * as fs from "node:fs";', 'export { a } from "node:fs";'])
+  test(`a build fails at an import of another form: ${statement}`, () => {
+    assert.throws(
+      () => adapted(`${head}${statement}\n`, 'a.js'),
+      /a\.js imports a module of Node\.js in an unknown way/,
+    )
+  })
+
+test('a build fails at a module without the banner', () => {
+  assert.throws(() => adapted('const a = 1\n', 'a.js'), /a\.js imports/)
+})
