@@ -45,6 +45,15 @@ export function upstreamsOfHost(host: string, upstreams: readonly UpstreamConfig
 }
 
 /**
+ * The path of a host's start page: `/`, or the path of the first upstream of this host when no
+ * upstream serves `/`.
+ */
+export function startPageOf(host: string, upstreams: readonly UpstreamConfig[]): string {
+  const paths = upstreamsOfHost(host, upstreams).map(({ path }) => path)
+  return paths.includes('/') ? '/' : (paths[0] ?? '/')
+}
+
+/**
  * The external URL at a host (in lower case, without port). With one session for a domain, it has
  * that host if an upstream names it. Otherwise a browser at an upstream that serves several hosts
  * belongs at its `external_url`.

@@ -1,11 +1,10 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { Admission } from './admission.ts'
-import type { AdmitConfig, AdmitParts, GateContext } from './admit-parts.ts'
 import { admitCaller } from './callers.ts'
+import { type AdmitConfig, type AdmitParts, type GateContext, whenKnown } from './context.ts'
 import { preflightFields } from './cors.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
-import { whenKnown } from './outcome.ts'
 import { admitSender } from './person.ts'
 import type { Route } from './rules/route-table.ts'
 

@@ -5,10 +5,10 @@ import type { PrincipalRecord } from '../session/record/principal.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'
-import type { GateContext } from './admit-parts.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
-import { crossSiteReason } from './cross-site.ts'
 import {
+  type GateContext,
+  crossSiteReason,
   challengesOf,
   lacksKey,
   noKey,
@@ -18,7 +18,7 @@ import {
   whenKnown,
   withExchanged,
   withoutHeader,
-} from './outcome.ts'
+} from './context.ts'
 import type { Route } from './rules/route-table.ts'
 
 /**

@@ -2,13 +2,16 @@ import { commonHeaderLimitBytes } from '../config/header-size.ts'
 import type { HeaderConfig } from '../config/model/header.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import type { Claims } from '../core/claims.ts'
 import type { SessionKey } from '../core/names.ts'
+import { canonicalTarget } from '../http/request-target.ts'
 import {
   droppedTexts,
   headersWithoutValue,
   identityHeaders,
   type IdentityHeaders,
   type SentHeaders,
+  type BearerTokens,
 } from '../identity/claim-headers.ts'
 import {
   type AnonymousHeaders,
@@ -19,6 +22,7 @@ import {
 import type { SignedIdentities, SignedIdentity } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
 import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
+import { createRouteTable } from './rules/route-table.ts'
 
 /** The headers of an upstream, or of one of its rules. */
 type HeaderList = readonly HeaderConfig[]
@@ -163,4 +167,24 @@ function createAbsenceLog(log: Log): (upstream: UpstreamConfig, configured: Head
       logged.add(header)
     }
   }
+}
+
+/**
+ * The identity header fields of a logout call: those that a request of the person for the same
+ * address would have. Names and values, alternating. The person need not meet the requirements of
+ * the rule, because the call only ends what began earlier.
+ * @param target path and query, as clients use them
+ * @returns the name of a required header without a value, if there is one
+ */
+export function headersForLogoutCall(
+  upstream: UpstreamConfig,
+  { method, target }: { readonly method: string; readonly target: string },
+  person: { readonly claims: Claims; readonly tokens: BearerTokens },
+  facts: ForwardableFacts,
+): readonly string[] | { readonly missing: string } {
+  const routes = createRouteTable([{ ...upstream, hosts: [] }])
+  const configured = routes.route('', method, canonicalTarget(target))?.rule.headers ?? upstream.headers
+  const headers = identityHeaders(configured, person.claims, person.tokens)
+  if ('missing' in headers) return headers
+  return [...headers.fields, ...requestFields(anonymousHeaders(configured), facts, upstream.path)]
 }

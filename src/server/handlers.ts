@@ -10,7 +10,6 @@ import { Challenges } from '../device/challenge.ts'
 import { createDeviceMetrics } from '../device/device-metrics.ts'
 import { MisuseLog } from '../device/misuse.ts'
 import { createCors } from '../gate/cors.ts'
-import { createLogoutLinks } from '../gate/logout-links.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { UntrustedProxies } from '../http/untrusted-proxies.ts'
@@ -64,7 +63,7 @@ export async function createHandlers(config: GatewayConfig, parts: HandlersParts
     eventStreams: new EventStreamLimits(config.limits, parts.rejectedClients),
     showsSessions: config.session.page,
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
-    isLogoutLink: createLogoutLinks(routes),
+    isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
   })
   const decisions = new Decisions({ admit, audit, misuseLog, memory }, refusals)
   const keptForms = new KeptFormHandler({

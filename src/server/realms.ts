@@ -4,11 +4,12 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Realm as GateRealm } from '../gate/identify.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
-import { createUpstreamOfPage } from '../gate/upstream-of-page.ts'
+import { canonicalTarget } from '../http/request-target.ts'
 import { KeptRequests } from '../kept-forms/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -124,7 +125,7 @@ export class Realms {
   readonly #reservedPrefix: string
   readonly #upstreams: readonly UpstreamConfig[]
   readonly #ofUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
-  readonly #upstreamOfPage: ReturnType<typeof createUpstreamOfPage>
+  readonly #routes: RouteTable
   readonly #providerCookie: ProviderCookie
 
   constructor(config: GatewayConfig, parts: RealmParts) {
@@ -134,7 +135,7 @@ export class Realms {
     this.#reservedPrefix = config.reservedPrefix
     this.#upstreams = config.upstreams
     this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
-    this.#upstreamOfPage = createUpstreamOfPage(parts.routes)
+    this.#routes = parts.routes
     this.#providerCookie = parts.providerCookie
   }
 
@@ -256,8 +257,14 @@ export class Realms {
     if (ofPrefix !== undefined) return [ofPrefix]
     // An upstream at "/" does not serve the pages of the gateway.
     if (path.startsWith(this.#reservedPrefix)) return undefined
-    const upstream = this.#upstreamOfPage(host, path)
-    return upstream && this.ofUpstream(upstream)
+    try {
+      const route = this.#routes.route(host, 'GET', canonicalTarget(path))
+      return route && this.ofUpstream(route.upstream)
+    } catch (error) {
+      // The path is ambiguous.
+      if (error instanceof GatewayError) return undefined
+      throw error
+    }
   }
 
   #named(names: readonly string[]): readonly Realm[] {

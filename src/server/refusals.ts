@@ -1,7 +1,7 @@
+import { startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { reason } from '../core/errors.ts'
-import { startPageOf } from '../gate/start-page.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
 import type { Incoming, Received } from '../http/incoming.ts'
 import { continueIfExpected } from '../http/request-body.ts'

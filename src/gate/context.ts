@@ -1,16 +1,86 @@
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { matchesAny } from '../core/name-pattern.ts'
+import type {
+  AccessTokensConfig,
+  ServiceAccountsConfig,
+  TokenExchangeConfig,
+  UpstreamConfig,
+} from '../config/model/upstream.ts'
+import type { Credentials } from '../core/basic-credentials.ts'
+import type { Clock } from '../core/clock.ts'
+import { type NamePattern, matchesAny } from '../core/name-pattern.ts'
+import type { Site } from '../core/site.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import { isFromSite, originsAt } from '../http/requesting-page.ts'
 import { droppedTexts, exchangedHeaders, type MissingHeader } from '../identity/claim-headers.ts'
+import type { SignedIdentities } from '../identity/signed/signed-identity.ts'
+import type { Log } from '../observe/log.ts'
 import type { PrincipalRecord } from '../session/record/principal.ts'
+import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
+import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission, CallerChallenges, Pass } from './admission.ts'
-import type { GateContext } from './admit-parts.ts'
 import { challengeOf } from './bearer.ts'
-import type { RealmOfPerson } from './identify.ts'
+import type { HeadersForUpstream } from './headers-for-upstream.ts'
+import type { Identity, RealmOfPerson } from './identify.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from './rules/requirement.ts'
+import type { RouteTable } from './rules/route-table.ts'
+
+export interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
+  readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
+  readonly providers: readonly Pick<ProviderConfig, 'name' | 'prefix'>[]
+}
+
+export interface AdmitParts {
+  readonly routes: RouteTable
+  /** Identifies the sender of a `Cookie` header, for an upstream. */
+  readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
+  /**
+   * Who sends a request with an access token, for an upstream. `client` is the address. Absent: no
+   * token is accepted.
+   */
+  readonly identifyToken?: (
+    token: string,
+    upstream: UpstreamConfig,
+    accepts: AccessTokensConfig,
+    client: string,
+  ) => TokenIdentity | Promise<TokenIdentity>
+  /** The hosts that share a session. Absent: each host has a session of its own. */
+  readonly site?: Site | undefined
+  /** See `SessionCookie.expireFormer`. Absent: browsers have no former cookies. */
+  readonly expireFormer?: (facts: Pick<RequestFacts, 'cookie' | 'host'>) => readonly string[]
+  /**
+   * Who sends a request with Basic credentials, for an upstream. `client` is the address. Absent:
+   * there are no service accounts.
+   */
+  readonly identifyAccount?: (
+    credentials: Credentials,
+    upstream: UpstreamConfig,
+    accepts: ServiceAccountsConfig,
+    client: string,
+  ) => AccountIdentity | Promise<AccountIdentity>
+  /** The token of a subject for an upstream, in exchange for its access token. */
+  readonly exchange?: (
+    subject: ExchangeSubject,
+    upstream: UpstreamConfig,
+    wanted: TokenExchangeConfig,
+  ) => Exchanged | Promise<Exchanged>
+  /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
+  readonly isStrict: boolean
+  readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What all parts of the decision share. */
+export interface GateContext extends AdmitParts {
+  readonly config: AdmitConfig
+  readonly headers: HeadersForUpstream
+  /** The names of cookies that belong to one person. */
+  readonly personal: readonly NamePattern[]
+}
 
 export const nothing: readonly string[] = []
 
@@ -111,4 +181,36 @@ function isNoBrowser({
   origin,
 }: Pick<RequestFacts, 'isPage' | 'isFrame' | 'secFetchSite' | 'cookie' | 'origin'>): boolean {
   return !isPage && !isFrame && secFetchSite === undefined && cookie === undefined && origin === undefined
+}
+
+type InitiatorFacts = Pick<RequestFacts, 'method' | 'isUpgrade' | 'secFetchSite' | 'origin' | 'forwarded'>
+
+/**
+ * Why a request must not act in the name of the signed-in person, for the log; `undefined` when it
+ * may. A page of another origin made the request, and the method is not safe (RFC 9110 §9.2.1), or
+ * the request opens a WebSocket, which CORS does not protect (RFC 6455 §10.2).
+ *
+ * The browser sends the session cookie with requests of other pages. See `requesting-page.ts`.
+ */
+export function crossSiteReason(
+  facts: InitiatorFacts,
+  { trustedOrigins, externalUrl }: UpstreamConfig,
+): string | undefined {
+  const { secFetchSite, origin } = facts
+  if (isSafe(facts)) return undefined
+  if (isFromSite('application', facts, originsAt(externalUrl, facts.forwarded.host))) return undefined
+  if (trustedOrigins === 'any' || (origin !== undefined && trustedOrigins.includes(origin))) return undefined
+  const page = isPrintable(origin) ? origin : 'another origin'
+  const site = isPrintable(secFetchSite) ? ` (${secFetchSite})` : ''
+  return `a page of ${page} made the request${site}`
+}
+
+/** Whether a request changes nothing, so that any page may make it. */
+export function isSafe({ method, isUpgrade }: Pick<RequestFacts, 'method' | 'isUpgrade'>): boolean {
+  return !isUpgrade && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
+}
+
+/** Whether the log may quote the value: it has only characters of an origin or a token. */
+function isPrintable(text: string | undefined): text is string {
+  return text !== undefined && /^[\w.:/[\]-]{1,200}$/.test(text)
 }
