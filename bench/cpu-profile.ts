@@ -73,7 +73,7 @@ export class Profiler {
 export interface SelfTime {
   readonly functionName: string
   /**
-   * The source below src/ or the file of a package, with the line: `proxy/http.ts:12`. Empty for
+   * The source below src/ or the file of a package, with the line: `proxy/carry.ts:12`. Empty for
    * code of Node.js.
    */
   readonly place: string

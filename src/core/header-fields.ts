@@ -150,15 +150,19 @@ const harmless = /^(?:keep-alive|close|upgrade)$/i
 
 /**
  * The names that `Connection` lists, in lower case. Fields with these names are not passed on.
- * `before` has the names of earlier `Connection` fields.
+ * @param fields names and values in turn
  */
-export function connectionOptions(value: string, before: ReadonlySet<string> = none): ReadonlySet<string> {
-  if (harmless.test(value)) return before
-  const names = value.split(',').map((name) => name.trim().toLowerCase())
-  return new Set([...before, ...names])
+export function namedInConnection(fields: readonly string[]): ReadonlySet<string> {
+  let listed = none
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const name = fields[at] as string
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
+    const value = fields[at + 1] as string
+    if (harmless.test(value)) continue
+    listed = new Set([...listed, ...value.split(',').map((option) => option.trim().toLowerCase())])
+  }
+  return listed
 }
-
-export const noConnectionOptions = none
 
 /** Whether a response field tells browsers what pages of other origins may do (Fetch §3.2.3). */
 export function isCorsField(lowerCase: string): boolean {

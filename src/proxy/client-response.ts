@@ -29,7 +29,7 @@ export class ClientResponse {
     if (this.#req.httpVersionMinor === 0) return
     const link: string[] = []
     for (let at = 0; at + 1 < fields.length; at += 2)
-      if (String(fields[at]).toLowerCase() === 'link') link.push(addresses.response('link', String(fields[at + 1])))
+      if (fields[at]?.toLowerCase() === 'link') link.push(addresses.response('link', fields[at + 1] ?? ''))
     try {
       if (link.length > 0) this.#res.writeEarlyHints({ link })
     } catch {

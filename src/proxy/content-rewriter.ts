@@ -2,11 +2,9 @@ import { Transform, type TransformCallback } from 'node:stream'
 import zlib from 'node:zlib'
 import { GatewayError } from '../core/errors.ts'
 import { AddressStream, type AddressText, type TextStream } from '../http/address-text.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import type { SwitchedConnection, ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
-import { fieldText, fieldValue } from './raw-fields.ts'
-import { allowsNotice, isHtmlPage, LineInHead, type SessionNotice } from './session-notice.ts'
+import { allowsNotice, fieldValue, isHtmlPage, LineInHead, type SessionNotice } from './session-notice.ts'
 
 /** Why the content of a response is passed on unchanged, although its type is rewritten. */
 export type SkipReason = 'range' | 'no_transform' | 'charset' | 'coding' | 'policy'
@@ -299,13 +297,13 @@ function skipReason(status: number, fields: RawFields, contentType: string): Ski
  * because the content depends on the configuration too (RFC 9110 §8.8.1).
  */
 function fieldsOfRewritten(fields: RawFields): RawFields {
-  const kept: (Buffer | string)[] = []
+  const kept: string[] = []
   for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [name, value] = [fields[at] as Buffer | string, fields[at + 1] as Buffer | string]
-    const lowerCase = fieldText(name).toLowerCase()
+    const [name, value] = [fields[at] as string, fields[at + 1] as string]
+    const lowerCase = name.toLowerCase()
     if (wrongForOther.has(lowerCase)) continue
-    const isTag = lowerCase === 'etag' && fieldText(value).startsWith('"')
-    kept.push(name, isTag ? `W/${fieldText(value)}` : value)
+    const isTag = lowerCase === 'etag' && value.startsWith('"')
+    kept.push(name, isTag ? `W/${value}` : value)
   }
   return kept
 }

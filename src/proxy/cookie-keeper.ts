@@ -1,9 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import { type KeptCookie, nameInSetCookie, type ReceivedCookies } from '../http/cookie-jar.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import type { ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
+import type { SwitchedConnection, ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
-import { fieldText } from './raw-fields.ts'
 
 export interface CookieKeeperParts {
   /** Whether the gateway keeps cookies of this name. */
@@ -149,13 +147,13 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     // Most responses set no cookie.
     if (!fields.some((name, at) => at % 2 === 0 && isSetCookie(name))) return { rest: fields, kept: [], inBrowser: [] }
     const { isKept, isNoted, onRejected, read, readInBrowser } = this.#parts
-    const rest: (Buffer | string)[] = []
+    const rest: string[] = []
     const kept: KeptCookie[] = []
     const inBrowser: KeptCookie[] = []
     const rejected: string[] = []
     for (let at = 0; at + 1 < fields.length; at += 2) {
-      const [name, value] = [fields[at] as Buffer | string, fields[at + 1] as Buffer | string]
-      const setCookie = isSetCookie(name) ? fieldText(value) : undefined
+      const [name, value] = [fields[at] as string, fields[at + 1] as string]
+      const setCookie = isSetCookie(name) ? value : undefined
       const cookieName = setCookie === undefined ? '' : nameInSetCookie(setCookie)
       if (setCookie === undefined || !isKept(cookieName)) rest.push(name, value)
       if (setCookie === undefined) continue
@@ -170,6 +168,6 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 }
 
-function isSetCookie(name: Buffer | string): boolean {
-  return name.length === 10 && fieldText(name).toLowerCase() === 'set-cookie'
+function isSetCookie(name: string): boolean {
+  return name.length === 10 && name.toLowerCase() === 'set-cookie'
 }

@@ -39,19 +39,31 @@ export function logFailed({ pass, facts, record, parts }: LoggedExchange, error:
   })
 }
 
-export function logLostCookies(
+/** Why the session does not keep cookies, and what to do about it. */
+const unkept = {
+  lost: {
+    reason: 'the application set session cookies in a response to a request without a session',
+    hint: 'Require a sign-in for this path in UPSTREAM.rules (access: signed_in), or take the cookies out of session_cookies.',
+  },
+  rejected: {
+    reason: 'the attributes of the session cookie are invalid, or its Domain is not the host of the request',
+    hint: 'If the Domain is an address of the application, name this address in UPSTREAM.also_known_as.',
+  },
+} as const
+
+/** Logs once for each reason that cookies of an upstream are dropped. */
+export function logUnkeptCookies(
   { pass, record, parts }: LoggedExchange,
   names: readonly string[],
+  why: keyof typeof unkept,
   upstream: Upstream,
 ): void {
-  if (!upstream.reportsLostCookies()) return
+  if (!upstream.isFirst(why)) return
   const { name } = pass.upstream
+  const { reason, hint } = unkept[why]
   parts.log.warn('cookies.not_kept', {
-    request: record.id,
-    upstream: name,
-    cookies: names,
-    reason: 'the application set session cookies in a response to a request without a session',
-    hint: `Require a sign-in for this path in upstreams.${name}.rules (access: signed_in), or take the cookies out of session_cookies.`,
+    ...{ request: record.id, upstream: name, cookies: names, reason },
+    hint: hint.replace('UPSTREAM', `upstreams.${name}`),
   })
 }
 
@@ -68,7 +80,7 @@ export function logNotRewritten(
   reason: SkipReason,
   upstream: Upstream,
 ): void {
-  if (!upstream.reportsSkip(reason)) return
+  if (!upstream.isFirst(reason)) return
   parts.log.warn('content.not_rewritten', {
     request: record.id,
     upstream: pass.upstream.name,
@@ -85,23 +97,6 @@ export function logNotRewritten(
 export function logWithheldCookies({ pass, record, parts }: LoggedExchange, names: readonly string[]): void {
   if (names.length > 0)
     parts.log.debug('cookies.withheld', { request: record.id, upstream: pass.upstream.name, cookies: names })
-}
-
-/** Cookies whose attributes browsers would reject. */
-export function logRejectedCookies(
-  { pass, record, parts }: LoggedExchange,
-  names: readonly string[],
-  upstream: Upstream,
-): void {
-  if (!upstream.reportsRejectedCookies()) return
-  const { name } = pass.upstream
-  parts.log.warn('cookies.not_kept', {
-    request: record.id,
-    upstream: name,
-    cookies: names,
-    reason: 'the attributes of the session cookie are invalid, or its Domain is not the host of the request',
-    hint: `If the Domain is an address of the application, name this address in upstreams.${name}.also_known_as.`,
-  })
 }
 
 export function logBusy(

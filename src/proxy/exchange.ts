@@ -8,12 +8,16 @@ import { hasBody, RequestBody } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
 import { writeResponse } from '../http/response.ts'
 import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import type { ExchangeControl, RawFields, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
+import type {
+  SwitchedConnection,
+  ExchangeControl,
+  RawFields,
+  ResponseHandler,
+  UpstreamRequest,
+} from '../transport/transport.ts'
 import { atEndOfTurn } from '../wire/end-of-turn.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { ReusedTimer } from '../wire/reused-timers.ts'
-import { reportActivity } from './activity.ts'
 import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
@@ -22,12 +26,11 @@ import {
   type BusyReason,
   logBusy,
   logFailed,
-  logLostCookies,
   logNotRewritten,
-  logRejectedCookies,
+  logUnkeptCookies,
   logWithheldCookies,
 } from './exchange-log.ts'
-import type { CutReason, LiveStream } from './live-streams.ts'
+import { reportActivity, type CutReason, type LiveStream } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
 import { responseHeaders, responseTrailers } from './response-headers.ts'
 import type { SessionNotice } from './session-notice.ts'
@@ -135,7 +138,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.#refuse('ERR_UPSTREAM_BUSY')
       return
     }
-    this.#upstream.target.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
+    this.#upstream.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
   }
 
   /**
@@ -169,8 +172,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       isKept: (name) => this.#upstream.isKeptCookie(name),
       isNoted: parts.isNotedCookie,
       keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
-      onLost: (names) => logLostCookies(this.#input, names, this.#upstream),
-      onRejected: (names) => logRejectedCookies(this.#input, names, this.#upstream),
+      onLost: (names) => logUnkeptCookies(this.#input, names, 'lost', this.#upstream),
+      onRejected: (names) => logUnkeptCookies(this.#input, names, 'rejected', this.#upstream),
       read: (text) => readSetCookie(addresses.ownCookie(text), this.#cookieScope(), parts.clock.now()),
       readInBrowser: (text) =>
         readSetCookie(addresses.response('set-cookie', text), { host, path: target.path }, parts.clock.now()),
@@ -272,8 +275,8 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     }
     record.trace?.upstreamResponded(status)
     // nginx and Go respond with 400 to HTTP on a port with TLS.
-    if (status === 400) this.#upstream.target.reportWrongScheme('status 400', parts.log)
-    else this.#upstream.target.noteResponse()
+    if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
+    else this.#upstream.noteResponse()
     // First, because the upstream may set the same cookies.
     const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []
     // The response came before the request was complete, so the connection cannot be used again.
@@ -423,7 +426,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       return
     }
     if (error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_RESPONSE')
-      this.#upstream.target.reportWrongScheme(error.message, parts.log)
+      this.#upstream.reportWrongScheme(error.message, parts.log)
     this.#refuse(error.code)
   }
 

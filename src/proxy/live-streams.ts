@@ -66,3 +66,22 @@ export class LiveStreams {
     this.#size -= 1
   }
 }
+
+/** The minimum time between two reports for a session, in ms. */
+const reportEveryMs = 1_000
+
+/**
+ * Reports that bytes of an exchange have moved, so that its session does not count as idle.
+ * @returns the time of the last report, which the next call needs; on the clock of `performance`
+ */
+export function reportActivity(
+  session: SessionKey | undefined,
+  reportedAt: number,
+  { onActivity }: { readonly onActivity: (session: SessionKey) => void },
+): number {
+  if (session === undefined) return reportedAt
+  const now = performance.now()
+  if (now - reportedAt < reportEveryMs) return reportedAt
+  onActivity(session)
+  return now
+}

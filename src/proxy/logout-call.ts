@@ -7,8 +7,7 @@ import { randomId } from '../core/random.ts'
 import { headersForLogoutCall } from '../gate/headers-for-upstream.ts'
 import { cookieField, type KeptCookie } from '../http/cookie-jar.ts'
 import type { BearerTokens } from '../identity/claim-headers.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import type { ExchangeControl, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
+import type { SwitchedConnection, ExchangeControl, ResponseHandler, UpstreamRequest } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { loopField } from './upstream-headers.ts'
@@ -138,7 +137,7 @@ class LogoutExchange implements ResponseHandler, SlotHolder {
 
   onSlot(slot: ConnectionSlot): void {
     this.#slot = slot
-    this.#upstream.target.transport.dispatch(this.#request, this)
+    this.#upstream.transport.dispatch(this.#request, this)
   }
 
   onDone(): void {

@@ -1,6 +1,6 @@
 import type { ResponseHeadersConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
-import { connectionOptions, isCorsField, isHopByHop, noConnectionOptions } from '../core/header-fields.ts'
+import { isCorsField, isHopByHop, namedInConnection } from '../core/header-fields.ts'
 import type { Caching } from '../gate/admission.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
@@ -9,7 +9,6 @@ import { ByName } from '../wire/by-name.ts'
 import { isFieldValue } from '../wire/field-line.ts'
 import { ownText } from '../wire/own-text.ts'
 import type { Addresses } from './addresses.ts'
-import { fieldText } from './raw-fields.ts'
 
 export interface ResponseHeadersInput {
   readonly isGatewayCookie: (name: string) => boolean
@@ -54,8 +53,8 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   let hasDate = false
 
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = fieldText(received[at] ?? '')
-    const value = fieldText(received[at + 1] ?? '')
+    const name = received[at] as string
+    const value = received[at + 1] as string
     const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
     if (endsHere || listed.has(lowerCase)) continue
@@ -149,21 +148,13 @@ const notInTrailers: ReadonlySet<string> = new Set([
 export function responseTrailers(received: RawFields, reserved: ReadonlySet<string>) {
   const trailers: [name: string, value: string][] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = fieldText(received[at] ?? '')
-    const value = fieldText(received[at + 1] ?? '')
+    const name = received[at] as string
+    const value = received[at + 1] as string
     const lowerCase = name.toLowerCase()
     const isForbidden = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
     if (!isForbidden && isFieldValue(value)) trailers.push([name, value])
   }
   return trailers
-}
-
-function namedInConnection(received: RawFields): ReadonlySet<string> {
-  let listed = noConnectionOptions
-  for (let at = 0; at + 1 < received.length; at += 2)
-    if (received[at]?.length === 10 && fieldText(received[at] ?? '').toLowerCase() === 'connection')
-      listed = connectionOptions(fieldText(received[at + 1] ?? ''), listed)
-  return listed
 }
 
 // The transport removes the chunked coding only. The client could not decode another coding,

@@ -1,6 +1,5 @@
 import type { TextStream } from '../http/address-text.ts'
 import type { RawFields } from '../transport/transport.ts'
-import { fieldText, fieldValue } from './raw-fields.ts'
 import type { ResponseChanges } from './response-headers.ts'
 
 /** The line of the notice in the pages of an upstream that has `session_notice`. */
@@ -10,6 +9,15 @@ export interface SessionNotice {
   readonly changes: ResponseChanges | undefined
   /** The page is `https:`. */
   readonly isSecure: boolean
+}
+
+/** The value of a field, joined if it is repeated (RFC 9110 §5.3); empty when it is absent. */
+export function fieldValue(fields: RawFields, lowerCase: string): string {
+  const values: string[] = []
+  for (let at = 0; at + 1 < fields.length; at += 2)
+    if (fields[at]?.length === lowerCase.length && fields[at]?.toLowerCase() === lowerCase)
+      values.push(fields[at + 1] ?? '')
+  return values.join(', ')
 }
 
 /** Whether browsers show the content as an HTML page, and do not save it as a file. */
@@ -51,7 +59,7 @@ const policyField = 'content-security-policy'
 
 function policiesIn(fields: RawFields): readonly string[] {
   return fields.flatMap((name, at) =>
-    at % 2 === 0 && fieldText(name).toLowerCase() === policyField ? fieldText(fields[at + 1] ?? '').split(',') : [],
+    at % 2 === 0 && name.toLowerCase() === policyField ? (fields[at + 1] ?? '').split(',') : [],
   )
 }
 

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import { reportActivity } from './activity.ts'
-import type { CutReason, LiveStream } from './live-streams.ts'
+import type { SwitchedConnection } from '../transport/transport.ts'
+import { writeWrapped } from '../wire/direct-writes.ts'
+import { ReadBuffer, shortBytes } from '../wire/read-buffers.ts'
+import { reportActivity, type CutReason, type LiveStream } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
-import { writeCopy, writeOwn } from './write-copy.ts'
 
 /** When one side is gone: how long writing the remaining data to the other may take, in ms. */
 const flushMs = 30_000
@@ -197,3 +197,25 @@ function flushAndClose(socket: Socket): void {
 }
 
 function ignore(): void {}
+
+/**
+ * Writes bytes whose memory is used again after the call. They are copied, because a write may
+ * still wait for the peer then.
+ * @param bytes at most 64 KiB
+ * @returns what `write` of the socket returns
+ */
+export function writeCopy(socket: Socket, bytes: Buffer): boolean {
+  if (bytes.length <= shortBytes) return writeWrapped(socket, { before: '', bytes, after: '' })
+  const buffer = ReadBuffer.take(false)
+  bytes.copy(buffer.memory)
+  return socket.write(buffer.memory.subarray(0, bytes.length), (error) => buffer.giveBack(error))
+}
+
+/**
+ * Writes bytes whose memory is not used again. Short bytes are copied all the same, because that
+ * costs less than the stream of the socket.
+ * @returns what `write` of the socket returns
+ */
+export function writeOwn(socket: Socket, bytes: Buffer): boolean {
+  return bytes.length <= shortBytes ? writeCopy(socket, bytes) : socket.write(bytes)
+}

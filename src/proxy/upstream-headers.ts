@@ -1,4 +1,4 @@
-import { connectionOptions, fieldsOf, kindOfField, noConnectionOptions, withheldReason } from '../core/header-fields.ts'
+import { fieldsOf, kindOfField, namedInConnection, withheldReason } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
@@ -100,16 +100,6 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
 
 function traceFields({ traceParent, state }: Pick<RequestTrace, 'traceParent' | 'state'>): string[] {
   return state === undefined ? ['traceparent', traceParent] : ['traceparent', traceParent, 'tracestate', state]
-}
-
-function namedInConnection(received: readonly string[]): ReadonlySet<string> {
-  let listed = noConnectionOptions
-  for (let at = 0; at + 1 < received.length; at += 2) {
-    const name = received[at] as string
-    if (name.length === 10 && name.toLowerCase() === 'connection')
-      listed = connectionOptions(received[at + 1] as string, listed)
-  }
-  return listed
 }
 
 /** Returns the value unchanged when all cookies in it are passed on. */

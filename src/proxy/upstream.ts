@@ -1,18 +1,26 @@
 import { isWildcard, upstreamAt } from '../config/hosts.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { portOf } from '../core/addresses.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import type { NamePattern } from '../core/name-pattern.ts'
 import { randomToken } from '../core/random.ts'
 import type { AddressText } from '../http/address-text.ts'
 import { isWithheld, mayBeNamed } from '../http/cookies.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
+import type { Log } from '../observe/log.ts'
+import { Http1Transport } from '../transport/http1/http1-transport.ts'
+import type { Transport } from '../transport/transport.ts'
+import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
-import type { SkipReason } from './content-rewriter.ts'
 import { responseChanges, type ResponseChanges } from './response-headers.ts'
 import type { SessionNotice } from './session-notice.ts'
-import { Target } from './target.ts'
 import { RequestFields } from './upstream-headers.ts'
 
+/** After this time a connection takes no further request, so that the host is resolved again. */
+const lifetimeMs = 60_000
+/** The protocol of the target is examined at most once in this time, in ms. */
+const examineEveryMs = 60_000
 /** How many requests may wait for a connection. Further requests are rejected. */
 const maxWaiting = 4096
 const reportWaitEveryMs = 10_000
@@ -48,16 +56,17 @@ function addressesOf(config: UpstreamConfig, reservedPrefix: string): UpstreamAd
   return { fields, content: config.rewriteContent ? fields.inContent() : undefined }
 }
 
-/** An upstream at run time: its target, its connection slots, and what all its requests share. */
+/** An upstream at run time: its connections, and what all its requests share. */
 export class Upstream {
-  readonly target: Target
+  readonly transport: Transport
   readonly slots: ConnectionSlots
   readonly reserved: ReadonlySet<string>
   readonly fields: RequestFields
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)
   readonly #addresses: UpstreamAddresses
-  readonly #addressesOfHosts = new Map<string, UpstreamAddresses>()
+  /** A client may request any number of hosts. */
+  readonly #addressesOfHosts = new BoundedMap<string, UpstreamAddresses>(maxHosts)
   readonly #config: UpstreamConfig
   readonly #reservedPrefix: string
   readonly #hasWildcard: boolean
@@ -65,13 +74,21 @@ export class Upstream {
   /** Absent: the gateway adds no line to the pages. */
   readonly notice: SessionNotice | undefined
   readonly #keptCookies: readonly NamePattern[]
+  /** It has sent a response with a status other than 400, so the scheme of its URL is right. */
+  #hasResponded = false
+  #examinedAt = -Infinity
   #waitReportedAt = -Infinity
-  #hasReportedLostCookies = false
-  readonly #reportedSkips = new Set<SkipReason>()
-  #hasReportedRejectedCookies = false
+  readonly #reported = new Set<string>()
 
   constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
-    this.target = new Target(config)
+    const { url, ca, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams } = config
+    this.transport = new Http1Transport({
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: portOf(url),
+      tls: url.protocol === 'https:' ? { ca } : undefined,
+      maxConnections: maxConnections + maxStreams,
+      ...{ connectTimeoutMs, keepAliveMs, lifetimeMs },
+    })
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
@@ -95,8 +112,6 @@ export class Upstream {
     if (!this.#hasWildcard) return this.#addresses
     const known = this.#addressesOfHosts.get(host)
     if (known !== undefined) return known
-    // A client may request any number of hosts.
-    if (this.#addressesOfHosts.size >= maxHosts) this.#addressesOfHosts.clear()
     const addresses = addressesOf(upstreamAt(this.#config, host), this.#reservedPrefix)
     this.#addressesOfHosts.set(host, addresses)
     return addresses
@@ -134,37 +149,44 @@ export class Upstream {
     return true
   }
 
-  /** Whether cookies that could not be kept are to be logged: only once. */
-  reportsLostCookies(): boolean {
-    const isFirst = !this.#hasReportedLostCookies
-    this.#hasReportedLostCookies = true
+  /** Whether a line of the log about all its requests is due: once for each reason. */
+  isFirst(reason: string): boolean {
+    const isFirst = !this.#reported.has(reason)
+    this.#reported.add(reason)
     return isFirst
   }
 
-  /** Whether cookies that browsers would reject are to be logged: only once. */
-  reportsRejectedCookies(): boolean {
-    const isFirst = !this.#hasReportedRejectedCookies
-    this.#hasReportedRejectedCookies = true
-    return isFirst
+  /** It has sent a response with a status other than 400. */
+  noteResponse(): void {
+    this.#hasResponded = true
   }
 
-  /** Whether content that was not rewritten is to be logged: once for each reason. */
-  reportsSkip(reason: SkipReason): boolean {
-    const isFirst = !this.#reportedSkips.has(reason)
-    this.#reportedSkips.add(reason)
-    return isFirst
+  /**
+   * Logs `upstream.wrong_scheme` when the target speaks TLS and its `url` says http, or the
+   * reverse. Call it after a failure that this may explain.
+   * @param reason the reason of the failure
+   */
+  reportWrongScheme(reason: string, log: Log): void {
+    const now = performance.now()
+    if (this.#hasResponded || now - this.#examinedAt < examineEveryMs) return
+    this.#examinedAt = now
+    const { name, url } = this.#config
+    void httpSchemeMismatch(reason, url).then((mismatch) => {
+      const hint = `${mismatch} in upstreams.${name}.url`
+      if (mismatch !== undefined) log.warn('upstream.wrong_scheme', { upstream: name, url: url.origin, hint })
+    })
   }
 
   /** Sends the requests that wait, and resolves when all exchanges have ended. */
   async close(): Promise<void> {
     this.slots.startAll()
-    await this.target.transport.close()
+    await this.transport.close()
   }
 
   /** Ends all exchanges. */
   async destroy(): Promise<void> {
     this.slots.startAll()
-    await this.target.transport.destroy()
+    await this.transport.destroy()
   }
 }
 

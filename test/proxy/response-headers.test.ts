@@ -24,11 +24,10 @@ const input = {
   ),
   status: 200,
 } as const
-const bytes = (...texts: string[]): Buffer[] => texts.map((text) => Buffer.from(text, 'latin1'))
 
 test('Hop-by-hop fields and fields named in Connection are not forwarded', () => {
   const lines = responseHeaders(
-    bytes('X-Foo', '1', 'Connection', 'close, X-Foo', 'Keep-Alive', 'timeout=5', 'Trailer', 'X-T', 'Date', 'now', 'Server', 's'),
+    ['X-Foo', '1', 'Connection', 'close, X-Foo', 'Keep-Alive', 'timeout=5', 'Trailer', 'X-T', 'Date', 'now', 'Server', 's'],
     input,
   ) // prettier-ignore
 
@@ -43,7 +42,7 @@ for (const line of [
   '__Host-gatehouse-attempt=evil',
 ]) {
   test(`An upstream cannot set a cookie of the gateway: "${line}"`, () => {
-    const lines = responseHeaders(bytes('Set-Cookie', 'a=1', 'Set-Cookie', line, 'Set-Cookie', 'b=2'), input)
+    const lines = responseHeaders(['Set-Cookie', 'a=1', 'Set-Cookie', line, 'Set-Cookie', 'b=2'], input)
 
     assert.deepEqual(lines, ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'])
   })
@@ -69,13 +68,13 @@ for (const [received, expected] of [
 ] as const)
   test(`The address of the upstream is not revealed: Location: ${received}`, () => {
     for (const name of ['Location', 'content-location'])
-      assert.deepEqual(responseHeaders(bytes(name, received), input), [name, expected])
+      assert.deepEqual(responseHeaders([name, received], input), [name, expected])
   })
 
 const fields = ['Cache-Control', 'Vary', 'Expires', 'CDN-Cache-Control', 'Surrogate-Control', 'X-Accel-Expires']
 
 function cachingOf(caching: Caching, ...received: string[]): Record<string, string[]> {
-  const lines = responseHeaders(bytes(...received), { ...input, caching })
+  const lines = responseHeaders([...received], { ...input, caching })
   const entries = fields.map((name) => [name, linesNamed(lines, name)] as const)
   return Object.fromEntries(entries.filter(([, values]) => values.length > 0))
 }
@@ -138,7 +137,7 @@ test('Vary is added once when the response depends on the signed-in person', () 
 })
 
 test('The first of two Date fields is forwarded', () => {
-  const received = bytes('Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1', 'date', 'Fri, 02 Jan 2026 00:00:00 GMT')
+  const received = ['Date', 'Thu, 01 Jan 2026 00:00:00 GMT', 'X-A', '1', 'date', 'Fri, 02 Jan 2026 00:00:00 GMT']
 
   const lines = responseHeaders(received, { ...input, caching: 'anybody' })
 
@@ -146,19 +145,19 @@ test('The first of two Date fields is forwarded', () => {
 })
 
 test('A response with a transfer coding that cannot be forwarded is rejected', () => {
-  assert.throws(() => responseHeaders(bytes('Transfer-Encoding', 'gzip, chunked'), input), {
+  assert.throws(() => responseHeaders(['Transfer-Encoding', 'gzip, chunked'], input), {
     code: 'ERR_UPSTREAM_RESPONSE',
   })
-  assert.deepEqual(responseHeaders(bytes('Transfer-Encoding', 'Chunked'), input), [])
+  assert.deepEqual(responseHeaders(['Transfer-Encoding', 'Chunked'], input), [])
 })
 
 test('A 204 has no Content-Length', () => {
-  assert.deepEqual(responseHeaders(bytes('Content-Length', '0'), { ...input, status: 204 }), [])
+  assert.deepEqual(responseHeaders(['Content-Length', '0'], { ...input, status: 204 }), [])
 })
 
 test('Trailers contain no field for framing, routing or identity', () => {
   const trailers = responseTrailers(
-    bytes('X-Checksum', '1', 'Content-Length', '5', 'Set-Cookie', 'a=1', 'X-Remote-User', 'admin', 'X-Checksum', '2'),
+    ['X-Checksum', '1', 'Content-Length', '5', 'Set-Cookie', 'a=1', 'X-Remote-User', 'admin', 'X-Checksum', '2'],
     new Set(['x-remote-user']),
   )
 
@@ -171,7 +170,7 @@ test('Trailers contain no field for framing, routing or identity', () => {
 test('Header fields are set and removed as configured', () => {
   const changes = responseChanges({ set: { 'X-Frame-Options': 'DENY' }, remove: ['server', 'X-Gone'] })
 
-  const lines = responseHeaders(bytes('Server', 's', 'X-A', '1', 'x-frame-options', 'ALLOWALL', 'X-Gone', '2'), {
+  const lines = responseHeaders(['Server', 's', 'X-A', '1', 'x-frame-options', 'ALLOWALL', 'X-Gone', '2'], {
     ...input,
     changes,
   })
@@ -181,7 +180,7 @@ test('Header fields are set and removed as configured', () => {
 
 test('A cookie of the gateway cannot be set when the attributes of cookies are changed', () => {
   const lines = responseHeaders(
-    bytes('Set-Cookie', '__Host-gatehouse=evil; Domain=x', 'Set-Cookie', 'b=2; Path=/base'),
+    ['Set-Cookie', '__Host-gatehouse=evil; Domain=x', 'Set-Cookie', 'b=2; Path=/base'],
     input,
   )
 

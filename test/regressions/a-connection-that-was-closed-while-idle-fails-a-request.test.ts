@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { createTransport } from '../../src/transport/create-transport.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
@@ -106,7 +106,7 @@ test('A connection takes no further request after its lifetime, so that its host
   ] as const) {
     sockets.clear()
     const target = { host: 'localhost', port, tls: undefined, maxConnections: 1, connectTimeoutMs: 5_000 }
-    const transport = createTransport({ ...target, keepAliveMs: 60_000, lifetimeMs })
+    const transport = new Http1Transport({ ...target, keepAliveMs: 60_000, lifetimeMs })
     const request = { method: 'GET', path: '/', headers: ['Host', 'h'], identity: [], body: undefined }
     const served = () =>
       new Promise<void>((resolve, reject) =>

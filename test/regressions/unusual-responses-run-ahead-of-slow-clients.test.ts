@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import { createTransport } from '../../src/transport/create-transport.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import type { ExchangeControl } from '../../src/transport/transport.ts'
 import { rawUpstream } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
@@ -30,7 +30,7 @@ for (const [what, extension] of [
     diagnostics.subscribe('net.client.socket', noteSocket)
     t.after(() => diagnostics.unsubscribe('net.client.socket', noteSocket))
     const target = { host: '127.0.0.1', port, tls: undefined, maxConnections: 1 }
-    const transport = createTransport({ ...target, connectTimeoutMs: 10_000, keepAliveMs: 0, lifetimeMs: 60_000 })
+    const transport = new Http1Transport({ ...target, connectTimeoutMs: 10_000, keepAliveMs: 0, lifetimeMs: 60_000 })
     t.after(() => transport.destroy())
 
     let control: ExchangeControl | undefined

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { createTransport } from '../../src/transport/create-transport.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import type {
   ContentReader,
   RequestContent,
@@ -26,7 +26,7 @@ const get: UpstreamRequest = {
 function startTransport(t: TestContext, port: number, maxConnections: number): Transport {
   // Longer than the test waits, so that no timer closes a connection.
   const timeouts = { connectTimeoutMs: 10_000, keepAliveMs: 600_000, lifetimeMs: 600_000 }
-  const transport = createTransport({ host: '127.0.0.1', port, tls: undefined, maxConnections, ...timeouts })
+  const transport = new Http1Transport({ host: '127.0.0.1', port, tls: undefined, maxConnections, ...timeouts })
   t.after(() => transport.destroy())
   return transport
 }

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer as createRelay, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer } from 'node:tls'
-import { createTransport } from '../../src/transport/create-transport.ts'
-import type { SwitchedConnection } from '../../src/transport/switched-connection.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import type {
+  SwitchedConnection,
   ExchangeControl,
   ResponseHandler,
   TransportTarget,
@@ -99,7 +99,7 @@ for (const [what, request, response, calls] of [
   ],
 ] as const)
   test(`A request releases its connection exactly once after ${what}`, async (t) => {
-    const transport = createTransport(targetAt(await rawUpstream(t, response), { host: '127.0.0.1' }))
+    const transport = new Http1Transport(targetAt(await rawUpstream(t, response), { host: '127.0.0.1' }))
     t.after(() => transport.destroy())
     const { calls: noted, handler } = noting()
 
@@ -112,7 +112,7 @@ for (const [what, request, response, calls] of [
 
 test('An aborted request and a canceled one release their connections exactly once', async (t) => {
   let arrived = 0
-  const transport = createTransport(targetAt(await rawUpstream(t, () => (arrived += 1)), { host: '127.0.0.1' }))
+  const transport = new Http1Transport(targetAt(await rawUpstream(t, () => (arrived += 1)), { host: '127.0.0.1' }))
   t.after(() => transport.destroy())
   const [aborted, unwanted, closed] = [noting(), noting({ onSend: () => false }), noting()]
 
@@ -131,7 +131,7 @@ test('An aborted request and a canceled one release their connections exactly on
 
 test('Nothing of a request reaches a server whose certificate is not trusted', async (t) => {
   const { server, received } = await tlsServer(t)
-  const transport = createTransport(targetAt(server.port, { tls: { ca: undefined } }))
+  const transport = new Http1Transport(targetAt(server.port, { tls: { ca: undefined } }))
   t.after(() => transport.destroy())
   for (const request of [get, webSocket]) {
     const { calls, handler } = noting()
@@ -147,7 +147,7 @@ test('Nothing of a request reaches a server whose certificate is not trusted', a
 for (const request of [get, webSocket])
   test(`A request over TLS is sent to a server with a trusted certificate${request === get ? '' : ', also to switch the protocol'}`, async (t) => {
     const { server, received } = await tlsServer(t, (socket) => socket.write(request === get ? sized : switching))
-    const transport = createTransport(targetAt(server.port, { tls: { ca: server.ca } }))
+    const transport = new Http1Transport(targetAt(server.port, { tls: { ca: server.ca } }))
     t.after(() => transport.destroy())
     const { calls, handler } = noting()
 
@@ -166,7 +166,7 @@ test('After a switch of protocols, data that arrives before its receiver is kept
     )
   })
   const relay = await holdingRelay(t, server.port)
-  const transport = createTransport(targetAt(relay.port, { tls: { ca: server.ca } }))
+  const transport = new Http1Transport(targetAt(relay.port, { tls: { ca: server.ca } }))
   t.after(() => transport.destroy())
   let connection: SwitchedConnection | undefined
   const { handler } = noting({ onSwitch: (switched) => (connection = switched) })

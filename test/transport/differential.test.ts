@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { createTransport } from '../../src/transport/create-transport.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import { UnusualResponse, type UnusualResponseHandler } from '../../src/transport/undici/unusual-response.ts'
 import { upstreamError } from '../../src/transport/upstream-error.ts'
 import { searchFor } from '../support/searches.ts'
@@ -103,7 +103,7 @@ async function byUndici(port: number, { method, pieces }: Script): Promise<Outco
 
 async function byOurs(port: number, { method }: Script): Promise<Outcome> {
   const target = { host: '127.0.0.1', port, tls: undefined, maxConnections: 1 }
-  const transport = createTransport({ ...target, connectTimeoutMs: 5_000, keepAliveMs: 4_000, lifetimeMs: 60_000 })
+  const transport = new Http1Transport({ ...target, connectTimeoutMs: 5_000, keepAliveMs: 4_000, lifetimeMs: 60_000 })
   const outcome = await new Promise<Outcome>((resolve) => {
     const { head, content, end, fail } = collect(resolve)
     const request = { method, path: '/', headers: ['Host', 'h'], identity: [], body: undefined, upgrade: undefined }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTransport } from '../../src/transport/create-transport.ts'
+import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
 import type { ExchangeControl } from '../../src/transport/transport.ts'
 import { rawUpstream } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
@@ -11,7 +11,7 @@ test('A response that ends with its connection is complete when its reader pause
   const content = 'x'.repeat(9_000)
   const port = await rawUpstream(t, (socket) => socket.end(`HTTP/1.0 200 OK\r\n\r\n${content}`))
   const target = { host: '127.0.0.1', port, tls: undefined, maxConnections: 1 }
-  const transport = createTransport({ ...target, connectTimeoutMs: 10_000, keepAliveMs: 0, lifetimeMs: 60_000 })
+  const transport = new Http1Transport({ ...target, connectTimeoutMs: 10_000, keepAliveMs: 0, lifetimeMs: 60_000 })
   t.after(() => transport.destroy())
   const parts: number[] = []
   let control: ExchangeControl | undefined

@@ -4,14 +4,11 @@ import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-wri
 import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
 import { ReadBuffer, shortBytes, usualBytes, type GiveBack } from '../../wire/read-buffers.ts'
 import type { Connect } from '../connect.ts'
-import { SwitchedConnection } from '../switched-connection.ts'
-import type { RawFields, RequestContent, ResponseHandler } from '../transport.ts'
+import { SwitchedConnection, type RawFields, type RequestContent, type ResponseHandler } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
-import { PlainChunks } from './chunks.ts'
-import type { WrittenRequest } from './request-head.ts'
-import { mayBecomePlain, plainResponseHead, type ResponseHead } from './response-head.ts'
-import { type ExchangeConnection, UpstreamExchange } from './upstream-exchange.ts'
+import { PlainChunks, mayBecomePlain, plainResponseHead, type ResponseHead } from './response-head.ts'
+import { type WrittenRequest, type ExchangeConnection, UpstreamExchange } from './upstream-exchange.ts'
 
 export interface ConnectionOwner {
   /** The connection can take another request. The upstream keeps it open for `keepAliveMs`. */

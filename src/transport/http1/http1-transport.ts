@@ -3,7 +3,7 @@ import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
-import { type WrittenRequest, writtenRequest } from './request-head.ts'
+import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
 
 interface Waiting {
   readonly request: WrittenRequest

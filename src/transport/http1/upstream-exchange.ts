@@ -1,8 +1,8 @@
-import type { ExchangeControl, ResponseHandler } from '../transport.ts'
+import { GatewayError } from '../../core/errors.ts'
+import { fieldLine } from '../../wire/field-line.ts'
+import type { ExchangeControl, ResponseHandler, RequestContent, UpstreamRequest } from '../transport.ts'
 import type { UnusualResponse } from '../undici/unusual-response.ts'
-import type { PlainChunks } from './chunks.ts'
-import type { WrittenRequest } from './request-head.ts'
-import type { ResponseHead } from './response-head.ts'
+import type { PlainChunks, ResponseHead } from './response-head.ts'
 
 /** What an exchange may do to its connection. */
 export interface ExchangeConnection {
@@ -68,4 +68,65 @@ export class UpstreamExchange implements ExchangeControl {
   detach(): void {
     this.#connection = undefined
   }
+}
+
+/** A request as it is written to a connection. */
+export interface WrittenRequest {
+  readonly method: string
+  /** Request line, fields and the empty line. Each character is one byte. */
+  readonly head: string
+  readonly body: RequestContent | undefined
+  /** The body has no Content-Length and is sent in chunks. */
+  readonly isChunked: boolean
+  /** The upstream may switch to another protocol. */
+  readonly isUpgrade: boolean
+}
+
+const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
+/** @throws {GatewayError} ERR_REQUEST_MALFORMED when a field is invalid */
+export function writtenRequest({ method, path, headers, identity, body, upgrade }: UpstreamRequest): WrittenRequest {
+  let head = `${method} ${path} HTTP/1.1`
+  let hasLength = false
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] as string
+    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true
+    head += field(name, headers[at + 1] as string)
+  }
+  const isChunked = body !== undefined && !hasLength
+  if (isChunked) head += '\r\nTransfer-Encoding: chunked'
+  // A request with such a method has the field even without content (RFC 9110 §8.6).
+  else if (!hasLength && expectsContent.has(method)) head += '\r\nContent-Length: 0'
+  head += identityText(identity)
+  const isUpgrade = upgrade !== undefined
+  if (isUpgrade) head += `\r\nConnection: Upgrade${field('Upgrade', upgrade)}\r\n\r\n`
+  // A connection is not used again after HEAD, so the upstream may close it.
+  else head += method === 'HEAD' ? '\r\nConnection: close\r\n\r\n' : '\r\nConnection: keep-alive\r\n\r\n'
+  return { method, head, body, isChunked, isUpgrade }
+}
+
+const identityTexts = new WeakMap<readonly string[], string>()
+
+/**
+ * The text of identity fields. It is kept for frozen arrays, which many requests of a session
+ * share.
+ */
+function identityText(identity: readonly string[]): string {
+  let text = identityTexts.get(identity)
+  if (text !== undefined) return text
+  text = ''
+  for (let at = 0; at + 1 < identity.length; at += 2) text += field(identity[at] as string, identity[at + 1] as string)
+  if (Object.isFrozen(identity)) identityTexts.set(identity, text)
+  return text
+}
+
+/**
+ * The request parser and the configuration already reject control characters. This check is the
+ * last guard against field injection.
+ */
+function field(name: string, value: string): string {
+  const line = fieldLine(name, value)
+  if (line === undefined)
+    throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${name}" has an invalid name or value`)
+  return line
 }

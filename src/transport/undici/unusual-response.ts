@@ -230,5 +230,5 @@ class UndiciHandler implements Dispatcher.DispatchHandler {
 
 /** undici's type also allows the fields of its HTTP/2 client. Over HTTP/1.1 they are a list. */
 function rawFields(fields: Dispatcher.DispatchController['rawHeaders']): RawFields {
-  return Array.isArray(fields) ? fields : []
+  return Array.isArray(fields) ? fields.map((text) => (typeof text === 'string' ? text : text.toString('latin1'))) : []
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
@@ -9,15 +9,42 @@ import { writeToSocket } from '../http/response.ts'
 import { carriedProtocols } from '../http/upgrade-field.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
-import type { SwitchedConnection } from '../transport/switched-connection.ts'
-import type { RawFields } from '../transport/transport.ts'
+import type { SwitchedConnection, RawFields } from '../transport/transport.ts'
 import { fieldLine } from '../wire/field-line.ts'
 import type { Addresses } from './addresses.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { Pass, ProxyParts } from './parts.ts'
-import { responseOn } from './released-socket.ts'
 import { responseHeaders } from './response-headers.ts'
 import { Tunnel } from './tunnel.ts'
+
+/**
+ * Sends an admitted request to its upstream and the response back. No header may be set on `res`
+ * before, because Node.js would then merge fields of the same name.
+ */
+export function carry(
+  incoming: Incoming,
+  pass: Pass,
+  parts: ProxyParts,
+  { replace, content }: Pick<ExchangeInput, 'replace' | 'content'> = {},
+): void {
+  const { req, res, facts, record, addedFields } = incoming
+  const input: ExchangeInput = { req, res, facts, record, addedFields, pass, parts, replace, content }
+  // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
+  // trailer section is malformed, the request must not reach the upstream.
+  if (req.headers['transfer-encoding'] === undefined) begin(input)
+  else setImmediate(begin, input)
+}
+
+function begin(input: ExchangeInput): void {
+  const { req, res, record } = input
+  // The client is gone, or another response closes the connection (RFC 9112 §9.6). The connection
+  // stays open for a while, so that the client gets that response.
+  if (req.socket.writableEnded || res.destroyed) {
+    record.end(undefined, false)
+    return
+  }
+  new Exchange(input).start()
+}
 
 /** A request for another protocol. Node's server has released its socket. */
 export interface IncomingUpgrade extends Pick<Incoming, 'facts' | 'record'> {
@@ -140,6 +167,32 @@ function switchingResponse(
 
 function protocolIn(rawHeaders: RawFields): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-    if (String(rawHeaders[at]).toLowerCase() === 'upgrade') return String(rawHeaders[at + 1]).trim()
+    if (rawHeaders[at]?.toLowerCase() === 'upgrade') return (rawHeaders[at + 1] ?? '').trim()
   return ''
+}
+
+/**
+ * A response on a socket that Node's server has released. Closes the connection afterwards.
+ *
+ * Node does not document `assignSocket` and `detachSocket` (tested with Node.js 20 to 24 by
+ * test/proxy/upgrade.test.ts). In a version without them, the gateway refuses upgrades.
+ * @returns `undefined` in such a version
+ */
+export function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse | undefined {
+  const res = new ServerResponse(req)
+  if (typeof res.assignSocket !== 'function' || typeof res.detachSocket !== 'function') return undefined
+  res.shouldKeepAlive = false
+  res.assignSocket(socket)
+  // Node's server does the same for its own sockets.
+  socket.on('drain', () => res.emit('drain'))
+  // A client that ends its side before the response has begun is gone.
+  socket.once('end', () => {
+    if (res.socket === socket && !res.headersSent) socket.destroy()
+  })
+  res.once('finish', () => {
+    record.end(res.statusCode, true)
+    socket.destroySoon()
+    socket.resume()
+  })
+  return res
 }
