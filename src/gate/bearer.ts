@@ -61,7 +61,7 @@ export interface ResourceMetadata {
 }
 
 /** The URL of the metadata of an upstream; `undefined` when the gateway publishes none. */
-export function metadataUrl({ accessTokens, externalUrl, path }: UpstreamConfig): string | undefined {
+function metadataUrl({ accessTokens, externalUrl, path }: UpstreamConfig): string | undefined {
   return accessTokens?.metadata === true ? externalUrl.origin + wellKnown + withoutSlash(path) : undefined
 }
 

@@ -121,7 +121,7 @@ const fastestSignInMs = 1_000
  * The person has to sign in before the upstream gets the request.
  * @param insufficient the person is signed in, but has to authenticate as the rule requires
  */
-export function signInFirst(
+function signInFirst(
   facts: RequestFacts,
   { upstream, rule }: Route,
   identity: Omit<AnonymousIdentity, 'kind'>,
@@ -176,7 +176,7 @@ function signInAt(host: string, path: string, signIn: (returnTo: string) => stri
  * Returns what expires the cookie when the response begins. A late response does not expire it,
  * because the browser may have signed in again at another process.
  */
-export function expiryOf(
+function expiryOf(
   { ended, realm }: Pick<AnonymousIdentity, 'ended' | 'realm'>,
   facts: RequestFacts,
   upstream: UpstreamConfig,

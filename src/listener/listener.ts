@@ -65,11 +65,14 @@ export interface ListenerParts extends ConnectionLimitsParts {
   readonly unreadable: UnreadableRequests
 }
 
-/** @throws {OperatorError} when the port cannot be used, or the certificate cannot be read */
+/**
+ * @param handlers those that serve a request now
+ * @throws {OperatorError} when the port cannot be used, or the certificate cannot be read
+ */
 export async function listen(
   config: ListenConfig,
   limits: LimitsConfig,
-  handlers: ListenerHandlers,
+  handlers: () => ListenerHandlers,
   parts: ListenerParts,
 ): Promise<Listener> {
   const listener = new ClientListener(config, limits, handlers, parts)
@@ -79,7 +82,7 @@ export async function listen(
 
 class ClientListener implements Listener {
   readonly #config: ListenConfig
-  readonly #handlers: ListenerHandlers
+  readonly #handlers: () => ListenerHandlers
   readonly #parts: ListenerParts
   readonly #server: Server | TlsServer
   readonly #front: Front | undefined
@@ -94,20 +97,20 @@ class ClientListener implements Listener {
   readonly #ending = new WeakSet<Socket>()
   #isDraining = false
 
-  constructor(config: ListenConfig, limits: LimitsConfig, handlers: ListenerHandlers, parts: ListenerParts) {
+  constructor(config: ListenConfig, limits: LimitsConfig, handlers: () => ListenerHandlers, parts: ListenerParts) {
     const { tls } = config
     this.#config = config
     this.#handlers = handlers
     this.#parts = parts
     this.#byNode = new NodeConnections((bytes) => parts.memory.arrived(bytes))
     this.#server = createHttpServer(config, limits, {
-      listed: () => handlers.upgradeProtocols,
+      listed: () => handlers().upgradeProtocols,
       // Nothing is read after the last response either (RFC 9112 §9.6).
       isFull: (socket) => socket.writableEnded || this.#order.isFull(socket),
     })
     this.#refusals = new ListenerRefusals({
       ...{ ...parts, byNode: this.#byNode, order: this.#order },
-      headersTooLarge: (beginning) => handlers.headersTooLarge(beginning),
+      headersTooLarge: (beginning) => handlers().headersTooLarge(beginning),
     })
     this.#idle = new IdleConnections(this.#server)
     this.#front = this.#createFront(limits)
@@ -150,7 +153,7 @@ class ClientListener implements Listener {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     const closeIdle = () => {
       this.#closeIdle()
-      this.#handlers.closeEndlessStreams()
+      this.#handlers().closeEndlessStreams()
     }
     closeIdle()
     // No event shows that a connection has become idle, or that a response is an event stream.
@@ -177,7 +180,7 @@ class ClientListener implements Listener {
     const isTls = this.#config.tls !== undefined
     if (!this.#config.plainPath || !Front.fits(this.#server, isTls)) return undefined
     return new Front(this.#server, isTls, {
-      request: (req, res) => this.#handlers.request(req, res),
+      request: (req, res) => this.#handlers().request(req, res),
       isDraining: () => this.#isDraining,
       arrived: (bytes) => this.#parts.memory.arrived(bytes),
       handedOver: this.#handedOver,
@@ -221,13 +224,13 @@ class ClientListener implements Listener {
 
   /** Serves the requests that Node's server has read. */
   #serve(): void {
-    const request = this.#inOrder((req, res) => this.#handlers.request(req, res))
+    const request = this.#inOrder((req, res) => this.#handlers().request(req, res))
     this.#server.on('request', request)
     // The proxy sends 100 (Continue) itself, once the request has been admitted.
     this.#server.on('checkContinue', request)
     this.#server.on(
       'checkExpectation',
-      this.#inOrder((req, res) => this.#handlers.expectation(req, res)),
+      this.#inOrder((req, res) => this.#handlers().expectation(req, res)),
     )
     this.#server.on('upgrade', this.#upgrade)
     // Without a listener, Node's server destroys the connection, with all earlier responses.
@@ -267,7 +270,7 @@ class ClientListener implements Listener {
     if (isOverrun(req)) return this.#refusals.overrun(req)
     this.#byNode.leave(req)
     this.#upgraded.add(socket.once('close', () => this.#upgraded.delete(socket)))
-    this.#order.afterResponses(socket, () => this.#handlers.upgrade(req, socket, head))
+    this.#order.afterResponses(socket, () => this.#handlers().upgrade(req, socket, head))
   }
 }
 

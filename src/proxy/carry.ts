@@ -178,7 +178,7 @@ function protocolIn(rawHeaders: RawFields): string {
  * test/proxy/upgrade.test.ts). In a version without them, the gateway refuses upgrades.
  * @returns `undefined` in such a version
  */
-export function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse | undefined {
+function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse | undefined {
   const res = new ServerResponse(req)
   if (typeof res.assignSocket !== 'function' || typeof res.detachSocket !== 'function') return undefined
   res.shouldKeepAlive = false

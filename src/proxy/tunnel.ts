@@ -204,7 +204,7 @@ function ignore(): void {}
  * @param bytes at most 64 KiB
  * @returns what `write` of the socket returns
  */
-export function writeCopy(socket: Socket, bytes: Buffer): boolean {
+function writeCopy(socket: Socket, bytes: Buffer): boolean {
   if (bytes.length <= shortBytes) return writeWrapped(socket, { before: '', bytes, after: '' })
   const buffer = ReadBuffer.take(false)
   bytes.copy(buffer.memory)
@@ -216,6 +216,6 @@ export function writeCopy(socket: Socket, bytes: Buffer): boolean {
  * costs less than the stream of the socket.
  * @returns what `write` of the socket returns
  */
-export function writeOwn(socket: Socket, bytes: Buffer): boolean {
+function writeOwn(socket: Socket, bytes: Buffer): boolean {
   return bytes.length <= shortBytes ? writeCopy(socket, bytes) : socket.write(bytes)
 }

@@ -1,6 +1,6 @@
 import { unreachable } from '../core/errors.ts'
-import { signInUrl } from '../core/return-to.ts'
-import type { Admission } from '../gate/admission.ts'
+import { keptUrl, signInUrl } from '../core/return-to.ts'
+import type { Admission, FormAdmission, Pass } from '../gate/admission.ts'
 import { refusalOf } from '../gate/refusal.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
 import type { Incoming } from '../http/incoming.ts'
@@ -9,7 +9,11 @@ import { isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { clearCache, empty, redirect, withHeaders } from '../http/response.ts'
 import type { ReplacedContent } from '../http/stored-content.ts'
+import { receiveForm } from '../kept-forms/receive.ts'
+import { takeForSending } from '../kept-forms/send.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
 import type { Pages } from '../pages/pages.ts'
 import { carry } from '../proxy/carry.ts'
@@ -17,17 +21,21 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { SeveralSessionsError } from '../session/cookies/several-cookies.ts'
 import type { Decisions } from './decisions.ts'
 import type { EndpointRouter } from './endpoint-router.ts'
-import type { KeptFormHandler } from './kept-form-handler.ts'
-import type { Refusals } from './refusals.ts'
-import { pageContext, pageToSignIn, redirectToSignIn, respond } from './responses.ts'
+import type { Realms } from './realms.ts'
+import { endRecord, pageContext, pageToSignIn, redirectToSignIn, type Refusals, respond } from './responses.ts'
 
 export interface AdmissionHandlerParts {
   readonly decisions: Decisions
   readonly refusals: Refusals
   readonly pages: Pages
   readonly proxy: ProxyParts
-  readonly keptForms: KeptFormHandler
   readonly endpoints: EndpointRouter
+  readonly reservedPrefix: string
+  readonly realms: Realms
+  readonly log: Log
+  readonly audit: Audit
+  /** The facts, with one session cookie: see `withOneSession`. */
+  readonly withOneCookie: (facts: RequestFacts) => RequestFacts | Promise<RequestFacts>
 }
 
 /** The content of a request that was read before the decision. */
@@ -86,13 +94,13 @@ export class AdmissionHandler {
   }
 
   #pass(incoming: Incoming, pass: Of<'pass'>, { kept, same }: ReadContent): void {
-    const { decisions, refusals, proxy, keptForms } = this.#parts
+    const { decisions, refusals, proxy } = this.#parts
     const { res, record } = incoming
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     if (res.destroyed) return record.end(undefined, false)
-    if (kept !== undefined) return keptForms.send(incoming, pass, kept)
-    carry(incoming, pass, proxy, { content: same })
+    if (kept === undefined) return carry(incoming, pass, proxy, { content: same })
+    this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
   }
 
   #signIn(incoming: Incoming, admission: Of<'sign_in'>, { kept }: ReadContent): void {
@@ -102,9 +110,13 @@ export class AdmissionHandler {
       return respond(incoming, redirectToSignIn({ location: signIn, setCookies }))
     }
     if (form !== undefined) {
-      const { decisions, refusals, keptForms } = this.#parts
+      const { decisions, refusals } = this.#parts
       if (!decisions.hasMemoryFor(incoming)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
-      return keptForms.receive(incoming, { ...form, leavesPage, prefix })
+      incoming.record.upstream = form.upstream.name
+      endRecord(incoming)
+      return void this.#keep(incoming, form, prefix, leavesPage).catch((error: unknown) => {
+        if (!incoming.res.destroyed) refusals.fail(incoming, error)
+      })
     }
     const response = leavesPage
       ? pageToSignIn({ location, setCookies }, incoming, this.#parts.pages)
@@ -143,6 +155,55 @@ export class AdmissionHandler {
     const notKept = kept === undefined ? lostForm(admission, incoming.facts) : undefined
     const page = { ...refusals.optionsFor(incoming), ...options, mayRepeat, notKept, kept }
     respond(incoming, pages.refusal(code, page))
+  }
+
+  /** Keeps a form during the sign-in of its person, or says that it is lost. */
+  async #keep(
+    incoming: Incoming,
+    { upstream, expire, stepUp }: FormAdmission,
+    prefix: string,
+    leavesPage: boolean,
+  ): Promise<void> {
+    const { realms, refusals, pages, proxy, log } = this.#parts
+    const { req, res, facts, record } = incoming
+    const options = refusals.optionsFor(incoming)
+    const realm = realms.ofForm(upstream, prefix, facts.cookie)
+    const outcome = await receiveForm(
+      { req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id },
+      {
+        ...{ kept: realm.kept, personCookie: realm.personCookie, log },
+        idleTimeoutMs: proxy.bodyIdleTimeoutMs,
+        bytesPerSecond: proxy.bodyRateBytesPerSecond,
+      },
+    )
+    if (res.destroyed) return
+    const expired = expire?.() ?? []
+    if (typeof outcome === 'string') {
+      const code = outcome === 'store' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
+      const shown = { ...options, notKept: outcome, setCookies: expired, sessionEnded: leavesPage }
+      return respond(incoming, pages.refusal(code, shown))
+    }
+    const signIn = { kept: outcome.reference, again: leavesPage, stepUp }
+    const location = signInUrl(realm.prefix, options.returnTo ?? options.home, signIn)
+    const next = { location, setCookies: [outcome.setCookie, ...expired] }
+    respond(incoming, leavesPage ? pageToSignIn(next, incoming, pages) : redirectToSignIn(next))
+  }
+
+  /** Sends a kept request to its upstream. The page about it says why, if that is not possible. */
+  async #send(incoming: Incoming, pass: Pass, reference: string): Promise<void> {
+    const { realms, withOneCookie, proxy, reservedPrefix } = this.#parts
+    const { req, res, record } = incoming
+    const facts = await withOneCookie(incoming.facts)
+    const realm = realms.ofSession(pass.upstream, pass.session, facts.cookie)
+    const taken = await takeForSending(reference, req, facts, record.cause, { ...this.#parts, ...realm })
+    if (taken === undefined)
+      return respond(incoming, redirect({ location: keptUrl(reservedPrefix, reference), setCookies: [] }))
+    if (res.destroyed) {
+      taken.close()
+      return record.end(undefined, false)
+    }
+    res.once('close', taken.close)
+    carry(incoming, pass, proxy, { content: taken.content })
   }
 }
 

@@ -6,8 +6,7 @@ import type { EndpointContent } from '../http/endpoint-request.ts'
 import type { Incoming } from '../http/incoming.ts'
 import { hasBody } from '../http/request-body.ts'
 import { type Response, writeResponse } from '../http/response.ts'
-import type { Refusals } from './refusals.ts'
-import { endRecord } from './responses.ts'
+import { type Refusals, endRecord } from './responses.ts'
 
 /** Makes the responses that the router sends. */
 export interface EndpointResponses {

@@ -1,4 +1,5 @@
-import { type EndpointAtPath, endpointRefusal } from '../config/endpoints.ts'
+import { refuseOtherSpelling } from '../check-requests/endpoints.ts'
+import { type EndpointAtPath, endpointRefusal, type EndpointKey } from '../config/endpoints.ts'
 import { externalUrlAt, upstreamsOfHost, startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
@@ -6,40 +7,92 @@ import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { retryAfter } from '../core/retry-after.ts'
+import type { DeviceParts } from '../device/parts.ts'
+import { deviceRefresh } from '../device/refresh.ts'
+import { deviceRegistration } from '../device/registration.ts'
 import { type EndpointContent, endpointRequest, type EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/host.ts'
 import type { Incoming } from '../http/incoming.ts'
 import { cookies, type Response, withHeaders } from '../http/response.ts'
+import { jwks, type JwksParts } from '../identity/signed/jwks.ts'
+import { declineKeptRequest, keptRequest } from '../kept-forms/kept-request.ts'
+import type { KeptParts } from '../kept-forms/send.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
+import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
+import { frontchannelLogout, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
+import { endOwnSessions, ownSessions } from '../logout/own-sessions.ts'
+import type { LogoutParts } from '../logout/parts.ts'
+import { signOut } from '../logout/sign-out.ts'
+import { signedOut } from '../logout/signed-out.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/cookies/several-cookies.ts'
+import { callbackPost } from '../sign-in/authorization-response.ts'
+import { callback } from '../sign-in/callback.ts'
+import { initiateLogin, initiateLoginPost } from '../sign-in/initiate-login.ts'
 import type { SignInParts } from '../sign-in/parts.ts'
-import { signInRequired } from '../sign-in/session.ts'
+import { signInRequired, extendSession, session } from '../sign-in/session.ts'
+import { signIn } from '../sign-in/sign-in.ts'
+import { signedIn } from '../sign-in/signed-in.ts'
 import type { SignalParts } from '../signals/parts.ts'
-import { endpointHandlers, type EndpointParts } from './endpoint-handlers.ts'
+import { rejectSecurityEvent, securityEvents } from '../signals/push.ts'
 import { type EndpointResponses, EndpointRouter } from './endpoint-router.ts'
-import type { Meant, PageOfHost, Realm, Realms } from './realms.ts'
-import type { Refusals } from './refusals.ts'
-import type { SessionEventsParts } from './session-events.ts'
+import type { Realm } from './realm.ts'
+import type { Meant, PageOfHost, Realms } from './realms.ts'
+import type { Refusals } from './responses.ts'
+import { type SessionEventsParts, sessionEvents } from './session-events.ts'
+
+/** What the handlers of the endpoints need. */
+export type EndpointParts = SignInParts &
+  LogoutParts &
+  JwksParts &
+  KeptParts &
+  DeviceParts &
+  SignalParts &
+  SessionEventsParts & { readonly scope: ScriptScope }
+
+export interface EndpointHandler {
+  /** @throws {GatewayError} */
+  handle(request: EndpointRequest, parts: EndpointParts): Promise<Response>
+  /** The response to an error of `handle`. Absent: as for any error. */
+  reject?(error: GatewayError, request: EndpointRequest, parts: EndpointParts): Response
+}
+
+/** The handler of each endpoint. */
+const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
+  signIn: { handle: signIn },
+  initiateLogin: { handle: initiateLogin },
+  initiateLoginPost: { handle: initiateLoginPost },
+  callback: { handle: callback },
+  callbackPost: { handle: callbackPost },
+  signOut: { handle: signOut },
+  signedOut: { handle: signedOut },
+  backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
+  securityEvents: { handle: securityEvents, reject: rejectSecurityEvent },
+  frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
+  signedIn: { handle: signedIn },
+  keptRequest: { handle: keptRequest },
+  declineKeptRequest: { handle: declineKeptRequest },
+  deviceRegistration: { handle: deviceRegistration },
+  deviceRefresh: { handle: deviceRefresh },
+  session: { handle: session },
+  extendSession: { handle: extendSession },
+  ownSessions: { handle: ownSessions },
+  endOwnSessions: { handle: endOwnSessions },
+  sessionScript: {
+    handle: async (request, { pages, scope }) => pages.sessionScript(request, scope, request.ifNoneMatch),
+  },
+  events: { handle: sessionEvents },
+  jwks: { handle: jwks },
+  // The request handler serves these.
+  forwardAuth: { handle: refuseOtherSpelling },
+  authRequest: { handle: refuseOtherSpelling },
+  extAuthz: { handle: refuseOtherSpelling },
+  authResponse: { handle: refuseOtherSpelling },
+}
 
 /** What depends on the realm that a request means. */
-type OfRealm =
-  | 'provider'
-  | 'sessions'
-  | 'cookie'
-  | 'boundCookie'
-  | 'upkeep'
-  | 'personCookie'
-  | 'personSessions'
-  | 'refusedSignIns'
-  | 'returns'
-  | 'kept'
-  | 'prefix'
-  | 'streamRecord'
-  | 'others'
-  | 'choices'
-  | 'scope'
+type OfRealm = keyof Realm | 'others' | 'choices' | 'scope'
 
 export interface EndpointsParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
@@ -65,7 +118,8 @@ class Endpoints implements EndpointResponses {
     this.#config = config
     this.#parts = parts
     this.#limits = new EndpointLimits(config.limits.perClient, parts)
-    this.#partsOf = new Map(parts.realms.all.map((realm) => [realm, partsOfRealm(realm, parts)]))
+    const partsOf = (realm: Realm) => ({ ...parts, ...realm, others: parts.realms.besides(realm), choices: [] })
+    this.#partsOf = new Map(parts.realms.all.map((realm) => [realm, partsOf(realm)]))
   }
 
   async respond(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
@@ -159,17 +213,6 @@ function pageIn(text: string, own: string): PageOfHost {
 
 function ofProvider(realm: Realm): Meant {
   return { realm, choices: [], candidates: [realm] }
-}
-
-/** The parts of the endpoints of a provider. */
-function partsOfRealm(realm: Realm, parts: EndpointsParts): Omit<EndpointParts, 'scope'> {
-  const { provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix } = realm
-  const { personSessions, refusedSignIns, returns, streamRecord } = realm
-  return {
-    ...parts,
-    ...{ provider, sessions, cookie, boundCookie, upkeep, personCookie, kept, prefix, personSessions, refusedSignIns },
-    ...{ returns, streamRecord, others: parts.realms.besides(realm), choices: [] },
-  }
 }
 
 function codeOf(error: unknown): ErrorCode {

@@ -1,19 +1,8 @@
-import type { SigningKeys } from '../identity/signed/signing-keys.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import type { Upstreams } from '../proxy/upstream.ts'
-import type { Realms } from './realms.ts'
-import type { SignalReceivers } from './signal-receivers.ts'
-
-/** The parts of the current generation that have metrics. */
-interface MeasuredParts {
-  readonly realms: Pick<Realms, 'all'>
-  readonly signingKeys: Pick<SigningKeys, 'ages'>
-  readonly signalReceivers: Pick<SignalReceivers, 'states'>
-  readonly upstreams: Upstreams
-}
+import type { Generation } from './generation.ts'
 
 /** Adds the metrics whose values are read when the metrics are collected. */
-export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts): void {
+export function addGatewayMetrics(metrics: Metrics, current: () => Generation): void {
   metrics.gauge(
     {
       name: 'gatehouse_provider_known',
@@ -39,7 +28,10 @@ export function addGatewayMetrics(metrics: Metrics, current: () => MeasuredParts
       labels: ['provider'],
     },
     'min',
-    () => current().signalReceivers.states(),
+    () =>
+      current().realms.all.flatMap(({ config, receiver }) =>
+        receiver?.isUp === undefined ? [] : [[[config.name], receiver.isUp ? 1 : 0] as const],
+      ),
   )
   metrics.gauge(
     {

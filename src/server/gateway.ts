@@ -2,36 +2,19 @@ import { startAdmin } from '../admin/listener.ts'
 import { singleProcess, type ProcessApi } from '../admin/processes.ts'
 import { checkMethod } from '../check-requests/ext-authz.ts'
 import type { GrpcListener } from '../check-requests/grpc.ts'
-import { freeMemory } from '../config/memory.ts'
 import type { Address } from '../config/model/address.ts'
 import type { ExtAuthzConfig, GatewayConfig } from '../config/model/gateway.ts'
-import type { StoreConfig } from '../config/model/session.ts'
-import { type Clock, systemClock } from '../core/clock.ts'
-import { createAccountLimits } from '../limits/account-limits.ts'
+import { systemClock } from '../core/clock.ts'
 import { connectionsWithin } from '../limits/file-descriptors.ts'
-import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
-import { RejectedClients } from '../limits/rejected-clients.ts'
-import { listen, type ListenerHandlers } from '../listener/listener.ts'
+import { listen } from '../listener/listener.ts'
 import { UnreadableRequests } from '../listener/unreadable-requests.ts'
-import { LiveStreams } from '../proxy/live-streams.ts'
-import { hasEndedBy } from '../session/live/marks.ts'
-import { NearCaches } from '../session/live/near-caches.ts'
-import { PendingEndings } from '../session/live/pending-endings.ts'
-import { measuredStore } from '../session/store/measured-store.ts'
-import { createMemoryStore } from '../session/store/memory/store.ts'
-import { createRedisStore, type RedisStoreParts } from '../session/store/redis/store.ts'
-import type { SessionStore } from '../session/store/store.ts'
-import { createProvenClients } from '../tokens/service-accounts.ts'
-import { TokenEndings } from '../tokens/token-endings.ts'
 import { makeStringsFast } from '../wire/fast-strings.ts'
-import { type FoundAtStart, waitForDependencies } from './dependencies.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
-import type { Generation } from './generation.ts'
-import { Generations } from './generations.ts'
-import { type Observing, startObserving, type ObservingParts } from './observing.ts'
+import { runInOrder } from './generation.ts'
+import { type FoundAtStart, Generations, waitForDependencies } from './generations.ts'
+import { startObserving, type ObservingParts } from './observing.ts'
+import { createSharedParts, type SharedParts } from './parts.ts'
 import { createProcessApi } from './process-api.ts'
-import type { SharedParts } from './shared-parts.ts'
-import { runInOrder } from './shutdown.ts'
 
 /** A gateway that serves requests. */
 export interface Gateway {
@@ -71,7 +54,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const startedAt = clock.now()
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
-  const shared = sharedParts(config, { ...observing, clock, budgetBytes: parts.budgetBytes })
+  const shared = createSharedParts(config, observing, { clock, budgetBytes: parts.budgetBytes })
   const { store, pending, rejectedClients, memory } = shared
   const generations = await Generations.start(config, shared)
   addGatewayMetrics(metrics, () => generations.current)
@@ -86,7 +69,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const listener = await listen(
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
-      handlersOf(generations),
+      () => generations.current.handlers,
       {
         trusted: { has: (address) => generations.current.trusted.has(address) },
         rejectedClients,
@@ -124,42 +107,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   }
 }
 
-/** What outlives a reload. */
-function sharedParts(
-  config: GatewayConfig,
-  {
-    clock,
-    budgetBytes: given,
-    ...observing
-  }: Observing & { readonly clock: Clock; readonly budgetBytes: number | undefined },
-): SharedParts & { readonly memory: MemoryBudget } {
-  const { log, metrics, pageHistory } = observing
-  const onReached = pageHistory && pageHistory.timeline.reached.bind(pageHistory.timeline)
-  const store = measuredStore(createStore(config.session.store, { log, clock, onReached }), metrics)
-  const rejectedClients = new RejectedClients(log, clock)
-  const free = freeMemory(config.workers)
-  const growthBytes = given === undefined ? free / 2 : undefined
-  const memory = new MemoryBudget(given ?? budgetBytes(free), { rejectedClients, growthBytes })
-  memory.describe(metrics)
-  return {
-    ...observing,
-    ...{ store, rejectedClients, memory, clock },
-    pending: new PendingEndings(log),
-    live: new LiveStreams(),
-    caches: new NearCaches(),
-    streamSessions: new Map(),
-    accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
-    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => hasEndedBy(key, 'renewal', store) }),
-  }
-}
-
 const untrustedHint = 'Add the address of Envoy to trusted_proxies; its connection to ext_authz was closed.'
-
-function admitsToExtAuthz(peer: string, { trusted }: Generation, rejectedClients: RejectedClients): boolean {
-  const isTrusted = trusted.hasPeer(peer)
-  if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
-  return isTrusted
-}
 
 /** Loads the gRPC server only when it is configured, because it loads HTTP/2. */
 async function listenForExtAuthz(
@@ -170,27 +118,11 @@ async function listenForExtAuthz(
   const { listenForGrpc } = await import('../check-requests/grpc.ts')
   return listenForGrpc(config, {
     methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
-    admits: (peer) => admitsToExtAuthz(peer, generations.current, rejectedClients),
+    admits: (peer) => {
+      const isTrusted = generations.current.trusted.hasPeer(peer)
+      if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
+      return isTrusted
+    },
     log,
   })
-}
-
-/** The handlers of the current generation, looked up for each request. */
-function handlersOf(generations: Generations): ListenerHandlers {
-  return {
-    request: (req, res) => generations.current.handlers.request(req, res),
-    expectation: (req, res) => generations.current.handlers.expectation(req, res),
-    headersTooLarge: (beginning) => generations.current.handlers.headersTooLarge(beginning),
-    upgrade: (req, socket, head) => generations.current.handlers.upgrade(req, socket, head),
-    get upgradeProtocols() {
-      return generations.current.handlers.upgradeProtocols
-    },
-    closeEndlessStreams: () => generations.current.handlers.closeEndlessStreams(),
-  }
-}
-
-function createStore(config: StoreConfig, parts: RedisStoreParts): SessionStore {
-  return config.kind === 'memory'
-    ? createMemoryStore({ maxSessions: config.maxSessions, clock: parts.clock })
-    : createRedisStore(config, parts)
 }

@@ -1,95 +1,75 @@
+import { ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
+import { createCheck } from '../check-requests/ext-authz.ts'
+import { ForwardAuth } from '../check-requests/forward-auth.ts'
 import type { UnaryMethod } from '../check-requests/grpc.ts'
+import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { SessionKey } from '../core/names.ts'
-import { createRouteTable } from '../gate/rules/route-table.ts'
-import { TrustedProxies } from '../http/forwarded.ts'
-import type { SigningKeys } from '../identity/signed/signing-keys.ts'
-import type { ListenerHandlers } from '../listener/listener.ts'
+import { reason } from '../core/errors.ts'
+import { matchesAny } from '../core/name-pattern.ts'
+import { Challenges } from '../device/challenge.ts'
+import { createDeviceMetrics } from '../device/device-metrics.ts'
+import { MisuseLog } from '../device/misuse.ts'
+import { createCors } from '../gate/cors.ts'
+import { UntrustedProxies } from '../http/untrusted-proxies.ts'
+import { EventStreamLimits } from '../limits/event-stream-limits.ts'
 import type { Log } from '../observe/log.ts'
-import { Upstreams } from '../proxy/upstream.ts'
-import type { SessionEndings } from '../session/live/endings.ts'
-import type { Sessions } from '../session/live/sessions.ts'
-import { createHandlers, type Handlers } from './handlers.ts'
-import type { AllLogoutCalls } from './logout-calls.ts'
-import type { Realms } from './realms.ts'
-import { createSessionParts, type SessionParts } from './session-parts.ts'
-import type { SharedParts } from './shared-parts.ts'
-import { runInOrder } from './shutdown.ts'
-import { SignalReceivers } from './signal-receivers.ts'
-import { type LiveSessionsWatch, watchLiveSessions } from './watch-live-sessions.ts'
-
-export interface GenerationParts extends SharedParts {
-  /** See `HandlersParts`. */
-  readonly onActivity: (session: SessionKey) => void
-}
-
-/** Builds a generation, and starts the discovery of its providers. */
-export async function createGeneration(config: GatewayConfig, shared: GenerationParts): Promise<Generation> {
-  const routes = createRouteTable(config.upstreams)
-  const trusted = new TrustedProxies(config.trustedProxies)
-  const upstreams = new Upstreams(config.upstreams, {
-    isTracing: shared.tracer !== undefined,
-    reservedPrefix: config.reservedPrefix,
-  })
-  const sessionParts = createSessionParts(config, { ...shared, upstreams, routes })
-  const handlers = await createHandlers(config, { ...shared, ...sessionParts, routes, upstreams, trusted })
-  const generation = new Generation(config, shared, { ...sessionParts, ...handlers, upstreams, trusted })
-  generation.start()
-  return generation
-}
-
-interface OwnParts extends SessionParts, Handlers {
-  readonly upstreams: Upstreams
-  readonly trusted: TrustedProxies
-}
+import { Pages } from '../pages/pages.ts'
+import type { ProxyParts } from '../proxy/parts.ts'
+import { SessionCookies } from '../session/cookies/session-cookies.ts'
+import { AdmissionHandler } from './admission-handler.ts'
+import { createGate, Decisions } from './decisions.ts'
+import { createEndpoints } from './endpoints.ts'
+import type { GenerationParts } from './parts.ts'
+import { RequestHandler } from './request-handler.ts'
+import { Refusals } from './responses.ts'
+import { LiveSessionsWatch } from './watch-live-sessions.ts'
 
 /** Everything that serves requests by one configuration. A reload replaces it as a whole. */
 export class Generation {
-  readonly handlers: ListenerHandlers
-  readonly sessions: Sessions
-  readonly endings: SessionEndings
-  readonly realms: Realms
-  readonly signingKeys: SigningKeys
-  readonly signalReceivers: SignalReceivers
-  readonly trusted: TrustedProxies
+  readonly handlers: RequestHandler
   /** Responds to a check of Envoy over gRPC. */
   readonly check: UnaryMethod
+  readonly sessions: GenerationParts['sessions']
+  readonly endings: GenerationParts['endings']
+  readonly realms: GenerationParts['realms']
+  readonly signingKeys: GenerationParts['signingKeys']
+  readonly trusted: GenerationParts['trusted']
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
-  readonly upstreams: Upstreams
-  readonly #logoutCalls: AllLogoutCalls
+  readonly upstreams: GenerationParts['upstreams']
+  readonly #logoutCalls: GenerationParts['logoutCalls']
   readonly #watch: LiveSessionsWatch
   readonly #drainTimeoutMs: number
   readonly #log: Log
   #closing: Promise<void> | undefined
 
-  constructor(config: GatewayConfig, shared: SharedParts, own: OwnParts) {
-    const { live, streamSessions: known, store, clock, log } = shared
-    this.handlers = own.handlers
-    this.sessions = own.sessions
-    this.endings = own.endings
-    this.realms = own.realms
-    this.signingKeys = own.signingKeys
-    this.signalReceivers = new SignalReceivers(config, own.realms, { ...shared, endings: own.endings })
-    this.trusted = own.trusted
-    this.check = own.check
-    this.upstreams = own.upstreams
-    this.#logoutCalls = own.logoutCalls
-    this.#watch = watchLiveSessions({ live, sessions: own.sessions, known, store, clock, log })
-    this.#log = log
-    this.#drainTimeoutMs = config.shutdown.drainTimeoutMs
+  /** Builds a generation, and starts the discovery of its providers. */
+  static async create(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
+    const generation = new Generation(config, parts, await createHandlers(config, parts))
+    generation.realms.start()
+    generation.signingKeys.start()
+    return generation
   }
 
-  start(): void {
-    this.realms.start()
-    this.signingKeys.start()
-    this.signalReceivers.start()
+  private constructor(config: GatewayConfig, parts: GenerationParts, { handlers, check }: Handlers) {
+    this.handlers = handlers
+    this.check = check
+    this.sessions = parts.sessions
+    this.endings = parts.endings
+    this.realms = parts.realms
+    this.signingKeys = parts.signingKeys
+    this.trusted = parts.trusted
+    this.upstreams = parts.upstreams
+    this.#logoutCalls = parts.logoutCalls
+    this.#watch = new LiveSessionsWatch(parts)
+    this.#drainTimeoutMs = config.shutdown.drainTimeoutMs
+    this.#log = parts.log
   }
 
   /** Lets the calls to the providers finish, then closes everything except `upstreams`. */
   async retire(): Promise<void> {
     this.#watch.stop()
     // At once, so that the next generation can take the lease.
-    await this.signalReceivers.stop()
+    await this.realms.stopReceivers()
     await this.realms.callsEnd()
     await this.realms.settled()
     await this.#logoutCalls.finish()
@@ -98,10 +78,10 @@ export class Generation {
 
   /** Closes everything. Called when the gateway has no requests any more. */
   async close(): Promise<void> {
-    const { realms, signalReceivers, upstreams } = this
+    const { realms, upstreams } = this
     this.#watch.stop()
     const steps = [
-      () => Promise.race([signalReceivers.stop(), realms.callsEnd()]),
+      () => Promise.race([realms.stopReceivers(), realms.callsEnd()]),
       () => Promise.race([realms.settled(), realms.callsEnd()]),
       () => this.#logoutCalls.finish(this.#drainTimeoutMs),
       () => this.#closeParts(),
@@ -115,6 +95,70 @@ export class Generation {
   #closeParts(): Promise<void> {
     this.sessions.close()
     this.signingKeys.stop()
-    return (this.#closing ??= this.realms.close())
+    const steps = this.realms.all.map(
+      ({ provider }) =>
+        () =>
+          provider.close(),
+    )
+    return (this.#closing ??= runInOrder(steps, this.#log))
+  }
+}
+
+/** Runs the steps in order. A step that fails is logged, and the next one runs. */
+export async function runInOrder(steps: readonly (() => Promise<unknown>)[], log: Log): Promise<void> {
+  for (const step of steps)
+    await step().catch((error: unknown) => log.warn('shutdown.step_failed', { reason: reason(error) }))
+}
+
+type Handlers = Pick<Generation, 'handlers' | 'check'>
+
+/** Builds what serves the requests by one configuration. */
+async function createHandlers(config: GatewayConfig, parts: GenerationParts): Promise<Handlers> {
+  const { realms, routes, trusted, cookie, log, audit, sink, tracer, memory } = parts
+  const { reservedPrefix } = config
+  const { admit, withOneCookie } = createGate(config, parts)
+  const pages = new Pages(config.pages, reservedPrefix)
+  const refusals = new Refusals(config, { pages, log })
+  const deviceMetrics = createDeviceMetrics(parts.metrics)
+  const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })
+  const proxy = proxyParts(config, parts, pages)
+  const endpoints = await createEndpoints(config, {
+    ...{ ...parts, reservedPrefix, pages, refusals, deviceMetrics, misuseLog },
+    hasGeneratedKeys: config.session.isKeyGenerated,
+    site: siteOf(config),
+    challenges: new Challenges(parts),
+    eventStreams: new EventStreamLimits(config.limits, parts.rejectedClients),
+    showsSessions: config.session.page,
+    stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
+    isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
+  })
+  const decisions = new Decisions({ admit, audit, misuseLog, memory }, refusals)
+  const forwardAuth = new ForwardAuth(config, {
+    ...{ admit, trusted, pages, log, audit, misuseLog },
+    isGatewayCookie: cookie.isGatewayCookie,
+  })
+  const handlers = new RequestHandler(config, {
+    ...{ trusted, pages, endpoints, decisions, refusals, proxy, sink, tracer },
+    admissions: new AdmissionHandler({
+      ...{ decisions, refusals, pages, proxy, endpoints, reservedPrefix, realms, log, audit, withOneCookie },
+    }),
+    checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
+    cors: createCors(config.upstreams, routes),
+    untrustedProxies: new UntrustedProxies(trusted, log),
+  })
+  return { handlers, check: createCheck({ forwardAuth, trusted, sink }) }
+}
+
+function proxyParts(config: GatewayConfig, parts: GenerationParts, pages: Pages): ProxyParts {
+  const { upstreams, live, log, clock, cookie, onActivity } = parts
+  const { bodyIdleTimeoutMs, bodyRateBytesPerSecond } = config.limits
+  const sessionCookies = new SessionCookies(parts)
+  const personalCookies = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
+  return {
+    ...{ upstreams, live, log, pages, clock, onActivity, bodyIdleTimeoutMs, bodyRateBytesPerSecond },
+    isGatewayCookie: cookie.isGatewayCookie,
+    isNotedCookie: (name) => matchesAny(personalCookies, name),
+    notesCookies: personalCookies.length > 0,
+    keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
   }
 }

@@ -1,11 +1,16 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { Log } from '../observe/log.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record/record.ts'
-import { startupGraceMs, waitUntil } from './dependencies.ts'
-import { createGeneration, type Generation } from './generation.ts'
+import type { SessionStore } from '../session/store/store.ts'
+import { Generation } from './generation.ts'
+import { createParts, type SharedParts } from './parts.ts'
 import { reloadable } from './reloadable.ts'
-import type { SharedParts } from './shared-parts.ts'
+
+/** How long a start or a reload waits for Redis and the provider, in ms. */
+const startupGraceMs = 2000
 
 /** How many earlier generations may be closing. A further reload waits for one of them. */
 const maxRetiring = 4
@@ -97,7 +102,7 @@ export class Generations {
 
   #create(config: GatewayConfig): Promise<Generation> {
     const onActivity = (session: SessionKey) => void this.#current.sessions.find(session).catch(() => {})
-    return createGeneration(config, { ...this.#parts, onActivity })
+    return Generation.create(config, createParts(config, this.#parts, onActivity))
   }
 
   #retire(generation: Generation): void {
@@ -122,4 +127,50 @@ function keepsSessionsValid(one: GatewayConfig, other: GatewayConfig): boolean {
     one.providers.every((provider) => audiences.includes(audienceOf(provider))) &&
     one.session.keys.every((key) => keys.includes(key.toString('base64')))
   )
+}
+
+const pollMs = 20
+
+/** Whether the store and all providers were reachable when the gateway began to serve. */
+export interface FoundAtStart {
+  readonly store: boolean
+  readonly provider: boolean
+}
+
+/**
+ * Waits up to 2 s for Redis and the providers, so that the first requests do not fail when all
+ * start together.
+ */
+export async function waitForDependencies(
+  store: Pick<SessionStore, 'ping'>,
+  { realms, signingKeys }: Generation,
+  log: Log,
+): Promise<FoundAtStart> {
+  const isStoreReachable = () =>
+    store.ping().then(
+      () => true,
+      () => false,
+    )
+  const [foundStore, foundProvider] = await Promise.all([
+    waitUntil(isStoreReachable, startupGraceMs),
+    waitUntil(async () => realms.isKnown, startupGraceMs),
+    waitUntil(async () => signingKeys.isReady, startupGraceMs),
+  ])
+  if (!foundStore)
+    log.warn('store.not_there_yet', { hint: 'Pages that need a session get 503 until the store is reachable.' })
+  return { store: foundStore, provider: foundProvider }
+}
+
+/**
+ * Polls a condition.
+ * @returns whether it was true within `limitMs`
+ */
+async function waitUntil(condition: () => Promise<boolean>, limitMs: number): Promise<boolean> {
+  const end = performance.now() + limitMs
+  const timeout = wait(limitMs, false, { ref: false })
+  while (!(await Promise.race([condition(), timeout]))) {
+    if (performance.now() >= end) return false
+    await wait(pollMs)
+  }
+  return true
 }

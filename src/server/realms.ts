@@ -3,106 +3,13 @@ import { upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { Keyring } from '../core/seal.ts'
-import type { Realm as GateRealm } from '../gate/identify.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
 import { canonicalTarget } from '../http/request-target.ts'
-import { KeptRequests } from '../kept-forms/kept-requests.ts'
-import type { Audit } from '../observe/audit.ts'
-import type { Log } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import { OpenidProvider } from '../provider/openid-provider.ts'
-import { BoundCookie } from '../session/cookies/bound-cookie.ts'
-import { SessionCookie } from '../session/cookies/cookie.ts'
-import { PersonCookie } from '../session/cookies/person-cookie.ts'
 import type { ProviderCookie } from '../session/cookies/provider-cookie.ts'
-import { RefusedSignIns } from '../session/cookies/refused-sign-in.ts'
-import type { SessionEndings } from '../session/live/endings.ts'
-import { hasEndedBy } from '../session/live/marks.ts'
-import type { Sessions } from '../session/live/sessions.ts'
-import { PersonSessions } from '../session/people/person-sessions.ts'
-import { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
-import { audienceOf, sessionKey } from '../session/record/record.ts'
-import type { SessionStore } from '../session/store/store.ts'
-import { Returns } from '../sign-in/returns.ts'
-import { StreamRecord } from '../signals/stream-record.ts'
-import { Upkeep } from '../tokens/upkeep.ts'
-import { countedRefreshes } from './counted-refreshes.ts'
-import { providerLog } from './provider-log.ts'
-import { runInOrder } from './shutdown.ts'
-
-export interface RealmParts {
-  readonly store: SessionStore
-  readonly sessions: Sessions
-  readonly endings: SessionEndings
-  readonly keyring: Keyring
-  readonly providerCookie: ProviderCookie
-  readonly routes: RouteTable
-  readonly clock: Clock
-  readonly log: Log
-  readonly audit: Audit
-  readonly metrics: Metrics
-}
-
-/** A provider with what is its own: its sessions, its cookies, its URLs. */
-export class Realm implements GateRealm {
-  readonly config: ProviderConfig
-  readonly prefix: string
-  readonly clockToleranceMs: number
-  readonly provider: OpenidProvider
-  readonly cookie: SessionCookie
-  readonly boundCookie: BoundCookie
-  readonly sessions: SessionsOfAudience
-  readonly upkeep: Upkeep
-  readonly personCookie: PersonCookie
-  readonly kept: KeptRequests
-  readonly personSessions: PersonSessions
-  readonly refusedSignIns: RefusedSignIns
-  readonly returns: Returns
-  readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
-  readonly streamRecord: StreamRecord
-
-  constructor(config: ProviderConfig, { session, keptRequests }: GatewayConfig, parts: RealmParts) {
-    const { store, keyring, clock, audit, metrics } = parts
-    const log = providerLog(parts.log, config)
-    const audience = audienceOf(config)
-    this.config = config
-    this.prefix = config.prefix
-    this.clockToleranceMs = config.clockToleranceMs
-    this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
-    this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
-    this.sessions = new SessionsOfAudience(audience, parts.sessions)
-    this.provider = new OpenidProvider(config, { clock, log, metrics })
-    this.upkeep = new Upkeep(session, {
-      ...{ store, clock, log, audit, sessions: this.sessions, endings: parts.endings },
-      provider: countedRefreshes(this.provider, metrics),
-    })
-    this.personCookie = new PersonCookie({
-      ...{ keyring, audience, clock, cookie: this.cookie },
-      absoluteTimeoutMs: session.absoluteTimeoutMs,
-    })
-    const { sessions, cookie } = this
-    this.personSessions = new PersonSessions({ store, sessions, endings: parts.endings, max: session.maxPerPerson })
-    this.hasEndedElsewhere =
-      session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedBy(key, 'elsewhere', store) : undefined
-    this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
-    this.returns = new Returns({ clock, log })
-    this.streamRecord = new StreamRecord({ store, keyring, audience })
-    this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie: this.cookie })
-  }
-
-  get audience(): string {
-    return this.sessions.audience
-  }
-
-  /** Resolves when each call to the provider, and its one retry, has ended or timed out. */
-  callsEnd(): Promise<void> {
-    return wait(this.config.timeoutMs * 2, undefined, { ref: false })
-  }
-}
+import { sessionKey } from '../session/record/record.ts'
+import { Realm, type RealmParts } from './realm.ts'
 
 /** The realm that a request means, or the providers between which the person has to choose. */
 export interface Meant {
@@ -121,17 +28,18 @@ export interface PageOfHost {
 /** The realms of a gateway: one, or several that share the gateway and the store. */
 export class Realms {
   readonly all: readonly [Realm, ...Realm[]]
-  readonly #log: Log
   readonly #reservedPrefix: string
   readonly #upstreams: readonly UpstreamConfig[]
   readonly #ofUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
   readonly #routes: RouteTable
   readonly #providerCookie: ProviderCookie
 
-  constructor(config: GatewayConfig, parts: RealmParts) {
+  constructor(
+    config: GatewayConfig,
+    parts: RealmParts & { readonly providerCookie: ProviderCookie; readonly routes: RouteTable },
+  ) {
     const [first, ...others] = config.providers
     this.all = [new Realm(first, config, parts), ...others.map((provider) => new Realm(provider, config, parts))]
-    this.#log = parts.log
     this.#reservedPrefix = config.reservedPrefix
     this.#upstreams = config.upstreams
     this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
@@ -139,9 +47,15 @@ export class Realms {
     this.#providerCookie = parts.providerCookie
   }
 
-  /** Begins to discover the providers. */
+  /** Begins to discover the providers, and to receive their signals. */
   start(): void {
     for (const { provider } of this.all) provider.start()
+    for (const { receiver } of this.all) receiver?.start()
+  }
+
+  /** Sends no further requests to transmitters. Events that are being carried out are finished. */
+  async stopReceivers(): Promise<void> {
+    await Promise.all(this.all.flatMap(({ receiver }) => receiver?.stop() ?? []))
   }
 
   /** Whether all providers have been found. */
@@ -218,26 +132,15 @@ export class Realms {
     return { realm: first, choices: candidates.map(({ config }) => config), candidates }
   }
 
-  /** Ends the calls to the providers. */
-  async close(): Promise<void> {
-    await runInOrder(
-      this.all.map(
-        ({ provider }) =>
-          () =>
-            provider.close(),
-      ),
-      this.#log,
-    )
-  }
-
   /** Resolves when no call to a provider is under way. */
   async settled(): Promise<void> {
     await Promise.all(this.all.map(({ upkeep }) => upkeep.settled()))
   }
 
-  /** Resolves when each call to a provider has ended or timed out. */
-  async callsEnd(): Promise<void> {
-    await Promise.all(this.all.map((realm) => realm.callsEnd()))
+  /** Resolves when each call to a provider, and its one retry, has ended or timed out. */
+  callsEnd(): Promise<void> {
+    const longestMs = Math.max(...this.all.map(({ config }) => config.timeoutMs))
+    return wait(longestMs * 2, undefined, { ref: false })
   }
 
   #candidates(host: string, pages: readonly PageOfHost[]): readonly Realm[] {

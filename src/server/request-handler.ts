@@ -31,8 +31,7 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { type AdmissionHandler, overloaded } from './admission-handler.ts'
 import type { Decisions } from './decisions.ts'
 import type { EndpointRouter } from './endpoint-router.ts'
-import type { Refusals } from './refusals.ts'
-import { codeOf, respond } from './responses.ts'
+import { type Refusals, codeOf, respond } from './responses.ts'
 
 export interface RequestHandlerParts {
   /** See `createCors`. */

@@ -1,6 +1,11 @@
+import { startPageOf } from '../config/hosts.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import type { Incoming, Received } from '../http/incoming.ts'
+import { continueIfExpected } from '../http/request-body.ts'
+import { isFrame, isPage, returnPage } from '../http/request-facts.ts'
 import {
   clearCache,
   cookies,
@@ -10,7 +15,10 @@ import {
   withHeaders,
   writeResponse,
 } from '../http/response.ts'
-import type { PageContext, Pages } from '../pages/pages.ts'
+import { formTimeoutMs } from '../limits/connection-limits.ts'
+import type { Log } from '../observe/log.ts'
+import type { RequestRecord } from '../observe/request-record.ts'
+import type { PageContext, Pages, RefusalOptions } from '../pages/pages.ts'
 import { isSentCompletely } from '../proxy/client-response.ts'
 
 /** Sends a response of the gateway itself. */
@@ -52,4 +60,74 @@ export function pageContext({ req, record }: Received): PageContext {
 
 export function codeOf(error: unknown): ErrorCode {
   return error instanceof GatewayError ? error.code : 'ERR_INTERNAL'
+}
+
+export interface RefusalsParts {
+  readonly pages: Pages
+  readonly log: Log
+}
+
+/** Refuses requests, and logs why. */
+export class Refusals {
+  readonly #config: Pick<GatewayConfig, 'upstreams' | 'limits'>
+  readonly #parts: RefusalsParts
+
+  constructor(config: Pick<GatewayConfig, 'upstreams' | 'limits'>, parts: RefusalsParts) {
+    this.#config = config
+    this.#parts = parts
+  }
+
+  /** Refuses a request, of which perhaps nothing has been verified. */
+  refuse(
+    received: Received,
+    code: ErrorCode,
+    why: string,
+    options: Pick<RefusalOptions, 'kept' | 'setCookies'> = {},
+  ): void {
+    const { req, res, record } = received
+    this.log(req, record, code, why)
+    record.code = code
+    if (res.headersSent) return void res.destroy()
+    const shown = { asPage: isPage(req.method ?? '', req.headers), inFrame: isFrame(req.headers) }
+    const refusal = this.#parts.pages.refusal(code, { ...shown, ...options, ...pageContext(received) })
+    // It is unknown where the next request begins (RFC 9112 §11.2).
+    respond(received, refusal, code === 'ERR_REQUEST_MALFORMED')
+  }
+
+  /** The same for an error. */
+  fail(received: Received, error: unknown, options: Pick<RefusalOptions, 'kept' | 'setCookies'> = {}): void {
+    this.refuse(received, codeOf(error), reason(error), options)
+  }
+
+  /**
+   * Limits the time for a whole form, because a client that sends it byte by byte could keep its
+   * connection open without end.
+   */
+  limitFormTime(received: Received): void {
+    const { req, res } = received
+    continueIfExpected(req, res)
+    const timer = setTimeout(() => {
+      if (!req.complete) this.refuse(received, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
+    }, formTimeoutMs(this.#config.limits))
+    timer.unref()
+    req.once('close', () => clearTimeout(timer))
+  }
+
+  /** The options of a refusal for a request whose facts are known. */
+  optionsFor(incoming: Incoming): RefusalOptions {
+    const { isPage: asPage, isFrame: inFrame, method, host } = incoming.facts
+    const returnTo = returnPage(incoming.facts, incoming.req.headers)
+    const home = startPageOf(host, this.#config.upstreams)
+    // A link to the URL of a form would load it with GET.
+    const retry = method === 'POST' ? (returnTo ?? home) : undefined
+    return { asPage, inFrame, returnTo, home, retry, ...pageContext(incoming) }
+  }
+
+  log(req: ClientMessage, record: RequestRecord, code: ErrorCode, why: string): void {
+    const { id, upstream, session } = record
+    const peer = req.socket.remoteAddress
+    const fields = { request: id, code, reason: why, method: req.method, upstream, session, peer }
+    if (code === 'ERR_INTERNAL') this.#parts.log.error('request.failed', fields)
+    else this.#parts.log.warn('request.refused', fields)
+  }
 }

@@ -36,13 +36,9 @@ export interface WatchParts {
   readonly sessions: Pick<Sessions, 'read'>
   readonly store: Pick<SessionStore, 'onNotice'>
   /** Shared by all generations, so that a reload during an outage does not extend a stream. */
-  readonly known: StreamSessions
+  readonly streamSessions: StreamSessions
   readonly clock: Clock
   readonly log: Log
-}
-
-export interface LiveSessionsWatch {
-  stop(): void
 }
 
 /**
@@ -50,9 +46,27 @@ export interface LiveSessionsWatch {
  * find its session expired. Each check reads all sessions that have open streams. A check also runs
  * when the store responds again, because notices of endings may have been lost.
  */
-export function watchLiveSessions({ live, sessions, store, known, clock, log }: WatchParts): LiveSessionsWatch {
+export class LiveSessionsWatch {
+  readonly #parts: WatchParts
+  readonly #checking = new Repeating(() => this.#checkAll())
+  readonly #stopListening: () => void
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts
+    this.#checking.wakeIn(checkEveryMs)
+    this.#stopListening = parts.store.onNotice(({ kind }) => {
+      if (kind === 'resumed') this.#checking.wake()
+    })
+  }
+
+  stop(): void {
+    this.#stopListening()
+    void this.#checking.stop()
+  }
+
   /** Closes the streams of all sessions that have ended, and resolves to the pause, in ms. */
-  const checkAll = async (): Promise<number> => {
+  async #checkAll(): Promise<number> {
+    const { live, streamSessions: known, clock, log } = this.#parts
     const keys = [...live.sessions()]
     const now = clock.now()
     const open = new Set(keys)
@@ -63,17 +77,18 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
     for (const key of keys) if (!known.has(key)) known.set(key, { endsAt: Infinity, confirmedAt: now })
 
     let hasResponded = true
-    for (let start = 0; start < keys.length && hasResponded && !checking.isStopped; start += maxConcurrentReads)
-      hasResponded = await confirm(keys.slice(start, start + maxConcurrentReads))
+    for (let start = 0; start < keys.length && hasResponded && !this.#checking.isStopped; start += maxConcurrentReads)
+      hasResponded = await this.#confirm(keys.slice(start, start + maxConcurrentReads))
     if (!hasResponded) log.debug('streams.not_looked_up')
-    return closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
+    return this.#closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
   }
 
   /**
    * Reads sessions, closes the streams of those that have ended, and resolves to whether the store
    * responded.
    */
-  const confirm = async (keys: readonly SessionKey[]): Promise<boolean> => {
+  async #confirm(keys: readonly SessionKey[]): Promise<boolean> {
+    const { live, sessions, streamSessions: known, clock } = this.#parts
     const reads = await Promise.allSettled(keys.map((key) => sessions.read(key)))
     for (const [index, key] of keys.entries()) {
       const read = reads[index]
@@ -88,7 +103,8 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
    * Closes the streams of sessions that the store has not confirmed for too long.
    * @returns the pause until the next check, in ms: until the next session ends, `pauseMs` at most
    */
-  const closeUnconfirmed = (pauseMs: number): number => {
+  #closeUnconfirmed(pauseMs: number): number {
+    const { live, streamSessions: known, clock } = this.#parts
     const now = clock.now()
     for (const [key, { endsAt, confirmedAt }] of known) {
       if (now >= confirmedAt + maxUnconfirmedMs) live.closeAll([key])
@@ -97,17 +113,5 @@ export function watchLiveSessions({ live, sessions, store, known, clock, log }: 
       pauseMs = Math.min(pauseMs, endsAt - now)
     }
     return Math.max(pauseMs, 0)
-  }
-
-  const checking = new Repeating(checkAll)
-  checking.wakeIn(checkEveryMs)
-  const stopListening = store.onNotice(({ kind }) => {
-    if (kind === 'resumed') checking.wake()
-  })
-  return {
-    stop: () => {
-      stopListening()
-      void checking.stop()
-    },
   }
 }

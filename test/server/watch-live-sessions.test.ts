@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
-import { watchLiveSessions } from '../../src/server/watch-live-sessions.ts'
+import { LiveSessionsWatch } from '../../src/server/watch-live-sessions.ts'
 import type { SessionRecord, StoredSession } from '../../src/session/record/record.ts'
 import type { StoreNotice } from '../../src/session/store/store.ts'
 
@@ -37,8 +37,8 @@ function startWatch(t: TestContext) {
       return () => void (notify = () => {})
     },
   }
-  const parts = { live, sessions, store, known: new Map(), clock: { now: () => now }, log }
-  let watch = watchLiveSessions(parts)
+  const parts = { live, sessions, store, streamSessions: new Map(), clock: { now: () => now }, log }
+  let watch = new LiveSessionsWatch(parts)
   t.after(() => watch.stop())
   /** Lets all pending promises settle. */
   const settle = async () => {
@@ -49,7 +49,7 @@ function startWatch(t: TestContext) {
     stop: () => watch.stop(),
     reload: () => {
       watch.stop()
-      watch = watchLiveSessions(parts)
+      watch = new LiveSessionsWatch(parts)
     },
     cut,
     settle,

@@ -1,0 +1,150 @@
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import { inSettingsOf } from '../config/provider-setting.ts'
+import { securityEventsUri } from '../config/registration.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Keyring } from '../core/seal.ts'
+import type { Realm as GateRealm } from '../gate/identify.ts'
+import { KeptRequests } from '../kept-forms/kept-requests.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Log, LogFields } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import { OpenidProvider } from '../provider/openid-provider.ts'
+import { BoundCookie } from '../session/cookies/bound-cookie.ts'
+import { SessionCookie } from '../session/cookies/cookie.ts'
+import { PersonCookie } from '../session/cookies/person-cookie.ts'
+import { RefusedSignIns } from '../session/cookies/refused-sign-in.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import { hasEndedBy } from '../session/live/marks.ts'
+import type { Sessions } from '../session/live/sessions.ts'
+import { PersonSessions } from '../session/people/person-sessions.ts'
+import { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
+import { audienceOf } from '../session/record/record.ts'
+import type { SessionStore } from '../session/store/store.ts'
+import { Returns } from '../sign-in/returns.ts'
+import { SignalReceiver } from '../signals/receiver.ts'
+import { StreamRecord } from '../signals/stream-record.ts'
+import { Upkeep } from '../tokens/upkeep.ts'
+
+export interface RealmParts {
+  readonly store: SessionStore
+  readonly sessions: Sessions
+  readonly endings: SessionEndings
+  readonly keyring: Keyring
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+  readonly metrics: Metrics
+}
+
+/** A provider with what is its own: its sessions, its cookies, its URLs. */
+export class Realm implements GateRealm {
+  readonly config: ProviderConfig
+  readonly prefix: string
+  readonly clockToleranceMs: number
+  readonly provider: OpenidProvider
+  readonly cookie: SessionCookie
+  readonly boundCookie: BoundCookie
+  readonly sessions: SessionsOfAudience
+  readonly upkeep: Upkeep
+  readonly personCookie: PersonCookie
+  readonly kept: KeptRequests
+  readonly personSessions: PersonSessions
+  readonly refusedSignIns: RefusedSignIns
+  readonly returns: Returns
+  readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
+  readonly streamRecord: StreamRecord
+  /** Polls the transmitter, or keeps its stream. Absent: the transmitter gets no requests. */
+  readonly receiver: SignalReceiver | undefined
+
+  constructor(config: ProviderConfig, gateway: GatewayConfig, parts: RealmParts) {
+    const { session, keptRequests } = gateway
+    const { store, keyring, endings, clock, audit, metrics } = parts
+    const log = providerLog(parts.log, config)
+    const audience = audienceOf(config)
+    this.config = config
+    this.prefix = config.prefix
+    this.clockToleranceMs = config.clockToleranceMs
+    this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
+    this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
+    this.sessions = new SessionsOfAudience(audience, parts.sessions)
+    this.provider = new OpenidProvider(config, { clock, log, metrics })
+    this.upkeep = new Upkeep(session, {
+      ...{ store, clock, log, audit, sessions: this.sessions, endings },
+      provider: countedRefreshes(this.provider, metrics),
+    })
+    this.personCookie = new PersonCookie({
+      ...{ keyring, audience, clock, cookie: this.cookie },
+      absoluteTimeoutMs: session.absoluteTimeoutMs,
+    })
+    const { provider, sessions, cookie, upkeep } = this
+    this.personSessions = new PersonSessions({ store, sessions, endings, max: session.maxPerPerson })
+    this.hasEndedElsewhere =
+      session.maxPerPerson?.whenExceeded === 'end_oldest' ? (key) => hasEndedBy(key, 'elsewhere', store) : undefined
+    this.refusedSignIns = new RefusedSignIns({ keyring, audience, clock, store, cookie })
+    this.returns = new Returns({ clock, log })
+    const streamRecord = (this.streamRecord = new StreamRecord({ store, keyring, audience }))
+    this.receiver =
+      provider.streams &&
+      new SignalReceiver({
+        streams: provider.streams,
+        signals: { provider, store, sessions, endings, upkeep, streamRecord, clock, log, audit },
+        record: streamRecord,
+        receiverUrl: securityEventsUri(config, gateway),
+      })
+    this.kept = new KeptRequests(keptRequests, { keyring, audience, metrics, store: store.kept, cookie })
+  }
+
+  get audience(): string {
+    return this.sessions.audience
+  }
+}
+
+type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
+
+/** The provider, with its refreshes counted. */
+function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
+  const refreshes = metrics.counter({
+    name: 'gatehouse_refreshes_total',
+    help: 'Token refreshes: refreshed, invalid_grant (the session ends), or failed (retried).',
+    labels: ['outcome'],
+  })
+  for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
+  return {
+    config: provider.config,
+    userinfo: (tokens, sub) => provider.userinfo(tokens, sub),
+    refresh: async (tokens, sub) => {
+      try {
+        const refreshed = await provider.refresh(tokens, sub)
+        refreshes.of(refreshed.kind).add()
+        return refreshed
+      } catch (error) {
+        refreshes.of('failed').add()
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * The log for the messages about one of several providers: it names the provider and its settings.
+ */
+export function providerLog(log: Log, config: ProviderConfig): Log {
+  if (config.setting === 'provider') return log
+  const named = (fields: LogFields = {}): LogFields => ({
+    provider: config.name,
+    ...Object.fromEntries(
+      Object.entries(fields).map(([name, value]) => [
+        name,
+        typeof value === 'string' && (name === 'reason' || name === 'hint') ? inSettingsOf(config, value) : value,
+      ]),
+    ),
+  })
+  return {
+    debug: (message, fields) => log.debug(message, named(fields)),
+    info: (message, fields) => log.info(message, named(fields)),
+    warn: (message, fields) => log.warn(message, named(fields)),
+    error: (message, fields) => log.error(message, named(fields)),
+    announce: (message, fields) => log.announce(message, named(fields)),
+  }
+}
