@@ -220,7 +220,7 @@ function rightsFindings(
 
 function fitnessFindings({ unfit, denied, error }: RedisFacts): Finding[] {
   const id = 'redis.fitness'
-  // Without these rights, it cannot be proven.
+  // Without these rights, it cannot be tried.
   if (denied.length > 0 || error !== undefined) return []
   if (unfit === undefined) return [ok(id, 'its time, expiries, scripts and messages are as the gateway relies on')]
   return [

@@ -3,9 +3,9 @@ import { asHint } from '../../../core/connection-advice.ts'
 import { GatewayError, reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
 import { redisAdvice, type RedisProblem } from './advice.ts'
+import { afterSocketsAreRead } from './ioredis-corrections.ts'
 import { disconnectTimeoutMs, longestSilenceMs, needsAnotherServer, retryDelay } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
-import { afterSocketsAreRead } from './timeouts.ts'
 
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
@@ -51,7 +51,7 @@ export class RedisConnection {
   /** The address of the server, for the log. */
   readonly address: string
   readonly timeoutMs: number
-  /** Absent: it does not matter, or is proven at another connection. */
+  /** Absent: it does not matter, or another connection shows it. */
   fitness: Fitness | undefined
   /** Called with each error that a server replies. */
   onRejection: ((why: string) => void) | undefined
@@ -171,7 +171,7 @@ export class RedisConnection {
   }
 
   /**
-   * Waits for the reply to a command, and for a proof that the server is fit.
+   * Waits for the reply to a command, and for the trial of the server.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` for any error, and for a server that is not fit;
    * a {@link CommandRejected} when the reply is an error
    */

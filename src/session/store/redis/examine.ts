@@ -3,11 +3,10 @@ import type { RedisStoreConfig } from '../../../config/model/session.ts'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey, SidTag } from '../../../core/names.ts'
 import { randomToken, sha256 } from '../../../core/random.ts'
-import type { RedisProblem } from './advice.ts'
+import { type RedisProblem, redisSchemeMismatch } from './advice.ts'
 import type { RedisConnection } from './connection.ts'
+import { trialAt, tryConnections, tryScripts } from './fitness.ts'
 import { RedisKeys } from './keys.ts'
-import { proofPlace, proveConnections, proveScripts } from './proof.ts'
-import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis } from './servers.ts'
 
 /** How long to wait for a connection, in ms. */
@@ -96,7 +95,7 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
     const needed = [...probes(keys), ...(config.replicasAcknowledge > 0 ? [waitProbe] : [])]
     const tried = await tryCommands(commands, subscriber, needed, keys)
     if (tried.denied.length > 0 || tried.error !== undefined) return { address, servers, ...tried }
-    return { address, servers, ...tried, ...(await prove(commands, config)) }
+    return { address, servers, ...tried, ...(await tryPrimaries(commands, config)) }
   } catch (error) {
     const why = reason(error)
     const wrongScheme = await redisSchemeMismatch(why, config)
@@ -183,16 +182,14 @@ async function tryCommands(
   return { denied: [...denied] }
 }
 
-/** Proves at each primary what the gateway relies on. */
-async function prove(
+/** Tries each primary for what the gateway relies on. */
+async function tryPrimaries(
   commands: RedisConnection,
   { keyPrefix }: RedisStoreConfig,
 ): Promise<Pick<RedisFacts, 'unfit' | 'error'>> {
-  const places = commands.primaries().map((server) => proofPlace(commands, server, keyPrefix))
+  const trials = commands.primaries().map((server) => trialAt(commands, server, keyPrefix))
   try {
-    const faults = places.map(
-      async (place) => place && ((await proveScripts(place)) ?? (await proveConnections(place))),
-    )
+    const faults = trials.map(async (trial) => trial && ((await tryScripts(trial)) ?? (await tryConnections(trial))))
     const unfit = (await Promise.all(faults)).find((fault) => fault !== undefined)
     return withoutUndefined({ unfit })
   } catch (error) {

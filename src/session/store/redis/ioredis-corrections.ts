@@ -1,5 +1,4 @@
 import { Command, Redis } from 'ioredis'
-import { afterSocketsAreRead } from './timeouts.ts'
 
 /**
  * Corrections to ioredis that it has no option for. They replace members that are not part of its
@@ -137,3 +136,12 @@ export function correctIoredis(library: Library = { Redis, Command }): {
 
 /** The corrections of this process. A test takes them back to see that the store works without. */
 export const corrections = correctIoredis()
+
+/**
+ * Calls back after the data that has arrived on the sockets was read. Node.js runs due timers
+ * before it reads. So when the process was busy for longer than a timeout, a reply that arrived in
+ * time may still be unread. TLS needs a second round of the event loop.
+ */
+export function afterSocketsAreRead(callback: () => void): void {
+  setImmediate(() => setImmediate(callback))
+}

@@ -1,8 +1,7 @@
 import type { KeptKey } from '../../../core/names.ts'
 import type { KeptHead, KeptStore } from '../kept-store.ts'
-import { asBuffer, atLeast1 } from './arguments.ts'
 import type { RedisConnection } from './connection.ts'
-import { hashOf, type RedisKeys } from './keys.ts'
+import { asBuffer, atLeast1, hashOf, type RedisKeys } from './keys.ts'
 
 /** The error of a Redis that has reached its `maxmemory`. */
 const outOfMemory = /\bOOM\b/

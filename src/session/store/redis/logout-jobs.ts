@@ -1,8 +1,7 @@
 import type { SessionKey } from '../../../core/names.ts'
 import type { LogoutJobStore, OpenedJob, TakenJob } from '../store.ts'
-import { asBuffer, atLeast1 } from './arguments.ts'
 import type { RedisConnection } from './connection.ts'
-import type { RedisKeys } from './keys.ts'
+import { asBuffer, atLeast1, type RedisKeys } from './keys.ts'
 
 /**
  * The jobs of sessions in Redis. A job lies in the slot of its session. The index of an audience

@@ -190,7 +190,7 @@ local receivers = 0
 if channel ~= '' then receivers = redis.call('PUBLISH', channel, sent_at) end
 return { receivers, epoch, string.format('%.0f', now) }`
 
-/** Writes twice, with time in between. See `proveConnections`. */
+/** Writes twice, with time in between. See `tryConnections`. */
 const writeHalves = `
 redis.call('SET', KEYS[1], 'half', 'PX', ARGV[1])
 for n = 1, 2000 do redis.call('EXISTS', KEYS[1]) end

@@ -16,16 +16,15 @@ import {
   type StoreNotice,
   type StoreTime,
 } from '../store.ts'
-import { asBuffer, atLeast1 } from './arguments.ts'
+import { redisSchemeMismatch } from './advice.ts'
 import { reportAvailability } from './connection.ts'
 import { RedisEndings } from './endings.ts'
 import { StoreFitness } from './fitness.ts'
 import { RedisKeptStore } from './kept-store.ts'
-import { hashOf, RedisKeys } from './keys.ts'
+import { asBuffer, atLeast1, hashOf, RedisKeys } from './keys.ts'
 import { RedisLogoutJobs } from './logout-jobs.ts'
+import { RedisRuns } from './losses.ts'
 import { RedisNotices } from './notices.ts'
-import { RedisRuns } from './runs.ts'
-import { redisSchemeMismatch } from './scheme.ts'
 import { connectToRedis, type RedisServers } from './servers.ts'
 import { SharedReads } from './shared-reads.ts'
 
@@ -69,7 +68,7 @@ class RedisStore implements SessionStore {
   constructor(config: RedisStoreConfig, { log, clock, onReached }: RedisStoreParts) {
     const servers = connectToRedis(config)
     const { commands, subscriber } = servers
-    // First, so that the proof comes before all other commands of a connection.
+    // First, so that the trial comes before all other commands of a connection.
     commands.fitness = new StoreFitness(commands, config.keyPrefix, log)
     const keys = new RedisKeys(config.keyPrefix)
     this.#servers = servers
