@@ -1,6 +1,5 @@
 import type { Distribution, Metrics } from '../../observe/metrics.ts'
-import type { KeptStore } from './kept-store.ts'
-import type { LogoutJobStore, SessionStore } from './store.ts'
+import type { SessionStore } from './store.ts'
 
 /** The bounds of the histogram, in seconds. */
 const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -43,43 +42,23 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
       throw error
     }
   }
-  const timedOf =
-    (owner: object) =>
-    <A extends unknown[], T>(operation: string, method: (...args: A) => Promise<T>) => {
+  const measured = <T extends object, K extends keyof T & string>(
+    object: T,
+    names: readonly K[],
+    operationOf: (name: K) => string = inSnakeCase,
+  ) => {
+    const methods = names.map((name) => {
+      const operation = operationOf(name)
       const duration = durations.of(operation)
-      return (...args: A) => run(operation, duration, method.apply(owner, args))
-    }
-  const timed = timedOf(store)
-  const timedJob = timedOf(store.jobs)
-  const jobs: LogoutJobStore = {
-    watch: timedJob('watch_job', store.jobs.watch),
-    take: timedJob('take_jobs', store.jobs.take),
-    open: timedJob('open_job', store.jobs.open),
-    lookAgain: timedJob('look_again', store.jobs.lookAgain),
-    postpone: timedJob('postpone_job', store.jobs.postpone),
-    remove: timedJob('remove_job', store.jobs.remove),
+      const method = object[name] as (...args: unknown[]) => Promise<unknown>
+      return [name, (...args: unknown[]) => run(operation, duration, method.apply(object, args))] as const
+    })
+    return Object.fromEntries(methods) as Pick<T, K>
   }
   return {
-    jobs,
-    kept: measuredKept(store.kept, timedOf(store.kept)),
-    create: timed('create', store.create),
-    read: timed('read', store.read),
-    replace: timed('replace', store.replace),
-    touch: timed('touch', store.touch),
-    expiresIn: timed('expires_in', store.expiresIn),
-    endOne: timed('end_one', store.endOne),
-    endSid: timed('end_sid', store.endSid),
-    endSub: timed('end_sub', store.endSub),
-    takeOnce: timed('take_once', store.takeOnce),
-    mark: timed('mark', store.mark),
-    isMarked: timed('is_marked', store.isMarked),
-    acquireLease: timed('acquire_lease', store.acquireLease),
-    renewLease: timed('renew_lease', store.renewLease),
-    releaseLease: timed('release_lease', store.releaseLease),
-    readDocument: timed('read_document', store.readDocument),
-    writeDocument: timed('write_document', store.writeDocument),
-    time: timed('time', store.time),
-    ping: timed('ping', store.ping),
+    ...measured(store, [...ofSessions, ...ofFlags, ...ofOthers]),
+    jobs: measured(store.jobs, ofJobs, (name) => jobOperations[name] ?? `${name}_job`),
+    kept: measured(store.kept, ofKept, (name) => `kept_${inSnakeCase(name)}`),
     list: () => store.list(),
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
@@ -90,20 +69,14 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
   }
 }
 
-type Timed = <A extends unknown[], T>(
-  operation: string,
-  method: (...args: A) => Promise<T>,
-) => (...args: A) => Promise<T>
+const ofSessions = ['create', 'read', 'replace', 'touch', 'expiresIn', 'endOne', 'endSid', 'endSub'] as const
+const ofFlags = ['takeOnce', 'mark', 'isMarked', 'acquireLease', 'renewLease', 'releaseLease'] as const
+const ofOthers = ['readDocument', 'writeDocument', 'time', 'ping'] as const
+const ofJobs = ['watch', 'take', 'open', 'lookAgain', 'postpone', 'remove'] as const
+const ofKept = ['begin', 'append', 'complete', 'read', 'take', 'giveBack', 'finish', 'drop'] as const
+const jobOperations: Readonly<Record<string, string>> = { take: 'take_jobs', lookAgain: 'look_again' }
 
-function measuredKept(kept: KeptStore, timed: Timed): KeptStore {
-  return {
-    begin: timed('kept_begin', kept.begin),
-    append: timed('kept_append', kept.append),
-    complete: timed('kept_complete', kept.complete),
-    read: timed('kept_read', kept.read),
-    take: timed('kept_take', kept.take),
-    giveBack: timed('kept_give_back', kept.giveBack),
-    finish: timed('kept_finish', kept.finish),
-    drop: timed('kept_drop', kept.drop),
-  }
+/** The name of a method as metrics spell it. */
+function inSnakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
