@@ -7,8 +7,8 @@ import { randomToken } from '../src/core/random.ts'
 import { Keyring } from '../src/core/seal.ts'
 import type { Audit } from '../src/observe/audit.ts'
 import type { Log } from '../src/observe/log.ts'
-import { createSessions } from '../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../src/session/live/pending-endings.ts'
+import { Sessions } from '../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../src/session/record/record.ts'
 import { claimsOfSession } from '../src/session/record/session-claims.ts'
 import { createRedisStore } from '../src/session/store/redis/store.ts'
@@ -54,7 +54,7 @@ const remembered = new Map<string, SessionKey[]>()
 async function fill(place: FillPlace, count: number, sample: number): Promise<Filled[]> {
   const filled: Filled[] = []
   const keys: SessionKey[] = []
-  await withSessions(place, async ({ sessions }) => {
+  await withSessions(place, async (sessions) => {
     await manyTimes(count, atOnce.fill, async (n) => {
       const { sub, sid, ...record } = newRecord(place.issuer)
       const id = await sessions.create(audienceOf(place), { ...record, sub, sid }, Date.now())
@@ -80,10 +80,7 @@ async function end(place: FillPlace): Promise<number> {
   return ended
 }
 
-async function withSessions(
-  place: FillPlace,
-  work: (created: ReturnType<typeof createSessions>) => Promise<void>,
-): Promise<void> {
+async function withSessions(place: FillPlace, work: (created: Sessions) => Promise<void>): Promise<void> {
   const url = new URL(place.redis)
   const settings = {
     username: undefined,
@@ -98,7 +95,7 @@ async function withSessions(
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
     const config = { idleTimeoutMs: 30 * 60_000, absoluteTimeoutMs, storeOutageGraceMs: 0 }
     const parts = { store, keyring, audiences: [audienceOf(place)], config, clock: systemClock, log, audit }
-    await work(createSessions({ ...parts, pending: new PendingEndings(log) }))
+    await work(new Sessions({ ...parts, pending: new PendingEndings(log) }))
   } finally {
     await store.close()
   }

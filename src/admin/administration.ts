@@ -11,10 +11,9 @@ import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provide
 import { createAudit, type Audit, type Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
-import { createSessions } from '../session/live/create-sessions.ts'
 import type { Ended, SessionEndings } from '../session/live/endings.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
-import type { Sessions } from '../session/live/sessions.ts'
+import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
 import { createRedisStore } from '../session/store/redis/store.ts'
 import type { SessionStore } from '../session/store/store.ts'
@@ -127,7 +126,8 @@ export async function openAdministration(
   const keyring = new Keyring(config.session.keys)
   const pending = new PendingEndings(log)
   const common = { store, keyring, audiences, clock, log, audit, pending }
-  const { sessions, endings } = createSessions({ ...common, config: config.session })
+  const sessions = new Sessions({ ...common, config: config.session })
+  const { endings } = sessions
   const providers = config.providers.map((provider) => new OpenidProvider(provider, { clock, log }))
   const providerOf: ProviderOf = (audience) => providers[audiences.indexOf(audience)]
   const close = async () => {

@@ -8,7 +8,7 @@ import type { StepUp } from '../core/step-up.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
-import type { Principal } from '../session/record/principal.ts'
+import type { Principal } from '../session/record/record.ts'
 import type { CorsFields } from './cors.ts'
 import type { Unmet } from './rules/requirement.ts'
 

@@ -1,7 +1,7 @@
 import { basicCredentials } from '../core/basic-credentials.ts'
 import type { Caller } from '../core/caller.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import type { PrincipalRecord } from '../session/record/principal.ts'
+import type { PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'

@@ -21,7 +21,7 @@ import {
 } from '../identity/request-headers.ts'
 import type { SignedIdentities, SignedIdentity } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
-import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
+import type { Principal, PrincipalRecord } from '../session/record/record.ts'
 import { createRouteTable } from './rules/route-table.ts'
 
 /** The headers of an upstream, or of one of its rules. */

@@ -3,11 +3,9 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
-import type { SessionCookie } from '../session/cookies/cookie.ts'
-import type { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
+import type { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
-import type { Principal } from '../session/record/principal.ts'
-import { sessionKey, type StoredSession } from '../session/record/record.ts'
+import { type Principal, sessionKey, type StoredSession } from '../session/record/record.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 
 /** What the decision needs to know of a provider. */

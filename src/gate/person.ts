@@ -2,8 +2,7 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { isWithin } from '../core/clock.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { foreignCookies } from '../session/cookies/browser-cookies.ts'
-import { cookiesOf } from '../session/cookies/session-cookies.ts'
+import { cookiesOf, foreignCookies } from '../session/cookies/application-cookies.ts'
 import type { Admission, Pass } from './admission.ts'
 import {
   type GateContext,

@@ -6,7 +6,7 @@ import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttribute
 import type { Metrics } from '../observe/metrics.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
-import { personOf, type KeptHead, type KeptStore } from '../session/store/kept-store.ts'
+import { personOf, type KeptHead, type KeptStore } from '../session/store/store.ts'
 
 /** A request that was kept, without its content. */
 export interface KeptRequest {

@@ -7,7 +7,7 @@ import { isFromSite, originsAt } from '../http/requesting-page.ts'
 import { withoutParameters } from '../observe/access-log.ts'
 import type { Log } from '../observe/log.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
-import type { PersonCookie } from '../session/cookies/person-cookie.ts'
+import type { PersonCookie } from '../session/cookies/gateway-cookies.ts'
 import type { Kept, KeptRequests, KeptWriter } from './kept-requests.ts'
 import { isContentField } from './send.ts'
 

@@ -9,10 +9,10 @@ import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
-import type { PersonCookie } from '../session/cookies/person-cookie.ts'
+import type { PersonCookie } from '../session/cookies/gateway-cookies.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import { sessionKey, type StoredSession } from '../session/record/record.ts'
-import { personOf } from '../session/store/kept-store.ts'
+import { personOf } from '../session/store/store.ts'
 import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
 
 /** The parts of the gateway that the endpoints and the sending of kept requests use. */

@@ -5,7 +5,7 @@ import { isFromThisSite, type EndpointRequest, type Initiator } from '../http/en
 import { hostName } from '../http/host.ts'
 import { clearCache, cookies, json, redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
-import { browserCookiesAt } from '../session/cookies/browser-cookies.ts'
+import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'

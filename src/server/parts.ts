@@ -11,13 +11,12 @@ import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
 import { Upstreams } from '../proxy/upstream.ts'
-import { SessionCookie } from '../session/cookies/cookie.ts'
-import { ExpiredCookies } from '../session/cookies/expired-cookies.ts'
-import { ProviderCookie } from '../session/cookies/provider-cookie.ts'
-import { createSessions } from '../session/live/create-sessions.ts'
+import { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
+import { ProviderCookie } from '../session/cookies/gateway-cookies.ts'
 import { hasEndedBy } from '../session/live/marks.ts'
-import { NearCaches } from '../session/live/near-caches.ts'
+import { NearCaches } from '../session/live/near-cache.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
+import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
 import { createMemoryStore } from '../session/store/memory/store.ts'
@@ -76,11 +75,12 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
   const cookie = new SessionCookie(config.session.cookie)
   const providerCookie = new ProviderCookie(cookie)
   const jobs = createJobs(config, keyring)
-  const { sessions, endings } = createSessions({
+  const sessions = new Sessions({
     ...{ store, pending, caches, keyring, clock, log, audit, jobs },
     audiences: providers.map(audienceOf),
     config: config.session,
   })
+  const { endings } = sessions
   /** Of sessions that have ended. Browsers do not have them any more. */
   const expiredCookies = new ExpiredCookies()
   endings.onEnded((keys, where) => {

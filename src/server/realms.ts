@@ -7,7 +7,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { RouteTable } from '../gate/rules/route-table.ts'
 import { canonicalTarget } from '../http/request-target.ts'
-import type { ProviderCookie } from '../session/cookies/provider-cookie.ts'
+import type { ProviderCookie } from '../session/cookies/gateway-cookies.ts'
 import { sessionKey } from '../session/record/record.ts'
 import { Realm, type RealmParts } from './realm.ts'
 

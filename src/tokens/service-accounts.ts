@@ -7,7 +7,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { createKeyedHash } from '../core/random.ts'
 import { hasHash, type ScryptHash, usualCosts } from '../core/scrypt-hash.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { Principal, PrincipalRecord } from '../session/record/principal.ts'
+import type { Principal, PrincipalRecord } from '../session/record/record.ts'
 
 /** How long a secret that was right is not computed again, in ms, and how many are remembered. */
 const rememberMs = 5 * 60 * 1000

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 import { keysOf, movableClock } from '../provider/expectations.ts'
@@ -83,7 +83,7 @@ test('Activity is written to the store after the clock is set back, so that no a
     touch: (...args: Parameters<typeof touch>) => (touched.push(1), touch(...args)),
   })
   const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
-  const { sessions } = createSessions({
+  const sessions = new Sessions({
     ...{ store, clock, log: quiet, audit: { record: () => {} }, pending: new PendingEndings(quiet) },
     ...{ keyring: new Keyring([Buffer.alloc(32, 1)]), audiences: ['orders'] },
     config: { idleTimeoutMs: hours / 2, absoluteTimeoutMs: 12 * hours, storeOutageGraceMs: 0 },

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
 import { carryOver } from '../../src/session/live/carry-over.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 
@@ -18,12 +18,13 @@ function open(t: TestContext) {
   t.after(() => store.close())
   const keyring = new Keyring([Buffer.alloc(32, 1)])
   const shop = { name: 'shop', logout: { call: {} }, headers: [], rules: [] }
-  const { sessions, endings } = createSessions({
+  const sessions = new Sessions({
     ...{ store, keyring, clock, audiences: ['orders'], log: quiet, audit: { record() {} } },
     config: { idleTimeoutMs: 60_000, absoluteTimeoutMs: 3_600_000, storeOutageGraceMs: 0 },
     pending: new PendingEndings(quiet),
     jobs: new Map([['orders', new LogoutJobs({ keyring, audience: 'orders', upstreams: [shop as never] })]]),
   })
+  const { endings } = sessions
   const signIn = async () => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
     const id = await sessions.create(

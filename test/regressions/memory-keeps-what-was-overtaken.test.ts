@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
@@ -42,7 +42,7 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
     },
     receivesNotices: () => true,
   }) as SessionStore
-  const { sessions } = createSessions({
+  const sessions = new Sessions({
     store: far,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audiences: ['orders'],

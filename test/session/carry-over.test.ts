@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
-import { cookiesOf, SessionCookies } from '../../src/session/cookies/session-cookies.ts'
+import { cookiesOf, SessionCookies } from '../../src/session/cookies/application-cookies.ts'
 import { carryOver } from '../../src/session/live/carry-over.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 
@@ -16,7 +16,7 @@ const iss = 'https://id.example.com'
 function open(t: TestContext) {
   const store = createMemoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
-  const { sessions, endings } = createSessions({
+  const sessions = new Sessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audiences: ['orders'],
@@ -26,6 +26,7 @@ function open(t: TestContext) {
     audit: { record() {} },
     pending: new PendingEndings(quiet),
   })
+  const { endings } = sessions
   const signIn = async (sub: string, own: Partial<SessionRecord> = { browser_cookies: [] }) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
     const id = await sessions.create('orders', { iss, sub, tokens, claims: { sub }, userinfo_read_at: 0, ...own }, 0)

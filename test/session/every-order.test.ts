@@ -10,10 +10,9 @@ import { Keyring } from '../../src/core/seal.ts'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { Log } from '../../src/observe/log.ts'
 import type { OpenidProvider, Refreshed, Userinfo } from '../../src/provider/openid-provider.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import type { SessionEndings } from '../../src/session/live/endings.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import type { Sessions } from '../../src/session/live/sessions.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../../src/session/record/record.ts'
 import { scripts } from '../../src/session/store/redis/scripts.ts'
 import { createRedisStore } from '../../src/session/store/redis/store.ts'
@@ -130,7 +129,8 @@ async function startReplica(change: Change): Promise<Replica> {
   await store.ping()
   const shared = { log: quiet, audit: { record: () => {} }, clock }
   const pending = new PendingEndings(quiet)
-  const { sessions, endings } = createSessions({ ...shared, store, keyring, audiences: [audience], config, pending })
+  const sessions = new Sessions({ ...shared, store, keyring, audiences: [audience], config, pending })
+  const { endings } = sessions
   return { ...shared, store, sessions, endings }
 }
 

@@ -8,10 +8,9 @@ import type { RedisStoreConfig } from '../../src/config/model/session.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import type { Log } from '../../src/observe/log.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import type { SessionEndings } from '../../src/session/live/endings.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import type { Sessions } from '../../src/session/live/sessions.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../../src/session/record/record.ts'
 import { openRecord } from '../../src/session/record/sealed-record.ts'
 import { createRedisStore } from '../../src/session/store/redis/store.ts'
@@ -234,7 +233,8 @@ class Run {
     const shared = { clock, log: quiet, audit: { record: () => {} } }
     const pending = new PendingEndings(quiet)
     const parts = { ...shared, store, keyring: this.#keyring, audiences: [audience], config, pending }
-    const { sessions, endings } = createSessions(parts)
+    const sessions = new Sessions(parts)
+    const { endings } = sessions
     const upkeep = new Upkeep(config, {
       ...{ ...shared, store, sessions, endings },
       provider: this.#provider.seenFrom(() => gate.pass()),

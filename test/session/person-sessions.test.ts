@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import type { MaxPerPersonConfig } from '../../src/config/model/session.ts'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { type CountedSession, PersonSessions } from '../../src/session/people/person-sessions.ts'
 import { SessionsOfAudience } from '../../src/session/people/sessions-of-audience.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
@@ -17,7 +17,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
 /** A replica whose clock differs from that of the machine, in ms. */
 function replica(store: SessionStore, max: MaxPerPersonConfig, differs = 0) {
-  const { sessions, endings } = createSessions({
+  const sessions = new Sessions({
     store,
     keyring: new Keyring([Buffer.alloc(32, 1)]),
     audiences: ['orders'],
@@ -27,6 +27,7 @@ function replica(store: SessionStore, max: MaxPerPersonConfig, differs = 0) {
     audit: { record() {} },
     pending: new PendingEndings(quiet),
   })
+  const { endings } = sessions
   const ofAudience = new SessionsOfAudience('orders', sessions)
   const person = new PersonSessions({ sessions: ofAudience, store, endings, max })
   const record = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { RefusedSignIns } from '../../src/session/cookies/refused-sign-in.ts'
+import { RefusedSignIns } from '../../src/session/cookies/gateway-cookies.ts'
 
 function refusedSignIns() {
   return new RefusedSignIns({

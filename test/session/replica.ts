@@ -6,10 +6,9 @@ import { type Clock, systemClock } from '../../src/core/clock.ts'
 import type { SessionId, SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import type { SessionEndings } from '../../src/session/live/endings.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import type { Sessions } from '../../src/session/live/sessions.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../../src/session/record/record.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { assertUnavailable, hearing, open, settings, tick } from './redis-stores.ts'
@@ -55,7 +54,7 @@ export function replica(
   const opened = open(t, { ...servers, keyPrefix }, clock)
   const audited: Replica['audited'] = []
   const pending = new PendingEndings(opened.log)
-  const { sessions, endings } = createSessions({
+  const sessions = new Sessions({
     store: opened.store,
     keyring,
     audiences: [audience],
@@ -65,6 +64,7 @@ export function replica(
     audit: { record: (event) => void audited.push(event) },
     pending,
   })
+  const { endings } = sessions
   t.after(() => pending.clear())
   return { ...opened, sessions, endings, prefix: keyPrefix, audited }
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
-import { createSessions } from '../../src/session/live/create-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
+import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
 import { createMemoryStore } from '../../src/session/store/memory/store.ts'
 
@@ -19,7 +19,7 @@ function open(t: TestContext, maxSessions: number) {
   const store = createMemoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const another = () =>
-    createSessions({
+    new Sessions({
       store,
       keyring: new Keyring([Buffer.alloc(32, 1)]),
       audiences: ['orders'],
@@ -29,7 +29,8 @@ function open(t: TestContext, maxSessions: number) {
       audit: { record() {} },
       pending: new PendingEndings(quiet),
     })
-  const { sessions, endings } = another()
+  const sessions = another()
+  const { endings } = sessions
   const signIn = async (sub: string) => {
     const tokens = { access_token: 'a', obtained_at: 0, id_token: 'i' }
     const person = { iss: 'https://id.example.com', sub, sid: sub, tokens, claims: { sub }, userinfo_read_at: 0 }
@@ -137,7 +138,7 @@ for (const where of ['here', 'elsewhere'] as const)
     const jane = await signIn('jane')
     pass(touchEveryMs)
     const listening = t.mock.method(store, 'onNotice')
-    const { sessions } = another()
+    const sessions = another()
     const stored = (await first.read(jane)) as StoredSession
     const changed = { ...stored.record, claims: { sub: 'jane', groups: ['former'] } }
     const read = store.read.bind(store)
@@ -155,7 +156,7 @@ for (const where of ['here', 'elsewhere'] as const)
 test('a session that is read while it is changed is not kept in its old version', async (t) => {
   const { store, sessions: first, signIn, another } = open(t, 10)
   const jane = await signIn('jane')
-  const { sessions } = another()
+  const sessions = another()
   const stored = (await first.read(jane)) as StoredSession
   const replace = store.replace.bind(store)
   t.mock.method(store, 'replace').mock.mockImplementationOnce(async (...args) => {

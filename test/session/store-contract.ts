@@ -4,8 +4,7 @@ import { test, type TestContext } from 'node:test'
 import type { KeptKey, SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record/record.ts'
-import type { KeptHead, KeptStore } from '../../src/session/store/kept-store.ts'
-import type { LogoutOrder, NewSession, SessionStore } from '../../src/session/store/store.ts'
+import type { KeptHead, KeptStore, LogoutOrder, NewSession, SessionStore } from '../../src/session/store/store.ts'
 
 /** A store, and a time that can be waited for: a movable clock, or the real one. */
 export interface OpenedStore {

@@ -3,9 +3,10 @@ import { BoundedMap } from '../../core/bounded-map.ts'
 import { type Clock, isWithin } from '../../core/clock.ts'
 import type { SessionKey } from '../../core/names.ts'
 import type { Keyring } from '../../core/seal.ts'
-import { type CookieAttributes, expireCookie, readCookie, setCookie } from '../../http/cookies.ts'
+import { setCookie } from '../../http/cookies.ts'
 import type { BoundDevice, SessionRecord } from '../record/record.ts'
 import { boundSuffix, type SessionCookie } from './cookie.ts'
+import { GatewayCookie } from './gateway-cookies.ts'
 
 /**
  * How long a cookie is accepted after the browser has dropped it, in ms. Requests that the browser
@@ -31,14 +32,13 @@ export interface BoundCookieParts {
  * is sealed for the session, so each replica verifies it without the store. A cookie that was
  * verified once is compared only.
  */
-export class BoundCookie {
-  readonly #attributes: CookieAttributes
+export class BoundCookie extends GatewayCookie {
   readonly #parts: BoundCookieParts
   readonly #verified = new BoundedMap<string, Verified>(maxVerified)
 
   constructor(parts: BoundCookieParts) {
+    super(parts.cookie.withSuffix(boundSuffix))
     this.#parts = parts
-    this.#attributes = parts.cookie.withSuffix(boundSuffix)
   }
 
   /** Whether browsers register keys. */
@@ -48,12 +48,12 @@ export class BoundCookie {
 
   /** The name of the cookie. */
   get name(): string {
-    return this.#attributes.name
+    return this.cookie.name
   }
 
   /** The attributes of the cookie, as in `Set-Cookie`, without `Max-Age`. */
   get attributes(): string {
-    return setCookie(this.#attributes, '').replace(/^[^;]*; /, '')
+    return setCookie(this.cookie, '').replace(/^[^;]*; /, '')
   }
 
   /** The `Set-Cookie` value after a proof for a session. */
@@ -62,12 +62,7 @@ export class BoundCookie {
     const plain = Buffer.alloc(8)
     plain.writeDoubleBE(clock.now())
     const value = keyring.seal(plain, contextOf(key)).toString('base64url')
-    return setCookie(this.#attributes, value, Math.floor(config.cookieLifetimeMs / 1000))
-  }
-
-  /** `Set-Cookie` values that expire the cookie, if the browser has sent it. */
-  expire(cookieHeader: string | undefined): readonly string[] {
-    return readCookie(cookieHeader, this.#attributes.name) === undefined ? [] : [expireCookie(this.#attributes)]
+    return setCookie(this.cookie, value, Math.floor(config.cookieLifetimeMs / 1000))
   }
 
   /**
@@ -93,7 +88,7 @@ export class BoundCookie {
   }
 
   #faultIn(key: SessionKey, cookieHeader: string | undefined): BoundCookieFault | undefined {
-    const value = readCookie(cookieHeader, this.#attributes.name)
+    const value = this.valueIn(cookieHeader)
     if (value === undefined) return 'missing'
     const verified = this.#verified.get(value) ?? this.#verify(value, key)
     if (verified?.key !== key) return 'invalid'

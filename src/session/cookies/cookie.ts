@@ -1,17 +1,18 @@
 import type { SessionCookieConfig } from '../../config/model/session.ts'
 import type { ApplicationCookie } from '../../config/model/upstream.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import { isDomainOf } from '../../core/domain.ts'
 import { matchesName } from '../../core/name-pattern.ts'
-import type { SessionId } from '../../core/names.ts'
+import type { SessionId, SessionKey } from '../../core/names.ts'
 import type { KeptCookie } from '../../http/cookie-jar.ts'
 import {
+  type CookieAttributes,
   cookieNames,
   cookieValues,
   expireCookie,
   readCookie,
   setCookie,
   withoutCookies,
-  type CookieAttributes,
 } from '../../http/cookies.ts'
 import { sessionIdFromCookie } from '../record/record.ts'
 
@@ -274,5 +275,25 @@ export class SessionCookie {
 
   get isStrict(): boolean {
     return this.#attributes.sameSite === 'strict'
+  }
+}
+
+/** How long an expired cookie is remembered, in ms. */
+const rememberedMs = 10_000
+
+/**
+ * The session cookies that this process has expired or replaced in the last seconds. Such a cookie
+ * must not be expired a second time: the browser may have signed in again in the meantime, and the
+ * new cookie has the same name.
+ */
+export class ExpiredCookies {
+  readonly #keys = new BoundedMap<SessionKey, true>(10_000, { lifetimeMs: rememberedMs })
+
+  add(key: SessionKey): void {
+    this.#keys.set(key, true)
+  }
+
+  has(key: SessionKey): boolean {
+    return this.#keys.has(key)
   }
 }

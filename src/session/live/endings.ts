@@ -7,8 +7,7 @@ import type { Audit, Cause } from '../../observe/audit.ts'
 import { sidTag, subTag, tagOf, tagsOfOrder, type SessionRecord, type SessionOwner } from '../record/record.ts'
 import { openRecord, type OpenedRecord } from '../record/sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
-import type { NearCache } from './near-cache.ts'
-import type { NearCaches } from './near-caches.ts'
+import type { NearCache, NearCaches } from './near-cache.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
 
 /** Who or what ended a session, as the audit event names it. */

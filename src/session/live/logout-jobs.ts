@@ -1,8 +1,8 @@
 import type { UpstreamConfig } from '../../config/model/upstream.ts'
 import type { SessionKey } from '../../core/names.ts'
 import type { Keyring } from '../../core/seal.ts'
-import { packRecord, unpackRecord } from '../record/packed-record.ts'
 import type { SessionRecord } from '../record/record.ts'
+import { packRecord, unpackRecord } from '../record/sealed-record.ts'
 
 export interface LogoutJobsParts {
   readonly keyring: Keyring

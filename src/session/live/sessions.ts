@@ -18,10 +18,9 @@ import {
 } from '../record/record.ts'
 import { openRecord, sealRecord } from '../record/sealed-record.ts'
 import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from '../store/store.ts'
-import type { SessionEndings } from './endings.ts'
+import { SessionEndings } from './endings.ts'
 import type { LogoutJobs } from './logout-jobs.ts'
-import type { NearCache, NearSession } from './near-cache.ts'
-import type { NearCaches } from './near-caches.ts'
+import { NearCache, NearCaches, type NearSession } from './near-cache.ts'
 import { OutageGrace } from './outage-grace.ts'
 import type { PendingEndings } from './pending-endings.ts'
 
@@ -39,11 +38,10 @@ export interface SessionsParts {
   readonly clock: Clock
   readonly log: Log
   readonly audit: Audit
+  /** One for the whole process. */
   readonly pending: PendingEndings
-  readonly near: NearCache
-  /** All near-caches of this process. */
-  readonly caches: NearCaches
-  readonly endings: Pick<SessionEndings, 'announce' | 'announceOrder'>
+  /** One for the whole process and this store. Absent: no other generation uses the store. */
+  readonly caches?: NearCaches
   /** By audience. Absent: nothing is left to do when a session has ended. */
   readonly jobs?: ReadonlyMap<string, LogoutJobs> | undefined
 }
@@ -88,18 +86,25 @@ type Keep = (session: StoredSession | UnopenedSession, touchedAt: number) => voi
  * this process of what other processes end and change.
  */
 export class Sessions {
+  /** Ends these sessions. */
+  readonly endings: SessionEndings
   readonly #parts: SessionsParts
   readonly #store: SessionStore
   readonly #near: NearCache
+  readonly #caches: NearCaches
   readonly #touchEveryMs: number
   readonly #stopListening: () => void
   readonly #grace: OutageGrace
 
   constructor(parts: SessionsParts) {
-    const { store, near, log, config, caches, endings } = parts
+    const { store, log, config, caches = new NearCaches() } = parts
+    const near = new NearCache(parts)
+    const endings = new SessionEndings({ ...parts, near, caches })
+    this.endings = endings
     this.#parts = parts
     this.#store = store
     this.#near = near
+    this.#caches = caches
     caches.add(near)
     this.#touchEveryMs = config.idleTimeoutMs / touchesPerIdleTimeout
     this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, staleForMs: () => store.staleForMs(), log })
@@ -113,7 +118,7 @@ export class Sessions {
 
   /** Stops listening for notices. Nothing may be served by this object afterwards. */
   close(): void {
-    this.#parts.caches.delete(this.#near)
+    this.#caches.delete(this.#near)
     this.#stopListening()
     this.#near.clear()
     this.#grace.end('closed')
@@ -324,7 +329,7 @@ export class Sessions {
         return outcome
       }
       const stored = { key, audience, version: version + 1, record, bytes }
-      this.#parts.caches.dropElsewhere(key, this.#near)
+      this.#caches.dropElsewhere(key, this.#near)
       if (touchedAt !== undefined) keep(stored, touchedAt)
       this.#near.dropOlder(stored)
       return stored
@@ -373,7 +378,7 @@ export class Sessions {
     const { touchedAt } = near
     near.touchedAt = now
     this.#store.touch(near.stored.key, this.#parts.config.idleTimeoutMs).then(
-      (exists) => exists || this.#parts.endings.announce([near.stored.key]),
+      (exists) => exists || this.endings.announce([near.stored.key]),
       (error: unknown) => {
         near.touchedAt = touchedAt
         this.#parts.log.debug('session.touch_failed', { reason: reason(error) })
@@ -390,7 +395,7 @@ export class Sessions {
     const now = this.#parts.clock.now()
     const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
     if (exists) keep(session, now)
-    else this.#parts.endings.announce([key])
+    else this.endings.announce([key])
     return exists && !this.#near.hasEnded(key)
   }
 

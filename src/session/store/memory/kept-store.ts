@@ -1,5 +1,5 @@
 import type { KeptKey, SubTag } from '../../../core/names.ts'
-import { personOf, type KeptHead, type KeptStore } from '../kept-store.ts'
+import { personOf, type KeptHead, type KeptStore } from '../store.ts'
 
 /** How much the content of all kept requests may take in memory, in bytes. */
 const maxBytes = 64 * 1024 * 1024

@@ -1,5 +1,5 @@
 import type { KeptKey } from '../../../core/names.ts'
-import type { KeptHead, KeptStore } from '../kept-store.ts'
+import type { KeptHead, KeptStore } from '../store.ts'
 import type { RedisConnection } from './connection.ts'
 import { asBuffer, atLeast1, hashOf, type RedisKeys } from './keys.ts'
 

@@ -1,7 +1,7 @@
 import type { KeptKey, SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { sha256 } from '../../../core/random.ts'
 import { tagOf } from '../../record/record.ts'
-import { personOf } from '../kept-store.ts'
+import { personOf } from '../store.ts'
 
 export interface SessionPlaces {
   readonly session: string

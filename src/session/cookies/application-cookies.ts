@@ -1,10 +1,73 @@
 import type { Clock } from '../../core/clock.ts'
+import { isDomainOf } from '../../core/domain.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { matchesAny, type NamePattern } from '../../core/name-pattern.ts'
 import type { SessionKey } from '../../core/names.ts'
-import { keepCookies, type KeptCookie, type ReceivedCookies, sizeOf } from '../../http/cookie-jar.ts'
+import {
+  belongsTo,
+  type CookieScope,
+  keepCookies,
+  type KeptCookie,
+  type ReceivedCookies,
+  sizeOf,
+} from '../../http/cookie-jar.ts'
+import { cookieNames } from '../../http/cookies.ts'
 import type { Sessions } from '../live/sessions.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { placeOf, withoutOldest } from './browser-cookies.ts'
+
+/** The most cookies that a session remembers. */
+const maxRemembered = 64
+const maxRememberedBytes = 8 * 1024
+
+/**
+ * The names of application cookies in a request that applications have not set in this session, so
+ * they may be those of another person. A name also counts when the request has more cookies of this
+ * name than the session, because a request does not say which of them the session has.
+ * @param patterns the names of the cookies that belong to one person
+ */
+export function foreignCookies(
+  header: string | undefined,
+  { browser_cookies }: SessionRecord,
+  patterns: readonly NamePattern[],
+  scope: CookieScope,
+): readonly string[] {
+  // Sessions of earlier versions do not know their cookies.
+  if (header === undefined || browser_cookies === undefined || patterns.length === 0) return none
+  const counts = new Map<string, number>()
+  for (const name of cookieNames(header, '')) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const foreign: string[] = []
+  for (const [name, count] of counts) {
+    if (!matchesAny(patterns, name)) continue
+    const own = browser_cookies.filter((cookie) => cookie.name === name && belongsTo(cookie, scope))
+    if (count > own.length) foreign.push(name)
+  }
+  return foreign.length === 0 ? none : foreign
+}
+
+const none: readonly never[] = []
+
+/**
+ * The cookies of a session that a response of this host can expire.
+ * @param record absent: nothing is known about the session
+ */
+export function browserCookiesAt(record: SessionRecord | undefined, host: string): readonly KeptCookie[] {
+  return (record?.browser_cookies ?? none).filter(({ domain, hostOnly }) =>
+    hostOnly === true ? domain === host : isDomainOf(domain, host),
+  )
+}
+
+/** The cookies that fit into a session. The oldest ones are forgotten. */
+export function withoutOldest(cookies: readonly KeptCookie[]): readonly KeptCookie[] {
+  let kept = cookies.slice(-maxRemembered)
+  while (sizeOf(kept) > maxRememberedBytes) kept = kept.slice(1)
+  return kept
+}
+
+/** What a session remembers of a cookie: where it is, and not its value. */
+export function placeOf({ name, domain, hostOnly, path, expires_at }: KeptCookie, now: number): KeptCookie {
+  const hasExpired = expires_at !== undefined && expires_at <= now
+  return { name, value: '', domain, path, ...(hostOnly && { hostOnly }), ...(hasExpired && { expires_at }) }
+}
 
 /** The most cookies of one upstream in a session. */
 const maxCookies = 64
@@ -55,8 +118,6 @@ export class SessionCookies {
 export function cookiesOf({ cookies }: SessionRecord, upstream: string): readonly KeptCookie[] {
   return cookies !== undefined && Object.hasOwn(cookies, upstream) ? (cookies[upstream] ?? none) : none
 }
-
-const none: readonly KeptCookie[] = []
 
 function checkSize(upstream: string, cookies: readonly KeptCookie[]): void {
   const bytes = sizeOf(cookies)
