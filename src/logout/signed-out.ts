@@ -1,7 +1,7 @@
 import { expireCookie, readCookie } from '../http/cookies.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
-import { sendsEndSessionState } from '../provider/end-session-request.ts'
+import { sendsEndSessionState } from '../provider/end-session.ts'
 import { sessionKey } from '../session/record/record.ts'
 import type { LogoutParts } from './parts.ts'
 import { askToSignOut, stateFromCookie, signInAsOther, stateCookie } from './sign-out-state.ts'

@@ -1,7 +1,6 @@
 // JWT access tokens (RFC 9068) and token introspection (RFC 7662).
 import type { JWTPayload } from 'jose'
-import { fapiAlgorithms } from '../config/fapi.ts'
-import { type ProviderConfig, signingAlgorithms } from '../config/model/provider.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import type { AccessTokensConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -9,7 +8,7 @@ import { isDeeperThan, isObject, maxJsonDepth } from '../core/json.ts'
 import { printable } from '../core/printable.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice } from './provider-errors.ts'
-import { stringClaim, typOf } from './signed-token.ts'
+import { algorithmsFor, stringClaim, typOf, verifyJwt } from './signed-token.ts'
 
 /** What an access token says about the caller. Times are in ms since the epoch. */
 export interface VerifiedAccessToken {
@@ -43,21 +42,16 @@ export async function verifyAccessToken(
   token: string,
   { config, keys, accepts, now }: AccessTokenExpectations,
 ): Promise<VerifiedAccessToken> {
-  const { payload, protectedHeader } = await keys
-    .verify(token, {
-      issuer: config.issuer,
-      audience: [...accepts.audience],
-      // The key of the provider decides which one of these it is: see `createLocalJWKSet`.
-      algorithms: [...(config.profile === undefined ? signingAlgorithms : fapiAlgorithms)],
-      clockTolerance: config.clockToleranceMs / 1000,
-      currentDate: new Date(now),
-      // RFC 9068 §2.2. Without `sub`, a client could pass for the person whose `sub` is its name.
-      requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
-    })
-    .catch((cause: unknown) => {
-      if (cause instanceof GatewayError) throw cause
-      throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
-    })
+  const options = {
+    audience: [...accepts.audience],
+    // The key of the provider decides which one of these it is: see `createLocalJWKSet`.
+    algorithms: [...algorithmsFor(config)],
+    // RFC 9068 §2.2. Without `sub`, a client could pass for the person whose `sub` is its name.
+    requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
+  }
+  const { payload, protectedHeader } = await verifyJwt(token, { ...config, keys, now }, options, (cause) => {
+    throw new GatewayError(code, `signature or registered claims: ${reason(cause)}`, { cause })
+  })
   const typ = typOf(protectedHeader, code) ?? 'none'
   if (!accepts.types.includes(typ))
     reject(`"typ" is ${printable(typ)}, and access_tokens.types is ${accepts.types.join(', ')}`)

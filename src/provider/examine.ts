@@ -4,19 +4,12 @@ import { reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { printable } from '../core/printable.ts'
 import { randomToken, sha256 } from '../core/random.ts'
-import { authorizationUrlFor } from './authorization-url.ts'
-import {
-  discover,
-  type DiscoveredProvider,
-  type DiscoveryProblem,
-  issuerSchemeMismatch,
-  metadataUrl,
-  problemOf,
-} from './discovery.ts'
-import { DpopProofs, newDpopKey } from './dpop.ts'
+import { authorizationUrlFor, type RequestedAccess } from './authorization-request.ts'
+import { DpopProofs, newDpopKey } from './client-auth.ts'
+import { issuerSchemeMismatch } from './discovery.ts'
+import { discover, type DiscoveredProvider, type DiscoveryProblem, metadataUrl, problemOf } from './metadata.ts'
 import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
-import type { RequestedAccess } from './requested-access.ts'
 
 /**
  * Why something cannot be used. `problem` is absent when there was no response for another reason

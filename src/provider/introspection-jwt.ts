@@ -1,9 +1,10 @@
 // JWT responses to introspection requests (RFC 9701).
-import { fapiAlgorithms } from '../config/fapi.ts'
-import { type ProviderConfig, signingAlgorithms } from '../config/model/provider.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import type { KeySet } from './key-set.ts'
 import type { Outbound } from './outbound.ts'
+import { algorithmsFor, verifyJwt } from './signed-token.ts'
 
 const mediaType = 'application/token-introspection+jwt'
 /** The longest response, in characters. */
@@ -33,25 +34,18 @@ export async function readIntrospectionJwt(
   if (!isExpected) reject('it is from another endpoint')
   if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
   if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
-  const { payload } = await keys
-    .verify(jwt.trim(), {
-      typ: 'token-introspection+jwt',
-      issuer: config.issuer,
-      audience: config.client_id,
-      algorithms: [...(config.profile === undefined ? signingAlgorithms : fapiAlgorithms)],
-      clockTolerance: config.clockToleranceMs / 1000,
-      currentDate: new Date(now),
-      maxTokenAge: maxAge,
-      requiredClaims: ['iss', 'aud', 'iat', 'token_introspection'],
-    })
-    .catch((cause: unknown) => {
-      if (cause instanceof GatewayError) throw cause
-      return reject(reason(cause), cause)
-    })
+  const options = {
+    typ: 'token-introspection+jwt',
+    audience: config.client_id,
+    algorithms: [...algorithmsFor(config)],
+    maxTokenAge: maxAge,
+    requiredClaims: ['iss', 'aud', 'iat', 'token_introspection'],
+  }
+  const { payload } = await verifyJwt(jwt.trim(), { ...config, keys, now }, options, (cause) =>
+    reject(reason(cause), cause),
+  )
   const about: unknown = payload['token_introspection']
-  if (typeof about !== 'object' || about === null || Array.isArray(about))
-    return reject('"token_introspection" is not an object')
-  return { ...about }
+  return isObject(about) ? about : reject('"token_introspection" is not an object')
 }
 
 /**

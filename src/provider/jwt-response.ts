@@ -2,7 +2,7 @@
 import { decodeJwt } from 'jose'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import type { TokenExpectations } from './signed-token.ts'
+import { type TokenExpectations, verifyJwt } from './signed-token.ts'
 
 const code = 'ERR_SIGN_IN_RESPONSE'
 
@@ -34,7 +34,7 @@ export function stateOf(response: URLSearchParams, response_mode: ProviderConfig
  */
 export async function readJwtResponse(
   response: URLSearchParams,
-  { issuer, client_id, algorithm, keys, clockToleranceMs, now }: TokenExpectations,
+  expected: TokenExpectations,
 ): Promise<URLSearchParams> {
   const [jwt, ...more] = response.getAll('response')
   if (jwt === undefined)
@@ -43,19 +43,11 @@ export async function readJwtResponse(
       'the authorization response is not a JWT, although provider.response_mode asks for one',
     )
   if (more.length > 0) throw new GatewayError(code, 'the authorization response contains several JWTs')
-  const { payload } = await keys
-    .verify(jwt, {
-      issuer,
-      audience: client_id,
-      algorithms: [algorithm],
-      clockTolerance: clockToleranceMs / 1000,
-      currentDate: new Date(now),
-      requiredClaims: ['iss', 'aud', 'exp'],
-    })
-    .catch((cause: unknown) => {
-      if (cause instanceof GatewayError) throw cause
-      throw new GatewayError(code, `authorization response refused: ${reason(cause)}`, { cause })
-    })
+  const { client_id: audience, algorithm } = expected
+  const options = { audience, algorithms: [algorithm], requiredClaims: ['iss', 'aud', 'exp'] }
+  const { payload } = await verifyJwt(jwt, expected, options, (cause) => {
+    throw new GatewayError(code, `authorization response refused: ${reason(cause)}`, { cause })
+  })
   // `iss` is also a parameter (RFC 9207 §2.4). The other registered claims are about the JWT.
   const parameters = Object.entries(payload).filter(
     (member): member is [string, string] => typeof member[1] === 'string' && !aboutJwt.has(member[0]),

@@ -1,11 +1,20 @@
-import { compactVerify, errors, jwtVerify, type JSONWebKeySet, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
-import { isWithin, type Clock } from '../core/clock.ts'
+import {
+  compactVerify,
+  createLocalJWKSet,
+  type CryptoKey,
+  errors,
+  type JSONWebKeySet,
+  jwtVerify,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+} from 'jose'
+import { type Clock, isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Log } from '../observe/log.ts'
 import type { Outbound } from './outbound.ts'
-import { verificationKeys, verifyWithAny, type VerificationKeys } from './verification-keys.ts'
 
 /** How often the keys are renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
@@ -206,5 +215,58 @@ async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet>
   // §5).
   return {
     keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))),
+  }
+}
+
+/** Finds the key for a token by its header. */
+export type VerificationKeys = JWTVerifyGetKey<CryptoKey>
+
+/** How many keys are tried for one token at most. */
+const maxKeys = 16
+
+/**
+ * The keys of a set, by `kid`. If no key has the `kid`, the keys without one are candidates,
+ * because `kid` is optional (RFC 7517 §4.5).
+ */
+export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
+  const all = createLocalJWKSet(set)
+  const unnamed = set.keys.filter(({ kid }) => kid === undefined)
+  if (unnamed.length === 0) return all
+  const withoutKid = createLocalJWKSet({ keys: unnamed })
+  return async (header, token) => {
+    try {
+      return await all(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || typeof header.kid !== 'string') throw error
+      const { kid: _, ...others } = header
+      return withoutKid(others, token)
+    }
+  }
+}
+
+/**
+ * Runs `verify` with the key that fits. If several keys fit, runs it with one after the other,
+ * because keys may share a `kid`, and a token need not have one.
+ * @throws the errors of `verify`; `JWSSignatureVerificationFailed` when no candidate has signed the
+ * token
+ */
+export async function verifyWithAny<T>(
+  keys: VerificationKeys,
+  verify: (key: VerificationKeys) => Promise<T>,
+): Promise<T> {
+  try {
+    return await verify(keys)
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    let left = maxKeys
+    for await (const key of error) {
+      if (left-- === 0) break
+      try {
+        return await verify(async () => key)
+      } catch (failure) {
+        if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed()
   }
 }

@@ -11,24 +11,23 @@ import type { DpopKey, TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
-import { authorizationUrlFor } from './authorization-url.ts'
-import { requestClientToken } from './client-token.ts'
-import { Discovery, type DiscoveredProvider } from './discovery.ts'
-import { DpopProofs, newDpopKey } from './dpop.ts'
+import { authorizationUrlFor } from './authorization-request.ts'
+import { DpopProofs, newDpopKey } from './client-auth.ts'
+import { Discovery } from './discovery.ts'
 import {
+  endSessionOutcome,
   endSessionRequest,
-  sendsIdTokenHint,
   type EndSessionRequest,
   type EndSessionValues,
-} from './end-session-request.ts'
-import { endSessionOutcome } from './end-session-response.ts'
+  sendsIdTokenHint,
+} from './end-session.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
 import { readIntrospectionJwt, withVerifiedIntrospections } from './introspection-jwt.ts'
 import { isJwtMode, readJwtResponse } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
-import { measuredOutbound } from './measured-outbound.ts'
-import { createOutbound, type Outbound } from './outbound.ts'
+import type { DiscoveredProvider } from './metadata.ts'
+import { createOutbound, measuredOutbound, type Outbound } from './outbound.ts'
 import {
   gatewayErrorIn,
   throwProviderError,
@@ -49,7 +48,7 @@ import {
   tokenExchangeGrant,
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
-import { TransmitterCredentials } from './transmitter-credentials.ts'
+import { requestClientToken, TransmitterCredentials } from './transmitter-credentials.ts'
 import { Transmitter } from './transmitter.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */

@@ -1,5 +1,6 @@
-import { decodeProtectedHeader, type JWTPayload } from 'jose'
-import type { SigningAlgorithm } from '../config/model/provider.ts'
+import { decodeProtectedHeader, type JWTPayload, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
+import { fapiAlgorithms } from '../config/fapi.ts'
+import { type ProviderConfig, type SigningAlgorithm, signingAlgorithms } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { maxJsonDepth, isDeeperThan } from '../core/json.ts'
@@ -19,6 +20,31 @@ export interface TokenExpectations {
   readonly clockToleranceMs: number
   /** In ms since the epoch. */
   readonly now: number
+}
+
+/** The algorithms that a provider may sign with, as far as `provider.profile` allows them. */
+export function algorithmsFor({ profile }: Pick<ProviderConfig, 'profile'>): readonly SigningAlgorithm[] {
+  return profile === undefined ? signingAlgorithms : fapiAlgorithms
+}
+
+/**
+ * Verifies the signature and the registered claims of a JWT of the provider.
+ * @param refuse throws the error for a JWT that jose rejects
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
+ */
+export async function verifyJwt(
+  jwt: string,
+  { issuer, keys, clockToleranceMs, now }: Pick<TokenExpectations, 'issuer' | 'keys' | 'clockToleranceMs' | 'now'>,
+  options: JWTVerifyOptions,
+  refuse: (cause: unknown) => never,
+): Promise<JWTVerifyResult> {
+  const times = { clockTolerance: clockToleranceMs / 1000, currentDate: new Date(now) }
+  try {
+    return await keys.verify(jwt, { issuer, ...options, ...times })
+  } catch (cause) {
+    if (cause instanceof GatewayError) throw cause
+    return refuse(cause)
+  }
 }
 
 const clockHint = `; if it was issued just now, ${clockAdvice}`
@@ -53,20 +79,15 @@ export async function verifySignedToken(
   expected: TokenExpectations,
   { code, lifetimeWithoutExp }: TokenKind,
 ): Promise<SignedToken> {
-  const { payload, protectedHeader } = await expected.keys
-    .verify(token, {
-      issuer: expected.issuer,
-      audience: [...(expected.audience ?? [expected.client_id])],
-      algorithms: [expected.algorithm],
-      clockTolerance: expected.clockToleranceMs / 1000,
-      currentDate: new Date(expected.now),
-      requiredClaims: ['iss', 'aud', 'iat', ...(lifetimeWithoutExp === undefined ? ['exp'] : [])],
-    })
-    .catch((cause: unknown) => {
-      if (cause instanceof GatewayError) throw cause
-      const hint = hintFor(cause, token, expected.algorithm)
-      throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
-    })
+  const options = {
+    audience: [...(expected.audience ?? [expected.client_id])],
+    algorithms: [expected.algorithm],
+    requiredClaims: ['iss', 'aud', 'iat', ...(lifetimeWithoutExp === undefined ? ['exp'] : [])],
+  }
+  const { payload, protectedHeader } = await verifyJwt(token, expected, options, (cause) => {
+    const hint = hintFor(cause, token, expected.algorithm)
+    throw new GatewayError(code, `signature or registered claims: ${reason(cause)}${hint}`, { cause })
+  })
   if (isDeeperThan(maxJsonDepth, payload))
     throw new GatewayError(code, `its claims are nested deeper than ${maxJsonDepth} levels`)
   const { iat } = payload

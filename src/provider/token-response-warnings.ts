@@ -2,8 +2,8 @@ import { decodeJwt } from 'jose'
 import type { ServerMetadata, TokenEndpointResponse } from 'openid-client'
 import { offlineAccess } from '../config/provider-kind.ts'
 import type { Log } from '../observe/log.ts'
+import { asksForRefreshToken, type RequestedAccess } from './authorization-request.ts'
 import type { IdToken } from './id-token.ts'
-import { asksForRefreshToken, type RequestedAccess } from './requested-access.ts'
 
 /**
  * Checks token responses for faults in the configuration of the provider or the gateway. Each fault

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
-import { endSessionRequest } from '../../src/provider/end-session-request.ts'
+import { endSessionRequest } from '../../src/provider/end-session.ts'
 import { environment } from '../config/environment.ts'
 import { formatDiagnostics } from '../support/diagnostics.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { requestedAccess } from '../../src/provider/requested-access.ts'
+import { requestedAccess } from '../../src/provider/authorization-request.ts'
 
 const basic = ['openid', 'profile', 'email']
 const keycloakToken = 'https://sso.example.com/protocol/openid-connect/token'
