@@ -11,8 +11,7 @@ import {
 } from '../core/claims.ts'
 import { unreachable } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
-import { type ChangedText, changedText } from './claim-changes.ts'
-import { type Encoding, encodings, malformedReason } from './encodings.ts'
+import { type ChangedText, changedText, type Encoding, encodings, malformedReason } from './encodings.ts'
 
 export type IdentityHeaders = SentHeaders | MissingHeader
 

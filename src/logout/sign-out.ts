@@ -1,15 +1,16 @@
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
-import { setCookie } from '../http/cookies.ts'
-import { isFromThisSite, type EndpointRequest, type Initiator } from '../http/endpoint-request.ts'
+import { signInUrl } from '../core/return-to.ts'
+import { expireCookie, readCookie, setCookie } from '../http/cookies.ts'
+import { type EndpointRequest, type Initiator, isFromThisSite } from '../http/endpoint-request.ts'
 import { hostName } from '../http/host.ts'
 import { clearCache, cookies, json, redirect, type Response, withHeaders } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
+import { sendsEndSessionState } from '../provider/end-session.ts'
 import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
-import { askToSignOut, stateToCookie, signInAsOther, stateCookie, otherAccountOf } from './sign-out-state.ts'
 
 /** How long the browser may stay at the end-session endpoint of the provider, in seconds. */
 const returnSeconds = 10 * 60
@@ -142,4 +143,123 @@ async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise
   if (id === undefined) return undefined
   const [ended] = await parts.endings.endOne(sessionKey(id), 'person', request.cause)
   return ended?.record
+}
+
+/** After the sign-out, another person signs in and then goes to the page `returnTo`. */
+export interface OtherAccount {
+  readonly returnTo: string | undefined
+}
+
+/** Reads `sign-out?then=sign-in&return_to=…`; `undefined` when it is a plain sign-out. */
+export function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
+  return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
+}
+
+/**
+ * The URL where the other person signs in. It has `prompt=login`, because the provider may still
+ * have a session of the first person.
+ */
+export function signInAsOther(
+  { returnTo }: OtherAccount,
+  { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>,
+): string {
+  return signInUrl(reservedPrefix, returnTo, { prompt: 'login' })
+}
+
+/** The cookie that holds the state of a sign-out while the browser is at the provider. */
+export function stateCookie(parts: LogoutParts) {
+  return parts.cookie.withSuffixForSite('signout')
+}
+
+/** A sign-out while the browser is at the provider. */
+export interface SignOutState {
+  /** The `state` of the request to the end-session endpoint (RP-Initiated Logout 1.0 §2). */
+  readonly state: string
+  /** Another person signs in next. */
+  readonly other: OtherAccount | undefined
+  /** The host (without port) where the sign-out began, if it is another one than this. */
+  readonly host: string | undefined
+}
+
+/** The value of the cookie. */
+export function stateToCookie({ state, other, host }: SignOutState): string {
+  const returnTo = other === undefined ? '' : Buffer.from(other.returnTo ?? '/').toString('base64url')
+  if (host !== undefined) return `${state}.${returnTo}.${host}`
+  return returnTo === '' ? state : `${state}.${returnTo}`
+}
+
+/**
+ * Reads the value of the cookie. A client may send any value, so `host` must be checked, and the
+ * sign-in endpoint checks `returnTo` again.
+ */
+export function stateFromCookie(value: string): SignOutState {
+  const [state = '', returnTo = '', ...labels] = value.split('.')
+  return {
+    state,
+    other: returnTo === '' ? undefined : { returnTo: Buffer.from(returnTo, 'base64url').toString() },
+    host: labels.length === 0 ? undefined : labels.join('.'),
+  }
+}
+
+/** A page with a button that signs out. */
+export function askToSignOut(
+  reason: 'asked_elsewhere' | 'still_signed_in',
+  request: EndpointRequest,
+  { pages, provider, prefix }: LogoutParts,
+): Response {
+  return pages.signOut(reason, { prefix, formTargets: [provider.endSessionOrigin ?? []].flat() }, request)
+}
+
+/**
+ * `GET signed-out`: the browser returns from the provider (RP-Initiated Logout 1.0 §3).
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no sign-out began here, because the person
+ * may still be signed in
+ */
+export async function signedOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+  const { isSignedIn, isStateKnown, signIn, setCookies, elsewhere } = await readReturn(request, parts)
+  if (!isStateKnown) parts.log.debug('sign_out.unknown_state', {})
+  // The host where the person has signed out shows the page, and clears what the browser keeps of
+  // it.
+  if (elsewhere !== undefined && !isSignedIn)
+    return redirect(
+      { location: new URL(signIn ?? `${parts.prefix}signed-out?provider=asked`, elsewhere).href, setCookies },
+      clearCache,
+    )
+  if (signIn !== undefined && !isSignedIn) return redirect({ location: signIn, setCookies })
+  // Any page can link to this one. So the request changes nothing, and a person who is signed in
+  // must not read "signed out".
+  const page = isSignedIn ? askToSignOut('still_signed_in', request, parts) : parts.pages.signedOut(request)
+  return withHeaders(page, { ...cookies(setCookies), ...(isSignedIn ? {} : cleared(request, parts)) })
+}
+
+/**
+ * After a sign-out, the browser may keep the previous page for its Back button. If the URL has a
+ * query, the header loads the page again without the query. The response to that request makes the
+ * browser drop the pages that it keeps.
+ */
+function cleared({ url }: EndpointRequest, { prefix }: LogoutParts): Response['headers'] {
+  return url.includes('?') ? { Refresh: `0; url=${prefix}signed-out` } : clearCache
+}
+
+async function readReturn(request: EndpointRequest, parts: LogoutParts) {
+  const cookie = stateCookie(parts)
+  const cookieValue = readCookie(request.cookie, cookie.name)
+  const { state: expected, other, host } = stateFromCookie(cookieValue ?? '')
+  const [state, ...more] = request.query.getAll('state')
+  // Where the provider returns no state, the cookie alone shows that a sign-out began here.
+  const wanted = sendsEndSessionState(parts.provider.config) ? expected : undefined
+  const isStateKnown = cookieValue !== undefined && state === wanted && more.length === 0
+  const id = parts.cookie.read(request.cookie)
+  const reading = id === undefined ? undefined : parts.sessions.read(sessionKey(id))
+  const session = await (isStateKnown ? reading?.catch(() => undefined) : reading)
+  return {
+    /** Whether the browser returns from a sign-out that began here. */
+    isStateKnown,
+    isSignedIn: session !== undefined,
+    /** The URL where another person signs in, if that comes next. */
+    signIn: isStateKnown && other !== undefined ? signInAsOther(other, parts) : undefined,
+    /** The origin where the sign-out began, if it is another one. */
+    elsewhere: isStateKnown && host !== undefined ? parts.site?.originOf(host) : undefined,
+    setCookies: cookieValue === undefined ? [] : [expireCookie(cookie)],
+  }
 }

@@ -1,10 +1,11 @@
 import { GatewayError } from '../core/errors.ts'
-import { signInUrl } from '../core/return-to.ts'
+import { signedInPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { json, type Response } from '../http/response.ts'
 import { pageContext, type RefusalOptions } from '../pages/pages.ts'
 import { sessionKey } from '../session/record/record.ts'
 import type { SignInParts } from './parts.ts'
+import { isSignedIn } from './sign-in.ts'
 
 /**
  * `GET session`: who is signed in, since when and until when. The response contains no token. The
@@ -59,5 +60,22 @@ export function signInRequired(
     ...{ signIn, returnTo: request.embeddingPage, setCookies, sessionEnded },
     // `doctor` compares it with external_url.
     headers: { 'Gatehouse-Scheme': request.proto },
+  })
+}
+
+/**
+ * `GET signed-in`: the end of a sign-in in another window. The page tells the open pages of this
+ * origin, and closes its window. Any page can link to this one, so a person who is not signed in
+ * gets a page with a link to the sign-in.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function signedIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+  const { pages, reservedPrefix } = parts
+  if (await isSignedIn(request, parts)) return pages.signedInAgain(request)
+  return pages.refusal('ERR_UNAUTHENTICATED', {
+    ...pageContext(request),
+    asPage: request.isPage,
+    returnTo: signedInPath(reservedPrefix),
+    signIn: signInUrl(reservedPrefix, undefined),
   })
 }

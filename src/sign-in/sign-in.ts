@@ -9,11 +9,9 @@ import { asReference } from '../kept-forms/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record/record.ts'
-import { chooseProvider } from './choose-provider.ts'
-import { linkParamsOf } from './link-params.ts'
 import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
+import { linkParamsOf, stepUpOf } from './query.ts'
 import { returnToOrHome } from './return-to.ts'
-import { stepUpOf } from './step-up-of.ts'
 import { beginTransaction, bindTransaction, transactionToState } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
@@ -251,4 +249,25 @@ export function requireExternalUrl(
 
 function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined
+}
+
+/**
+ * The page where a person chooses between the providers of an application. Each link begins the
+ * same sign-in at one provider.
+ */
+export function chooseProvider(request: EndpointRequest, parts: SignInParts): Response {
+  const { query } = request
+  const options = {
+    prompt: onlyValue(query, 'prompt') === 'login' ? 'login' : undefined,
+    again: query.has('again'),
+    kept: asReference(onlyValue(query, 'kept')),
+    stepUp: stepUpOf(query, parts),
+  } as const
+  const returnTo = onlyValue(query, 'return_to')
+  const choices = parts.choices.map((provider) => {
+    const url = new URL(signInUrl(provider.prefix, returnTo, options), request.externalUrl)
+    for (const [name, value] of Object.entries(linkParamsOf(query, provider))) url.searchParams.set(name, value)
+    return { title: provider.title, url: url.pathname + url.search }
+  })
+  return parts.pages.chooseProvider(choices, request)
 }

@@ -8,10 +8,9 @@ import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-eve
 import { type EndOrder, signInLifetimeMs } from '../session/live/endings.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
-import { InvalidState } from './error-code.ts'
-import { eventName, streamUpdatedEvent, verificationEvent } from './event-types.ts'
+import { InvalidState } from './delivery.ts'
+import { eventName, readSubject, type SignalSubject, streamUpdatedEvent, verificationEvent } from './events.ts'
 import type { SignalParts } from './parts.ts'
-import { readSubject, type SignalSubject } from './subject.ts'
 
 /** How many sessions are changed at the same time. */
 const atOnce = 8

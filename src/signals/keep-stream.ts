@@ -13,7 +13,7 @@ import {
   TransmitterRefusal,
   type WantedStream,
 } from '../provider/stream-client.ts'
-import { requestedTypes } from './event-types.ts'
+import { requestedTypes } from './events.ts'
 import type { StreamNote, StreamRecord } from './stream-record.ts'
 
 /** How often the stream is compared with the configuration, in ms. */

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { StoredSession } from '../../src/session/record/record.ts'
-import { whatIsDue } from '../../src/tokens/freshness.ts'
+import { whatIsDue } from '../../src/tokens/upkeep.ts'
 
 const minute = 60_000
 const hour = 60 * minute

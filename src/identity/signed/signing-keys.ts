@@ -5,10 +5,21 @@ import { GatewayError, reason } from '../../core/errors.ts'
 import { Repeating } from '../../core/repeating.ts'
 import type { Keyring } from '../../core/seal.ts'
 import { SingleFlight } from '../../core/single-flight.ts'
+import type { EndpointRequest } from '../../http/endpoint-request.ts'
+import { json, type Response } from '../../http/response.ts'
 import type { Log } from '../../observe/log.ts'
 import type { SessionStore } from '../../session/store/store.ts'
-import { dueFrom, keyInUse, mergedKeys, publishedAheadMs } from './key-schedule.ts'
-import { createSigningKey, fromStored, type SigningKey, type StoredKey, toStored } from './signing-key.ts'
+import {
+  createSigningKey,
+  dueFrom,
+  fromStored,
+  keyInUse,
+  mergedKeys,
+  publishedAheadMs,
+  type SigningKey,
+  type StoredKey,
+  toStored,
+} from './signing-key.ts'
 
 /** How often the keys are compared with those in the store, in ms. */
 const synchronizeEveryMs = 30_000
@@ -192,4 +203,22 @@ export class SigningKeys {
 function haveSameIds(some: readonly SigningKey[], others: readonly SigningKey[]): boolean {
   const ids = new Set(others.map(({ kid }) => kid))
   return some.length === ids.size && some.every(({ kid }) => ids.has(kid))
+}
+
+export interface JwksParts {
+  readonly signingKeys: Pick<SigningKeys, 'published'>
+}
+
+/**
+ * How long verifiers may keep the keys, in seconds. This is shorter than the time for which a key
+ * is published before it signs.
+ */
+const maxAge = 300
+
+/**
+ * `GET jwks.json`: the keys that verify signed identities (RFC 7517 §5). They are public.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function jwks(_request: EndpointRequest, { signingKeys }: JwksParts): Promise<Response> {
+  return json(200, await signingKeys.published(), { 'Cache-Control': `public, max-age=${maxAge}` })
 }

@@ -9,7 +9,7 @@ import {
   publishedAheadMs,
   retainedMs,
   type ScheduledKey,
-} from '../../../src/identity/signed/key-schedule.ts'
+} from '../../../src/identity/signed/signing-key.ts'
 import { searchFor } from '../../support/searches.ts'
 
 const hour = 3_600_000

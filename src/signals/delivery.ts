@@ -1,9 +1,77 @@
+import { errors } from 'jose'
 import { BoundedMap } from '../core/bounded-map.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { isSameSecret } from '../core/same-secret.ts'
+import type { EndpointRequest } from '../http/endpoint-request.ts'
+import { empty, json, type Response } from '../http/response.ts'
+import { pageContext, type Pages } from '../pages/pages.ts'
 import type { PollRequest, StreamClient } from '../provider/stream-client.ts'
 import { carryOut } from './carry-out.ts'
-import { errorCode } from './error-code.ts'
 import type { SignalParts } from './parts.ts'
+
+/**
+ * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when the event
+ * was carried out on every replica. The response is also 202 when no session was concerned, or when
+ * the same token was received before.
+ * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID` (400), or `ERR_STORE_UNAVAILABLE` or
+ * `ERR_PROVIDER_UNAVAILABLE` (503), after which the transmitter may repeat the request
+ */
+export async function securityEvents(request: EndpointRequest, parts: SignalParts): Promise<Response> {
+  const { pushSecret } = parts.provider.config.signals ?? {}
+  if (pushSecret !== undefined && !isSameSecret(request.authorization ?? '', pushSecret))
+    throw new AuthenticationFailed()
+  if (request.securityEvent === undefined)
+    throw new GatewayError('ERR_SECURITY_EVENT_INVALID', 'Content-Type is not application/secevent+jwt')
+  const token = await parts.provider.verifySecurityEvent(request.securityEvent.trim())
+  await carryOut(token, parts, request.cause)
+  return empty(202)
+}
+
+/** The response to a rejected security event (RFC 8935 §2.3). */
+export function rejectSecurityEvent(
+  error: GatewayError,
+  request: EndpointRequest,
+  { audit, pages }: Pick<SignalParts, 'audit'> & { readonly pages: Pages },
+): Response {
+  const { code, status, message, publicText } = error
+  audit.record('signal.refused', { code, reason: message }, request.cause)
+  if (status >= 500) return pages.refusal(code, pageContext(request))
+  return {
+    ...json(status, { err: errorCode(error), description: publicText }, { 'Content-Language': 'en' }),
+    code,
+  }
+}
+
+/** The transmitter did not send what `signals.push_secret` says. */
+export class AuthenticationFailed extends GatewayError {
+  constructor() {
+    super('ERR_SECURITY_EVENT_INVALID', 'Authorization is not that of signals.push_secret')
+  }
+}
+
+/**
+ * The `state` of a verification event is not the one of the last request (Shared Signals Framework
+ * 1.0 §8.1.4.1).
+ */
+export class InvalidState extends GatewayError {
+  constructor() {
+    super('ERR_SECURITY_EVENT_INVALID', 'the "state" of the verification event is not the one that was sent')
+  }
+}
+
+/** The error code of RFC 8935 §2.4 and RFC 8936 §2.6 for a rejected event. */
+export function errorCode(error: GatewayError): string {
+  if (error instanceof AuthenticationFailed) return 'authentication_failed'
+  if (error instanceof InvalidState) return 'invalid_state'
+  const { cause } = error
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'iss') return 'invalid_issuer'
+  if (cause instanceof errors.JWTClaimValidationFailed && cause.claim === 'aud') return 'invalid_audience'
+  const isAboutKey =
+    cause instanceof errors.JWKSNoMatchingKey ||
+    cause instanceof errors.JWSSignatureVerificationFailed ||
+    cause instanceof errors.JOSEAlgNotAllowed
+  return isAboutKey ? 'invalid_key' : 'invalid_request'
+}
 
 /** How many events are requested at once, and carried out at most. */
 const maxEvents = 25

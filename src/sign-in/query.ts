@@ -1,5 +1,6 @@
 import type { ProviderConfig } from '../config/model/provider.ts'
-import { onlyValue } from './parts.ts'
+import { type StepUp, stepUpParameters } from '../core/step-up.ts'
+import { onlyValue, type SignInParts } from './parts.ts'
 
 /** The longest value of a parameter of `link_params`, in characters. A longer one is ignored. */
 const longestLinkParam = 500
@@ -14,4 +15,16 @@ export function linkParamsOf(
     return value === undefined || value === '' || value.length > longestLinkParam ? [] : [[name, value] as const]
   })
   return Object.fromEntries(found)
+}
+
+/**
+ * The step-up in the query of a sign-in. Only that of a rule has an effect, because links on other
+ * sites may have any query.
+ */
+export function stepUpOf(query: URLSearchParams, { stepUps }: Pick<SignInParts, 'stepUps'>): StepUp | undefined {
+  const names = ['acr_values', 'max_age'] as const
+  return stepUps.find((stepUp) => {
+    const parameters = stepUpParameters(stepUp)
+    return names.every((name) => onlyValue(query, name) === parameters[name])
+  })
 }
