@@ -42,7 +42,7 @@ export function registrationHeader(
 }
 
 /** The response to a proof: a new cookie, and how the browser renews it (§8.6). */
-export function boundResponse(
+function boundResponse(
   key: SessionKey,
   identifier: string,
   { externalUrl }: Pick<EndpointRequest, 'externalUrl'>,
@@ -62,12 +62,12 @@ export function boundResponse(
 }
 
 /** The response when a session has ended: the browser deletes its key (§8.6). */
-export function endedResponse(identifier: string): Response {
+function endedResponse(identifier: string): Response {
   return json(200, { session_identifier: identifier, continue: false })
 }
 
 /** The response that asks for a proof (§8.2). */
-export function challengeResponse(key: SessionKey, identifier: string, { challenges }: DeviceParts): Response {
+function challengeResponse(key: SessionKey, identifier: string, { challenges }: DeviceParts): Response {
   const challenge = challenges.create(key, 'refresh')
   const headers = { 'Secure-Session-Challenge': `"${challenge}";id="${identifier}"` }
   return json(403, { code: 'ERR_DEVICE_PROOF', detail: 'Sign the challenge.' }, headers)

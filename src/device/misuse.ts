@@ -11,7 +11,7 @@ import type { SessionEndings } from '../session/live/endings.ts'
 import type { StoredSession } from '../session/record/record.ts'
 
 /** Why a browser did not renew the cookie of a bound session (§8.5). */
-export const skipReasons = ['unreachable', 'server_error', 'quota_exceeded'] as const
+const skipReasons = ['unreachable', 'server_error', 'quota_exceeded'] as const
 export type SkipReason = (typeof skipReasons)[number]
 
 /** Counts what happens to bound sessions. */

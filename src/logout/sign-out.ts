@@ -151,7 +151,7 @@ export interface OtherAccount {
 }
 
 /** Reads `sign-out?then=sign-in&return_to=…`; `undefined` when it is a plain sign-out. */
-export function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
+function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
   return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
 }
 
@@ -159,15 +159,12 @@ export function otherAccountOf({ query }: EndpointRequest): OtherAccount | undef
  * The URL where the other person signs in. It has `prompt=login`, because the provider may still
  * have a session of the first person.
  */
-export function signInAsOther(
-  { returnTo }: OtherAccount,
-  { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>,
-): string {
+function signInAsOther({ returnTo }: OtherAccount, { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>): string {
   return signInUrl(reservedPrefix, returnTo, { prompt: 'login' })
 }
 
 /** The cookie that holds the state of a sign-out while the browser is at the provider. */
-export function stateCookie(parts: LogoutParts) {
+function stateCookie(parts: LogoutParts) {
   return parts.cookie.withSuffixForSite('signout')
 }
 
@@ -182,7 +179,7 @@ export interface SignOutState {
 }
 
 /** The value of the cookie. */
-export function stateToCookie({ state, other, host }: SignOutState): string {
+function stateToCookie({ state, other, host }: SignOutState): string {
   const returnTo = other === undefined ? '' : Buffer.from(other.returnTo ?? '/').toString('base64url')
   if (host !== undefined) return `${state}.${returnTo}.${host}`
   return returnTo === '' ? state : `${state}.${returnTo}`
@@ -192,7 +189,7 @@ export function stateToCookie({ state, other, host }: SignOutState): string {
  * Reads the value of the cookie. A client may send any value, so `host` must be checked, and the
  * sign-in endpoint checks `returnTo` again.
  */
-export function stateFromCookie(value: string): SignOutState {
+function stateFromCookie(value: string): SignOutState {
   const [state = '', returnTo = '', ...labels] = value.split('.')
   return {
     state,
@@ -202,7 +199,7 @@ export function stateFromCookie(value: string): SignOutState {
 }
 
 /** A page with a button that signs out. */
-export function askToSignOut(
+function askToSignOut(
   reason: 'asked_elsewhere' | 'still_signed_in',
   request: EndpointRequest,
   { pages, provider, prefix }: LogoutParts,

@@ -104,7 +104,7 @@ export async function endSessionOutcome(response: Response): Promise<'ended' | '
 }
 
 /** Whether the endpoint responded as it does to a browser: with a page or a redirect. */
-export function isForBrowsers({ status, ok, headers }: Response): boolean {
+function isForBrowsers({ status, ok, headers }: Response): boolean {
   const isPage = ok && headers.get('content-type')?.startsWith('text/html') === true
   return isPage || (status >= 300 && status < 400)
 }

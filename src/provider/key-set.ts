@@ -228,7 +228,7 @@ const maxKeys = 16
  * The keys of a set, by `kid`. If no key has the `kid`, the keys without one are candidates,
  * because `kid` is optional (RFC 7517 §4.5).
  */
-export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
+function verificationKeys(set: JSONWebKeySet): VerificationKeys {
   const all = createLocalJWKSet(set)
   const unnamed = set.keys.filter(({ kid }) => kid === undefined)
   if (unnamed.length === 0) return all
@@ -250,10 +250,7 @@ export function verificationKeys(set: JSONWebKeySet): VerificationKeys {
  * @throws the errors of `verify`; `JWSSignatureVerificationFailed` when no candidate has signed the
  * token
  */
-export async function verifyWithAny<T>(
-  keys: VerificationKeys,
-  verify: (key: VerificationKeys) => Promise<T>,
-): Promise<T> {
+async function verifyWithAny<T>(keys: VerificationKeys, verify: (key: VerificationKeys) => Promise<T>): Promise<T> {
   try {
     return await verify(keys)
   } catch (error) {

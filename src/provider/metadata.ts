@@ -283,7 +283,7 @@ type Metadata = Readonly<Record<string, unknown>>
  * What the metadata of a provider lacks for `provider.profile`, with the clause of the FAPI 2.0
  * Security Profile; `undefined` when nothing is missing.
  */
-export function lackForProfile(
+function lackForProfile(
   { response_mode, dpop, clientCertificate }: Pick<ProviderConfig, 'response_mode' | 'dpop' | 'clientCertificate'>,
   metadata: Metadata,
   algorithm: SigningAlgorithm,

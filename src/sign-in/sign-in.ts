@@ -255,7 +255,7 @@ function hostnameOf(url: string): string | undefined {
  * The page where a person chooses between the providers of an application. Each link begins the
  * same sign-in at one provider.
  */
-export function chooseProvider(request: EndpointRequest, parts: SignInParts): Response {
+function chooseProvider(request: EndpointRequest, parts: SignInParts): Response {
   const { query } = request
   const options = {
     prompt: onlyValue(query, 'prompt') === 'login' ? 'login' : undefined,

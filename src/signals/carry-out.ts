@@ -8,7 +8,6 @@ import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-eve
 import { type EndOrder, signInLifetimeMs } from '../session/live/endings.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
-import { InvalidState } from './delivery.ts'
 import { eventName, readSubject, type SignalSubject, streamUpdatedEvent, verificationEvent } from './events.ts'
 import type { SignalParts } from './parts.ts'
 
@@ -21,6 +20,16 @@ const searchMs = 20_000
  * minutes.
  */
 const rememberedMs = (maxAgeSeconds + 10 * 60) * 1000
+
+/**
+ * The `state` of a verification event is not the one of the last request (Shared Signals Framework
+ * 1.0 §8.1.4.1).
+ */
+export class InvalidState extends GatewayError {
+  constructor() {
+    super('ERR_SECURITY_EVENT_INVALID', 'the "state" of the verification event is not the one that was sent')
+  }
+}
 
 /** An event that has an effect, and the sessions that it is about. */
 interface Signal {

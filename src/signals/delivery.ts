@@ -6,7 +6,7 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'
 import type { PollRequest, StreamClient } from '../provider/stream-client.ts'
-import { carryOut } from './carry-out.ts'
+import { carryOut, InvalidState } from './carry-out.ts'
 import type { SignalParts } from './parts.ts'
 
 /**
@@ -43,24 +43,14 @@ export function rejectSecurityEvent(
 }
 
 /** The transmitter did not send what `signals.push_secret` says. */
-export class AuthenticationFailed extends GatewayError {
+class AuthenticationFailed extends GatewayError {
   constructor() {
     super('ERR_SECURITY_EVENT_INVALID', 'Authorization is not that of signals.push_secret')
   }
 }
 
-/**
- * The `state` of a verification event is not the one of the last request (Shared Signals Framework
- * 1.0 §8.1.4.1).
- */
-export class InvalidState extends GatewayError {
-  constructor() {
-    super('ERR_SECURITY_EVENT_INVALID', 'the "state" of the verification event is not the one that was sent')
-  }
-}
-
 /** The error code of RFC 8935 §2.4 and RFC 8936 §2.6 for a rejected event. */
-export function errorCode(error: GatewayError): string {
+function errorCode(error: GatewayError): string {
   if (error instanceof AuthenticationFailed) return 'authentication_failed'
   if (error instanceof InvalidState) return 'invalid_state'
   const { cause } = error

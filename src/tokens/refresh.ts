@@ -165,7 +165,7 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
  * Stores new claims.
  * @returns `undefined` when the session has ended in the meantime
  */
-export async function storeClaims(
+async function storeClaims(
   stored: StoredSession,
   userinfo: Claims,
   parts: UpkeepParts,

@@ -20,9 +20,8 @@ const maxRemembered = 64
 const maxRememberedBytes = 8 * 1024
 
 /**
- * The names of application cookies in a request that applications have not set in this session, so
- * they may be those of another person. A name also counts when the request has more cookies of this
- * name than the session, because a request does not say which of them the session has.
+ * The names of application cookies in a request that were not set in this session, so they may be
+ * those of another person: also when the request has more of a name than the session.
  * @param patterns the names of the cookies that belong to one person
  */
 export function foreignCookies(
@@ -46,10 +45,7 @@ export function foreignCookies(
 
 const none: readonly never[] = []
 
-/**
- * The cookies of a session that a response of this host can expire.
- * @param record absent: nothing is known about the session
- */
+/** The cookies of a session, if it is known, that a response of this host can expire. */
 export function browserCookiesAt(record: SessionRecord | undefined, host: string): readonly KeptCookie[] {
   return (record?.browser_cookies ?? none).filter(({ domain, hostOnly }) =>
     hostOnly === true ? domain === host : isDomainOf(domain, host),
@@ -57,14 +53,14 @@ export function browserCookiesAt(record: SessionRecord | undefined, host: string
 }
 
 /** The cookies that fit into a session. The oldest ones are forgotten. */
-export function withoutOldest(cookies: readonly KeptCookie[]): readonly KeptCookie[] {
+function withoutOldest(cookies: readonly KeptCookie[]): readonly KeptCookie[] {
   let kept = cookies.slice(-maxRemembered)
   while (sizeOf(kept) > maxRememberedBytes) kept = kept.slice(1)
   return kept
 }
 
 /** What a session remembers of a cookie: where it is, and not its value. */
-export function placeOf({ name, domain, hostOnly, path, expires_at }: KeptCookie, now: number): KeptCookie {
+function placeOf({ name, domain, hostOnly, path, expires_at }: KeptCookie, now: number): KeptCookie {
   const hasExpired = expires_at !== undefined && expires_at <= now
   return { name, value: '', domain, path, ...(hostOnly && { hostOnly }), ...(hasExpired && { expires_at }) }
 }
@@ -88,8 +84,8 @@ export class SessionCookies {
   }
 
   /**
-   * Stores cookies that an upstream has set, or where they are. Cookies that other processes store
-   * at the same time stay. Does nothing when the session has ended, or has these cookies already.
+   * Stores cookies that an upstream has set, or where they are, beside those of other processes.
+   * Does nothing when the session has ended, or has these cookies already.
    * @throws {GatewayError} `ERR_COOKIES_FULL`, and nothing is stored; `ERR_STORE_UNAVAILABLE`
    */
   async keep(key: SessionKey, upstream: string, { kept, inBrowser }: ReceivedCookies): Promise<void> {

@@ -9,9 +9,8 @@ import { boundSuffix, type SessionCookie } from './cookie.ts'
 import { GatewayCookie } from './gateway-cookies.ts'
 
 /**
- * How long a cookie is accepted after the browser has dropped it, in ms. Requests that the browser
- * sent at the same time as the proof arrive with the previous cookie, or without one. The clocks of
- * replicas may differ by this time.
+ * How long a cookie is accepted after the browser has dropped it, in ms: requests beside the proof
+ * have the previous one or none. The clocks of replicas may differ by this time.
  */
 const overlapMs = 30_000
 /** How many verified cookies are remembered. */
@@ -29,8 +28,7 @@ export interface BoundCookieParts {
 
 /**
  * The short-lived cookie that a browser gets for each proof that it has the key of the session. It
- * is sealed for the session, so each replica verifies it without the store. A cookie that was
- * verified once is compared only.
+ * is sealed for the session, so replicas verify it without the store, and only once.
  */
 export class BoundCookie extends GatewayCookie {
   readonly #parts: BoundCookieParts
@@ -65,10 +63,7 @@ export class BoundCookie extends GatewayCookie {
     return setCookie(this.cookie, value, Math.floor(config.cookieLifetimeMs / 1000))
   }
 
-  /**
-   * Why a request with the cookie of this session is refused. `undefined` when it comes from the
-   * device of the session, or the session is not bound.
-   */
+  /** Why a request with the cookie of this session is refused; `undefined` when it is not. */
   faultOf(
     key: SessionKey,
     device: BoundDevice | undefined,

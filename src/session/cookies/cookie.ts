@@ -26,10 +26,7 @@ const maxExpiredNames = 16
 /** How many folders above a path are considered. */
 const maxFolders = 8
 
-/**
- * The paths of cookies that a browser sends in a request for this path (RFC 6265bis §5.1.4), the
- * shortest first.
- */
+/** The paths of cookies that a browser sends for this path (RFC 6265bis §5.1.4), shortest first. */
 function pathsThatMatch(path: string): readonly string[] {
   const folders = path.split('/').slice(1, -1).slice(0, maxFolders)
   const above = folders.flatMap((_, last) => {
@@ -40,8 +37,7 @@ function pathsThatMatch(path: string): readonly string[] {
 }
 
 /**
- * The domains that a host may set cookies for: itself and those above it, down to two labels. An
- * address has none.
+ * The domains that a host, but not an address, may set cookies for: those with two labels or more.
  */
 function domainsOf(host: string): readonly string[] {
   if (/\d$|:/.test(host)) return []
@@ -63,8 +59,8 @@ export class SessionCookie {
   /** The name without its prefix. */
   readonly #plainName: string
   /**
-   * The name of the cookie before `session.cookie.domain` was set or removed. Browsers may still
-   * have it. Absent without https, where the names of both are the same.
+   * The name before `session.cookie.domain` was set or removed. Absent without https: it is the
+   * same.
    */
   readonly #formerName: string | undefined
   readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]
@@ -85,9 +81,8 @@ export class SessionCookie {
   }
 
   /**
-   * The values of several session cookies of a request; empty for one cookie or none. Another host
-   * of the domain can add a cookie of this name, with another path or domain (RFC 6265bis §8.6).
-   * Only the prefix `__Host-` prevents that.
+   * The values of several session cookies of a request; empty for one or none. Another host of the
+   * domain can add one (RFC 6265bis §8.6): only the prefix `__Host-` prevents that.
    */
   severalIn(header: string | undefined): readonly string[] {
     const { name } = this.#attributes
@@ -107,8 +102,8 @@ export class SessionCookie {
   }
 
   /**
-   * `Set-Cookie` values that expire the cookies of this name which another host may have added, and
-   * that a request for `path` at `host` has. No other host can add one with the prefix `__Host-`.
+   * `Set-Cookie` values that expire the cookies of this name that a request for `path` at `host`
+   * has, and another host may have added: none with the prefix `__Host-`.
    */
   expireAdded(host: string, path: string): readonly string[] {
     const { name, domain } = this.#attributes
@@ -136,17 +131,15 @@ export class SessionCookie {
   }
 
   /**
-   * The session id in the cookie of the other form: see {@link SessionCookie.expireFormer}. It
-   * gives no access.
+   * The session id in the cookie that {@link SessionCookie.expireFormer} expires. Gives no access.
    */
   readFormer(header: string | undefined): SessionId | undefined {
     return this.#formerName === undefined ? undefined : sessionIdFromCookie(readCookie(header, this.#formerName))
   }
 
   /**
-   * `Set-Cookie` values that expire the cookie that a browser still has from before
-   * `session.cookie.domain` was set or removed, at this host (without port). Otherwise it would be
-   * valid again after the next change.
+   * `Set-Cookie` values that expire the cookie from before `session.cookie.domain` was set or
+   * removed, at this host (without port). Otherwise it would be valid again after the next change.
    */
   expireFormer(header: string | undefined, host: string): readonly string[] {
     const name = this.#formerName
@@ -157,8 +150,7 @@ export class SessionCookie {
   }
 
   /**
-   * `Set-Cookie` values for a browser whose session has ended. They expire the session cookie and
-   * the cookies of the applications. `header` is the `Cookie` header of the request.
+   * `Set-Cookie` values that expire the session cookie and those of applications after a session.
    */
   expireAll(
     header: string | undefined,
@@ -186,9 +178,8 @@ export class SessionCookie {
   }
 
   /**
-   * `Set-Cookie` values that expire cookies of these names wherever the browser may have them, if
-   * it sent them in a request for `path`: at the path and each folder above it, with and without
-   * `Domain`.
+   * `Set-Cookie` values that expire cookies of these names that the browser sent for `path`: at the
+   * path and each folder above it, with and without `Domain`.
    * @param kept the cookies that stay
    */
   expireWherever(
@@ -251,9 +242,9 @@ export class SessionCookie {
   }
 
   /**
-   * The attributes of another cookie of the gateway: its name is that of the session cookie with a
-   * suffix. It is always `Lax`, because the browser must send it when the provider redirects back.
-   * It is for one host, so that no other host can set it.
+   * The attributes of another cookie of the gateway, by its suffix. It is `Lax`, because the
+   * browser must send it when the provider redirects back, and for one host, so that no other can
+   * set it.
    */
   withSuffix(suffix: string): CookieAttributes {
     const { secure } = this.#attributes
@@ -266,10 +257,7 @@ export class SessionCookie {
     return { name: `${name}-${suffix}`, secure, sameSite: 'lax', ...(domain !== undefined && { domain }) }
   }
 
-  /**
-   * Whether a cookie belongs to the gateway, so that no upstream receives it. This includes cookies
-   * from before `session.cookie.domain` was set or removed.
-   */
+  /** Whether a cookie belongs to the gateway, now or formerly, so that no upstream receives it. */
   readonly isGatewayCookie = (name: string): boolean =>
     this.#ownNames.some(({ whole, start }) => name === whole || name.startsWith(start))
 
@@ -282,9 +270,8 @@ export class SessionCookie {
 const rememberedMs = 10_000
 
 /**
- * The session cookies that this process has expired or replaced in the last seconds. Such a cookie
- * must not be expired a second time: the browser may have signed in again in the meantime, and the
- * new cookie has the same name.
+ * The session cookies that this process has just expired or replaced. None is expired twice,
+ * because the browser may have a new cookie of this name meanwhile.
  */
 export class ExpiredCookies {
   readonly #keys = new BoundedMap<SessionKey, true>(10_000, { lifetimeMs: rememberedMs })

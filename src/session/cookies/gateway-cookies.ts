@@ -29,8 +29,8 @@ export class GatewayCookie {
 const rememberSeconds = 365 * 24 * 60 * 60
 
 /**
- * The cookie with the name of the provider at which a person signed in last, where people choose
- * between several. It gives access to nothing: a client may send any name. A sign-out expires it.
+ * The provider at which a person signed in last, where people choose between several. It gives no
+ * access: a client may send any name. A sign-out expires it.
  */
 export class ProviderCookie extends GatewayCookie {
   constructor(cookie: Pick<SessionCookie, 'withSuffixForSite'>) {
@@ -95,10 +95,7 @@ class SealedCookie<Content extends object> extends GatewayCookie {
   }
 }
 
-/**
- * How long the cookie of a person is valid after the longest session, in ms. A page that was left
- * open may be used long after the session.
- */
+/** How long it is valid after the longest session, in ms: a page may be left open for long. */
 const afterSessionMs = 7 * 24 * 60 * 60 * 1000
 
 export interface PersonCookieParts extends SealedCookieParts {
@@ -107,9 +104,8 @@ export interface PersonCookieParts extends SealedCookieParts {
 }
 
 /**
- * The cookie that names the person who signed in last in a browser, also after the session has
- * ended. It gives access to nothing, and a sign-out expires it. The gateway keeps forms only of
- * browsers with this cookie, so it knows whose form it keeps.
+ * The person who signed in last in a browser, also after the session. It gives no access, and a
+ * sign-out expires it. By this cookie, the gateway knows whose form it keeps.
  */
 export class PersonCookie extends SealedCookie<{ readonly tag: SubTag }> {
   readonly #audience: string
@@ -138,10 +134,7 @@ export class PersonCookie extends SealedCookie<{ readonly tag: SubTag }> {
 /** How long the person has to decide which session to end, in ms. */
 const decisionMs = 10 * 60 * 1000
 
-/**
- * The longest proof, in bytes before it is sealed. A browser ignores a cookie of more than 4096
- * bytes (RFC 6265bis §5.6).
- */
+/** The longest proof, in bytes: browsers ignore cookies of more than 4096 (RFC 6265bis §5.6). */
 const maxProofBytes = 2_900
 
 export interface RefusedSignInsParts extends SealedCookieParts {
@@ -159,8 +152,8 @@ export interface RefusedSignIn {
 }
 
 /**
- * The proof that a browser has just signed in at the provider, although it has no session. It is
- * sealed in a cookie, and is of use once: to end other sessions of the person. It gives no access.
+ * The proof that a browser has just signed in at the provider, although it has no session. It is of
+ * use once, to end other sessions of the person, and gives no access.
  */
 export class RefusedSignIns extends SealedCookie<RefusedSignIn> {
   readonly #store: RefusedSignInsParts['store']
@@ -187,8 +180,7 @@ export class RefusedSignIns extends SealedCookie<RefusedSignIn> {
   }
 
   /**
-   * Uses the proof.
-   * @returns `false` when it was used before
+   * Uses the proof; `false` when it was used before.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   take({ secret }: RefusedSignIn): Promise<boolean> {

@@ -32,9 +32,7 @@ interface RequestWithCookies {
   readonly path: string
 }
 
-/**
- * Whether a request has several session cookies of one name, so {@link withOneSession} is needed.
- */
+/** Whether a request has several session cookies of one name: see {@link withOneSession}. */
 export function hasSeveral(header: string | undefined, realms: readonly CookieOfProvider[]): boolean {
   return realms.some(({ cookie }) => cookie.severalIn(header).length > 0)
 }
@@ -47,8 +45,8 @@ interface OneSession {
 }
 
 /**
- * Chooses the session cookie of a live session. Another host of the domain can add a cookie of this
- * name to a browser. It must neither hide the session of the person nor take its place.
+ * Chooses the session cookie of a live session. One of the same name that another host has added
+ * must neither hide the session of the person nor take its place.
  * @throws {SeveralSessionsError} when there are live sessions of different people
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
@@ -76,9 +74,8 @@ export async function withOneSession(
 }
 
 /**
- * The values that are looked up. Sessions in memory come first, because another host can add many
- * cookies. Then those at the end: browsers send cookies with longer paths first (RFC 6265bis
- * §5.8.3).
+ * The values that are looked up: first sessions in memory, because another host can add many, then
+ * the last ones, because browsers send longer paths first (RFC 6265bis §5.8.3).
  */
 function candidates(
   values: readonly string[],

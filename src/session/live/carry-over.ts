@@ -8,12 +8,11 @@ type Cookies = Pick<SessionRecord, 'cookies' | 'browser_cookies'>
 const none: Cookies = { cookies: {}, browser_cookies: [] }
 
 /**
- * Moves the cookies of applications from the session of a person to a new session of the same
- * person, so that the applications keep their own sessions. The logout job moves too: when the
- * previous session ends afterwards, no application is called. At any moment one of the two sessions
- * has the job.
- * @returns `false`, and nothing has moved, when one of the sessions is over, when the previous one
- * is that of another person, or when it may be over (see `StoredSession.isDoubtful`)
+ * Moves the cookies of applications, so that these keep their own sessions, and with them the
+ * logout job to a new session of the same person. At any moment one of the two sessions has the
+ * job.
+ * @returns `false`, and nothing has moved, when one of the sessions is over, or the previous one is
+ * that of another person or may be over (see `StoredSession.isDoubtful`)
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function carryOver(
@@ -57,8 +56,8 @@ async function give(to: SessionKey, cookies: Cookies, sessions: Pick<Sessions, '
 }
 
 /**
- * The record with other cookies. An upstream that has none any more keeps an empty list, which
- * removes the logout job (see `LogoutJobs.sealedFor`).
+ * The record with other cookies. An upstream without any keeps an empty list, which removes the job
+ * (see `LogoutJobs.sealedFor`).
  */
 function withCookies(record: SessionRecord, { cookies = {}, browser_cookies }: Cookies): SessionRecord {
   const { cookies: present = {}, browser_cookies: _, ...others } = record

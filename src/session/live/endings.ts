@@ -47,10 +47,7 @@ export interface Ended {
   readonly record: SessionRecord | undefined
 }
 
-/**
- * A verified Logout Token: its `jti` and `exp` (seconds since the epoch), and the audience whose
- * sessions it ends.
- */
+/** A verified Logout Token: its `jti`, and `exp` in seconds since the epoch, for an audience. */
 export interface EndOrder {
   readonly audience: string
   readonly jti: string
@@ -64,10 +61,7 @@ export interface EndOrder {
 /** `where`: whether this process or another one has ended the sessions. */
 export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'elsewhere') => void
 
-/**
- * `tag` is that of the `sid` of a Logout Token, or of its `sub`, and `at` the time of the ending in
- * ms since the epoch. `issued_at`: see `LogoutOrder`.
- */
+/** `at` is the time of the ending in ms since the epoch. `issued_at`: see `LogoutOrder`. */
 export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
 interface Order<T> {
@@ -84,9 +78,9 @@ interface Order<T> {
 }
 
 /**
- * Ends sessions, and announces each ending in this process. When the store fails, the sessions end
- * in this process at once, and everywhere as soon as the store is available again. The caller must
- * still repeat the order, because this process may stop before that.
+ * Ends sessions, and announces each ending in this process. When the store fails, they end in this
+ * process at once, and everywhere when it is available again. The caller must still repeat the
+ * order, because this process may stop before: the methods throw `ERR_STORE_UNAVAILABLE`.
  */
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
@@ -105,8 +99,7 @@ export class SessionEndings {
   }
 
   /**
-   * Calls `listener` for each Logout Token that this process or another one receives, also for one
-   * that ends no session.
+   * Calls `listener` for each Logout Token that any process receives, also if it ends no session.
    */
   onLogoutOrder(listener: OrderListener): void {
     this.#orderListeners.push(listener)
@@ -123,10 +116,7 @@ export class SessionEndings {
     for (const listener of this.#orderListeners) listener(order)
   }
 
-  /**
-   * Ends one session. `cause` is for the audit event, here and below.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
-   */
+  /** Ends one session. `cause` is for the audit event, here and below. */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const { near, store } = this.#parts
     const sessions = await this.#carryOut({
@@ -145,9 +135,7 @@ export class SessionEndings {
 
   /**
    * Ends all sessions of one `sid` at an audience, and those of the `sub` of the order that have no
-   * `sid`. No others end.
-   * @returns `replayed` when this Logout Token was used before
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   * `sid`. `replayed`: this Logout Token was used before.
    */
   async endSid(sid: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const tags = tagsOfOrder(order.audience, sid, order.sub)
@@ -172,9 +160,7 @@ export class SessionEndings {
   }
 
   /**
-   * Ends all sessions of one `sub` at an audience.
-   * @returns `replayed` when this Logout Token was used before
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   * Ends all sessions of one `sub` at an audience. `replayed`: this Logout Token was used before.
    */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { audience } = order
@@ -193,9 +179,8 @@ export class SessionEndings {
   }
 
   /**
-   * Ends the sessions that one `sid` has now at an audience. This is for orders that are not
-   * signed: a sign-in that is under way continues, and the store keeps no tombstone.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat the call
+   * Ends the present sessions of one `sid` at an audience. The order is not signed, so a sign-in
+   * that is under way continues, and the store keeps no tombstone.
    */
   async endPresentSid(audience: string, sid: string, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const { near, store } = this.#parts
@@ -221,9 +206,8 @@ export class SessionEndings {
   }
 
   /**
-   * Whether a session belongs to another audience. Gateways that share a store must not end each
-   * other's sessions. A session that was sealed with a removed key counts as foreign too, because
-   * no gateway serves it.
+   * Whether a session is of another audience: gateways that share a store must not end each other's
+   * sessions. One that was sealed with a removed key counts too, because no gateway serves it.
    */
   async #isForeign(key: SessionKey): Promise<boolean> {
     const stored = await this.#parts.store.read(key)

@@ -6,16 +6,14 @@ import type { SessionStore } from '../store/store.ts'
 export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
 
 /**
- * The lifetime of a lease, in ms. After a process was killed, another one can take over within this
- * time.
+ * How long a lease lasts, in ms. After that, another process takes over from one that was killed.
  */
 const leaseMs = 5_000
 const renewEveryMs = leaseMs / 4
 
 /**
- * Runs `work` under a lease, so that no other process does so at the same time. The lease is
- * renewed until `work` ends. When it is lost, or may be lost because the store is unavailable, the
- * signal that `work` receives is aborted.
+ * Runs `work` under a lease that is renewed meanwhile, so that no other process does so at the same
+ * time. Its signal is aborted when the lease is lost, or may be lost without the store.
  * @returns `undefined`, and `work` did not run, when another process holds the lease
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, or what `work` throws
  */
@@ -47,9 +45,7 @@ export async function underLease<T>(
   }
 }
 
-/**
- * Repeats `attempt` with growing pauses until it returns a value, or until `limitMs` have passed.
- */
+/** Repeats `attempt` with growing pauses until it returns a value or `limitMs` have passed. */
 export async function retryUntil<T>(attempt: () => Promise<T | undefined>, limitMs: number): Promise<T | undefined> {
   let pauseMs = 20
   for (let waitedMs = 0; ;) {

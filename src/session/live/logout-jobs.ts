@@ -12,10 +12,9 @@ export interface LogoutJobsParts {
 }
 
 /**
- * The jobs of sessions: what the logout calls of upstreams need when a session has ended. A job is
- * a part of the session record: the person and the cookies of the upstreams with a logout call. It
- * never has the refresh token. It has the other tokens only if such an upstream gets tokens. A job
- * opens only as the job of its own session.
+ * What the logout calls of upstreams need when a session has ended. A job is a part of the record:
+ * the person, and the cookies of upstreams with a logout call. It has no refresh token, and the
+ * others only if such an upstream gets tokens. It opens only as the job of its own session.
  */
 export class LogoutJobs {
   readonly audience: string
@@ -37,8 +36,8 @@ export class LogoutJobs {
   }
 
   /**
-   * The sealed job of a session with this record. `none`: nothing is left to do, because the
-   * upstreams have removed their cookies. `undefined`: no upstream with a logout call has set any.
+   * The sealed job of a session. `none`: nothing is left to do, because the upstreams have removed
+   * their cookies. `undefined`: no upstream with a logout call has set any.
    */
   sealedFor(key: SessionKey, { cookies = {}, ...record }: SessionRecord): Buffer | 'none' | undefined {
     const ofUpstreams = Object.entries(cookies).filter(([name]) => this.#upstreams.has(name))
@@ -56,10 +55,7 @@ export class LogoutJobs {
     return this.#keyring.seal(packRecord(job).bytes, this.#context(key))
   }
 
-  /**
-   * Opens a sealed job.
-   * @returns `undefined` when the key is not configured, or the bytes were changed
-   */
+  /** `undefined` when the key is not configured, or the bytes were changed. */
   open(key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
     const plain = this.#keyring.open(sealed, this.#context(key))
     return plain && unpackRecord(plain)?.record

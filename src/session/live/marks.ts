@@ -5,17 +5,14 @@ import type { SessionStore } from '../store/store.ts'
 const reasons = {
   /** Its person has signed in elsewhere, more often than is allowed. Remembered for a day. */
   elsewhere: { name: 'ended elsewhere: ', lifetimeMs: 24 * 60 * 60 * 1000 },
-  /**
-   * Its person has signed in again in the same browser, which gets its new cookie within this time.
-   */
+  /** Its person has signed in again in the same browser, which gets its new cookie meanwhile. */
   renewal: { name: 'renewal of ', lifetimeMs: 60_000 },
 } as const
 
 type EndingReason = keyof typeof reasons
 
 /**
- * Marks a session with the reason why it ends. All processes see the mark, so this comes before the
- * session ends.
+ * Marks a session with the reason why it ends, for all processes, so before it ends.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export function markEnding(key: SessionKey, why: EndingReason, store: Pick<SessionStore, 'mark'>): Promise<void> {
@@ -23,7 +20,7 @@ export function markEnding(key: SessionKey, why: EndingReason, store: Pick<Sessi
 }
 
 /**
- * Whether a session has ended for this reason, as long as that is remembered.
+ * Whether a session has ended for this reason.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export function hasEndedBy(

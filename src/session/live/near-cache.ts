@@ -8,9 +8,7 @@ import { openRecord } from '../record/sealed-record.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
-/**
- * The memory of a session besides its record, in bytes: its entry here, its key and its objects.
- */
+/** The memory of a session besides its record, in bytes: its entry, its key and its objects. */
 const entryBytes = 768
 /** How many ended sessions are remembered. */
 const maxEnded = 100_000
@@ -22,10 +20,7 @@ export interface NearSession {
   touchedAt: number
 }
 
-/**
- * Has either `stored` or `unopened`. A session that was read from the store stays sealed until it
- * is used again, because many are not.
- */
+/** Has `stored` or `unopened`. Many sessions are not used again, so they stay sealed at first. */
 interface Entry {
   readonly key: SessionKey
   stored: StoredSession | undefined
@@ -55,10 +50,9 @@ export interface PendingReads {
 }
 
 /**
- * The sessions that this process has used recently. They save a query to the store for each
- * request. The size is limited in bytes. Ended sessions are remembered, because the result of a
- * read may arrive after the notice of the end. Session ids are random, so an ended session never
- * returns.
+ * The sessions that this process has used recently, limited in bytes, to save queries to the store.
+ * Ended ones are remembered, because the result of a read may arrive after the notice of the end.
+ * Ids are random, so an ended session never returns.
  */
 export class NearCache {
   readonly #live = new BoundedMap<SessionKey, Entry>(maxBytes, {
@@ -164,8 +158,7 @@ export class NearCache {
   }
 
   /**
-   * The session was changed through this process and has this version now. An older copy and all
-   * running reads are out of date.
+   * The session was changed here and has this version: older copies and all reads are out of date.
    */
   dropOlder({ key, version }: Pick<StoredSession, 'key' | 'version'>): void {
     const present = this.#live.peek(key)
@@ -223,8 +216,8 @@ export class NearCache {
 }
 
 /**
- * Counts what an entry takes in addition. Later configurations may use the record of the entry, and
- * it must not keep an earlier near-cache in memory.
+ * Counts what an entry takes in addition. Its record may outlive this near-cache, which it must not
+ * keep in memory.
  */
 function growing(entry: Entry, near: WeakRef<NearCache>): (bytes: number) => void {
   return (bytes) => near.deref()?.resize(entry, entry.bytes + bytes)
@@ -241,9 +234,8 @@ function versionOf({ stored, unopened }: Entry): number {
 }
 
 /**
- * All near-caches of this process. After a reload there are two for a while. A session that one
- * generation ends or changes must leave all of them, because the store notifies other processes
- * only.
+ * All near-caches of this process, two for a while after a reload. An ending or a change in one
+ * generation concerns all of them, because the store notifies other processes only.
  */
 export class NearCaches {
   readonly #caches = new Set<NearCache>()

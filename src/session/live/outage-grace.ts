@@ -10,8 +10,7 @@ export interface OutageGraceParts {
 
 /**
  * The grace during an outage: sessions in memory are served although the store is unavailable. It
- * begins when notices of other processes are no longer certain to arrive. It logs one line when it
- * serves the first session, and one when the grace ends.
+ * begins when notices may not arrive. The log has a line for the first session, and for the end.
  */
 export class OutageGrace {
   readonly #parts: OutageGraceParts

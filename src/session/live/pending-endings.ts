@@ -22,19 +22,15 @@ export interface PendingEnding {
   readonly scope: EndingScope
   /** Sessions that were created later are not part of the order. In ms since the epoch. */
   readonly createdUntil: number
-  /**
-   * Whether the order is signed, or is about a session in memory. A cookie alone proves nothing,
-   * because a client may send any value.
-   */
+  /** Whether the order is signed, or is about a session in memory. A client may send any cookie. */
   readonly isProven: boolean
   /** Called until it succeeds. */
   readonly run: () => Promise<unknown>
 }
 
 /**
- * Endings that the store has not accepted. The caller got an error and should repeat the order, but
- * not every caller does. So this process repeats them itself until the store accepts them, or the
- * process stops. Until then this process does not serve the sessions in their scope.
+ * Endings that the store has not accepted. Not every caller repeats its order after the error, so
+ * this process does, until the store accepts it. Until then it serves no session in their scope.
  */
 export class PendingEndings {
   readonly #proven: BoundedMap<string, PendingEnding>
@@ -55,8 +51,8 @@ export class PendingEndings {
   }
 
   /**
-   * Whether a pending ending applies to a session in one of these scopes. `createdAt` is when the
-   * session was created, in ms since the epoch.
+   * Whether an ending applies to a session in one of these scopes. `createdAt`: in ms since the
+   * epoch.
    */
   covers(createdAt: number, ...scopes: readonly EndingScope[]): boolean {
     if (this.#byScope.size === 0) return false
@@ -117,8 +113,8 @@ export class PendingEndings {
   }
 
   /**
-   * Runs the endings in batches, those first whose last attempt was the longest ago. Stops when a
-   * whole batch fails, because then the store is still unavailable.
+   * Runs the endings in batches, the longest waiting first. Stops when a whole batch fails, because
+   * then the store is still unavailable.
    */
   async #runAll(endings: BoundedMap<string, PendingEnding>): Promise<void> {
     const waiting = [...endings.values()].toReversed()

@@ -61,8 +61,8 @@ export interface SessionExpiry {
 
 export interface LastUse {
   /**
-   * In ms since the epoch, to within a tenth of the idle timeout. `undefined`: it was within the
-   * last idle timeout. The store does not know more when the absolute expiry comes first.
+   * In ms since the epoch, to within a tenth of the idle timeout. `undefined`: within the last idle
+   * timeout. The store knows no more when the absolute expiry comes first.
    */
   readonly at: number | undefined
 }
@@ -82,8 +82,8 @@ interface FoundSession extends OpenedSession {
 type Keep = (session: StoredSession | UnopenedSession, touchedAt: number) => void
 
 /**
- * Finds, creates and replaces sessions. Live sessions are served from memory. The store notifies
- * this process of what other processes end and change.
+ * Finds, creates and replaces sessions. Live ones are served from memory: the store notifies this
+ * process of what others end and change. Queries reject with `ERR_STORE_UNAVAILABLE`.
  */
 export class Sessions {
   /** Ends these sessions. */
@@ -125,18 +125,15 @@ export class Sessions {
   }
 
   /**
-   * Copies the sessions that the previous generation has in memory. So a reload costs no query per
-   * session, and an outage grace continues. This one must have the audiences of the other, and its
-   * keys must open what the other can open.
+   * Copies the sessions in memory of the previous generation, so that a reload costs no queries,
+   * and a grace continues. The audiences must be the same, and the keys open what the other can
+   * open.
    */
   takeOver(other: Sessions): void {
     this.#near.takeOver(other.#near)
   }
 
-  /**
-   * Returns a session in memory that may be served without a query to the store. Counts as
-   * activity.
-   */
+  /** A session in memory that may be served without a query to the store. Counts as activity. */
   findInMemory(key: SessionKey): StoredSession | undefined {
     const near = this.#near.get(key)
     if (near === undefined || !this.#store.receivesNotices() || this.#isEnding(near.stored)) return undefined
@@ -148,11 +145,7 @@ export class Sessions {
     return near.stored
   }
 
-  /**
-   * Returns a session from memory or from the store. While an outage grace lasts, memory is enough.
-   * Counts as activity.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** A session from memory or the store; from memory alone in a grace. Counts as activity. */
   async find(key: SessionKey): Promise<StoredSession | undefined> {
     const inMemory = this.findInMemory(key)
     if (inMemory !== undefined) return inMemory
@@ -170,10 +163,7 @@ export class Sessions {
     return (await this.#touched(found.unopened, keep)) ? found.stored : undefined
   }
 
-  /**
-   * Like {@link find}, but does not count as activity.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** Like {@link find}, but does not count as activity. */
   async peek(key: SessionKey): Promise<StoredSession | undefined> {
     try {
       return await this.read(key)
@@ -187,11 +177,7 @@ export class Sessions {
     return this.#grace.lasts
   }
 
-  /**
-   * When a session ends. Does not count as activity.
-   * @returns `undefined` when it has ended
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** When a session ends; `undefined` when it has ended. Does not count as activity. */
   async expiry(key: SessionKey): Promise<SessionExpiry | undefined> {
     const stored = await this.read(key)
     const expiresIn = stored && (await this.#store.expiresIn(key))
@@ -203,9 +189,8 @@ export class Sessions {
   }
 
   /**
-   * When the last request of a session was, by its expiry in the store. Does not count as activity.
-   * @returns `undefined` when it has ended
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   * When the last request of a session was, by its expiry in the store; `undefined` when it has
+   * ended. Does not count as activity.
    */
   async lastUse({ key, record }: StoredSession): Promise<LastUse | undefined> {
     const expiresIn = await this.#store.expiresIn(key)
@@ -218,18 +203,12 @@ export class Sessions {
     return { at: Math.min(Math.max(now + expiresIn - idleTimeoutMs, record.created_at), now) }
   }
 
-  /**
-   * Returns a session as the store has it now. Does not count as activity.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** A session as the store has it now. Does not count as activity. */
   async read(key: SessionKey): Promise<StoredSession | undefined> {
     return this.#query(key, async (keep) => (await this.#readFrom(key, 'no activity', keep))?.stored)
   }
 
-  /**
-   * Returns a session as the store has it now. An activity puts it into memory, unless the idle
-   * timeout has to be moved first.
-   */
+  /** An activity puts the session into memory, unless the idle timeout has to be moved first. */
   async #readFrom(key: SessionKey, purpose: 'activity' | 'no activity', keep: Keep): Promise<FoundSession | undefined> {
     // A pending ending of this one session applies whenever the session was created: at 0 too.
     if (this.#near.hasEnded(key) || this.#parts.pending.covers(0, key)) return undefined
@@ -275,7 +254,6 @@ export class Sessions {
    * Creates a session for an audience, always with a new id. `begun_at` is when the browser was
    * sent to the provider, in the store's time. `cause` is for the audit event.
    * @returns `undefined` when a Logout Token for this session has arrived since `begun_at`
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async create(
     audience: string,
@@ -309,10 +287,8 @@ export class Sessions {
   }
 
   /**
-   * Replaces the record if the stored version is still that of `previous`. The job of the session
-   * is replaced in the same step.
+   * Replaces the record, and with it the job, if the stored version is still that of `previous`.
    * @returns `conflict` when another process wrote first, `gone` when the session has ended
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, audience, version } = previous
@@ -343,10 +319,7 @@ export class Sessions {
     return this.#store.jobs.watch(audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
   }
 
-  /**
-   * Returns the session in memory after a query has failed.
-   * @throws `error`, the reason of the failure, when memory must not be used
-   */
+  /** The session in memory after a query has failed; throws its error when there is no grace. */
   #inGrace(key: SessionKey, error: unknown): StoredSession | undefined {
     const near = this.#near.get(key)
     const isUnavailable = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE'
@@ -386,10 +359,7 @@ export class Sessions {
     )
   }
 
-  /**
-   * Restarts the idle timeout of a session that was read from the store.
-   * @returns `false` when the session has ended since it was read
-   */
+  /** Restarts the idle timeout of a session from the store; `false` when it has ended meanwhile. */
   async #touched(session: UnopenedSession, keep: Keep): Promise<boolean> {
     const { key } = session
     const now = this.#parts.clock.now()
@@ -400,8 +370,8 @@ export class Sessions {
   }
 
   /**
-   * Runs a query to the store. All steps whose result is kept belong to one query, so that no
-   * change is missed between two of them.
+   * All steps of a query whose result is kept are in one `run`, so no change between them is
+   * missed.
    */
   async #query<T>(key: SessionKey, run: (keep: Keep) => Promise<T>): Promise<T> {
     const reads = this.#near.reading(key)

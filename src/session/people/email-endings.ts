@@ -10,9 +10,8 @@ type EndingStore = Pick<SessionStore, 'readDocument' | 'writeDocument'>
 const attempts = 5
 
 /**
- * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`. This comes
- * before the sessions are searched: a sign-in that ends meanwhile finds it, or its session is
- * found.
+ * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`: before they
+ * are searched, so a sign-in that ends meanwhile finds it, or its session is found.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function rememberEmailEnding(
@@ -31,10 +30,7 @@ export async function rememberEmailEnding(
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
 }
 
-/**
- * Whether the sessions of an e-mail address have ended since `begun_at`, in the store's time.
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
- */
+/** Whether the sessions of an e-mail address have ended since `begun_at`, in the store's time. */
 export async function isEmailEndedSince(
   email: string,
   audience: string,
@@ -46,8 +42,8 @@ export async function isEmailEndedSince(
 }
 
 /**
- * The verified e-mail address in the claims of a session; its domain is in lower case, because it
- * has no letter case (RFC 5321 §2.4).
+ * The verified e-mail address in the claims of a session. The domain has no letter case, so it is
+ * in lower case (RFC 5321 §2.4).
  */
 export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
   const claim = (name: string): unknown => claims[renamed[name] ?? name]

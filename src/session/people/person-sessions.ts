@@ -29,10 +29,7 @@ const maxListed = 50
 
 /** A session as its person sees it. Times are in ms since the epoch. */
 export interface ListedSession {
-  /**
-   * Names the session in a form. It is derived from the secret of the browser, so only this browser
-   * can make one, and it leads only to sessions of this person.
-   */
+  /** Names the session in a form: only this browser can make one, and only for this person. */
   readonly token: string
   readonly isCurrent: boolean
   /** The client at the sign-in. Absent: it is not known. */
@@ -69,10 +66,7 @@ export interface CountedSignIn {
   readonly sub: string
   /** The sessions that this one replaces, because the browser has them. They do not count. */
   readonly replaced: readonly SessionKey[]
-  /**
-   * Creates the session.
-   * @returns `undefined` when a Logout Token for it has arrived
-   */
+  /** Creates the session; `undefined` when a Logout Token for it has arrived. */
   readonly create: () => Promise<SessionId | undefined>
   readonly cause?: Cause | undefined
 }
@@ -84,10 +78,7 @@ export type CountedSession =
   /** The person has too many sessions, so there is no new one. */
   | { readonly kind: 'refused' }
 
-/**
- * The sessions of each person at one client of a provider, and how many there may be at the same
- * time.
- */
+/** The sessions of each person at one client of a provider, and how many there may be. */
 export class PersonSessions {
   readonly #parts: PersonSessionsParts
 
@@ -143,11 +134,7 @@ export class PersonSessions {
     return { sessions, othersToken: endingToken(secret, 'others'), hasMore }
   }
 
-  /**
-   * Ends the sessions that a token of a form names. The token of another person, of another
-   * browser, or of an ended session names none.
-   * @returns the ended sessions
-   */
+  /** Ends the sessions that a token of a form names: none if it is of another person or browser. */
   async end({ sub, secret, current }: Viewer, token: string, cause?: Cause): Promise<readonly Ended[]> {
     const others = (await this.keys(sub)).filter((key) => key !== current)
     const isForAll = token === endingToken(secret, 'others')
@@ -160,10 +147,7 @@ export class PersonSessions {
     return ended
   }
 
-  /**
-   * Creates a session and keeps to the maximum. When the store fails in the middle, the new session
-   * ends.
-   */
+  /** Creates a session and keeps to the maximum. It ends again when the store fails meanwhile. */
   async create(signIn: CountedSignIn): Promise<CountedSession> {
     const { max } = this.#parts
     if (max === undefined) {
@@ -176,8 +160,8 @@ export class PersonSessions {
   }
 
   /**
-   * Counts after the session was created. Of sign-ins at the same time, the last one to be stored
-   * sees all others. All of them use the same order, so the same sessions end.
+   * Counts afterwards: of several sign-ins, the last one to be stored sees all others. All of them
+   * use the same order, so the same sessions end.
    */
   async #endOldest(created: SessionKey, count: number, signIn: CountedSignIn): Promise<CountedSession['kind']> {
     const beyond = (await this.#counted(signIn)).slice(count).map(({ key }) => key)
@@ -186,9 +170,8 @@ export class PersonSessions {
   }
 
   /**
-   * Counts before the session is created, so that a refused sign-in leaves nothing. Counts again
-   * afterwards, because another sign-in may not have waited for its turn. Then the session is one
-   * too many, whichever is older.
+   * Counts before, so that a refused sign-in leaves nothing, and again afterwards, because another
+   * sign-in may not have waited. Then the session is one too many, whichever is older.
    */
   async #createIfFree(count: number, signIn: CountedSignIn): Promise<CountedSession> {
     if ((await this.#counted(signIn)).length >= count) return { kind: 'refused' }
@@ -227,9 +210,8 @@ export class PersonSessions {
   }
 
   /**
-   * Lets the sign-ins of a person take turns, over all replicas. Otherwise each of two sign-ins
-   * could count the other, and both would be refused. The maximum does not depend on it: a sign-in
-   * that has waited for too long goes on.
+   * Lets the sign-ins of a person take turns, over all replicas: otherwise each of two could count
+   * the other, and both would be refused. One that has waited too long goes on: it counts again.
    */
   async #inTurn<T>(sub: string, run: () => Promise<T>): Promise<T> {
     const { sessions, store } = this.#parts

@@ -4,8 +4,8 @@ import type { LastUse, SessionExpiry, Sessions } from '../live/sessions.ts'
 import type { SessionRecord, StoredSession } from '../record/record.ts'
 
 /**
- * The sessions of one audience (see `audienceOf`). A session of another provider does not exist
- * here, even if a cookie names it. Each method is that of {@link Sessions}.
+ * The sessions of one audience (see `audienceOf`); those of others do not exist here, even if a
+ * cookie names them. Each method is that of {@link Sessions}.
  */
 export class SessionsOfAudience {
   readonly audience: string

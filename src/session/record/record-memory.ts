@@ -30,10 +30,7 @@ export class HeldRecord {
     this.length = length
   }
 
-  /**
-   * A view of the record. Use it before the next `put` or `release`: they may put another record
-   * there.
-   */
+  /** A view of the record, until the next `put` or `release`: they may put another record there. */
   get bytes(): Buffer {
     return this.block?.bytes.subarray(this.start, this.start + this.length) ?? empty
   }
@@ -51,9 +48,9 @@ export class HeldRecord {
 }
 
 /**
- * Memory for the sealed records of sessions, in large blocks that are used again. If each record
- * had its own buffer, V8 would count new buffers as growth, although as many old ones are garbage.
- * It would collect all old objects after every 30 MB of new records.
+ * Memory for sealed records, in large blocks that are used again. With a buffer for each, V8 would
+ * count new ones as growth, although as many are garbage, and collect all old objects after every
+ * 30 MB of new records.
  */
 export class RecordMemory {
   readonly #blocks = new Set<Block>()

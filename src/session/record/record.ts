@@ -6,18 +6,13 @@ import type { TokenSet } from '../../core/token-set.ts'
 import type { KeptCookie } from '../../http/cookie-jar.ts'
 import { ownText } from '../../wire/own-text.ts'
 
-/**
- * Who is signed in, with tokens and claims. It is sealed before it leaves the process. Times are in
- * ms since the epoch.
- */
+/** Who is signed in. It is sealed before it leaves the process. Times are in ms since the epoch. */
 export interface SessionRecord {
   readonly iss: string
   readonly sub: string
   /** The session ID at the provider; absent when the provider sends none. */
   readonly sid?: string
-  /**
-   * The origin of the gateway where the person signed in; absent in records of earlier versions.
-   */
+  /** The origin of the gateway at the sign-in; absent in records of earlier versions. */
   readonly origin?: string
   readonly created_at: number
   readonly absolute_expires_at: number
@@ -30,8 +25,8 @@ export interface SessionRecord {
   /** The cookies that are kept for upstreams, by the name of the upstream. */
   readonly cookies?: Readonly<Record<string, readonly KeptCookie[]>>
   /**
-   * The cookies that applications have set in the browser in this session, without their values:
-   * those in `logout.cookies` of any upstream. Absent in records of earlier versions.
+   * The cookies in `logout.cookies` of any upstream that applications have set in this session,
+   * without their values. Absent in records of earlier versions.
    */
   readonly browser_cookies?: readonly KeptCookie[]
   /** The client that signed in. Absent in records of earlier versions. */
@@ -48,10 +43,7 @@ export interface SignInClient {
   readonly user_agent?: string
 }
 
-/**
- * A key that the browser keeps on its device, and cannot export (W3C Device Bound Session
- * Credentials §6.3).
- */
+/** A key that the browser cannot export (W3C Device Bound Session Credentials §6.3). */
 export interface BoundDevice {
   readonly alg: 'ES256' | 'RS256'
   /** The public key (RFC 7517). */
@@ -88,15 +80,14 @@ export type SessionOwner = Pick<UnopenedSession, 'key' | 'audience' | 'sub'>
 /** The length of a `SidTag` or `SubTag`, in characters. */
 const tagLength = 24
 /**
- * The length of the hash in a session key, in characters: 192 bits. Tag and hash together have less
- * than 64 bytes, because an index with longer members takes seven times the memory in Redis.
+ * The length of the hash in a session key, in characters: 192 bits. With the tag, it is shorter
+ * than 64 bytes: an index with longer members takes seven times the memory in Redis.
  */
 const hashLength = 32
 
 /**
- * The audience of the sessions of a gateway: the provider, and the gateway as its client. Gateways
- * that share a store but are different clients share no sessions. Neither opens the records of the
- * other, and a Logout Token for one does not end sessions of the other.
+ * The audience of the sessions of a gateway: the provider, and the gateway as its client. Different
+ * clients that share a store share no sessions, records or Logout Tokens.
  */
 export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
   return sha256('audience', provider.issuer, provider.client_id)
@@ -113,8 +104,8 @@ function tagWithoutSid(audience: string, sub: string): SidTag {
 }
 
 /**
- * The tags of the sessions that an order for one `sid` is about. A session without a `sid` may be
- * the one that is meant, so those of the same `sub` belong to them.
+ * The tags of the sessions that an order for one `sid` is about. A session of the same `sub`
+ * without a `sid` may be meant too.
  */
 export function tagsOfOrder(audience: string, sid: string, sub: string | undefined): readonly SidTag[] {
   return [sidTag(audience, sid), ...(sub === undefined ? [] : [tagWithoutSid(audience, sub)])]
@@ -125,17 +116,14 @@ export function subTag(audience: string, sub: string): SubTag {
   return sha256('sub', audience, sub).slice(0, tagLength) as SubTag
 }
 
-/**
- * A value that pages compare to notice that another person has signed in. It says nothing about the
- * person, and leads to nothing in the store.
- */
+/** A value by which pages notice another person. It says nothing about the person or the store. */
 export function personMark(audience: string, sub: string): string {
   return sha256('person', audience, sub).slice(0, 16)
 }
 
 /**
- * A new cookie value. It has 24 characters of tag and 240 random bits. So the cookie alone leads to
- * the slot with all sessions of its `sid`, or of its `sub` without a `sid`.
+ * A new cookie value: 24 characters of tag and 240 random bits. The tag leads to the slot with all
+ * sessions of its `sid`, or of its `sub` without a `sid`.
  */
 export function newSessionId(audience: string, { sid, sub }: Pick<SessionRecord, 'sid' | 'sub'>): SessionId {
   const tag = sid === undefined ? tagWithoutSid(audience, sub) : sidTag(audience, sid)
@@ -172,10 +160,7 @@ export function tagOf(key: SessionKey): SidTag {
   return key.slice(0, tagLength) as SidTag
 }
 
-/**
- * What is known about who sends a request: by a session record, or by credentials of the request
- * itself.
- */
+/** Who sends a request: by a session record, or by credentials of the request itself. */
 export interface PrincipalRecord extends Pick<
   SessionRecord,
   'iss' | 'sub' | 'sid' | 'claims' | 'authentication' | 'absolute_expires_at'

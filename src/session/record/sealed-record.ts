@@ -5,19 +5,16 @@ import type { DpopKey, TokenSet } from '../../core/token-set.ts'
 import type { SessionRecord } from './record.ts'
 
 /**
- * The first byte of a packed record. Its JSON is compressed together with the tokens, or it is
- * not compressed. A record that is not packed is JSON and begins with "{".
+ * The first byte of a packed record: whether its JSON is compressed together with the tokens. A
+ * record that is not packed is JSON and begins with "{".
  */
 const formats = { compressed: 2, plainJson: 3 } as const
 
-/**
- * Longer JSON is compressed. Inflating would take longer than all other work to read a short one.
- */
+/** Longer JSON is compressed. For shorter JSON, inflating would take longer than all else. */
 const maxPlainJson = 2048
 
 /**
- * Shorter texts of tokens, in bytes, are not compressed. They would save a few hundred bytes in
- * Redis at most, and the set-up of zlib alone costs more.
+ * Shorter texts of tokens, in bytes, stay as they are: it would save little, and zlib costs more.
  */
 const minCompressedBytes = 512
 
@@ -38,15 +35,12 @@ const dictionary = Buffer.from(
 // By default, zlib allocates its output in chunks of 16 KiB. Most records need less.
 const options = { dictionary, level: 6, windowBits: 13, memLevel: 6, chunkSize: 2048 }
 
-/**
- * It replaces a token in the JSON: the lengths of the header, the payload and the signature of a
- * JWT, or the length of another token, in bytes.
- */
+/** Takes the place of a token: the lengths of the parts of a JWT, or of another token, in bytes. */
 type Lengths = readonly [header: number, payload: number, signature: number] | readonly [whole: number]
 
 /**
- * Compresses a record. The base64url encoding of JWTs does not compress well, so their parts are
- * decoded first. Signatures are stored as bytes, without compression.
+ * Compresses a record. The parts of JWTs are decoded first, because base64url does not compress
+ * well. Signatures are stored as bytes.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
   const tokens: Record<string, unknown> = { ...plainTokens(record.tokens) }
@@ -99,8 +93,8 @@ function lengthOf(texts: readonly (string | Buffer)[]): number {
 }
 
 /**
- * The header, payload and signature of a JWT, or another token as one part. `undefined` when it is
- * not possible to get the same token from them.
+ * The parts of a JWT, or another token as one part; `undefined` when they would not give the same
+ * token.
  */
 function partsOf(token: string | undefined): readonly Buffer[] | undefined {
   if (token === undefined) return undefined
@@ -109,10 +103,9 @@ function partsOf(token: string | undefined): readonly Buffer[] | undefined {
 }
 
 /**
- * The approximate memory of a record that is in use, in bytes. Packed bytes stay in memory, because
- * they have the tokens. Measured, the values of the JSON and one list of header fields made of them
- * take three to five times the length of the JSON.
- * @param tokenBytes of the texts of the tokens, or of the packed record
+ * The approximate memory of a record in use, in bytes. As measured, the values of the JSON and one
+ * list of header fields made of them take three to five times the length of the JSON.
+ * @param tokenBytes of the texts of the tokens, or of the packed record that has them
  */
 function memoryOf(jsonBytes: number, tokenBytes: number): number {
   return 4 * jsonBytes + tokenBytes
@@ -144,7 +137,7 @@ export interface UnpackedRecord {
 /**
  * Reads a packed record or JSON; `undefined` when the format is unknown. The tokens stay packed
  * until one of them is read, because most requests need none.
- * @param onTokens called when the tokens are unpacked, with the memory that they take besides
+ * @param onTokens called when they are unpacked, with the memory that they take besides
  */
 export function unpackRecord(bytes: Buffer, onTokens?: (bytes: number) => void): UnpackedRecord | undefined {
   if (bytes[0] === '{'.charCodeAt(0)) return readJson(bytes)
@@ -294,8 +287,7 @@ export interface SealedRecord {
 }
 
 /**
- * Seals a record for the store. It opens only for its own session and audience. So nobody can put
- * the record of one session in the place of another.
+ * Seals a record. It opens only for its own session and audience, so nobody can put it elsewhere.
  */
 export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
   const { bytes, unpackedBytes } = packRecord(record)
@@ -312,8 +304,7 @@ export interface OpenedRecord {
 /**
  * Opens a sealed record of one of these audiences.
  * @param onTokens see `unpackRecord`
- * @returns `undefined` when it is for another audience, the key is not configured, the bytes were
- * changed, or the format is unknown
+ * @returns `undefined` for another audience, key or format, or when the bytes were changed
  */
 export function openRecord(
   keyring: Keyring,

@@ -13,11 +13,11 @@ export type RenamedClaims = Readonly<Record<string, string>>
 const identity = ['iss', 'sub', 'sid']
 
 /**
- * The claims of a session. They come from UserInfo, except `iss`, `sub`, `sid` and the claims that
- * `fromIdToken` names, which come from the verified ID Token. Each claim has one source, so a claim
- * that the ID Token lacks is absent even if UserInfo has it. A renamed claim takes the place of one
- * that has its new name already. `_claim_names` names the claims that are withheld. It survives
- * without `_claim_sources`, which may contain access tokens (OpenID Connect Core §5.6.2).
+ * The claims of a session: those of UserInfo, except `iss`, `sub`, `sid` and those of
+ * `fromIdToken`, which come from the verified ID Token. Each claim has one source: one that the ID
+ * Token lacks is absent even if UserInfo has it. A renamed claim replaces one of its new name.
+ * `_claim_names` tells what is withheld, without `_claim_sources`, which may have access tokens
+ * (OpenID Connect Core §5.6.2).
  */
 export function claimsOfSession(
   userinfo: Claims,

@@ -1,12 +1,11 @@
 import type { KeptKey, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 
 /**
- * Stores sessions. A store sees hashes and sealed bytes, but no cookie value, claim or token. Every
+ * Stores sessions, as hashes and sealed bytes, without a cookie value, claim or token. Every
  * implementation passes the contract in test/session/store-contract.ts.
  *
  * All methods reject with a `GatewayError` `ERR_STORE_UNAVAILABLE` when the store cannot be reached
- * or does not reply within its time limit. When an ending covers many sessions, the time limit
- * applies to each 200 of them.
+ * or does not reply within its time limit, which is for each 200 sessions of an ending.
  */
 export interface SessionStore {
   /** The requests that wait until their person has signed in again. */
@@ -15,16 +14,15 @@ export interface SessionStore {
   /**
    * Stores a new session, and adds it to the (iss, sid) and (iss, sub) indexes.
    * @returns `ended`, and nothing is stored, when a Logout Token for its sid or sub arrived at or
-   * after `begun_at`. The sign-in began before that logout.
+   * after `begun_at`
    */
   create(session: NewSession): Promise<'created' | 'ended'>
 
   read(key: SessionKey): Promise<SealedSession | undefined>
 
   /**
-   * Replaces the sealed bytes if `version` is still the stored version, and increments the version.
-   * The expiry stays as it is. In the same step, replaces or removes the job of the session, if
-   * `job` says so. See {@link LogoutJobStore}.
+   * Replaces the sealed bytes and increments the version if it is still the stored one. The expiry
+   * stays. In the same step, replaces or removes the job, if given: see {@link LogoutJobStore}.
    */
   replace(
     key: SessionKey,
@@ -37,27 +35,20 @@ export interface SessionStore {
   readonly jobs: LogoutJobStore
 
   /**
-   * Moves the idle expiry to `idle_timeout` ms from now, but not past the absolute expiry.
-   * @returns `false` when the session is gone
+   * Moves the idle expiry to `idle_timeout` ms from now, within the absolute one; `false`: it is
+   * gone.
    */
   touch(key: SessionKey, idle_timeout: number): Promise<boolean>
 
-  /**
-   * How long the session lives if nothing moves its expiry, in ms; `undefined` when it is gone. The
-   * expiry does not move.
-   */
+  /** How long the session lives if nothing moves its expiry, in ms; `undefined` when it is gone. */
   expiresIn(key: SessionKey): Promise<number | undefined>
 
-  /**
-   * Ends one session.
-   * @returns the ended session; empty when it was gone before
-   */
+  /** Ends one session; empty when it was gone before. */
   endOne(key: SessionKey): Promise<readonly EndedSession[]>
 
   /**
-   * Ends all sessions of one (iss, sid) and leaves a tombstone. The `jti` of the Logout Token is
-   * taken last, after all processes were notified. So the provider can send the token again when a
-   * step before that fails.
+   * Ends all sessions of one (iss, sid) and leaves a tombstone. The `jti` is taken last, after all
+   * processes were notified, so the provider can send the token again when a step before fails.
    * @returns `replayed`, and nothing changes, when the `jti` was taken before
    */
   endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
@@ -66,8 +57,8 @@ export interface SessionStore {
   endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
   /**
-   * All sessions, in batches, each session at least once. This reads the whole store, so it is for
-   * administration only. Like the two lists below, it may name sessions that have just expired.
+   * All sessions, in batches, each at least once, for administration only. Like the two lists
+   * below, it may name sessions that have just expired.
    */
   list(): AsyncIterable<readonly SessionKey[]>
 
@@ -77,31 +68,19 @@ export interface SessionStore {
   /** The sessions of one (iss, sub), the latest first. */
   listSub(tag: SubTag): Promise<readonly SessionKey[]>
 
-  /**
-   * Lets an operation happen only once.
-   * @returns `true` for the first call with this name within `ttl` ms, `false` for all others
-   */
+  /** Lets something happen once: `true` for the first call with this name within `ttl` ms. */
   takeOnce(name: string, ttl: number): Promise<boolean>
 
   /** Sets a flag for `ttl` ms, unless it is set. */
   mark(name: string, ttl: number): Promise<void>
 
-  /**
-   * Whether {@link mark} or {@link takeOnce} was called with this name, and its `ttl` has not
-   * passed.
-   */
+  /** Whether {@link mark} or {@link takeOnce} was called with this name, within its `ttl`. */
   isMarked(name: string): Promise<boolean>
 
-  /**
-   * Takes the refresh lease of a session for `ttl` ms. `owner` is a unique value.
-   * @returns `false` when another owner holds the lease
-   */
+  /** Takes a lease for `ttl` ms, with a unique `owner`; `false` when another owner holds it. */
   acquireLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
 
-  /**
-   * Extends a lease that `owner` still holds.
-   * @returns `false` when the lease was lost
-   */
+  /** Extends a lease that `owner` still holds; `false` when it was lost. */
   renewLease(key: SessionKey, owner: string, ttl: number): Promise<boolean>
 
   /** Releases the lease if `owner` still holds it. */
@@ -111,36 +90,34 @@ export interface SessionStore {
   readDocument(name: string): Promise<SealedDocument | undefined>
 
   /**
-   * Stores a document if `version` is still the stored version; 0 stands for no document. It
-   * expires `ttl` ms after its last write.
+   * Stores a document for `ttl` ms, if `version` is still the stored one (0: none).
    * @returns `false` when another process wrote first
    */
   writeDocument(name: string, document: SealedDocument, ttl: number): Promise<boolean>
 
   /**
-   * Calls `listener` when another process ends or changes sessions. It may also be called when this
-   * process does so.
+   * Calls `listener` when another process, or perhaps this one, ends or changes sessions.
    * @returns a function that removes the listener
    */
   onNotice(listener: (notice: StoreNotice) => void): () => void
 
   /**
-   * Whether notices of other processes are certain to arrive. While it is `false`, no session may
-   * be served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
-   * because notices may have been missed.
+   * Whether notices of other processes are certain to arrive. Otherwise no session may be served
+   * from memory. Before that ends, the listeners get `resumed`, because notices may have been
+   * missed.
    */
   receivesNotices(): boolean
 
   /**
-   * How long ago the last proof expired that notices arrive, in ms. Negative while a proof is
-   * valid, `Infinity` when there was none. The sessions in memory were up to date at that time.
+   * How long ago the last proof expired that notices arrive, in ms: then, the copies were up to
+   * date. Negative while a proof is valid, `Infinity` when there was none.
    */
   staleForMs(): number
 
   /**
-   * The time of the store, which does not depend on the clocks of the processes. Logouts and
-   * sign-ins are compared by it: `LogoutOrder.at` is the latest possible time,
-   * `NewSession.begun_at` the earliest.
+   * The time of the store, apart from the clocks of the processes. Logouts and sign-ins are
+   * compared by it: `LogoutOrder.at` is the latest possible time, `NewSession.begun_at` the
+   * earliest.
    */
   time(): Promise<StoreTime>
 
@@ -157,23 +134,19 @@ export const jobOutlivesSessionMs = 60 * 60 * 1000
  * The jobs of sessions: what is left to do when a session has ended. A job outlives its session,
  * whatever ends that: also an expiry, or the death of the process that ended it.
  *
- * For each audience, an index says when to look at which job. It only decides when: whether a job
- * is due, and who may do it, is decided at the job itself, in one step. Like sessions, all jobs
- * expire by themselves.
- *
- * The methods reject like those of {@link SessionStore}.
+ * For each audience, an index says when to look at which job. Whether a job is due, and who may do
+ * it, is decided at the job itself, in one step. All jobs expire by themselves.
  */
 export interface LogoutJobStore {
   /**
-   * Adds a session to the index, unless it is there already. The first look is after `after` ms.
-   * `ttl` is how long the index is kept at least, in ms.
+   * Adds a session to the index for `ttl` ms at least, unless it is there. The first look is after
+   * `after` ms.
    */
   watch(audience: string, key: SessionKey, after: number, ttl: number): Promise<void>
 
   /**
-   * Takes up to `limit` entries of the index whose time has come, and moves them by `lease` ms, so
-   * that other processes do not look at them meanwhile. Before that, moves the entries of `ended`
-   * to now.
+   * Takes up to `limit` due entries of the index, and moves them by `lease` ms, so that other
+   * processes do not look at them. Before that, moves the entries of `ended` to now.
    */
   take(
     audience: string,
@@ -223,8 +196,8 @@ export interface Tombstone {
 }
 
 /**
- * A notice of another process. Listeners drop their copies. For `ended` they close the open streams
- * of the sessions too. For `resumed` they drop all copies, because notices may have been missed.
+ * A notice of another process. Listeners drop their copies, and for `ended` close the open streams.
+ * For `resumed` they drop all, because notices may have been missed.
  */
 export type StoreNotice =
   | { readonly kind: 'ended'; readonly keys: readonly SessionKey[] }
@@ -233,10 +206,7 @@ export type StoreNotice =
   | { readonly kind: 'logout_order'; readonly tombstone: Tombstone }
   | { readonly kind: 'resumed' }
 
-/**
- * The bounds of the time in the store, in ms since the epoch. They differ by one round trip at
- * most.
- */
+/** The bounds of the time in the store, in ms since the epoch: one round trip apart at most. */
 export interface StoreTime {
   readonly earliest: number
   readonly latest: number
@@ -263,10 +233,7 @@ export interface SealedDocument {
 export interface SealedSession extends SealedDocument {
   /** How long the session lives if nothing moves its expiry, in ms. */
   readonly expiresIn: number
-  /**
-   * The store may have been restored from an older copy since the session was written, so the
-   * session may have ended.
-   */
+  /** The store may have been restored from an older copy since, so the session may have ended. */
   readonly isDoubtful?: boolean
 }
 
@@ -298,21 +265,20 @@ export interface LogoutOrder {
 export interface KeptStore {
   /**
    * Begins a request that arrives. Without further calls it is dropped after `ttl` ms.
-   * @returns `too_many` when the person of the key has `max` kept requests already; `full` when the
-   * store has no room
+   * @returns `too_many` when its person has `max` kept requests already; `full` when the store has
+   * no room
    */
   begin(key: KeptKey, max: number, ttl: number): Promise<'begun' | 'too_many' | 'full'>
 
   /**
-   * Adds the next part of the content, and keeps the request for `ttl` ms from now.
-   * @returns `false`, and the part is not stored, when the store has no room or the request is gone
+   * Adds a part of the content, and keeps the request for `ttl` ms from now.
+   * @returns `false`, and nothing is stored, when there is no room or the request is gone
    */
   append(key: KeptKey, part: Uint8Array, ttl: number): Promise<boolean>
 
   /**
-   * The content is complete: the request is kept for `ttl` ms from now.
+   * The content is complete: the request is kept for `ttl` ms from now; `false` when it is gone.
    * @param head the description of the request
-   * @returns `false` when the request is gone
    */
   complete(key: KeptKey, head: Uint8Array, ttl: number): Promise<boolean>
 
@@ -320,9 +286,8 @@ export interface KeptStore {
   read(key: KeptKey): Promise<KeptHead | undefined>
 
   /**
-   * Takes the content, once: only one caller gets it. The request is `sending` from then on, also
-   * when the reply is lost.
-   * @returns the parts in order; `undefined` when the request is gone, or was taken before
+   * Takes the content in its parts, for one caller only. The request is `sending` from then on,
+   * also when the reply is lost. `undefined` when it is gone, or was taken before.
    */
   take(key: KeptKey): Promise<readonly Uint8Array[] | undefined>
 
@@ -332,10 +297,7 @@ export interface KeptStore {
   /** Records that the content was sent, and deletes it. The description stays until it expires. */
   finish(key: KeptKey): Promise<void>
 
-  /**
-   * Deletes a request whose content was not taken.
-   * @returns `false` when there was none
-   */
+  /** Deletes a request whose content was not taken; `false` when there was none. */
   drop(key: KeptKey): Promise<boolean>
 }
 

@@ -27,7 +27,6 @@ export class MemoryLogoutJobs implements LogoutJobStore {
 
   /**
    * @param max how many jobs there may be; the oldest one is dropped
-   * @param clock decides what has expired
    * @param aliveForMs how long a session stays if it is not used; 0 when it has ended
    */
   constructor(max: number, clock: Clock, aliveForMs: (key: SessionKey) => number) {

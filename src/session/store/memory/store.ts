@@ -273,10 +273,7 @@ class InMemoryStore implements MemoryStore {
   }
 }
 
-/**
- * A map with a maximum size, whose entries expire. When it is full, it drops the least recently
- * used entry. `onRemoved` is called for each entry that is removed.
- */
+/** A bounded map whose entries expire. When it is full, it drops the least recently used entry. */
 class ExpiringMap<K, V> {
   readonly #entries = new Map<K, { readonly value: V; readonly expires_at: number }>()
   readonly #max: number

@@ -4,25 +4,21 @@ import type { Log } from '../../../observe/log.ts'
 import type { RedisConnection } from './connection.ts'
 import type { ScriptName } from './scripts.ts'
 
-/**
- * How long one `WAIT` may block the connection, in ms. The scripts of other endings wait behind it.
- */
+/** How long one `WAIT` may block the connection, in ms: the scripts of other endings wait too. */
 const longestWaitMs = 100
 
 /** The reply of a script, and a promise that replicas have its writes too. */
 export interface AcknowledgedWrite {
   readonly reply: unknown
   /**
-   * Resolves when enough replicas have the writes. Rejects with `ERR_STORE_UNAVAILABLE` when they
-   * do not have them in time.
+   * Resolves when enough replicas have the writes; rejects with `ERR_STORE_UNAVAILABLE` if too
+   * late.
    */
   readonly acknowledged: Promise<void>
 }
 
 interface Waiting {
-  /**
-   * The socket that sent the script. `WAIT` over another socket does not cover the write.
-   */
+  /** The socket that sent the script: `WAIT` over another one does not cover the write. */
   readonly stream: unknown
   /** On the clock of `performance`. */
   readonly until: number
@@ -31,9 +27,9 @@ interface Waiting {
 }
 
 /**
- * Runs scripts whose writes must be in several replicas before they count. These scripts have a
- * separate connection, because `WAIT` blocks all commands behind it. Each server gets one `WAIT` at
- * a time, which covers all earlier writes of the connection.
+ * Runs scripts whose writes must be in several replicas before they count, over a connection of
+ * their own, because `WAIT` blocks it. Each server gets one `WAIT` at a time, for all earlier
+ * writes.
  */
 export class AcknowledgedWrites {
   readonly #connection: RedisConnection
@@ -49,8 +45,8 @@ export class AcknowledgedWrites {
   }
 
   /**
-   * Runs a script on the server that owns the slot of a hash tag. `until` is the end of the wait,
-   * on the clock of `performance`.
+   * Runs a script at the server of a hash tag. `until` ends the wait, on the clock of
+   * `performance`.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async run(

@@ -34,10 +34,7 @@ const advice: readonly (readonly [RegExp, string])[] = [
   [/^[A-Z]{3,} /, 'look up the error in the documentation of Redis'],
 ]
 
-/**
- * Explains that the first configured server speaks TLS although its URL does not say so, or the
- * reverse. See {@link schemeMismatch}.
- */
+/** Whether the first configured server speaks TLS and its URL does not, or the reverse. */
 export async function redisSchemeMismatch(problem: string, config: RedisStoreConfig): Promise<string | undefined> {
   const [setting, server] = firstServerOf(config)
   const schemes = { isTls: config.tls !== undefined, tlsScheme: 'rediss://', plainScheme: 'redis://' }

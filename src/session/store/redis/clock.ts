@@ -2,9 +2,7 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Log } from '../../../observe/log.ts'
 import type { StoreTime } from '../store.ts'
 
-/**
- * How long a sample of the time in Redis is used, in ms. Clock drift in this time is negligible.
- */
+/** How long a sample of the time in Redis is used, in ms: the clocks drift little in this time. */
 const sampleLastsMs = 5_000
 
 /** A sample whose reply took longer than this, in ms, is too imprecise and is dropped. */
@@ -13,10 +11,7 @@ const preciseMs = 100
 /** The smallest difference between the clocks that is logged, in ms. */
 const noticeableMs = 1_000
 
-/**
- * The time of Redis as this process knows it. Each beat measures it, so a sign-in need not query
- * it.
- */
+/** The time of Redis as this process knows it by each beat, so a sign-in need not query it. */
 export class RedisClock {
   readonly #address: string
   readonly #clock: Clock
@@ -31,8 +26,8 @@ export class RedisClock {
   }
 
   /**
-   * Takes a sample. `time` is the time in Redis, in ms since the epoch. `sentAt` is when the query
-   * was sent, on the clock of `performance`.
+   * Takes a sample: the time in Redis in ms since the epoch, and when it was asked, by
+   * `performance`.
    */
   take(time: number, sentAt: number): void {
     const receivedAt = performance.now()

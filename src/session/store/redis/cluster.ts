@@ -5,8 +5,7 @@ import { noticesTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilenceMs, nodeOptions, retryDelay } from './options.ts'
 
 /**
- * The longest pause before the connection for notices is opened again, in ms. Until then, no
- * session is served from memory.
+ * The longest pause of the connection for notices, in ms: no session is served from memory then.
  */
 const longestNoticesDelayMs = 500
 
@@ -61,8 +60,8 @@ export class ClusterConnection extends RedisConnection {
   }
 
   /**
-   * A node delivers messages to its own subscribers at once. Subscribers of other nodes get them
-   * over the cluster bus, which may lose messages.
+   * A node delivers to its own subscribers at once, to others over the cluster bus, which may lose
+   * messages.
    */
   override get publishesEverywhere(): boolean {
     return false
@@ -86,10 +85,7 @@ export class ClusterConnection extends RedisConnection {
     }
   }
 
-  /**
-   * Waits for the connections to the nodes too. While a connection is being opened, commands for
-   * its node are rejected.
-   */
+  /** Waits for the nodes too, because commands for a node that is being connected are rejected. */
   override async ready(): Promise<void> {
     await super.ready()
     const opening = this.redis.nodes('master').filter(({ status }) => status !== 'ready')
@@ -124,10 +120,7 @@ export class ClusterConnection extends RedisConnection {
   }
 }
 
-/**
- * The connection for notices. Each attempt connects to the node that owns the slot of the notices
- * at that time.
- */
+/** The connection for notices. Each attempt is to the node that owns their slot at that time. */
 export function connectForNotices(config: RedisClusterConfig, commands: ClusterConnection): RedisConnection {
   const redis = new Redis(nodeOptions(config, 'notices'))
   const setAddress = () => void Object.assign(redis.options, commands.ownerOf(noticesTag))
@@ -150,8 +143,8 @@ function connectAhead(node: Redis): void {
 }
 
 /**
- * One hash tag for each primary, by the address of the primary. The first tag is that of the
- * notices. Each of the others lies in the first slot of its primary.
+ * One hash tag for each primary, by its address: that of the notices, then for each other primary
+ * one in its first slot.
  */
 function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
   const anchors = new Map([[slots[slotOf(noticesTag)]?.[0] ?? 'unknown', noticesTag]])
@@ -163,12 +156,9 @@ function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
 }
 
 /** The number of slots in a Redis Cluster. */
-export const slotCount = 16_384
+const slotCount = 16_384
 
-/**
- * The slot of a key, or of a hash tag alone: Redis Cluster specification, "Key distribution model"
- * and "Hash tags".
- */
+/** The slot of a key or a hash tag: Redis Cluster specification, "Key distribution model". */
 export function slotOf(key: string): number {
   const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
   let crc = 0

@@ -4,8 +4,8 @@ import type { Confirmation, EndingReach } from '../../../observe/ending-reach.ts
 import type { Log } from '../../../observe/log.ts'
 
 /**
- * How long an ending waits for the confirmations of other processes, in ms. A process that hangs
- * cannot confirm. It may serve its copy until its last proof expires: see `RedisNotices`.
+ * How long an ending waits for confirmations, in ms. A process that hangs cannot confirm, and may
+ * serve its copy until its last proof expires: see `RedisNotices`.
  */
 const confirmationTimeoutMs = 250
 
@@ -54,7 +54,6 @@ export class Confirmations {
   /**
    * Announces a notice under a new id. `announce` returns how many processes received it.
    * @returns a promise that resolves when all of them have confirmed, or after the timeout
-   * @throws the error of `announce`
    */
   async collect(announce: (id: string) => Promise<number>): Promise<{ readonly confirmed: Promise<EndingReach> }> {
     const id = randomToken(9)
@@ -103,9 +102,7 @@ export class Confirmations {
     return expected
   }
 
-  /**
-   * Redis says how many processes received a notice, not which. Earlier confirmations may show it.
-   */
+  /** Redis does not say which processes received a notice. Earlier confirmations may show it. */
   #expectLate(id: string, expected: Expected): void {
     const silent = [...this.#names.keys()].filter((name) => !expected.confirmed.some(({ process }) => process === name))
     if (silent.length === expected.missing) expected.late = silent

@@ -10,10 +10,7 @@ import { scripts, type ScriptName } from './scripts.ts'
 type Argument = string | number | Buffer
 type Command = (...args: (Argument | readonly Argument[])[]) => Promise<unknown>
 
-/**
- * The time limit of an operation with several steps. Rejects when the time is over before a step
- * ends. `until` is on the clock of `performance`.
- */
+/** The time limit of several steps: rejects when it is over. `until` is by `performance`. */
 export interface Deadline {
   <T>(step: Promise<T>): Promise<T>
   readonly until: number
@@ -43,8 +40,8 @@ export function isErrorReply(error: unknown): boolean {
 }
 
 /**
- * A connection that reconnects by itself for as long as the process lives. It never queues: while
- * it is down, every command is rejected at once.
+ * A connection that reconnects by itself while the process lives. It never queues: while it is
+ * down, every command is rejected at once.
  */
 export class RedisConnection {
   readonly redis: Redis | Cluster
@@ -96,18 +93,12 @@ export class RedisConnection {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /**
-   * All primaries.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when they are unknown
-   */
+  /** All primaries; throws `ERR_STORE_UNAVAILABLE` when they are unknown */
   primaries(): readonly Redis[] {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /**
-   * The server that owns the slot of a hash tag.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when it is unknown
-   */
+  /** The server of a hash tag; throws `ERR_STORE_UNAVAILABLE` when it is unknown */
   serverOf(_tag: string): Redis {
     if (this.redis instanceof Redis) return this.redis
     throw this.unavailable(this.why)
@@ -119,8 +110,7 @@ export class RedisConnection {
   }
 
   /**
-   * Calls back when another server has taken the place of a primary in a Cluster. With a single
-   * primary, the connection ends instead.
+   * Calls back when a Cluster has another primary. A single one is replaced by a new connection.
    */
   onTakeover(_listener: () => void): void {}
 
@@ -162,10 +152,7 @@ export class RedisConnection {
     }
   }
 
-  /**
-   * Runs a script at one server, without redirections. It sends a single command, so the script
-   * does not run after the connection is lost.
-   */
+  /** Runs a script at one server, as one command: it does not run after the connection is lost. */
   async runAt(server: Redis, script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     return this.reply(server.callBuffer('EVAL', scripts[script].trim(), keys.length, ...keys, ...args))
   }
@@ -221,10 +208,9 @@ export class RedisConnection {
   }
 
   /**
-   * Resolves when the connection is usable. Waits for the first attempt to connect, and for the end
-   * of a short interruption, within the time limit.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, at once when the connection has been down for
-   * {@link longestSilenceMs}
+   * Waits until the connection is usable, through the first attempt or a short interruption.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the time limit is over, or the connection
+   * has been down for {@link longestSilenceMs}
    */
   async ready(): Promise<void> {
     const { redis, timeoutMs } = this
@@ -303,23 +289,21 @@ export class RedisConnection {
 }
 
 /**
- * Adds an error listener to the socket. ioredis listens for the first error only, and an error
- * without a listener ends the process. See also `ioredis-corrections.ts`.
+ * ioredis listens for the first error of a socket only, and an error without a listener ends the
+ * process. See also `ioredis-corrections.ts`.
  */
 function tolerateFurtherErrors(redis: Redis | Cluster): void {
   if (redis instanceof Redis) (redis.stream as Redis['stream'] | undefined)?.once('error', () => {})
 }
 
 /**
- * How long a connection must last before an outage counts as over, in ms. During a failover,
- * several connections may be opened and closed.
+ * How long a connection must last to end an outage, in ms. A failover may open and close several.
  */
 const settlingTimeMs = 1_000
 
 /**
- * Logs one line when the store becomes unavailable and one when it is available again, but none for
- * each attempt. If the first connection fails, `explainScheme` checks whether the scheme of the URL
- * is the reason, which is logged too.
+ * Logs one line for each outage and its end, but none for each attempt. If the first connection
+ * fails, `explainScheme` checks whether the scheme of the URL is the reason.
  */
 export function reportAvailability(
   connection: RedisConnection,
@@ -369,8 +353,7 @@ export function reportAvailability(
 const rejectionOfAll = /^(?:MOVED|OOM|MISCONF|NOREPLICAS|NOPERM)\b/
 
 /**
- * All keys of the gateway expire by themselves, so any policy but `noeviction` lets a full Redis
- * delete a tombstone too early.
+ * All keys expire by themselves, so any policy but `noeviction` may delete a tombstone too early.
  */
 async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
   const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))

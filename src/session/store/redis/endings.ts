@@ -27,9 +27,7 @@ interface EndingOptions {
   readonly tombstone_ttl: number
   /** Whether the sessions leave the index of their sid at once. */
   readonly leave: boolean
-  /**
-   * The `jti` that is taken in the same step, and how long it is kept in ms (0: it is not taken).
-   */
+  /** The `jti` that is taken in the same step, and for how long, in ms (0: it is not taken). */
   readonly jti?: { readonly key: string; readonly ttl: number }
 }
 
@@ -128,20 +126,16 @@ export class RedisEndings {
     return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
-  /**
-   * Removes ended sessions from the indexes of their subs. Errors do no harm, because the entry of
-   * an ended session ends nothing.
-   */
+  /** Removes ended sessions from the indexes of their subs. An entry that stays ends nothing. */
   async leaveSubs(sessions: readonly { readonly key: SessionKey; readonly subTag: SubTag }[]): Promise<void> {
     const { commands, keys } = this.#parts
     await Promise.allSettled(sessions.map(({ key, subTag }) => commands.redis.zrem(keys.subIndex(subTag), key)))
   }
 
   /**
-   * Ends all sessions of an index. They stay in the index until all processes have been notified,
-   * and the `jti` of the token is taken last. So if a step fails, the provider can send the token
-   * again, and the remaining sessions are still in the index. With one primary, one script does all
-   * of that for the sessions of a sid.
+   * Ends all sessions of an index. They stay in it until all processes have been notified, and the
+   * `jti` is taken last: if a step fails, the token can come again, and the rest is still in the
+   * index. With one primary, one script does all of that for the sessions of a sid.
    */
   async #endIndex(
     order: LogoutOrder,
@@ -244,9 +238,8 @@ export class RedisEndings {
   }
 
   /**
-   * Whether a message that a script publishes reaches the processes that a message over the
-   * connection of the notices reaches. After a failover, the connection for acknowledged writes may
-   * lead to another server for a moment.
+   * Whether the messages of scripts reach the processes that the connection for notices reaches.
+   * After a failover, that for acknowledged writes may lead to another server for a moment.
    */
   get #scriptsReachAll(): boolean {
     return this.#acknowledged === undefined && this.#parts.commands.publishesEverywhere
@@ -270,8 +263,7 @@ export class RedisEndings {
   }
 
   /**
-   * Remembers the ended sessions until they are reported.
-   * @returns how many processes received the notice of the script
+   * Remembers ended sessions until they are reported. Returns how many processes got the notice.
    */
   #remember(tag: SidTag, [receivers, , ...found]: EndSessionsReply): number {
     for (const each of endedFrom(tag, found)) this.#unreported.set(each.key, each)
@@ -306,8 +298,8 @@ export class RedisEndings {
   }
 
   /**
-   * Repeats endings that Redis may have lost. The sessions stay in their indexes, because a Logout
-   * Token whose order is not complete must find them there.
+   * Repeats endings that Redis may have lost. The sessions stay in their indexes: a Logout Token
+   * whose order is not complete must find them there.
    */
   async #repeat(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
     const { commands, keys: places } = this.#parts
@@ -347,10 +339,7 @@ function chunksOf<T>(members: readonly T[]): { readonly members: readonly T[]; r
   }))
 }
 
-/**
- * The number of processes that received the notice, and 1 if the script took the `jti`. Then, for
- * each session, see `endedFrom`.
- */
+/** Then, for each session, see `endedFrom`. */
 type EndSessionsReply = readonly [receivers: number, hasTakenJti: number, ...ended: Buffer[]]
 
 /** The script returns three values for each session: its hash, its sealed bytes and its sub tag. */

@@ -33,19 +33,14 @@ export interface RedisServerFacts {
   readonly evicted_keys?: number
   /** 1 when each write goes to an append-only file. */
   readonly aof_enabled?: number
-  /**
-   * How many snapshots this run has written (Redis 7), and how many keys it loaded from one when it
-   * started.
-   */
+  /** How many snapshots this run wrote (Redis 7), and how many keys it loaded when it started. */
   readonly rdb_saves?: number
   readonly rdb_last_load_keys_loaded?: number
   /** The median round trip. */
   readonly pingMs?: number
   /** How far its clock is ahead of the clock of this machine. */
   readonly clockAheadMs?: number
-  /**
-   * How many replicas acknowledged a write in time; absent unless `replicas_acknowledge` is set.
-   */
+  /** How many replicas acknowledged a write in time. Absent without `replicas_acknowledge`. */
   readonly replicasAcknowledging?: number
 }
 
@@ -56,10 +51,7 @@ export interface RedisFacts {
   readonly servers: readonly RedisServerFacts[]
   /** Commands that the gateway needs but this user may not run, in capital letters. */
   readonly denied: readonly string[]
-  /**
-   * What a primary does not do although the gateway relies on it. Absent: nothing, or that is
-   * unknown.
-   */
+  /** What a primary does not do although the gateway relies on it, if that is known. */
   readonly unfit?: string
   /** Any other error of a command, in the words of Redis. Later commands were not tried. */
   readonly error?: string
@@ -76,8 +68,8 @@ export interface RedisFailure {
 }
 
 /**
- * Reads the properties of Redis, and tries each command that the gateway needs. The keys that this
- * writes expire after a second. Never rejects, and takes about ten seconds at most.
+ * Reads the properties of Redis, and tries each command that the gateway needs, with keys that
+ * expire after a second. Never rejects, and takes about ten seconds at most.
  */
 export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts | RedisFailure> {
   const { commands, subscriber } = connectToRedis({ ...config, replicasAcknowledge: 0 })
@@ -120,10 +112,7 @@ async function connected(connection: RedisConnection): Promise<void> {
 
 type Probe = readonly [command: string, ...args: readonly string[]]
 
-/**
- * Every command that the gateway or its scripts run, with arguments that do no harm. A test
- * compares this list with the code.
- */
+/** Every command of the gateway and its scripts, without harm. A test compares it with the code. */
 export function probes(keys: RedisKeys): readonly Probe[] {
   const { session, index, tombstone, ended } = keys.session(`${randomToken(18)}:${randomToken(24)}` as SessionKey)
   return [

@@ -139,8 +139,7 @@ export function trialAt(commands: RedisConnection, server: Redis, keyPrefix: str
 
 /**
  * Tries whether a primary runs the scripts of the gateway, time goes on inside of them as it does
- * outside, and keys expire when they should. It begins and ends a session. All but the last step
- * are sent at once.
+ * outside, and keys expire when they should. All but the last step are sent at once.
  * @returns what is wrong
  * @throws an error that says nothing about what the server can do
  */
@@ -200,7 +199,7 @@ function faultOfClock(inside: number, before: number, after: number): string | u
 }
 
 /**
- * Tries with a second connection whether scripts are atomic, and what a script publishes arrives.
+ * Tries with a second connection whether scripts are atomic, and what they publish arrives.
  * @returns what is wrong
  * @throws an error that says nothing about what the server can do
  */
@@ -252,10 +251,7 @@ async function seesHalf(other: Redis, state: string, run: Trial['run']): Promise
   return (await Promise.all(seen)).includes('half')
 }
 
-/**
- * Errors that are about rights, roles, memory or a node of a Cluster. Redis names the reason inside
- * of a script in different ways.
- */
+/** Errors of rights, roles, memory or Cluster nodes, in the ways of naming them inside a script. */
 const passing =
   /\b(?:NOPERM|ACL failure|user executing the script|NOAUTH|WRONGPASS|READONLY|LOADING|OOM|MISCONF|NOREPLICAS|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|BUSY|UNKILLABLE)\b/
 

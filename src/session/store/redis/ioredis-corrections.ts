@@ -2,16 +2,16 @@ import { Command, Redis } from 'ioredis'
 
 /**
  * Corrections to ioredis that it has no option for. They replace members that are not part of its
- * public interface, so this is the only file that knows them. They were tested with
- * {@link testedWith}; a test fails when another version is installed.
+ * public interface, so only this file knows them. They were tested with {@link testedWith}; a test
+ * fails for another version.
  *
- * The connections to Sentinels and to the nodes of a Cluster are created by ioredis. So a
- * correction has to be made in the class, not in an object.
+ * ioredis itself creates the connections to Sentinels and nodes of a Cluster, so the class is
+ * corrected, not an object.
  *
- * A correction is left out when ioredis does not have the members that it needs. The store works
- * without the corrections, with two limits. A process that was busy for longer than a timeout may
- * close a connection or reject a command although the response has arrived. A TLS handshake with a
- * Sentinel or within a Cluster that fails twice may end the process.
+ * A correction whose members ioredis lacks is left out. The store works without them, but a process
+ * that was busy for longer than a timeout may close a connection or reject a command although the
+ * response has arrived, and a TLS handshake with a Sentinel or within a Cluster that fails twice
+ * may end the process.
  */
 export const testedWith = /^6\.0\./
 
@@ -47,8 +47,7 @@ interface CommandInternals {
  * ioredis listens for the first error of a socket only. A failed TLS handshake may emit a second
  * one, and an `error` event without a listener ends the process.
  *
- * ioredis ends a connection anew for each command that a replica rejects, and adds a listener each
- * time. Node.js would write a warning to the log for each connection.
+ * ioredis adds a listener for each command that a replica rejects, for which Node.js would warn.
  */
 const socketListeners = (): PropertyDescriptorMap => {
   const streams = new WeakMap<Redis, Redis['stream']>()
@@ -104,10 +103,7 @@ function method(value: (this: never, ...args: never[]) => void): PropertyDescrip
   return { value, configurable: true, writable: true }
 }
 
-/**
- * Installs the corrections that fit.
- * @returns which methods are corrected, and a function that takes all corrections back
- */
+/** Installs the corrections that fit. Returns the corrected methods, and what takes all back. */
 export function correctIoredis(library: Library = { Redis, Command }): {
   readonly corrected: readonly string[]
   readonly undo: () => void
@@ -138,9 +134,9 @@ export function correctIoredis(library: Library = { Redis, Command }): {
 export const corrections = correctIoredis()
 
 /**
- * Calls back after the data that has arrived on the sockets was read. Node.js runs due timers
- * before it reads. So when the process was busy for longer than a timeout, a reply that arrived in
- * time may still be unread. TLS needs a second round of the event loop.
+ * Calls back after the data on the sockets was read. Node.js runs due timers first: when the
+ * process was busy for longer than a timeout, a reply that came in time may still be unread. TLS
+ * needs a second round of the event loop.
  */
 export function afterSocketsAreRead(callback: () => void): void {
   setImmediate(() => setImmediate(callback))

@@ -56,9 +56,7 @@ export class RedisKeptStore implements KeptStore {
     return [this.#keys.keptIndex(key), this.#keys.kept(key)]
   }
 
-  /**
-   * Runs a script that needs memory. A full Redis still serves sessions, so this is not an outage.
-   */
+  /** A full Redis still serves sessions, so for a script that needs memory this is no outage. */
   async #unlessFull(
     script: 'keptBegin' | 'keptAppend' | 'keptComplete',
     key: KeptKey,

@@ -16,7 +16,7 @@ export interface SessionPlaces {
 }
 
 /**
- * The names of the keys in Redis. The hash tag in braces decides the slot in a Cluster. All keys of
+ * The names of the keys in Redis. The hash tag in braces decides the slot in a Cluster: all keys of
  * one sid have one slot, and so do all keys of one sub.
  */
 export class RedisKeys {
@@ -105,10 +105,7 @@ export class RedisKeys {
   }
 }
 
-/**
- * The part of a key after its tag. It distinguishes the sessions of one sid, or the kept requests
- * of one person.
- */
+/** The part of a key after its tag, for one session of a sid or one kept request of a person. */
 export function hashOf(key: SessionKey | KeptKey): string {
   return key.slice(key.indexOf(':') + 1)
 }

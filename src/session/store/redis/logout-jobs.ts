@@ -3,10 +3,7 @@ import type { LogoutJobStore, OpenedJob, TakenJob } from '../store.ts'
 import type { RedisConnection } from './connection.ts'
 import { asBuffer, atLeast1, type RedisKeys } from './keys.ts'
 
-/**
- * The jobs of sessions in Redis. A job lies in the slot of its session. The index of an audience
- * has a slot of its own.
- */
+/** The jobs in Redis: each in the slot of its session, the index of an audience in its own. */
 export class RedisLogoutJobs implements LogoutJobStore {
   readonly #commands: RedisConnection
   readonly #keys: RedisKeys

@@ -18,8 +18,7 @@ export class RedisLosses {
   }
 
   /**
-   * Whether a server has lost its keys: its epoch differs from the last known one. Remembers the
-   * epoch.
+   * Whether a server has lost its keys: its epoch, which is remembered, differs from the last one.
    */
   hasLostKeys(anchor: string, epoch: string): boolean {
     const known = this.#epochs.get(anchor)
@@ -65,10 +64,10 @@ const runLength = 12
  * The runs of Redis that this process knows. A run is the life of one server process, and has a
  * random ID. Each session names the run in which it was written last.
  *
- * A server that starts from a file may lack the last endings, and so may a replica that replaces
- * its primary. Both have another run than the server before. A process that was connected to the
- * earlier run has received its endings and remembers them. For any other process, a session of an
- * earlier run is doubtful. In a Cluster, each primary has its own run.
+ * A server that starts from a file, or a replica that becomes the primary, may lack the last
+ * endings, and has another run. A process that was connected to the earlier run remembers its
+ * endings; for any other, a session of an earlier run is doubtful. In a Cluster, each primary has
+ * its own run.
  */
 export class RedisRuns {
   readonly #commands: RedisConnection
@@ -90,7 +89,7 @@ export class RedisRuns {
   }
 
   /**
-   * The run of the server that owns the slot of a hash tag; empty when Redis does not show it.
+   * The run of the server of a hash tag; empty when Redis does not show it.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async current(tag: string): Promise<string> {
@@ -103,8 +102,8 @@ export class RedisRuns {
   }
 
   /**
-   * Whether a session of this run may have ended without a notice to this process. The run may
-   * belong to any primary, because slots move.
+   * Whether a session of this run may have ended without a notice to this process. The run may be
+   * of any primary, because slots move.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no primary replies
    */
   async isUnknown(run: string): Promise<boolean> {

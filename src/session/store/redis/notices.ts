@@ -24,10 +24,7 @@ import {
 /** How often the subscription is proven to work, in ms. */
 const beatIntervalMs = 500
 
-/**
- * How long a proof is valid, in ms after its beat was sent. A copy in memory is out of date for
- * this time at most.
- */
+/** How long a proof is valid after its beat was sent, in ms: copies are out of date no longer. */
 const proofLastsMs = 1_500
 
 interface Parts {
@@ -45,18 +42,15 @@ interface Subscription {
   readonly beats: string
   /** When the last beat was sent that came back; on the clock of `performance`, in ms. */
   receivedAt: number
-  /**
-   * When the last beat was sent for which the server of the commands counted this process as a
-   * subscriber.
-   */
+  /** The same for the last beat for which the server counted this process as a subscriber. */
   countedAt: number
 }
 
 /**
- * The notices between processes. They go through one channel of one server. In a Cluster, this is
- * the node that owns the slot of {@link noticesTag}. A separate connection receives them.
+ * The notices between processes, through one channel of one server: in a Cluster, of the node with
+ * the slot of {@link noticesTag}. A separate connection receives them.
  *
- * Every half a second, a beat is published on that server and must come back. Redis delivers to one
+ * Every half a second, a beat is published there and must come back. Redis delivers to one
  * connection in order, so everything that was published before the beat has been received.
  */
 export class RedisNotices {
@@ -132,10 +126,7 @@ export class RedisNotices {
     return performance.now() - this.#receivedUntil - proofLastsMs
   }
 
-  /**
-   * The time at the server of the notices.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** The time at the server of the notices; throws `ERR_STORE_UNAVAILABLE` */
   async time(): Promise<StoreTime> {
     return this.#clock.time ?? this.#readTime()
   }
@@ -174,7 +165,7 @@ export class RedisNotices {
   }
 
   /**
-   * Call after scripts have ended sessions. Announces the end to all processes, including this one.
+   * Call after scripts have ended sessions: announces it to all processes, including this one.
    * @returns a promise that resolves when all of them have dropped the sessions
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
@@ -183,10 +174,8 @@ export class RedisNotices {
   }
 
   /**
-   * Runs `publish`, which publishes with this id that these sessions have ended, and returns the
-   * number of receivers.
-   * @returns a promise that resolves when all of them have confirmed it
-   * @throws the error of `publish`
+   * Runs `publish`, which announces with this id the end of sessions, and returns the number of
+   * receivers. The promise in the result resolves when all of them have confirmed it.
    */
   async confirmedBy(
     keys: readonly SessionKey[],

@@ -15,9 +15,8 @@ export const disconnectTimeoutMs = 100
 const connectTimeoutMs = 2_000
 const longestRetryDelayMs = 2_000
 /**
- * The longest silence before Redis counts as unavailable, in ms. A server that owes a reply and
- * sends nothing for this time hangs. When a connection has been down for this time, no operation
- * waits for it, and no session is served from memory.
+ * The longest silence before Redis counts as unavailable, in ms: a server that owes a reply hangs.
+ * After so long a break, no operation waits, and no session is served from memory.
  */
 export const longestSilenceMs = 1_500
 
@@ -27,8 +26,7 @@ export const needsAnotherServer = /READONLY|MASTERDOWN/
 type Options = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * How long to wait before the next attempt to connect, in ms. A random part keeps processes from
- * connecting at the same moment.
+ * The pause before the next attempt to connect, in ms; in part random, so processes do not agree.
  */
 export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
@@ -48,10 +46,7 @@ export function serverOptions({ url, ...config }: RedisServerConfig, purpose: st
   }
 }
 
-/**
- * Options of a connection to the primary that the Sentinels name. Each attempt to connect queries
- * the Sentinels.
- */
+/** Options of a connection to the primary. Each attempt to connect queries the Sentinels for it. */
 export function sentinelOptions(config: RedisSentinelConfig, purpose: string): Options {
   return {
     ...connectionOptions(config, purpose),

@@ -14,8 +14,7 @@ const pauseMs = 1_000
 
 /**
  * The recent endings of all processes. A primary that dies may not have sent its last writes to its
- * replica, so ended sessions may exist again. Each time that writes may have been lost, every
- * process repeats the endings that it remembers.
+ * replica. Each time that writes may be lost, every process repeats the endings it remembers.
  */
 export class RecentEndings {
   readonly #keys = new BoundedMap<SessionKey, true>(maxRemembered, { lifetimeMs: rememberedForMs })
@@ -45,8 +44,8 @@ export class RecentEndings {
   }
 
   /**
-   * Whether a sign-in that began at this time (in the store's time) must not become a session. This
-   * also works when Redis has lost the tombstone.
+   * Whether a sign-in that began at this time of the store must not become a session, also when
+   * Redis has lost the tombstone.
    */
   rejects(tag: SidTag | SubTag, begun_at: number): boolean {
     const tombstone = this.#tombstones.get(tag)

@@ -1,10 +1,10 @@
 /**
- * The Lua scripts. The keys of a script are in one slot, and all of them are in KEYS, so that a
- * Cluster can run it. The exception is `read`: a single primary gets keys of several slots. The
- * clock of Redis decides when a key expires, so the gateway sends durations only.
+ * The Lua scripts. All keys of a script are in KEYS and in one slot, so that a Cluster can run it;
+ * except `read`: a single primary gets keys of several slots. The clock of Redis decides when a key
+ * expires, so the gateway sends durations only.
  *
  * The value of a tombstone is compared with the time at which a sign-in began. Both are the time of
- * the server that the notices go through, because the nodes of a Cluster have different clocks.
+ * the server of the notices, because the nodes of a Cluster have different clocks.
  */
 
 const now = `
@@ -12,9 +12,9 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`
 
 /**
- * The score of a member of an index is its absolute expiry. The index expires with its last member.
- * A session that has expired by its idle timeout stays in the index: a process whose clock is
- * behind may still have it in memory, and must be notified of a logout.
+ * The score of a member of an index is its absolute expiry; the index expires with its last member.
+ * A session past its idle timeout stays: a process whose clock is behind may still have it in
+ * memory, and must be notified of a logout.
  */
 const index = `
 local function prune(index)
@@ -28,9 +28,8 @@ local function add(index, member, expires_at)
 end`
 
 /**
- * The first step of a new session, in the slot of its (iss, sub). Rejects the session when the sub
- * was ended since the sign-in began. Otherwise adds it to the index, so that from now on a logout
- * of the sub finds it.
+ * The first step of a new session, in the slot of its (iss, sub): adds it to the index, so that a
+ * logout of the sub finds it, unless the sub was ended since the sign-in began.
  */
 const enterSub = `
 ${now}${index}
@@ -41,8 +40,8 @@ add(KEYS[1], session, now + remaining)
 return 1`
 
 /**
- * The second step of a new session, in the slot of its (iss, sid). Rejects the session when the sid
- * was ended, or the session itself between the two steps. Otherwise stores and indexes it.
+ * The second step, in the slot of its (iss, sid): stores and indexes the session, unless the sid
+ * was ended, or the session itself between the two steps.
  */
 const create = `
 ${now}${index}
@@ -59,9 +58,8 @@ add(KEYS[2], hash, now + remaining)
 return 1`
 
 /**
- * Replaces the sealed bytes unless they were replaced since they were read, and notifies the other
- * processes. The expiry stays as it is. The job of the session, if one is given, is replaced too;
- * an empty job is removed.
+ * Replaces the sealed bytes unless they were replaced since they were read, and the job if one is
+ * given (an empty one: removes it). Notifies the other processes. The expiry stays as it is.
  */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -111,9 +109,9 @@ raise(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]))
 return 1`
 
 /**
- * Begins to end all sessions of one index, in its slot. Unless the token was used before: raises
- * the tombstone, notifies the other processes, and returns the members. From then on, only a
- * sign-in that began after the order can add a session.
+ * Begins to end all sessions of an index, in its slot. Unless the token was used before: raises the
+ * tombstone, notifies the processes, and returns the members. From then on, only a sign-in that
+ * began after the order can add a session.
  */
 const beginEnding = `
 ${now}${index}${tombstone}
@@ -126,12 +124,11 @@ redis.call('PUBLISH', channel, notice)
 return redis.call('ZRANGE', KEYS[1], 0, -1)`
 
 /**
- * Ends sessions of one slot: notifies the other processes, and deletes the sessions with their
- * leases. When they are ended by their sub, each gets a tombstone, because it may be between the
- * two steps of its creation. Returns how many processes received the notice, whether the `jti` was
- * taken, and the ended sessions. Without `leave` they stay in the index until all processes have
- * been notified. KEYS are the index, three keys for each session, and the `jti`. With a `jti_ttl`
- * of 0, the `jti` is not taken.
+ * Ends sessions of one slot: notifies the processes, and deletes the sessions with their leases.
+ * Ended by its sub, each gets a tombstone, because it may be between the two steps of its creation.
+ * Returns the number of receivers, whether the `jti` was taken (with a `jti_ttl` of 0, it is not),
+ * and the ended sessions. Without `leave` they stay in the index until all were notified. KEYS are
+ * the index, three keys for each session, and the `jti`.
  */
 const endSessions = `
 ${now}${index}
@@ -156,9 +153,9 @@ if jti_ttl > 0 and redis.call('SET', KEYS[#KEYS], '1', 'PX', jti_ttl, 'NX') then
 return ended`
 
 /**
- * The last step, after sessions of an index have ended and all processes were notified, unless
- * `endSessions` did the same. Removes them from the index and, after the last ones, takes the `jti`
- * of the token. Returns 0 when another attempt took the `jti`.
+ * The last step after endings of an index whose notices were sent, if `endSessions` did not do it:
+ * removes sessions from the index, and takes the `jti` after the last ones. Returns 0 when another
+ * attempt took it.
  */
 const finishEnding = `
 ${now}${index}
@@ -173,9 +170,9 @@ const announce = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
- * A beat: publishes the time of sending. Returns the number of receivers, and the epoch and the
- * time of the server that owns the key. PERSIST changes nothing, but counts as a write. So a
- * replica rejects it, and so does a primary that lacks the replicas of `min-replicas-to-write`.
+ * A beat: publishes its time of sending. Returns the receivers, the epoch, and the time of the
+ * server. PERSIST changes nothing but counts as a write: a replica rejects it, and so does a
+ * primary that lacks the replicas of `min-replicas-to-write`.
  */
 const beat = `
 ${now}
@@ -235,8 +232,8 @@ keep(KEYS[1], ttl)
 return 1`
 
 /**
- * Takes entries of the index of jobs whose time has come. Before that, moves those of ended
- * sessions to now. Returns each with its new time.
+ * Takes due entries of the index of jobs, after those of ended sessions became due. Returns them,
+ * and their new time.
  */
 const takeJobs = `
 ${now}
@@ -262,9 +259,9 @@ ${now}
 return redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])`
 
 /**
- * Reads a job. Returns how long to wait while its session is alive or another process does the job.
- * Returns nothing if the job does not exist. Otherwise returns the job and the number of this
- * attempt. A session that is alive may get a job at any time.
+ * Reads a job. Returns how long to wait while its session is alive, which may get a job at any
+ * time, or another process does the job; nothing if there is no job; or the job and the number of
+ * this attempt.
  */
 const openJob = `
 ${now}

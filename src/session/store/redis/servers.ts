@@ -12,10 +12,7 @@ export interface RedisServers {
   readonly endings: RedisConnection | undefined
 }
 
-/**
- * Connects to one server, to the primary that Sentinels name, or to a Cluster. The connections are
- * opened in the background.
- */
+/** Connects in the background to one server, the primary of Sentinels, or a Cluster. */
 export function connectToRedis(config: RedisStoreConfig): RedisServers {
   const { timeoutMs, replicasAcknowledge } = config
   const ifNeeded = (connect: () => RedisConnection) => (replicasAcknowledge > 0 ? connect() : undefined)
@@ -57,11 +54,8 @@ function listOf(addresses: readonly { readonly host: string; readonly port: numb
 /** How often a Sentinel is pinged, in ms. Only a ping shows that a connection is dead. */
 const pingIntervalMs = 5_000
 
-/**
- * A connection to the primary that the Sentinels name. It is replaced as soon as a Sentinel
- * announces another primary.
- */
-export class SentinelConnection extends RedisConnection {
+/** A connection to the primary of Sentinels, replaced as soon as one announces another primary. */
+class SentinelConnection extends RedisConnection {
   declare readonly redis: Redis
   readonly #watches: readonly Redis[]
   readonly #pinging: NodeJS.Timeout
@@ -88,8 +82,7 @@ export class SentinelConnection extends RedisConnection {
   }
 
   /**
-   * Whether the connection leads to this address. Sentinels name the new primary in replies before
-   * they announce it, so the connection may lead there already.
+   * Sentinels name a new primary in replies before they announce it, so this may be true already.
    */
   #leadsTo(host: string | undefined, port: number): boolean {
     const { stream } = this.redis

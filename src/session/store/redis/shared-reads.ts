@@ -12,20 +12,20 @@ interface WaitingRead {
 }
 
 /**
- * How many sessions one command reads. Redis runs no other command meanwhile. With many
- * thousands, the time limit of the first would be over before the last is prepared.
+ * How many sessions one command reads: meanwhile Redis does nothing else, and with many thousands
+ * the time limit of the first would be over before the last is prepared.
  */
 export const maxReadsTogether = 64
 /** How long commands are not combined after Redis has rejected one because of its keys, in ms. */
 const separateMs = 60_000
 
 /**
- * Reads sessions for many requests at about the same time. The reads of one turn of the event loop
- * are one command. It is sent after the events that have arrived were handled. Its time limit
- * begins then, so a long turn of the event loop does not count.
+ * Reads sessions for many requests. The reads of one turn of the event loop are one command, sent
+ * after the events that have arrived were handled. Its time limit begins then, so a long turn does
+ * not count.
  *
- * In a Cluster, the keys of a command must lie in one slot. So each read is a command of its own,
- * and all are sent in one write.
+ * In a Cluster, the keys of a command must lie in one slot, so each read is a command, and all are
+ * sent in one write.
  */
 export class SharedReads {
   readonly #connection: RedisConnection
@@ -38,10 +38,7 @@ export class SharedReads {
     this.#combinesFrom = connection.redis instanceof Redis ? 0 : Infinity
   }
 
-  /**
-   * Reads the session at a key of Redis.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** Reads the session at a key of Redis; throws `ERR_STORE_UNAVAILABLE` */
   read(place: string): Promise<FoundSession> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ place, resolve, reject }) === 1) setImmediate(() => this.#send())
@@ -68,10 +65,9 @@ export class SharedReads {
   }
 
   /**
-   * Redis has rejected a command, and may do so because of one of its keys. So each session is read
-   * alone. When no read fails, Redis does not accept the keys in one command: some services with
-   * one address distribute the slots to several servers. Then commands are not combined for a
-   * while. Redis may also have been busy at that moment.
+   * Redis may reject a command because of one of its keys, so each session is read alone. When no
+   * read fails, Redis may not accept the keys in one command: some services distribute the slots
+   * behind one address. Then commands are not combined for a while.
    */
   async #repeatEach(reads: readonly WaitingRead[], inTime: Deadline): Promise<void> {
     const outcomes = await Promise.allSettled(this.#sendEach(reads, inTime))

@@ -32,8 +32,8 @@ import { SharedReads } from './shared-reads.ts'
 const scanCount = 1_000
 
 /**
- * A session store in Redis, shared by all processes. Connects in the background. While Redis is
- * unavailable, each method rejects.
+ * A session store in Redis, shared by all processes. It connects in the background, and each method
+ * rejects while Redis is unavailable.
  *
  * An ending resolves when every process that receives notices has dropped the sessions, but at most
  * 250 ms after the reply of Redis. A process that hangs for longer may still serve its copy, until
@@ -244,9 +244,8 @@ class RedisStore implements SessionStore {
   }
 
   /**
-   * Waits for a connection that is being opened, so that a check at the start does not fail.
-   * PERSIST changes nothing, but counts as a write: a replica rejects it, and a single node of a
-   * Cluster rejects keys of other nodes.
+   * Waits for a connection that is being opened, for a check at the start. PERSIST changes nothing
+   * but counts as a write: a replica rejects it, and a node of a Cluster rejects keys of others.
    */
   async ping(): Promise<void> {
     const inTime = this.#commands.deadline()
