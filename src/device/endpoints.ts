@@ -26,8 +26,8 @@ export interface DeviceParts {
 }
 
 /**
- * The header field of the response with a new session: it asks the browser for a key (§8.1). Empty
- * when sessions are not bound.
+ * The header field with which a new session asks the browser for a key (§8.1), if it is to be
+ * bound.
  */
 export function registrationHeader(
   key: SessionKey,
@@ -74,9 +74,8 @@ function challengeResponse(key: SessionKey, identifier: string, { challenges }: 
 }
 
 /**
- * `POST device-registration`: binds a new session to the key of a browser. The challenge names the
- * session, because a browser may send no cookies here. Only the browser that got the session has
- * the challenge. A session that is bound is never bound to another key.
+ * `POST device-registration`: binds a new session to the key of a browser, once. The challenge
+ * names the session, because a browser may send no cookies here, and only its browser has it.
  * @throws {GatewayError} `ERR_DEVICE_PROOF`; `ERR_STORE_UNAVAILABLE`
  */
 export async function deviceRegistration(request: EndpointRequest, parts: DeviceParts): Promise<Response> {
@@ -125,9 +124,9 @@ function refuse(why: string): never {
 }
 
 /**
- * `POST device-refresh`: a browser proves that it has the key of a session, and gets a new cookie.
- * It does not count as activity, because browsers do it by themselves. The request needs no session
- * cookie, because its response gives access only together with one.
+ * `POST device-refresh`: a browser proves that it has the key, and gets a new cookie. Browsers do
+ * it by themselves, so it is no activity, and needs no session cookie: the new one gives access
+ * only with it.
  * @throws {GatewayError} `ERR_DEVICE_PROOF` for an invalid signature, after which the browser
  * deletes its key (§7.9); `ERR_STORE_UNAVAILABLE`
  */

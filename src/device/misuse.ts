@@ -73,10 +73,7 @@ export interface MisuseParts {
 export interface Misuse {
   readonly session: StoredSession
   readonly fault: BoundCookieFault
-  /**
-   * `Set-Cookie` values that expire the bound cookie. Without it, the browser of the session proves
-   * its device again.
-   */
+  /** They expire the bound cookie, so that the browser of the session proves its device again. */
   readonly setCookies: readonly string[]
 }
 
@@ -92,8 +89,8 @@ export class MisuseLog {
 
   /**
    * Records the misuse, and ends the session where the configuration says so.
-   * @param skipped `Secure-Session-Skipped`: why the browser of the session could not renew its
-   * cookie. Such a request does not end the session, because it may come from the device.
+   * @param skipped `Secure-Session-Skipped`: why the browser could not renew its cookie. Then the
+   * request may come from the device, and does not end the session.
    */
   note({ session, fault }: Omit<Misuse, 'setCookies'>, skipped: string | undefined, cause: Cause): void {
     const { config, deviceMetrics } = this.#parts

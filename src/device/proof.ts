@@ -17,7 +17,7 @@ export interface Proof {
 
 /**
  * Reads `Secure-Session-Response`, a string of RFC 9651 §3.3.3 that contains a JWT (§8.3).
- * @throws {GatewayError} `ERR_DEVICE_PROOF`
+ * @throws {GatewayError} `ERR_DEVICE_PROOF`, here and below
  */
 export function readProof(field: string): Proof {
   const jwt = stringOf(field)
@@ -31,11 +31,7 @@ export function readProof(field: string): Proof {
   return refuse('it has no "jti"')
 }
 
-/**
- * Verifies the proof of a new key, which it contains.
- * @returns the key
- * @throws {GatewayError} `ERR_DEVICE_PROOF`
- */
+/** Verifies the proof of a new key, which it contains, and returns the key. */
 export async function verifyNewKey({ jwt }: Proof): Promise<Pick<BoundDevice, 'alg' | 'jwk'>> {
   const { protectedHeader } = await verified(() => jwtVerify(jwt, EmbeddedJWK, options))
   const { alg, jwk } = protectedHeader
@@ -46,10 +42,7 @@ export async function verifyNewKey({ jwt }: Proof): Promise<Pick<BoundDevice, 'a
   return { alg: alg as BoundDevice['alg'], jwk: Object.fromEntries(entries) as BoundDevice['jwk'] }
 }
 
-/**
- * Verifies a proof with the key of a session.
- * @throws {GatewayError} `ERR_DEVICE_PROOF`
- */
+/** Verifies a proof with the key of a session. */
 export async function verifyProof({ jwt }: Proof, { alg, jwk }: Pick<BoundDevice, 'alg' | 'jwk'>): Promise<void> {
   await verified(async () => jwtVerify(jwt, await importJWK(jwk, alg), { ...options, algorithms: [alg] }))
 }
@@ -57,8 +50,8 @@ export async function verifyProof({ jwt }: Proof, { alg, jwk }: Pick<BoundDevice
 const options = { typ: 'dbsc+jwt', algorithms: [...proofAlgorithms], clockTolerance: 60 }
 
 /**
- * The string of a field, without its parameters; `undefined` for another value. It is a quoted
- * string (RFC 9651 §3.3.3). Chromium sends it without quotes.
+ * The string of a field, without its parameters; `undefined` for another value. It is quoted (RFC
+ * 9651 §3.3.3), but Chromium sends it without quotes.
  */
 export function stringOf(field: string): string | undefined {
   return /^ *(?:"([\w.-]*)"|([\w.-]*)) *(?:;.*)?$/

@@ -42,22 +42,22 @@ export function droppedTexts(dropped: readonly DroppedHeader[]): readonly string
 }
 
 /**
- * The header fields for an upstream that depend on the signed-in person, or on nothing. Those that
- * depend on the request are not among them: see {@link requestFields}.
+ * The header fields for an upstream that depend on the person, or on nothing; for those that depend
+ * on the request see {@link requestFields}.
  *
  * Text, numbers and booleans are printed. The members of a list are joined. An object, or a list in
  * a list, becomes compact JSON. An absent claim, `null`, blank text and an empty list have no
- * value. A header is absent if none of its claims has a value. In a template, the space beside an
- * absent claim is removed.
+ * value. A header without a value is absent. In a template, the space beside an absent claim is
+ * removed.
  *
  * A value reaches the upstream unchanged or not at all, because the values of two people must never
- * become equal. The header is left out if its encoding cannot carry the value unchanged
- * ({@link Encoding}), or if the value is longer than `max_bytes`.
+ * become equal. So a header is absent if its encoding cannot carry the value ({@link Encoding}), or
+ * if the value is longer than `max_bytes`.
  *
  * An upstream must be able to split a list into the same members. Otherwise, a group named
  * `a,admins` would make its members administrators. With `percent`, and with `base64` of a single
  * claim, each member is encoded separately: upstreams split first and decode then. A member that
- * cannot be carried unchanged, or that cannot be separated, is left out.
+ * cannot be carried unchanged, or separated, is left out.
  */
 export function identityHeaders(
   headers: readonly HeaderConfig[],
@@ -81,9 +81,7 @@ export function identityHeaders(
   return { fields, dropped }
 }
 
-/**
- * The headers that are absent because none of their claims has a value, and for no other reason.
- */
+/** The headers that are absent only because none of their claims has a value. */
 export function headersWithoutValue(
   headers: readonly HeaderConfig[],
   { fields, dropped }: SentHeaders,
@@ -164,8 +162,8 @@ function basicValue(
 }
 
 /**
- * The headers with an exchanged token: names and values, alternating. Empty when no header has one.
- * `undefined`: the token has characters that a bearer token cannot have (RFC 6750 §2.1).
+ * The headers with an exchanged token: names and values, alternating. `undefined`: the token has
+ * characters that a bearer token cannot have (RFC 6750 §2.1).
  */
 export function exchangedHeaders(headers: readonly HeaderConfig[], token: string): readonly string[] | undefined {
   const names = headers.flatMap(({ name, source }) => (source.kind === 'exchanged' ? [name] : []))
@@ -229,7 +227,7 @@ function firstOf([only = '']: readonly string[]): string {
 
 /**
  * The encoded value, if it is not longer than `max_bytes`.
- * @param members the members of a list, or the one text; they are in the form of `encoding.piece`
+ * @param members those of a list, or the one text, in the form of `encoding.piece`
  */
 function fitted(
   header: HeaderConfig,
@@ -380,10 +378,7 @@ function isRounded(value: JsonValue | undefined): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(isRounded)
 }
 
-/**
- * Whether an upstream gets this member back when it splits the joined list, also when it trims the
- * members.
- */
+/** Whether an upstream that splits the joined list, and perhaps trims it, gets this member back. */
 function isSeparable(member: string, separator: string): boolean {
   if (member !== member.trim()) return false
   const core = separator.trim() || separator

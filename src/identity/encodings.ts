@@ -1,9 +1,7 @@
 import type { ClaimChanges, HeaderEncoding } from '../config/model/header.ts'
 
 export interface Encoding {
-  /**
-   * Why a header cannot carry the text unchanged; `undefined` when it can. Never quotes the text.
-   */
+  /** Why a header cannot carry the text unchanged, if it cannot. Never quotes the text. */
   readonly unfitReason: (text: string) => string | undefined
   /** Applied to each literal and each claim, before a list is joined. */
   readonly piece: (text: string) => string
@@ -29,10 +27,7 @@ export function malformedReason(text: string): string | undefined {
   return text.isWellFormed() ? undefined : 'text that is not well-formed Unicode'
 }
 
-/**
- * A field value has no control characters, and recipients remove white space around it (RFC 9110
- * §5.5).
- */
+/** A field value has no control characters or white space around it (RFC 9110 §5.5). */
 function notPlainReason(text: string): string | undefined {
   // Control characters of ASCII and Latin-1. Some recipients treat U+2028 and U+2029 as the end of
   // a line.
@@ -72,10 +67,7 @@ function base64url(text: string): string {
 /** An encoded-word has at most 75 characters (RFC 2047 §2): 45 bytes of text in base64. */
 const wordBytes = 45
 
-/**
- * Plain text stays as it is; any other text becomes encoded-words. A character is never divided
- * between two of them (RFC 2047 §5).
- */
+/** Plain text, or else encoded-words, between which no character is divided (RFC 2047 §5). */
 function encodedWords(text: string): string {
   if (/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(text) && !text.includes('=?')) return text
   const words: string[] = []
@@ -91,8 +83,8 @@ function encodedWords(text: string): string {
 }
 
 /**
- * Quoted-printable without line breaks (RFC 2045 §6.7). White space at the beginning and the end is
- * encoded too, because recipients remove it.
+ * Quoted-printable without line breaks (RFC 2045 §6.7). White space at both ends is encoded too,
+ * because recipients remove it.
  */
 function quotedPrintable(text: string): string {
   return Buffer.from(text, 'utf8')
@@ -104,9 +96,9 @@ function quotedPrintable(text: string): string {
 export type ChangedText = { readonly text: string } | { readonly why: string }
 
 /**
- * Changes the text of a claim in this order: `after`, `before`, `case`, `map`. Both `after` and
- * `before` mean the last occurrence, because a quoted local part of an email address may contain
- * `@` (RFC 5321 §4.1.2). The reason of a failure never quotes the text.
+ * Changes the text of a claim: `after`, `before`, `case`, `map`. The first two mean the last
+ * occurrence, because a quoted local part may contain `@` (RFC 5321 §4.1.2). A failure never quotes
+ * the text.
  */
 export function changedText(text: string, changes: ClaimChanges): ChangedText {
   const { after, before, case: letters, map } = changes
@@ -131,8 +123,8 @@ export function changedText(text: string, changes: ClaimChanges): ChangedText {
 }
 
 /**
- * Whether folding turns another letter into an ASCII letter: the Kelvin sign becomes `k`, `ı`
- * becomes `I`, and `ß` becomes `SS`. Two different names would become equal.
+ * Whether folding gives an ASCII letter: the Kelvin sign becomes `k`, `ı` becomes `I`, and `ß`
+ * becomes `SS`. Two different names would become equal.
  */
 function becomesAscii(text: string, fold: (part: string) => string): boolean {
   return /[^\0-\x7f]/.test(text) && [...text].some((letter) => letter > '\x7f' && /^[\0-\x7f]+$/.test(fold(letter)))

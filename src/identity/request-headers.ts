@@ -18,8 +18,8 @@ export interface AnonymousHeaders {
 }
 
 /**
- * Everybody gets these headers, also on public paths. A constant `Authorization` is the exception:
- * it says who makes the request, so only requests of signed-in people have it.
+ * Everybody gets these headers, also on public paths, except a constant `Authorization`: it says
+ * who makes the request.
  */
 export function anonymousHeaders(headers: readonly HeaderConfig[]): AnonymousHeaders {
   return {

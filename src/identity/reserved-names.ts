@@ -3,8 +3,8 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { fieldsOf } from '../core/header-fields.ts'
 
 /**
- * The form in which names of headers are compared. Some upstreams read `X_User`, `X.User` or
- * `X--User` as `X-User`, so all of these have the same canonical name.
+ * The form in which names are compared. Some upstreams read `X_User`, `X.User` or `X--User` as
+ * `X-User`.
  */
 export function canonicalName(name: string): string {
   const lower = name.toLowerCase()
@@ -14,12 +14,11 @@ export function canonicalName(name: string): string {
 type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentity'>
 
 /**
- * The names of the headers that an upstream never receives from a client. These are the headers
- * that the configuration sets, and the one with a signed identity. If rules depend on the method,
- * they are also the headers that override it. The headers of other `upstreams` with the same
- * application are included, because the application trusts them on every path. Their
- * `Authorization` is not: one path may accept a token of the client while another gets the token of
- * the gateway.
+ * The names of the headers that an upstream never receives from a client: those that the
+ * configuration sets, that of a signed identity, and, if rules depend on the method, those that
+ * override it. Those of other `upstreams` with the same application too, because it trusts them on
+ * every path. Their `Authorization` is not: one path may accept a token of the client while another
+ * gets the token of the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)

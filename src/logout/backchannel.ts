@@ -6,11 +6,10 @@ import type { LogoutParts } from './parts.ts'
 
 /**
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the
- * sessions have ended on every replica. The response is also 200 when there were no sessions, or
- * when the same token was used before.
+ * sessions have ended on every replica, and also when there were none, or the token was used
+ * before.
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING` or `ERR_LOGOUT_TOKEN_INVALID` (400), or
- * `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE` (503), after which the provider may repeat
- * the request
+ * `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE` (503), for the provider to repeat it
  */
 export async function backchannelLogout({ form, cause }: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const [logout_token, ...more] = form.getAll('logout_token')

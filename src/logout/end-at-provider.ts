@@ -8,21 +8,20 @@ interface Parts extends Pick<LogoutParts, 'audit'> {
 }
 
 /**
- * How many sessions end at the provider at a time. Each takes two connections at most, of those
- * that sign-ins need too (see `connectionsFor.others`).
+ * How many sessions end at the provider at a time. Each takes two of the connections that sign-ins
+ * need too (see `connectionsFor.others`).
  */
 const batchSize = 10
 
 /**
- * The outcome at the provider. `unknown`: the response does not show whether the session has ended.
- * `not_asked`: no request was sent, because the provider was unreachable for the sessions before.
+ * `unknown`: the response does not show whether the session has ended. `not_asked`: no request was
+ * sent, because the provider was unreachable for the sessions before.
  */
 export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'not_asked'
 
 /**
  * Ends the session at the provider without a browser, by `POST` with `id_token_hint`. An error is
  * only recorded, because the local session has already ended.
- * @returns `unknown` when the response does not show whether the session at the provider has ended
  */
 export function endAtProvider(
   record: SessionRecord,
@@ -41,10 +40,9 @@ export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: 
 }
 
 /**
- * Ends sessions at the provider, and revokes their refresh tokens. The provider gets the requests
- * in batches, because sign-ins of other people must not wait for a connection to it. Stops after a
- * batch for which the provider was unreachable. Several sessions here may belong to one session at
- * the provider, which ends only once.
+ * Ends sessions at the provider, and revokes their refresh tokens: in batches, because other
+ * sign-ins must not wait, until the provider is unreachable for a whole batch. Several sessions
+ * here may belong to one at the provider, which ends only once.
  * @param keptSid this session at the provider does not end
  * @returns how many sessions at the provider have each outcome
  */

@@ -7,12 +7,10 @@ import type { LogoutParts } from './parts.ts'
 const longestSid = 1_000
 
 /**
- * `GET frontchannel-logout?iss=…&sid=…`: OpenID Connect Front-Channel Logout 1.0 §2. The provider
- * has the browser load it in a frame, which sends no cookies of the gateway. So the sessions are
- * found by (iss, sid) alone. The request is not signed, so the store keeps nothing of it, not even
- * a tombstone.
- * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) when `iss` or `sid` is missing or repeated, or
- * `iss` is another issuer; `ERR_STORE_UNAVAILABLE`
+ * `GET frontchannel-logout?iss=…&sid=…`: OpenID Connect Front-Channel Logout 1.0 §2. A frame of the
+ * provider sends no cookies of the gateway, so the sessions are found by (iss, sid). The request is
+ * not signed, so the store keeps nothing of it, not even a tombstone.
+ * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) for other parameters; `ERR_STORE_UNAVAILABLE`
  */
 export async function frontchannelLogout(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const { query, cause } = request
@@ -29,10 +27,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
   return parts.pages.sessionEnded(parts.provider.frameOrigins, request)
 }
 
-/**
- * Records a rejected request in the audit log.
- * @throws the same error
- */
+/** Records a rejected request in the audit log, and throws the error again. */
 export function rejectFrontchannelLogout(
   error: GatewayError,
   { cause }: EndpointRequest,

@@ -16,8 +16,8 @@ const maxEndedAtOnce = 500
 /** How many ended sessions are remembered while the store is unavailable. */
 const maxEnded = 50_000
 /**
- * The longest time until an entry of the index is looked at again, in ms. It limits the delay when
- * the only process dies at the moment in which it ends a session.
+ * The longest time until an entry is looked at again, in ms: the delay when the only process dies
+ * while it ends a session.
  */
 const longestPauseMs = 10 * 60 * 1_000
 /** The pauses between the attempts, in ms. */
@@ -72,8 +72,8 @@ export class LogoutCalls {
   }
 
   /**
-   * Takes no further jobs, and resolves when those that are under way have ended. Ended sessions
-   * become due for other processes, and for the next start.
+   * Takes no further jobs, and resolves when those under way have ended. Ended sessions become due
+   * for other processes, and for the next start.
    */
   async finish(): Promise<void> {
     this.#isFinishing = true
@@ -199,9 +199,8 @@ export class LogoutCalls {
   }
 
   /**
-   * Reports a failed call.
+   * Reports a failed call, which is left to do.
    * @param level how a call that is repeated is logged
-   * @returns `false`, because the call is left to do
    */
   #failed(
     about: Pick<AuditEvents['application.logout'], 'iss' | 'sub' | 'sid' | 'session' | 'upstream'>,

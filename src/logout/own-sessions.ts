@@ -8,10 +8,7 @@ import { sessionKey } from '../session/record/record.ts'
 import { endAllAtProvider } from './end-at-provider.ts'
 import type { LogoutParts } from './parts.ts'
 
-/**
- * `GET sessions`: the sessions of the signed-in person, of this provider and client only.
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
- */
+/** `GET sessions`: the sessions of the person at this client. Throws `ERR_STORE_UNAVAILABLE`. */
 export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const viewer = await viewerOf(request, parts)
   if (viewer === undefined) {
@@ -24,9 +21,9 @@ export async function ownSessions(request: EndpointRequest, parts: LogoutParts):
 }
 
 /**
- * `POST sessions`: ends the sessions that `session` names. The person is signed in, or was refused
- * a session a moment ago. The token in the form is derived from a secret of the browser, and leads
- * only to sessions of this person. So a form of another page or person ends nothing.
+ * `POST sessions`: ends the sessions that `session` names, of a person who is signed in, or was
+ * just refused a session. The token in the form is derived from a secret of the browser, and leads
+ * only to sessions of this person, so forms of other pages or people end nothing.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
  */
 export async function endOwnSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
@@ -41,9 +38,8 @@ export async function endOwnSessions(request: EndpointRequest, parts: LogoutPart
 }
 
 /**
- * Ends sessions here and at the provider. Otherwise their browsers could sign in again without a
- * question. The session that this browser has at the provider stays.
- * @returns how many have ended
+ * Ends sessions here and at the provider, except that of this browser. Otherwise their browsers
+ * could sign in again without a question. Returns how many have ended.
  */
 async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: LogoutParts) {
   const ended = await parts.personSessions.end(viewer, token, cause)
@@ -80,10 +76,10 @@ async function sessionsPage(
 }
 
 /**
- * The signed-in person of a browser. A bound session counts on its device only, so a copy of its
- * cookie sees nothing. This does not extend the session.
- * @returns `ERR_UNAUTHENTICATED` when the store may have been restored from a copy in which the
- * session had not ended yet; `ERR_DEVICE_BINDING` for a session without a key where one is required
+ * The signed-in person of a browser. A copy of the cookie of a bound session sees nothing. This
+ * does not extend the session.
+ * @returns `ERR_UNAUTHENTICATED` when the session may have ended (see `isDoubtful`);
+ * `ERR_DEVICE_BINDING` for a session without a key where one is required
  */
 async function viewerOf(
   { cookie: header, skippedSession, cause }: EndpointRequest,

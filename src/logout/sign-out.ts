@@ -24,9 +24,9 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
 }
 
 /**
- * `GET` or `POST sign-out` as a page load. The local session ends first. Then the browser is
- * redirected to the end-session endpoint of the provider (RP-Initiated Logout 1.0 §2).
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings.endOne`
+ * A page load. The local session ends first, and then the browser goes to the end-session endpoint
+ * of the provider (RP-Initiated Logout 1.0 §2).
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings`, here and below
  */
 async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
@@ -68,10 +68,8 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
 }
 
 /**
- * `POST sign-out` by a script. The local session ends first, then the session at the provider, from
- * server to server.
- * @returns `no_session` when there was no session
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings.endOne`
+ * `POST` by a script. The local session ends first, if there is one, then that at the provider,
+ * from server to server.
  */
 async function signOutWithoutBrowser(
   request: EndpointRequest,
@@ -91,9 +89,9 @@ async function signOutWithoutBrowser(
 }
 
 /**
- * Whether a page of this site made the request without a click of the person. An image in a text
- * that another person wrote does so, and a link that the browser prefetches. An `<img crossorigin>`
- * has the mode "cors", an `<object>` the mode "navigate".
+ * Whether a page of this site made the request without a click: an image in the text of another
+ * person, or a prefetched link. An `<img crossorigin>` has the mode "cors", an `<object>`
+ * "navigate".
  */
 function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: Initiator): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true
@@ -103,9 +101,8 @@ function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: Initiator)
 type SignOutRequest = Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>
 
 /**
- * Whether the gateway signs out at a request for a logout link of an application without a
- * question. Takes the method with which the sign-out receives the request: `POST` for a script,
- * otherwise `GET`.
+ * Whether a request for a logout link of an application signs out without a question. It has the
+ * method of the sign-out: `POST` for a script, otherwise `GET`.
  */
 export function signsOutAtOnce(request: SignOutRequest): boolean {
   return isFromThisSite(request) && (request.method === 'POST' || !lacksUserActivation(request))
@@ -155,10 +152,7 @@ function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
   return query.get('then') === 'sign-in' ? { returnTo: query.get('return_to') ?? undefined } : undefined
 }
 
-/**
- * The URL where the other person signs in. It has `prompt=login`, because the provider may still
- * have a session of the first person.
- */
+/** With `prompt=login`, because the provider may still have a session of the first person. */
 function signInAsOther({ returnTo }: OtherAccount, { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>): string {
   return signInUrl(reservedPrefix, returnTo, { prompt: 'login' })
 }
@@ -185,10 +179,7 @@ function stateToCookie({ state, other, host }: SignOutState): string {
   return returnTo === '' ? state : `${state}.${returnTo}`
 }
 
-/**
- * Reads the value of the cookie. A client may send any value, so `host` must be checked, and the
- * sign-in endpoint checks `returnTo` again.
- */
+/** A client may send any value: `host` must be checked, and the sign-in checks `returnTo` again. */
 function stateFromCookie(value: string): SignOutState {
   const [state = '', returnTo = '', ...labels] = value.split('.')
   return {
@@ -230,9 +221,8 @@ export async function signedOut(request: EndpointRequest, parts: LogoutParts): P
 }
 
 /**
- * After a sign-out, the browser may keep the previous page for its Back button. If the URL has a
- * query, the header loads the page again without the query. The response to that request makes the
- * browser drop the pages that it keeps.
+ * The browser may keep the previous page for its Back button. If the URL has a query, the page
+ * loads again without it, and that response makes the browser drop the pages that it keeps.
  */
 function cleared({ url }: EndpointRequest, { prefix }: LogoutParts): Response['headers'] {
   return url.includes('?') ? { Refresh: `0; url=${prefix}signed-out` } : clearCache

@@ -35,8 +35,7 @@ const code = 'ERR_TOKEN_INVALID'
 
 /**
  * Verifies a JWT access token (RFC 9068 §4).
- * @throws {GatewayError} `ERR_TOKEN_INVALID` with the reason, or `ERR_PROVIDER_UNAVAILABLE` when
- * the keys are unavailable
+ * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifyAccessToken(
   token: string,
@@ -58,10 +57,7 @@ export async function verifyAccessToken(
   return tokenFrom(payload, config, now)
 }
 
-/**
- * Judges the response to an introspection request (RFC 7662 §2.2).
- * @throws {GatewayError} `ERR_TOKEN_INVALID` with the reason
- */
+/** Judges the response to an introspection (RFC 7662 §2.2), or throws `ERR_TOKEN_INVALID`. */
 export function readIntrospection(
   response: JWTPayload & { readonly active?: unknown },
   token: string,

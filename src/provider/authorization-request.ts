@@ -14,10 +14,9 @@ export interface RequestedAccess {
 const basicScopes = ['openid', 'profile', 'email']
 
 /**
- * The scopes and parameters of an authorization request. Configured scopes are used as they are.
- * Otherwise `offline_access` is requested, except at Keycloak, Google and Amazon Cognito, and at a
- * provider that does not list it. At Keycloak it would create offline sessions, which get no Logout
- * Token.
+ * The scopes and parameters of an authorization request. Unless scopes are configured,
+ * `offline_access` is requested, except at providers that do not list it, and at Keycloak, Google
+ * and Amazon Cognito. At Keycloak it would create offline sessions, which get no Logout Token.
  */
 export function requestedAccess(
   { issuer, scopes, authorizationParams }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'>,
@@ -60,8 +59,8 @@ export interface AuthorizationRequestForm {
 /**
  * The URL for the browser. A request that cannot be pushed is never sent in the URL instead: a
  * person in the middle could cause that, and change the request then.
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_SIGN_IN_RESPONSE` when the request was
- * not pushed
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_SIGN_IN_RESPONSE` when it was not
+ * pushed
  */
 export async function authorizationUrlFor(
   { configuration, requestSigner, isPushed }: AuthorizationRequestForm,

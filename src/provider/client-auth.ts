@@ -20,9 +20,7 @@ export function privateKeyOf({ key, kid }: ClientSigner): CryptoKey | client.Pri
   return kid === undefined ? key : { key, kid }
 }
 
-/**
- * How the client authenticates to the provider: RFC 6749 §2.3.1, RFC 7523 §2.2, RFC 8705 §2.
- */
+/** How the client authenticates: RFC 6749 §2.3.1, RFC 7523 §2.2, RFC 8705 §2. */
 export function clientAuth(
   config: ProviderConfig,
   signer: ClientSigner | undefined,
@@ -56,8 +54,7 @@ export function clientAuth(
 }
 
 /**
- * The `alg` of a signature. openid-client writes `Ed25519` (RFC 9864), but most providers know only
- * `EdDSA` (RFC 8037 §3.1).
+ * openid-client writes `Ed25519` (RFC 9864), but most providers know only `EdDSA` (RFC 8037 §3.1).
  */
 export function algorithmOf({ alg }: ClientSigner): { readonly alg: SigningAlgorithm } {
   return { alg }
@@ -74,8 +71,8 @@ export async function newDpopKey(): Promise<DpopKey> {
 }
 
 /**
- * The proofs of sessions in use. Each handle remembers the last nonces of the provider (RFC 9449
- * §8), so that most requests need no second attempt.
+ * The proofs of sessions in use. A handle has the last nonces of the provider (RFC 9449 §8), so
+ * most requests need no second attempt.
  */
 export class DpopProofs {
   readonly #handles = new BoundedMap<string, client.DPoPHandle>(1_000)

@@ -19,8 +19,7 @@ const renewAfterMs = 60 * 60 * 1000
 const retryFirstMs = 1000
 const retryMostMs = 30_000
 /**
- * An error that comes within this time, in ms, may mean that the provider is starting. Requests
- * then wait for this time and try again.
+ * A provider with an error within this time, in ms, may be starting: a request waits for it, once.
  */
 const quickMs = 150
 
@@ -31,8 +30,8 @@ export interface DiscoveryParts {
 }
 
 /**
- * The metadata of the provider. It is fetched from the start until that succeeds, and renewed once
- * an hour. While the provider is unavailable, the last metadata stays in use.
+ * The metadata of the provider. They are fetched from the start until that succeeds, and renewed
+ * once an hour. While the provider is unavailable, the last ones stay in use.
  */
 export class Discovery {
   readonly #config: ProviderConfig
@@ -132,8 +131,6 @@ function adviceOn({ message }: GatewayError, problem: DiscoveryProblem | undefin
 
 /**
  * What to do when the port of the issuer speaks TLS although its scheme is http, or the reverse.
- * See {@link schemeMismatch}.
- * @returns `undefined` when the scheme is not the problem
  */
 export async function issuerSchemeMismatch(
   { issuer, egressProxy }: Pick<ProviderConfig, 'issuer' | 'egressProxy'>,

@@ -24,8 +24,8 @@ type Config = Pick<ProviderConfig, 'client_id' | keyof EndSessionConfig>
 /**
  * The logout request to `endpoint` (RP-Initiated Logout 1.0 §2). Servers reject a long URL, and the
  * person would stay signed in at the provider. So the gateway first sends a long ID Token itself,
- * by `post`. The response shows whether the endpoint ends the session at once, shows a page to
- * browsers, or takes no form. In the last case `client_id` replaces the ID Token in the URL.
+ * by `post`. If the endpoint then neither ends the session nor shows a page to browsers,
+ * `client_id` replaces the ID Token in the URL.
  */
 export async function endSessionRequest(
   endpoint: URL,
@@ -56,10 +56,7 @@ export function sendsEndSessionState({
   )
 }
 
-/**
- * Whether the request contains the ID Token, by which a server can end the session without a
- * browser.
- */
+/** Whether the request has the ID Token, by which a session can end without a browser. */
 export function sendsIdTokenHint({ endSessionParams: params }: Pick<EndSessionConfig, 'endSessionParams'>): boolean {
   return params['id_token_hint'] !== null
 }
@@ -85,11 +82,9 @@ function withParameters(endpoint: URL, fields: Readonly<Record<string, string>>)
 }
 
 /**
- * The outcome of a `POST` to the end-session endpoint without a browser.
- * @returns `ended` after a success without a page; `unknown` after a redirect, an error or a page,
- * which do not show whether the session has ended
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when the provider did not process the request
- * (408, 429, 5xx)
+ * The outcome of a `POST` to the end-session endpoint without a browser: `ended` after a success
+ * without a page. A redirect, an error or a page do not show whether the session has ended.
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when it was not processed (408, 429, 5xx)
  */
 export async function endSessionOutcome(response: Response): Promise<'ended' | 'unknown'> {
   const { status } = response

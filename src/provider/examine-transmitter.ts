@@ -15,10 +15,7 @@ type Keys = readonly Readonly<Record<string, unknown>>[]
 export interface TransmitterFacts {
   readonly metadata: TransmitterMetadata | ProbeFailure
   readonly keys?: Keys | ProbeFailure
-  /**
-   * The stream, with its status where the transmitter says it; `none` when there is none. Absent
-   * when the gateway sends no requests about streams.
-   */
+  /** With its status, if the transmitter says it. Absent without requests about streams. */
   readonly stream?: (Stream & { readonly status: string | undefined }) | 'none' | StreamFailure
   /** Whether the events of an existing stream can be polled. */
   readonly poll?: 'accepted' | StreamFailure
@@ -30,8 +27,8 @@ export interface StreamFailure extends ProbeFailure {
 }
 
 /**
- * Examines the transmitter of security events. It changes no stream, and takes no event: a poll
- * with `maxEvents: 0` only shows whether it is accepted (RFC 8936 §2.2). Never rejects.
+ * Examines the transmitter of security events, and takes no event: a poll with `maxEvents: 0` shows
+ * whether it is accepted (RFC 8936 §2.2). Never rejects.
  */
 export async function examineTransmitter(
   config: ProviderConfig & { readonly signals: SignalsConfig },

@@ -11,10 +11,7 @@ import { discover, type DiscoveredProvider, type DiscoveryProblem, metadataUrl, 
 import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 
-/**
- * Why something cannot be used. `problem` is absent when there was no response for another reason
- * than a timeout.
- */
+/** Why something cannot be used. Without a response, `problem` is only present for a timeout. */
 export interface ProbeFailure {
   readonly why: string
   readonly problem?: DiscoveryProblem | 'timeout'
@@ -27,23 +24,18 @@ export type ProbeResult<T> = { readonly value: T; readonly ms: number } | ProbeF
 export interface ProviderFacts {
   /** The discovery document as it was received. */
   readonly metadata: ProbeResult<Readonly<Record<string, unknown>>>
-  /**
-   * Set when the provider cannot be reached because the issuer has the wrong scheme: the correct
-   * setting.
-   */
+  /** The correct setting, when the issuer has the wrong scheme. */
   readonly wrongScheme?: string
   /** The settings that the gateway derives from the metadata, or why it rejects the metadata. */
   readonly derived: { readonly algorithm: string; readonly access: RequestedAccess } | ProbeFailure
   /**
-   * How far the clock of the provider is ahead of the clock of this machine, in ms. `Date` has
-   * whole seconds (RFC 9110 §6.6.1). Absent when the provider sends no `Date`.
+   * How far the clock of the provider is ahead, in ms, by `Date` in whole seconds (RFC 9110
+   * §6.6.1).
    */
   readonly clockAheadMs?: number
   readonly keys?: ProbeResult<readonly Readonly<Record<string, unknown>>[]>
   readonly redirectUris: readonly RedirectUriFact[]
-  /**
-   * Whether the provider accepts the client authentication. It is tried with an invented code.
-   */
+  /** Whether the provider accepts the client authentication, as tried with an invented code. */
   readonly client?: ClientFact
 }
 
@@ -63,10 +55,9 @@ export interface ClientFact {
 }
 
 /**
- * Examines a provider: its discovery document and its keys. For each redirect URI it sends an
- * authorization request with `prompt=none`, as a browser without a session would do. It also sends
- * a token request with an invented code. Never rejects, and takes at most three times
- * `provider.timeout`.
+ * Examines a provider: its discovery document and keys, each redirect URI by an authorization
+ * request with `prompt=none`, and the client by a token request with an invented code. Never
+ * rejects, and takes at most three times `provider.timeout`.
  */
 export async function examineProvider(config: ProviderConfig, redirectUris: readonly string[]): Promise<ProviderFacts> {
   const outbound = createOutbound(config)
@@ -169,10 +160,7 @@ async function tryRedirectUri(
   }
 }
 
-/**
- * Sends a token request with an invented code. A provider checks the client before the code (RFC
- * 6749 §5.2).
- */
+/** A provider checks the client before the code (RFC 6749 §5.2), so the code can be invented. */
 async function tryClient(
   { configuration }: DiscoveredProvider,
   { dpop }: ProviderConfig,
@@ -206,8 +194,7 @@ function shortened(text: string): string {
 }
 
 /**
- * Compares the clocks by the `Date` of responses. The smallest difference counts, because some
- * responses come from a cache.
+ * Compares the clocks by `Date`. The smallest difference counts: a response may be from a cache.
  */
 class ClockComparison {
   aheadMs: number | undefined

@@ -13,33 +13,23 @@ export interface IdToken {
   readonly authentication: Authentication
 }
 
-/**
- * All claims of an ID Token that was verified when it arrived.
- * @throws nothing for a verified token
- */
+/** All claims of an ID Token that was verified when it arrived. */
 export function claimsOfIdToken(id_token: string): Claims {
   return decodeJwt(id_token) as Claims
 }
 
 export interface IdTokenExpectations extends TokenExpectations {
-  /**
-   * The nonce that was sent. Absent at a refresh, which has none (OpenID Connect Core §12.2).
-   */
+  /** The nonce that was sent. Absent at a refresh (OpenID Connect Core §12.2). */
   readonly nonce?: string
   /**
-   * With `max_age`: the earliest allowed time of the authentication, in ms since the epoch
-   * (§3.1.3.7 (13)).
+   * With `max_age`: the earliest time of the authentication, in ms since the epoch (§3.1.3.7 (13)).
    */
   readonly authenticatedSince?: number | undefined
   /** The accepted values of `acr`. */
   readonly acr_values?: StepUp['acr_values']
-  /**
-   * The access token of the same response. `at_hash`, if present, must be its hash (§3.1.3.8).
-   */
+  /** The access token of the response. `at_hash`, if present, must be its hash (§3.1.3.8). */
   readonly access_token?: string
-  /**
-   * At a refresh: the `sub` of the session. Another one is rejected (OpenID Connect Core §12.2).
-   */
+  /** At a refresh: the `sub` of the session, the only one that is accepted (§12.2). */
   readonly sub?: string
 }
 
@@ -47,9 +37,8 @@ const code = 'ERR_SIGN_IN_RESPONSE'
 
 /**
  * Verifies an ID Token (OpenID Connect Core §3.1.3.7, and §12.2 after a refresh).
- * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE` with the name of the claim, or
- * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable, or `ERR_STEP_UP_UNMET` when the
- * provider has not authenticated the person as the request demanded
+ * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`, or `ERR_PROVIDER_UNAVAILABLE` without keys, or
+ * `ERR_STEP_UP_UNMET` when the person was not authenticated as the request demanded
  */
 export async function verifyIdToken(id_token: string, expected: IdTokenExpectations): Promise<IdToken> {
   const { typ, payload } = await verifySignedToken(id_token, expected, { code })

@@ -22,8 +22,8 @@ export interface IntrospectionJwtExpectations {
 }
 
 /**
- * Verifies a JWT response: signature, `typ`, `iss`, `aud` and `iat` (RFC 9701 §5, §8.1). An
- * encrypted one is not supported.
+ * Verifies a JWT response that is not encrypted: signature, `typ`, `iss`, `aud` and `iat` (RFC 9701
+ * §5, §8.1).
  * @returns the claims about the token
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, because it says nothing about the token
  */
@@ -49,8 +49,8 @@ export async function readIntrospectionJwt(
 }
 
 /**
- * Replaces each JWT response to an introspection by its verified claims. openid-client checks the
- * claims of such a JWT, but not its signature.
+ * Replaces each JWT response to an introspection by its verified claims, because openid-client does
+ * not verify its signature.
  */
 export function withVerifiedIntrospections(
   outbound: Outbound,

@@ -12,8 +12,8 @@ export function isJwtMode(response_mode: ProviderConfig['response_mode']): boole
 }
 
 /**
- * The `state` of an authorization response, before anything is verified. The gateway has sealed the
- * `state`, so a wrong one does not open.
+ * The `state` of a response that is not verified yet. The gateway has sealed it: a wrong one does
+ * not open.
  */
 export function stateOf(response: URLSearchParams, response_mode: ProviderConfig['response_mode']): string | undefined {
   const [state, ...more] = response.getAll('state')
@@ -27,9 +27,8 @@ export function stateOf(response: URLSearchParams, response_mode: ProviderConfig
 }
 
 /**
- * Verifies a JWT response: signature, `iss`, `aud` and `exp` (JARM §2.4). A plain response is
- * rejected, because nothing would protect it.
- * @returns the parameters of the response
+ * Verifies a JWT response: signature, `iss`, `aud` and `exp` (JARM §2.4), and returns its
+ * parameters. A plain response is rejected, because nothing would protect it.
  * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function readJwtResponse(

@@ -52,10 +52,10 @@ export interface KeySetState {
 }
 
 /**
- * The verification keys of the provider. An unknown key, or a key that does not fit any more, makes
- * the gateway fetch the keys again. So a rotation is noticed at the first token. The
- * number of these fetches is limited, so that a flood of forged tokens does not reach the provider.
- * While the provider is unavailable, the last keys stay in use.
+ * The verification keys of the provider. An unknown key, or one that does not fit, makes the
+ * gateway fetch them again, so a rotation is noticed at the first token. These fetches are limited,
+ * so that a flood of forged tokens does not reach the provider. While it is unavailable, the last
+ * keys stay in use.
  */
 export class KeySet {
   readonly #parts: KeySetParts
@@ -82,10 +82,7 @@ export class KeySet {
     }
   }
 
-  /**
-   * Runs `jwtVerify` with the keys of the provider.
-   * @throws the errors of `jwtVerify`, or a `GatewayError` when there are no keys
-   */
+  /** Runs `jwtVerify`, or throws a `GatewayError` when there are no keys. */
   async verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
     const verifyWith = (keys: VerificationKeys) => verifyWithAny(keys, (key) => jwtVerify(token, key, options))
     const keys = this.#keys ?? (await this.#first())
@@ -104,9 +101,8 @@ export class KeySet {
   }
 
   /**
-   * Whether the provider still publishes the key of a token that it has signed. Fetches the keys at
-   * most once a minute. While the provider is unavailable, the last keys decide. Without any keys
-   * the result is `true`.
+   * Whether the provider still publishes the key of a token. The keys are fetched at most once a
+   * minute. While the provider is unavailable, the last ones decide; without any, it is `true`.
    */
   async stillHasKeyOf(token: string): Promise<boolean> {
     const now = this.#parts.clock.now()
@@ -120,8 +116,8 @@ export class KeySet {
   }
 
   /**
-   * Fetches newer keys than `seen`.
-   * @returns `undefined` when no further fetch is allowed now, so the token counts as forged
+   * Fetches newer keys than `seen`; `undefined` when none may be fetched: the token counts as
+   * forged.
    * @throws {GatewayError} when the keys cannot be fetched, so the token cannot be judged
    */
   async #renewed(seen: VerificationKeys): Promise<VerificationKeys | undefined> {
@@ -134,17 +130,12 @@ export class KeySet {
     return this.#fetch()
   }
 
-  /**
-   * Resolves when there are keys.
-   * @throws {GatewayError} when they cannot be fetched
-   */
+  /** Resolves when there are keys, or rejects with a `GatewayError`. */
   async ready(): Promise<void> {
     if (this.#keys === undefined) await this.#first()
   }
 
-  /**
-   * Fetches the first keys. After an error, further tokens do not cause a fetch for a while.
-   */
+  /** Fetches the first keys. After an error, further tokens cause no fetch for a while. */
   async #first(): Promise<VerificationKeys> {
     if (this.#failure !== undefined && isWithin(retryAfterMs, this.#failure.at, this.#parts.clock.now()))
       throw this.#failure.error
@@ -225,8 +216,8 @@ export type VerificationKeys = JWTVerifyGetKey<CryptoKey>
 const maxKeys = 16
 
 /**
- * The keys of a set, by `kid`. If no key has the `kid`, the keys without one are candidates,
- * because `kid` is optional (RFC 7517 §4.5).
+ * The keys of a set, by `kid`; for an unknown one, those without, because it is optional (RFC 7517
+ * §4.5).
  */
 function verificationKeys(set: JSONWebKeySet): VerificationKeys {
   const all = createLocalJWKSet(set)
@@ -245,10 +236,8 @@ function verificationKeys(set: JSONWebKeySet): VerificationKeys {
 }
 
 /**
- * Runs `verify` with the key that fits. If several keys fit, runs it with one after the other,
- * because keys may share a `kid`, and a token need not have one.
- * @throws the errors of `verify`; `JWSSignatureVerificationFailed` when no candidate has signed the
- * token
+ * Runs `verify` with each key that fits, because keys may share a `kid`, and tokens may lack it.
+ * @throws the errors of `verify`; `JWSSignatureVerificationFailed` when no key has signed it
  */
 async function verifyWithAny<T>(keys: VerificationKeys, verify: (key: VerificationKeys) => Promise<T>): Promise<T> {
   try {

@@ -15,21 +15,17 @@ export interface LogoutToken {
 
 const code = 'ERR_LOGOUT_TOKEN_INVALID'
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
-/**
- * The longest time since `iat`, in seconds. An older Logout Token is rejected whatever its `exp`
- * is.
- */
+/** The longest time since `iat`, in seconds, whatever `exp` is. */
 const maxAgeSeconds = 60 * 60
 /**
- * The lifetime of a Logout Token without `exp`, in seconds. Providers that predate the final
- * specification leave it out. §4 recommends two minutes at most.
+ * The lifetime without `exp`, in seconds: providers from before the final specification leave it
+ * out. §4 recommends two minutes at most.
  */
 const lifetimeWithoutExp = 2 * 60
 
 /**
  * Verifies a Logout Token (OpenID Connect Back-Channel Logout 1.0 §2.6).
- * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` with the name of the claim, or
- * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
+ * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifyLogoutToken(logout_token: string, expected: TokenExpectations): Promise<LogoutToken> {
   const reject = (why: string): never => {

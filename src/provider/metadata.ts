@@ -25,9 +25,8 @@ export interface DiscoveredProvider extends AuthorizationRequestForm {
 }
 
 /**
- * Fetches and checks the metadata of the provider. With `provider.metadata` nothing is fetched.
- * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE` that says what
- * is invalid
+ * Fetches the metadata, unless `provider.metadata` has them, and checks them.
+ * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE`
  */
 export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
   const metadata: client.ServerMetadata =
@@ -134,10 +133,7 @@ function configurationFor(
   return configuration
 }
 
-/**
- * Whether the gateway pushes authorization requests.
- * @throws {DiscoveryError} when the settings do not fit the provider
- */
+/** Whether the gateway pushes authorization requests. */
 function pushesRequests({ pushedAuthorizationRequests }: ProviderConfig, metadata: client.ServerMetadata): boolean {
   const isRequired = metadata.require_pushed_authorization_requests === true
   if (isRequired && pushedAuthorizationRequests === 'never')
@@ -160,9 +156,8 @@ function endpointsOf(metadata: Partial<client.ServerMetadata>): ReadonlyMap<stri
 }
 
 /**
- * Why the gateway cannot use the response of a provider. `no_document`: a server responded, but not
- * with a discovery document. `issuer`: the document names another issuer. `metadata`: the document
- * lacks something, or has an invalid value.
+ * Why a response cannot be used. `no_document`: it is no discovery document. `issuer`: the document
+ * names another issuer. `metadata`: the document lacks something, or has an invalid value.
  */
 export type DiscoveryProblem = 'no_document' | 'issuer' | 'metadata'
 
@@ -193,10 +188,7 @@ function rejectIssuer(issuer: string): never {
   reject(`its issuer is "${issuer}": ${todo}`, 'issuer')
 }
 
-/**
- * The issuer in the metadata, when it is another one than the configured one. The message of
- * openid-client does not name it.
- */
+/** Another issuer than the configured one, which the message of openid-client does not name. */
 function otherIssuer(error: unknown): string | undefined {
   const { attribute, body } = ((error as Error).cause ?? {}) as { attribute?: unknown; body?: { issuer?: unknown } }
   return attribute === 'issuer' && typeof body?.issuer === 'string' ? body.issuer : undefined
@@ -218,10 +210,7 @@ function unusableResponse(error: unknown): { readonly why: string; readonly prob
   return { why: `it responded with ${type}, not JSON`, problem: 'no_document' }
 }
 
-/**
- * The URL of the metadata. A slash at the end of the issuer is removed (OpenID Connect Discovery
- * 1.0 §4).
- */
+/** The URL of the metadata, without a slash after the issuer (OpenID Connect Discovery 1.0 §4). */
 export function metadataUrl(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
@@ -231,8 +220,7 @@ export const issuerHint =
   'check provider.issuer: it is the URL up to /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
 
 /**
- * The algorithm of ID Tokens. RS256 is the default of a client registration (OpenID Connect Dynamic
- * Client Registration 1.0 §2).
+ * The algorithm of ID Tokens: RS256 by default (OpenID Connect Dynamic Client Registration 1.0 §2).
  */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
@@ -250,10 +238,7 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
   )
 }
 
-/**
- * Removes members with the value `null` from token responses, because some providers send
- * `"refresh_token": null`.
- */
+/** Removes `null` from token responses, because some providers send `"refresh_token": null`. */
 function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) => boolean): client.CustomFetch {
   return async (url, options) => {
     const response = await fetch(url, options)
@@ -280,8 +265,7 @@ function asFetch(outbound: Outbound): client.CustomFetch {
 type Metadata = Readonly<Record<string, unknown>>
 
 /**
- * What the metadata of a provider lacks for `provider.profile`, with the clause of the FAPI 2.0
- * Security Profile; `undefined` when nothing is missing.
+ * What the metadata lack for `provider.profile`, with the clause of the FAPI 2.0 Security Profile.
  */
 function lackForProfile(
   { response_mode, dpop, clientCertificate }: Pick<ProviderConfig, 'response_mode' | 'dpop' | 'clientCertificate'>,

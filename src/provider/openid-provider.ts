@@ -77,10 +77,7 @@ export interface SignedIn {
 /** The result of a refresh. For `invalid_grant` see RFC 6749 §5.2. */
 export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet } | { readonly kind: 'invalid_grant' }
 
-/**
- * The result of UserInfo: the claims, or that the access token is not accepted any more (RFC 6750
- * §3.1).
- */
+/** The claims, or that the access token is not accepted any more (RFC 6750 §3.1). */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
 
 /** The access token, and the key that it is bound to. */
@@ -176,8 +173,8 @@ export class OpenidProvider {
   }
 
   /**
-   * The origins whose pages may embed the front-channel logout in a frame: the issuer, and the
-   * end-session endpoint.
+   * The origins that may embed the front-channel logout: of the issuer and the end-session
+   * endpoint.
    */
   get frameOrigins(): readonly string[] {
     return [...new Set([new URL(this.config.issuer).origin, ...[this.endSessionOrigin ?? []].flat()])]
@@ -198,8 +195,8 @@ export class OpenidProvider {
   }
 
   /**
-   * The URL of an authorization request (OpenID Connect Core §3.1.2.1). It always uses PKCE with
-   * S256 (RFC 9700 §2.1.1). The request may be signed, and the gateway may push it.
+   * The URL of an authorization request (OpenID Connect Core §3.1.2.1), always with PKCE and S256
+   * (RFC 9700 §2.1.1). The request may be signed, and the gateway may push it.
    */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
     const found = await this.#discovery.provider()
@@ -226,9 +223,9 @@ export class OpenidProvider {
   }
 
   /**
-   * Exchanges the code of an authorization response. `callback` is the *configured* redirect URI
-   * with the parameters of the response. `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token
-   * are checked. `begun_at` is when the browser was sent to the provider, in ms since the epoch.
+   * Exchanges the code. `callback` is the *configured* redirect URI with the parameters of the
+   * response: `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are checked. `begun_at` is
+   * when the browser was sent to the provider, in ms since the epoch.
    */
   async exchangeCode(
     callback: URL,
@@ -298,8 +295,7 @@ export class OpenidProvider {
 
   /**
    * Refreshes the tokens. A rotated refresh token replaces the old one, and a new ID Token must
-   * have the same `sub`. The keys are fetched before the request, because a refresh token can be
-   * used only once.
+   * have the same `sub`. The keys are fetched first, because a refresh token can be used only once.
    */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
@@ -324,8 +320,7 @@ export class OpenidProvider {
   }
 
   /**
-   * The ID Token of a refresh. It is optional (§12.2).
-   * @returns `undefined` when there is none, or when the keys are unavailable
+   * The ID Token of a refresh; `undefined` without one, which is allowed (§12.2), or without keys.
    * @throws {InvalidTokensError} when the response must not be accepted
    */
   async #refreshedIdToken(
@@ -365,10 +360,9 @@ export class OpenidProvider {
   }
 
   /**
-   * The logout request of the browser (RP-Initiated Logout 1.0 §2). A provider that has removed the
-   * key of the ID Token cannot verify the hint and would show an error page, so it gets `client_id`
-   * instead.
-   * @returns `undefined` when the provider has no end-session endpoint
+   * The logout request of the browser (RP-Initiated Logout 1.0 §2); `undefined` without an
+   * end-session endpoint. A provider that has removed the key of the ID Token would show an error
+   * page instead of verifying the hint, so it gets `client_id`.
    */
   async endSessionRequest(
     values: EndSessionValues & { readonly id_token_hint: string },
@@ -383,8 +377,8 @@ export class OpenidProvider {
 
   /**
    * Ends the session at the provider without a browser, by POST with `id_token_hint` alone.
-   * @returns `unknown` when the response does not show that the session has ended, `unsupported`
-   * when the provider has no end-session endpoint, or its endpoint reads no `id_token_hint`
+   * @returns `unknown` when the response does not show whether it has ended; `unsupported` when the
+   * provider has no end-session endpoint, or reads no `id_token_hint`
    */
   async endSession(id_token_hint: string): Promise<'ended' | 'unknown' | 'unsupported'> {
     const { end_session_endpoint } = await this.#discovery.provider()
@@ -400,10 +394,7 @@ export class OpenidProvider {
     })
   }
 
-  /**
-   * Revokes a refresh token (RFC 7009).
-   * @returns `unsupported` when the provider has no revocation endpoint
-   */
+  /** Revokes a refresh token (RFC 7009). `unsupported`: there is no revocation endpoint. */
   async revoke(refresh_token: string): Promise<'revoked' | 'unsupported'> {
     const { configuration, revocation_endpoint } = await this.#discovery.provider()
     if (revocation_endpoint === undefined) return 'unsupported'
@@ -441,18 +432,14 @@ export class OpenidProvider {
     })
   }
 
-  /**
-   * Verifies a JWT access token for an API.
-   * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
-   */
+  /** Verifies a JWT access token for an API: see {@link verifyAccessToken}. */
   async verifyAccessToken(token: string, accepts: AccessTokensConfig): Promise<VerifiedAccessToken> {
     return verifyAccessToken(token, { config: this.config, keys: this.#keys, accepts, now: this.#clock.now() })
   }
 
   /**
    * Asks the provider about an access token (RFC 7662). The response may be a JWT (RFC 9701).
-   * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without a usable
-   * response
+   * @throws {GatewayError} `ERR_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE`
    */
   async introspect(token: string, accepts: AccessTokensConfig): Promise<VerifiedAccessToken> {
     const { configuration } = await this.#discovery.provider()
@@ -504,8 +491,8 @@ function reject(why: string): never {
 }
 
 /**
- * Rejects access tokens of another type than the requested one. Without a key the gateway cannot
- * use a bound token, and with a key it must not accept one that anybody can use (RFC 9449 §5).
+ * Rejects other access tokens than requested: without a key the gateway cannot use a bound one, and
+ * with a key it must not accept one that anybody can use (RFC 9449 §5).
  */
 function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse, dpop_key: DpopKey | undefined): void {
   const [type, remedy] =
@@ -517,14 +504,14 @@ function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse, dpo
 }
 
 /**
- * The assumed lifetime of an access token with a refresh token, in seconds, because `expires_in`
- * may be left out (RFC 6749 §5.1).
+ * The lifetime of an access token with a refresh token without `expires_in`, in seconds (RFC 6749
+ * §5.1).
  */
 const usualAccessTokenSeconds = 60 * 60
 
 /**
- * Builds the token set. `kept` has what the response may lack or never has. `began` is when the
- * request was sent, so that the computed expiry is never too late.
+ * Builds the token set. `kept` has what the response may lack. `began` is when the request was
+ * sent, so that the computed expiry is never too late.
  */
 function tokenSet(
   response: client.TokenEndpointResponse,

@@ -9,15 +9,13 @@ import { addressOf, Agent, createProxyAgent } from '../wire/undici.ts'
 
 /** The longest response content, in bytes. A longer response is rejected. */
 const maxResponseBytes = 1024 * 1024
-/**
- * The header fields that are read. Copying all fields would take as long as reading the content.
- */
+/** The header fields that are read. Copying all would take as long as reading the content. */
 const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location', 'retry-after']
 const utf8 = new TextDecoder()
 
 /**
- * How many connections to the provider there are for each kind of request. What clients cause
- * without a session must not delay sign-ins and refreshes.
+ * How many connections there are for each kind of request. What clients cause without a session
+ * must not delay sign-ins and refreshes.
  */
 export const connectionsFor = { introspections: 32, exchangedTokens: 32, others: 32 } as const
 
@@ -30,9 +28,8 @@ export interface OutboundRequest {
 }
 
 /**
- * Sends all requests to the provider. Time and size are limited. Redirects are not followed,
- * because client authentication must not be passed on (RFC 9700 §4.12). Responses are not
- * compressed.
+ * Sends all requests to the provider, limited in time and size, without compression. Redirects are
+ * not followed, because they must not get the client authentication (RFC 9700 §4.12).
  */
 export interface Outbound {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` without a response in time */
@@ -212,10 +209,7 @@ function withoutQuery(url: string): string {
 /** The bounds of the histogram, in seconds. */
 const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/**
- * Wraps the requests to the provider to measure their time and count their outcomes. `endpointOf`
- * returns the name of an endpoint by its URL, for a label of the metrics.
- */
+/** Measures the time of requests and counts their outcomes, by the name that `endpointOf` gives. */
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({
     name: 'gatehouse_provider_requests_total',

@@ -9,8 +9,8 @@ export function isInvalidGrant(error: unknown): boolean {
 }
 
 /**
- * The provider has refreshed the tokens, but they must not be accepted. Another refresh rarely
- * helps: the refresh token may be used up, and the next tokens will have the same fault.
+ * The refreshed tokens must not be accepted. Another refresh rarely helps: the refresh token may be
+ * used up, and the next tokens will have the same fault.
  */
 export class InvalidTokensError extends GatewayError {
   constructor(why: string, cause: unknown) {
@@ -28,7 +28,7 @@ const aboutTokens = /\bJWT\b|"id_token"|`token_type`/
 
 /**
  * Whether the access token is not accepted any more (RFC 6750 §3.1). A rejected proof says nothing
- * about the token (RFC 9449 §7.1).
+ * about it (RFC 9449 §7.1).
  */
 export function isUnauthorized(error: unknown): boolean {
   return statusOf(error) === 401 && !isAboutProof(error)
@@ -39,10 +39,7 @@ function isAboutProof(error: unknown): boolean {
   return error.cause.some(({ parameters }) => /^(?:use_dpop_nonce|invalid_dpop_proof)$/.test(parameters.error ?? ''))
 }
 
-/**
- * Throws the `GatewayError` for an error of openid-client. `what` says what has failed.
- * @throws {GatewayError} always
- */
+/** Throws the `GatewayError` for an error of openid-client. `what` says what has failed. */
 export function throwProviderError(what: string, cause: unknown): never {
   const known = gatewayErrorIn(cause)
   if (known !== undefined) throw known
@@ -99,10 +96,7 @@ const responseHints: ReadonlyMap<string, string> = new Map([
   ['invalid_target', '; check provider.resource'],
 ])
 
-/**
- * The hint for an error of openid-client about a token that is signed with another algorithm. Empty
- * for other errors.
- */
+/** The hint for an error about a token that is signed with another algorithm; empty for others. */
 export function hintForRejectedAlgorithm(error: unknown): string {
   for (const { message, cause } of causes(error)) {
     if (message !== 'unexpected JWT "alg" header parameter') continue
@@ -152,8 +146,8 @@ function refusal(cause: client.AuthorizationResponseError): GatewayError {
 }
 
 /**
- * The error code of the provider. For `invalid_scope` its description is added, which names the
- * scope. Other descriptions are left out, because a token endpoint may quote the code or the token.
+ * The error code, and for `invalid_scope` the description, which names the scope. Others are left
+ * out, because a token endpoint may quote the code or the token.
  */
 function describeError({
   error,

@@ -17,8 +17,8 @@ export interface SecurityEventToken {
 
 const code = 'ERR_SECURITY_EVENT_INVALID'
 /**
- * How long after `iat` a token is accepted, in seconds: a transmitter may keep tokens while the
- * gateway is away (RFC 8935 §4). Replays in this time are noticed by `jti`.
+ * How long after `iat` a token is accepted, in seconds: a transmitter may keep it while the gateway
+ * is away (RFC 8935 §4). Replays are noticed by `jti`.
  */
 export const maxAgeSeconds = 7 * 24 * 60 * 60
 /** The events of a token are about one change (RFC 8417 §2), so they are few. Each is audited. */
@@ -26,8 +26,7 @@ const maxEvents = 16
 
 /**
  * Verifies a Security Event Token (RFC 8417 §2, Shared Signals Framework 1.0 §4).
- * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID` with the name of the claim, or
- * `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
+ * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifySecurityEvent(token: string, expected: TokenExpectations): Promise<SecurityEventToken> {
   const { typ, payload } = await verifySignedToken(token, expected, { code, lifetimeWithoutExp: maxAgeSeconds })

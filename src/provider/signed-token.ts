@@ -30,7 +30,7 @@ export function algorithmsFor({ profile }: Pick<ProviderConfig, 'profile'>): rea
 /**
  * Verifies the signature and the registered claims of a JWT of the provider.
  * @param refuse throws the error for a JWT that jose rejects
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` when the keys are unavailable
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifyJwt(
   jwt: string,
@@ -53,26 +53,20 @@ const clockHint = `; if it was issued just now, ${clockAdvice}`
 export interface TokenKind {
   /** The code of a `GatewayError` about such a token. */
   readonly code: ErrorCode
-  /**
-   * For tokens that may lack `exp`: how many seconds after `iat` they expire. Absent: `exp` is
-   * required.
-   */
+  /** How many seconds after `iat` a token without `exp` expires. Absent: `exp` is required. */
   readonly lifetimeWithoutExp?: number
 }
 
 export interface SignedToken {
   readonly typ: string | undefined
-  /**
-   * `exp` is when the token expires, in seconds since the epoch, even if the token has no `exp`.
-   */
+  /** `exp` is when it expires, in seconds since the epoch, even if the token has no `exp`. */
   readonly payload: JWTPayload & { readonly iat: number; readonly exp: number }
 }
 
 /**
- * Verifies what ID Tokens and Logout Tokens have in common: signature, algorithm, `iss`, `aud`,
- * `exp`, `iat` and `nbf`.
- * @throws {GatewayError} `kind.code` when the token is rejected, `ERR_PROVIDER_UNAVAILABLE` when
- * the keys are unavailable
+ * Verifies what tokens of the provider have in common: signature, algorithm, `iss`, `aud`, `exp`,
+ * `iat` and `nbf`.
+ * @throws {GatewayError} `code`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifySignedToken(
   token: string,
@@ -109,8 +103,7 @@ function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): st
 }
 
 /**
- * The `typ` of a header, without `application/` (RFC 7515 §4.1.9).
- * @throws {GatewayError} `code` when it is not a string
+ * The `typ` of a header, without `application/` (RFC 7515 §4.1.9). Throws `code` for another type.
  */
 export function typOf({ typ }: { readonly typ?: unknown }, code: ErrorCode): string | undefined {
   if (typ === undefined) return undefined
@@ -118,10 +111,7 @@ export function typOf({ typ }: { readonly typ?: unknown }, code: ErrorCode): str
   return typ.toLowerCase().replace(/^application\//, '')
 }
 
-/**
- * A claim that must be a non-empty string if it is present.
- * @throws {GatewayError} `code`
- */
+/** A claim that must be a non-empty string if it is present. Throws `code` otherwise. */
 export function stringClaim(payload: JWTPayload, name: string, code: ErrorCode): string | undefined {
   const value = payload[name]
   if (value === undefined) return undefined

@@ -25,8 +25,8 @@ export interface Stream {
 }
 
 /**
- * The stream of a receiver: the one that it remembers, or the one with its URL or its description.
- * A stream of another receiver with the same client must not be changed.
+ * The stream that a receiver remembers, or that with its URL or its description. One of another
+ * receiver with the same client must not be changed.
  */
 export function findStream(
   streams: readonly Stream[],
@@ -93,9 +93,9 @@ export interface StreamClientParts {
 }
 
 /**
- * Manages and polls streams at the transmitter. The credentials are sent to the endpoints that its
- * metadata and its streams name; redirects are not followed. All methods reject with a
- * `GatewayError`: a {@link TransmitterRefusal} when the transmitter does not permit the request.
+ * Manages and polls streams. The credentials are sent to the endpoints that the metadata and the
+ * streams name; redirects are not followed. All methods reject with a `GatewayError`: a {@link
+ * TransmitterRefusal} when the transmitter does not permit the request.
  */
 export class StreamClient {
   readonly #parts: StreamClientParts
@@ -120,10 +120,7 @@ export class StreamClient {
     return [found].flat().map(readStream)
   }
 
-  /**
-   * Reads the configuration of a stream (§8.1.1.2).
-   * @returns `undefined` when the transmitter does not have it, or does not find a stream by its id
-   */
+  /** Reads a stream (§8.1.1.2); `undefined` when the transmitter does not find it by its id. */
   async read(stream_id: string): Promise<Stream | undefined> {
     const url = new URL(await this.#endpoint('configuration_endpoint'))
     url.searchParams.set('stream_id', stream_id)
@@ -145,8 +142,7 @@ export class StreamClient {
   }
 
   /**
-   * Updates (PATCH) or replaces (PUT) a stream (§8.1.1.3, §8.1.1.4): by the other method when the
-   * transmitter does not have this one.
+   * Updates (PATCH) or replaces (PUT) a stream (§8.1.1.3, §8.1.1.4), by the other method if needed.
    * @throws {TransmitterRefusal} with the status 405 or 501 when the transmitter has neither
    */
   async change(stream_id: string, wanted: WantedStream, method: 'PATCH' | 'PUT'): Promise<Stream> {
@@ -158,9 +154,7 @@ export class StreamClient {
     return readStream(await jsonOf(response, 'the stream was not updated', [200]))
   }
 
-  /**
-   * `enabled`, `paused` or `disabled` (§8.1.2.1); `undefined` when the transmitter has no status.
-   */
+  /** `enabled`, `paused` or `disabled` (§8.1.2.1); `undefined` when the transmitter has none. */
   async status(stream_id: string): Promise<string | undefined> {
     const { status_endpoint } = await this.metadata()
     if (status_endpoint === undefined) return undefined
@@ -177,10 +171,7 @@ export class StreamClient {
     if (![200, 202].includes(response.status)) throw new TransmitterRefusal('the stream was not enabled', response)
   }
 
-  /**
-   * Requests a verification event (§8.1.4.2).
-   * @returns `false` when the transmitter has no endpoint for it, or got too many requests
-   */
+  /** Requests a verification event (§8.1.4.2); `false` without an endpoint, or after too many. */
   async requestVerification(stream_id: string, state: string): Promise<boolean> {
     const { verification_endpoint: url } = await this.metadata()
     if (url === undefined) return false
@@ -191,10 +182,7 @@ export class StreamClient {
     return true
   }
 
-  /**
-   * Polls events (RFC 8936 §2).
-   * @returns `undefined` when the transmitter did not respond in `timeoutMs`: it has no events
-   */
+  /** Polls events (RFC 8936 §2); `undefined` without a response in `timeoutMs`: there are none. */
   async poll(
     url: string,
     content: PollRequest,

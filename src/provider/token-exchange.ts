@@ -34,8 +34,7 @@ export function exchangeParameters(
 
 /**
  * Reads the response (RFC 8693 §2.2.1). `began` is when the request was sent, so that the expiry is
- * never too late.
- * @throws {GatewayError} `ERR_TOKEN_EXCHANGE`
+ * never too late. Throws `ERR_TOKEN_EXCHANGE`.
  */
 export function readExchanged(response: TokenEndpointResponse, began: number): ExchangedToken {
   const { access_token: token, token_type, expires_in } = response

@@ -6,8 +6,8 @@ import { asksForRefreshToken, type RequestedAccess } from './authorization-reque
 import type { IdToken } from './id-token.ts'
 
 /**
- * Checks token responses for faults in the configuration of the provider or the gateway. Each fault
- * is logged once, because it affects every sign-in.
+ * Finds faults in the configuration of the provider or the gateway in token responses. Each is
+ * logged once, because it affects every sign-in.
  */
 export class TokenResponseWarnings {
   readonly #log: Log
@@ -46,10 +46,7 @@ export class TokenResponseWarnings {
     })
   }
 
-  /**
-   * Reviews the scopes of any token response. The provider may grant fewer than were requested (RFC
-   * 6749 §3.3).
-   */
+  /** Reviews the scopes, of which the provider may grant fewer (RFC 6749 §3.3). */
   reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
     if (scope === undefined) return
     const granted = scope.split(' ')
@@ -74,17 +71,14 @@ export class TokenResponseWarnings {
   }
 }
 
-/**
- * Whether both names mean the same scope. Some providers use longer names:
- * `https://www.googleapis.com/auth/userinfo.email` is `email`.
- */
+/** Some providers use longer names: `https://www.googleapis.com/auth/userinfo.email` is `email`. */
 function isSameScope(granted: string, requested: string): boolean {
   return granted === requested || granted.endsWith(`/${requested}`) || granted.endsWith(`.${requested}`)
 }
 
 /**
- * Whether the session is an offline session of Keycloak. The `typ` of the refresh token shows it,
- * or a `refresh_expires_in` of 0 for a session without an end.
+ * Whether it is an offline session of Keycloak, by the `typ` of the refresh token, or a
+ * `refresh_expires_in` of 0.
  */
 function isOffline({ refresh_token, refresh_expires_in }: TokenEndpointResponse): boolean {
   if (refresh_token === undefined) return false

@@ -11,8 +11,7 @@ export type ClientToken = Pick<client.TokenEndpointResponse, 'access_token' | 'e
 
 /**
  * Requests an access token for the client itself (RFC 6749 §4.4).
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_SIGN_IN_RESPONSE` when the provider
- * refuses
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_SIGN_IN_RESPONSE` for a refusal
  */
 export async function requestClientToken(
   configuration: client.Configuration,
@@ -41,8 +40,8 @@ export interface TransmitterCredentialsParts {
 }
 
 /**
- * The value of `Authorization` for the transmitter. An access token is kept in memory until shortly
- * before it expires.
+ * The value of `Authorization` for the transmitter. A token is kept until shortly before it
+ * expires.
  */
 export class TransmitterCredentials {
   readonly #authorization: TransmitterAuthorization
@@ -71,10 +70,7 @@ export class TransmitterCredentials {
     })
   }
 
-  /**
-   * The transmitter has rejected this value.
-   * @returns whether there may be another one
-   */
+  /** The transmitter has rejected this value. Returns whether there may be another one. */
   reject(value: string): boolean {
     if (this.#token?.value === value) this.#token = undefined
     return this.#authorization.kind === 'client_credentials'

@@ -11,8 +11,8 @@ const sealContext = 'gatehouse authorization response'
 
 /**
  * `POST callback`, with `response_mode: form_post`. Redirects to `GET callback` with the form,
- * sealed, in the query. A browser sends no `Lax` cookie with a form from a page of another site,
- * but it does with the GET request. The code appears in no URL, no history and no log.
+ * sealed, in the query: with a form from a page of another site, a browser sends no `Lax` cookie.
+ * The code appears in no URL, no history and no log.
  * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE` when the form is too long
  */
 export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts: Parts): Promise<Response> {
@@ -26,10 +26,7 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
   return redirect({ location: `${parts.prefix}callback?response=${response}`, setCookies: [] })
 }
 
-/**
- * The parameters of the authorization response, without "?"; empty when it did not arrive in the
- * requested response mode.
- */
+/** The parameters of the authorization response; empty when it came in another response mode. */
 export function authorizationResponse(callback: URL, { keyring, provider }: Parts): string {
   if (!provider.config.response_mode.startsWith('form_post')) return callback.search.slice(1)
   const sealed = onlyValue(callback.searchParams, 'response') ?? ''

@@ -63,9 +63,7 @@ class SignInError extends GatewayError {
   }
 }
 
-/**
- * `session`: the new session. Absent: the person was signed in already, or a new sign-in begins.
- */
+/** Without `session`, the person was signed in already, or a new sign-in begins. */
 type AfterSignIn = Redirect & { readonly session?: SessionKey; readonly beginsAgain?: boolean }
 
 /** `GET callback`: the browser returns from the provider. */
@@ -100,8 +98,8 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
 }
 
 /**
- * The page with the sessions of the person, of which one has to end. The proof of the sign-in is in
- * a cookie. A button of the page ends a session, and begins the sign-in again.
+ * The page with the sessions of the person, of which a button ends one and begins the sign-in
+ * again. The proof of the sign-in is in a cookie.
  */
 async function askWhichToEnd(
   person: TooManySessionsError['person'],
@@ -153,9 +151,8 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
 }
 
 /**
- * Checks whether a transaction may continue. The last check marks it as used, so that no code is
+ * Why a transaction may not continue, if so. The last check marks it as used, so that no code is
  * sent to the provider twice.
- * @returns the reason for the rejection, or `undefined`
  */
 async function rejectCallback(
   transaction: SignInTransaction,
@@ -205,8 +202,8 @@ function exchange(transaction: SignInTransaction, callback: URL, parts: SignInPa
 }
 
 /**
- * The record of the person. The ID Token identifies the person. The other claims come from
- * UserInfo, whose `sub` must be the same.
+ * The record of the person: identified by the ID Token, with the claims of UserInfo of the same
+ * `sub`.
  */
 async function describePerson(
   { tokens, idToken }: SignedIn,
@@ -277,8 +274,8 @@ function clientOf({ cause, userAgent }: EndpointRequest): SignInClient {
 }
 
 /**
- * Ends the new session when a security event about the e-mail address of its person has arrived
- * since the sign-in began. The address is known only now, after the session was created.
+ * Ends the new session when a security event about the e-mail address of its person, which is known
+ * only now, has arrived since the sign-in began.
  * @throws {GatewayError} `ERR_SIGN_IN_ENDED`
  */
 async function rejectEndedEmail(
@@ -297,8 +294,8 @@ async function rejectEndedEmail(
 }
 
 /**
- * Ends the sessions of the browser at other providers of the same upstreams, because these
- * upstreams would not know which person is meant.
+ * Ends the sessions of the browser at other providers of the same upstreams, which would not know
+ * who is meant.
  */
 async function endOthers(
   request: EndpointRequest,
@@ -320,8 +317,8 @@ async function endOthers(
 }
 
 /**
- * Ends the session that the browser still has from before `session.cookie.domain` was set or
- * removed. Otherwise the session would be valid again after the next change.
+ * Ends the session from before `session.cookie.domain` was set or removed. Otherwise it would be
+ * valid again after the next change.
  */
 async function endFormer(request: EndpointRequest, { cookie, endings, log }: SignInParts): Promise<readonly string[]> {
   const id = cookie.readFormer(request.cookie)
@@ -333,9 +330,8 @@ async function endFormer(request: EndpointRequest, { cookie, endings, log }: Sig
 }
 
 /**
- * Ends the previous session of the browser, because a browser has one session. The session at the
- * provider stays, because the new session may belong to it. When the same person has signed in
- * again, the cookies of applications move to the new session.
+ * Ends the previous session of the browser, which has one session. That at the provider stays,
+ * because the new session may belong to it. If it is the same person, cookies of applications move.
  * @returns `Set-Cookie` values that expire the cookies of applications, because the next request
  * may be that of another person
  */

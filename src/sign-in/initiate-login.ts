@@ -9,8 +9,7 @@ const longestLoginHint = 1_000
 
 /**
  * `GET initiate-login`: a third party, such as a portal, starts a sign-in (OpenID Connect Core §4).
- * The request names the issuer. It may have a login hint and a target page, which must be on this
- * origin.
+ * The request names the issuer, and perhaps a login hint and a target page on this origin.
  * @throws {GatewayError} `ERR_SIGN_IN_ISSUER` when `iss` is another issuer, and the errors of
  * {@link begin}
  */
@@ -34,8 +33,8 @@ async function initiate(request: EndpointRequest, parts: SignInParts): Promise<R
 }
 
 /**
- * `POST initiate-login` (§4 requires both methods). Redirects to the GET request, because a browser
- * sends no `Lax` cookie with a form from a page of another site, and the session cookie is needed.
+ * `POST initiate-login` (§4 requires both methods). Redirects to the GET request: with a form from
+ * a page of another site, a browser does not send the `Lax` session cookie.
  */
 export async function initiateLoginPost(
   { form }: EndpointRequest,
@@ -48,8 +47,7 @@ export async function initiateLoginPost(
 }
 
 /**
- * The target page: a path, or the URL of a host that shares the session. Of a URL on this origin
- * the path remains. A URL on another origin gives `undefined`.
+ * The target page: a path, or the URL of another host of the site; `undefined` for another origin.
  */
 function targetOf(target: string | undefined, externalUrl: URL, { site }: SignInParts): string | undefined {
   if (target === undefined || !/^https?:\/\//i.test(target)) return target

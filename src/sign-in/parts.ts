@@ -56,23 +56,19 @@ export interface SignInParts {
   /** What the rules require of the authentication of people. */
   readonly stepUps: readonly StepUp[]
   /**
-   * Whether a GET request for a target at a host (without port) is a logout link of an application.
+   * Whether a GET request for a target at a host (without port) is a logout link.
    * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous
    */
   readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
 }
 
-/**
- * The registered redirect URI. It must be exactly the same in every request (OpenID Connect Core
- * §3.1.2.1).
- */
+/** It must be exactly the same in every request (OpenID Connect Core §3.1.2.1). */
 export function redirectUri(externalUrl: URL, prefix: string): string {
   return new URL(`${prefix}callback`, externalUrl).href
 }
 
 /**
- * The value of a query parameter. `undefined` when the parameter is absent, or is repeated, because
- * then it is unclear which value is meant.
+ * The value of a query parameter; `undefined` also when it is repeated, and its meaning unclear.
  */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)

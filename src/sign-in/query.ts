@@ -17,10 +17,7 @@ export function linkParamsOf(
   return Object.fromEntries(found)
 }
 
-/**
- * The step-up in the query of a sign-in. Only that of a rule has an effect, because links on other
- * sites may have any query.
- */
+/** The step-up in the query of a sign-in: only that of a rule, because any site may link here. */
 export function stepUpOf(query: URLSearchParams, { stepUps }: Pick<SignInParts, 'stepUps'>): StepUp | undefined {
   const names = ['acr_values', 'max_age'] as const
   return stepUps.find((stepUp) => {

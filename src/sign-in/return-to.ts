@@ -8,11 +8,10 @@ type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick
 
 /**
  * The page to return to after a sign-in: a path on this origin, or the URL of a page on another
- * host that shares the session. Everything else becomes `/`, so that a sign-in cannot lead to
- * another site (RFC 9700 §4.11). So does a path that is not a page of an application: an endpoint
- * of the gateway, except the page for signed-in people and that of their sessions, and a logout
- * link. With a `Strict` cookie, the browser continues from a page of this origin, so a link on
- * another site could otherwise sign a person out.
+ * host of the site. Everything else becomes `/`, so that a sign-in cannot lead to another site (RFC
+ * 9700 §4.11). So does a path that is not a page of an application: a logout link, and an endpoint
+ * except two pages. With a `Strict` cookie, the browser continues from a page of this origin, so a
+ * link on another site could otherwise sign a person out.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, parts: Parts): string {
   const origin = value === undefined ? undefined : originIn(value, parts)
@@ -23,9 +22,8 @@ export function returnToOrHome(value: string | undefined, externalUrl: URL, part
 }
 
 /**
- * The origin of an absolute URL, if it is that of a host that shares the session. Only the exact
- * spelling counts: with a user name, a backslash, a default port, a dot at the end or a letter in
- * upper case it is none.
+ * The origin of an absolute URL, if it is that of a host of the site, in its exact spelling:
+ * without a user name, a backslash, a default port, a dot at the end or a letter in upper case.
  */
 function originIn(value: string, { site }: Parts): string | undefined {
   if (site === undefined) return undefined

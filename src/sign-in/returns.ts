@@ -7,7 +7,7 @@ const patienceMs = 5_000
 /**
  * Whether browsers come back from the provider. If it rejects the redirect URI, its page says so
  * and the browser stays there (RFC 6749 §4.1.2.1), so the gateway learns nothing. The log then has
- * a line at the second sign-in, once.
+ * one line, at the second sign-in.
  */
 export class Returns {
   readonly #clock: Clock

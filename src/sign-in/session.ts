@@ -7,10 +7,7 @@ import { sessionKey } from '../session/record/record.ts'
 import type { SignInParts } from './parts.ts'
 import { isSignedIn } from './sign-in.ts'
 
-/**
- * `GET session`: who is signed in, since when and until when. The response contains no token. The
- * request does not count as activity.
- */
+/** `GET session`: who is signed in, since when and until when. No token, and no activity. */
 export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const { cookie, boundCookie, sessions, expiredCookies } = parts
   const id = cookie.read(request.cookie)
@@ -35,8 +32,7 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
 }
 
 /**
- * `POST session`: the person wants to stay signed in. Counts as activity, and has the response of
- * {@link session}.
+ * `POST session`: the person wants to stay signed in. An activity, with the same response.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
  */
 export async function extendSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
@@ -65,8 +61,7 @@ export function signInRequired(
 
 /**
  * `GET signed-in`: the end of a sign-in in another window. The page tells the open pages of this
- * origin, and closes its window. Any page can link to this one, so a person who is not signed in
- * gets a page with a link to the sign-in.
+ * origin, and closes its window. Any page can link to it, so other people get a sign-in link.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function signedIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {

@@ -35,9 +35,8 @@ const wrongHostHint =
   'Redirect that host to external_url, or give it an upstream with its own external_url. If a proxy changes Host, configure it to keep Host.'
 
 /**
- * `GET sign-in?return_to=…&kept=…&prompt=login&acr_values=…&max_age=…`: redirects the browser to
- * the provider, or to the page when the person is signed in. With several providers, a page asks
- * which one is meant.
+ * `GET sign-in?return_to=…&kept=…&prompt=login&acr_values=…&max_age=…`: redirects to the provider,
+ * or a signed-in person to the page. With several providers, a page asks which one is meant.
  */
 export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   if (await mustExplainEnd(request, parts)) return explainEnd(request, parts)
@@ -55,8 +54,8 @@ export async function signIn(request: EndpointRequest, parts: SignInParts): Prom
 }
 
 /**
- * Whether the person has to learn first why the session has ended. Otherwise the provider may sign
- * the person in again without a question, which ends the session of the other browser.
+ * Whether the person has to learn first why the session has ended. The provider may sign the person
+ * in again without a question, which ends the session of the other browser.
  */
 async function mustExplainEnd(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
   return onlyValue(request.query, 'ended') === 'elsewhere' && request.isPage && !(await isSignedIn(request, parts))
@@ -69,10 +68,7 @@ function explainEnd(request: EndpointRequest, { pages }: SignInParts): Response 
   return pages.signedInElsewhere(`${pathname}?${searchParams.toString()}`, request)
 }
 
-/**
- * The response of an endpoint that begins a sign-in.
- * @throws {GatewayError} the error of `start`, unless the request is a page load
- */
+/** The response of an endpoint that begins a sign-in. Throws errors, unless it is a page load. */
 export async function begin(
   start: () => Promise<Redirect & Pick<Partial<Response>, 'headers'>>,
   request: EndpointRequest,
@@ -111,8 +107,8 @@ function toRightAddress(
 }
 
 /**
- * Begins a sign-in transaction and redirects the browser to the provider. Redirects to the page
- * when the person is signed in, unless the sign-in is for a new session.
+ * Begins a sign-in transaction and redirects to the provider, or a signed-in person to the page,
+ * unless the sign-in is for a new session.
  * @throws {WrongHostError}
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` until the provider was found;
  * `ERR_STORE_UNAVAILABLE`
@@ -170,8 +166,7 @@ function isElsewhere({ externalUrl }: EndpointRequest, { site }: SignInParts): b
 }
 
 /**
- * The same sign-in at the host where people sign in for all hosts. So its cookie and the
- * redirect URI are for one host.
+ * The same sign-in at the host for the sign-ins of all, so its cookie and redirect URI are for one.
  */
 function toSignInHost(
   return_to: string,
@@ -193,8 +188,8 @@ function endsAtOpenPage(return_to: string, { reservedPrefix }: SignInParts): boo
 }
 
 /**
- * Whether a page of the origin to which the sign-in returns asks for it. A page of another host of
- * the site is recognized by its origin in `Referer`.
+ * Whether a page of the origin to which the sign-in returns asks for it, on another host by
+ * `Referer`.
  */
 function isFromPageOf(return_to: string, request: EndpointRequest, { site }: SignInParts): boolean {
   if (isFromThisSite(request)) return true
@@ -204,8 +199,8 @@ function isFromPageOf(return_to: string, request: EndpointRequest, { site }: Sig
 }
 
 /**
- * Where the browser goes when the person is signed in: first to the kept request, if there is one,
- * which is at the host of the page.
+ * Where a signed-in person goes: first to the kept request, at the host of the page, if there is
+ * one.
  */
 export function afterSignIn(
   { return_to, kept }: { readonly return_to: string; readonly kept?: string | undefined },
@@ -216,10 +211,7 @@ export function afterSignIn(
   return return_to.startsWith('/') ? url : new URL(url, return_to).href
 }
 
-/**
- * Whether the browser has a live session whose authentication is sufficient. This does not count as
- * activity.
- */
+/** Whether the browser has a live session with a sufficient authentication. This is no activity. */
 export async function isSignedIn(
   request: EndpointRequest,
   { cookie, boundCookie, sessions, provider, clock }: SignInParts,
@@ -235,7 +227,7 @@ export async function isSignedIn(
 /**
  * Rejects a sign-in at a host whose cookies the browser does not send to `external_url`. Cookies
  * are bound to the host and not to the port (RFC 6265 §8.5). A `Referer` of `external_url` shows
- * that the browser is at the right host, and that a proxy has changed `Host`.
+ * that the browser is at the right host, and a proxy has changed `Host`.
  * @throws {WrongHostError}
  */
 export function requireExternalUrl(
@@ -251,10 +243,7 @@ function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined
 }
 
-/**
- * The page where a person chooses between the providers of an application. Each link begins the
- * same sign-in at one provider.
- */
+/** The page where a person chooses a provider. Each link begins the same sign-in at one of them. */
 function chooseProvider(request: EndpointRequest, parts: SignInParts): Response {
   const { query } = request
   const options = {

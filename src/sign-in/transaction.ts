@@ -7,8 +7,7 @@ import { signInLifetimeMs } from '../session/live/endings.ts'
 
 /**
  * A sign-in transaction: from the redirect to the provider until the browser returns. It is sealed
- * in `state`, so the server stores nothing before a person has signed in. A cookie binds it to the
- * browser that began it (RFC 9700 §4.7).
+ * in `state`, so the server stores nothing, and bound to its browser by a cookie (RFC 9700 §4.7).
  */
 export interface SignInTransaction {
   readonly id: string
@@ -25,10 +24,7 @@ export interface SignInTransaction {
   readonly audience: string
   /** In ms since the epoch. */
   readonly begun_at: number
-  /**
-   * The same time by the clock of the store, which is compared with logouts. Absent in transactions
-   * of earlier versions.
-   */
+  /** By the clock of the store, as logouts are. Absent in transactions of earlier versions. */
   readonly begun_at_store?: number
   /** The sign-in began over http, although `external_url` is https. */
   readonly isOverHttp?: true
@@ -44,8 +40,7 @@ const suffix = 'signin-'
 const sealContext = 'gatehouse sign-in attempt'
 
 /**
- * Begins a transaction. `secret` is the value for the cookie that binds it. `now` is in ms since
- * the epoch.
+ * Begins a transaction at `now`, in ms since the epoch. `secret` is for the cookie that binds it.
  */
 export function beginTransaction(
   to: Pick<
@@ -72,11 +67,7 @@ export function transactionToState(transaction: SignInTransaction, keyring: Keyr
   return keyring.seal(JSON.stringify(transaction), sealContext).toString('base64url')
 }
 
-/**
- * Opens a `state` value.
- * @returns `undefined` when it was not sealed by this gateway, was changed, or its key is no longer
- * configured
- */
+/** Opens a `state` value; `undefined` when it was changed, or not sealed with a configured key. */
 export function transactionFromState(state: string | undefined, keyring: Keyring): SignInTransaction | undefined {
   if (state === undefined || !/^[\w-]+$/.test(state)) return undefined
   const plain = keyring.open(Buffer.from(state, 'base64url'), sealContext)
@@ -97,10 +88,7 @@ export function isBoundTo(
   return sha256(secret) === transaction.binding
 }
 
-/**
- * `Set-Cookie` values for a new transaction. They set its cookie, and expire the oldest ones when
- * there are too many.
- */
+/** `Set-Cookie` values that set the cookie of a transaction, and expire the oldest of too many. */
 export function bindTransaction(
   transaction: SignInTransaction,
   secret: string,
@@ -118,17 +106,13 @@ export function bindTransaction(
 }
 
 /**
- * `Set-Cookie` values that expire all transactions of this browser. After a sign-in, other tabs use
- * the session.
+ * `Set-Cookie` values that expire all transactions: after a sign-in, other tabs use the session.
  */
 export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
   return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }
 
-/**
- * Whether this browser began the transaction, but later ones have taken the place of its cookie.
- * Another browser cannot have such a transaction.
- */
+/** Whether this browser, and no other one, began the transaction, but later ones took its place. */
 export function isReplaced(
   { id }: SignInTransaction,
   cookieHeader: string | undefined,
@@ -156,10 +140,7 @@ interface BindingCookie {
   readonly begunAt: number
 }
 
-/**
- * The binding cookies of all transactions of this browser. A client may send any name, so only
- * names that the gateway may have set are used.
- */
+/** The binding cookies of this browser. A client may send any name, so others are left out. */
 function bindingCookiesIn(cookieHeader: string | undefined, cookie: SessionCookie): BindingCookie[] {
   const prefix = cookie.withSuffix(suffix).name
   const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))

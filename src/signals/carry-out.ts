@@ -16,14 +16,12 @@ const atOnce = 8
 /** How long the sessions of an e-mail address are searched, in ms. */
 const searchMs = 20_000
 /**
- * As long as a token is accepted; its `iat` may be ahead by the clock tolerance, at most five
- * minutes.
+ * As long as a token is accepted: its `iat` may be ahead by the clock tolerance, at most 5 minutes.
  */
 const rememberedMs = (maxAgeSeconds + 10 * 60) * 1000
 
 /**
- * The `state` of a verification event is not the one of the last request (Shared Signals Framework
- * 1.0 §8.1.4.1).
+ * The `state` of a verification event is not the last one (Shared Signals Framework 1.0 §8.1.4.1).
  */
 export class InvalidState extends GatewayError {
   constructor() {
@@ -40,7 +38,7 @@ interface Signal {
 
 /**
  * Carries out the events of a token. When it resolves, their effect holds on every replica.
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE`: repeat the call
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE`: repeat it
  */
 export async function carryOut(token: SecurityEventToken, parts: SignalParts, cause?: Cause): Promise<void> {
   for (const [type, event] of token.events) {
@@ -64,8 +62,7 @@ export async function carryOut(token: SecurityEventToken, parts: SignalParts, ca
 }
 
 /**
- * A transmitter may send verification events unasked, which have no `state` (Shared Signals
- * Framework 1.0 §8.1.4.1).
+ * Verification events without `state` were not asked for (Shared Signals Framework 1.0 §8.1.4.1).
  * @throws {InvalidState} when the `state` is not the one that was sent
  */
 async function noteStreamEvent(type: string, { state, status }: JsonObject, parts: SignalParts): Promise<void> {

@@ -10,11 +10,10 @@ import { carryOut, InvalidState } from './carry-out.ts'
 import type { SignalParts } from './parts.ts'
 
 /**
- * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when the event
- * was carried out on every replica. The response is also 202 when no session was concerned, or when
- * the same token was received before.
+ * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when it was
+ * carried out on every replica, also when no session was concerned, or it was received before.
  * @throws {GatewayError} `ERR_SECURITY_EVENT_INVALID` (400), or `ERR_STORE_UNAVAILABLE` or
- * `ERR_PROVIDER_UNAVAILABLE` (503), after which the transmitter may repeat the request
+ * `ERR_PROVIDER_UNAVAILABLE` (503), for the transmitter to repeat it
  */
 export async function securityEvents(request: EndpointRequest, parts: SignalParts): Promise<Response> {
   const { pushSecret } = parts.provider.config.signals ?? {}
@@ -81,7 +80,7 @@ export interface PollParts {
 
 /**
  * Polls events (RFC 8936), and carries them out like pushed ones. An event is acknowledged in the
- * request after it was carried out. So an event that could not be carried out comes again.
+ * request after it was carried out. So one that could not be carried out comes again.
  */
 export class Poller {
   readonly #parts: PollParts

@@ -21,9 +21,8 @@ export interface SubjectOptions {
 const maxLength = 1_020
 
 /**
- * Reads a subject identifier (RFC 9493 §3, Shared Signals Framework 1.0 §3). A complex subject with
- * a session is about that session, and about those of its user that have no `sid`. One with a user,
- * and without a session, is about all of their sessions.
+ * Reads a subject identifier (RFC 9493 §3, Shared Signals Framework 1.0 §3). A complex subject is
+ * about its session, and those of its user that have no `sid`; or about all sessions of its user.
  */
 export function readSubject(subject: JsonObject | undefined, options: SubjectOptions): SignalSubject {
   if (subject === undefined) return unknown('the event has no subject')
@@ -93,9 +92,7 @@ const types = [
 ]
 const names = new Map(types.map((type) => [type, type.slice(type.lastIndexOf('/') + 1)]))
 
-/**
- * With this event, a transmitter shows that a stream works (Shared Signals Framework 1.0 §8.1.4).
- */
+/** It shows that a stream works (Shared Signals Framework 1.0 §8.1.4). */
 export const verificationEvent = `${ssf}verification`
 /** With this event, a transmitter says that it has paused or stopped the stream (§8.1.5). */
 export const streamUpdatedEvent = `${ssf}stream-updated`

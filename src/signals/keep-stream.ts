@@ -20,9 +20,7 @@ import type { StreamNote, StreamRecord } from './stream-record.ts'
 const checkEveryMs = 60 * 60 * 1000
 /** How long a verification event may take, in ms. */
 const verifiedWithinMs = 60_000
-/**
- * The pauses between requests for a verification event, in ms: the least one, and the usual one.
- */
+/** The least and the usual pause between requests for a verification event, in ms. */
 const leastVerificationMs = 60_000
 const verifyEveryMs = 24 * 60 * 60 * 1000
 
@@ -44,7 +42,7 @@ export interface KeptStream {
 
 /**
  * Makes the stream of the gateway at the transmitter what the configuration says (Shared Signals
- * Framework 1.0 §8.1), and requests verification events. Only the process with the lease does so.
+ * Framework 1.0 §8.1), and requests verification events: in the process with the lease.
  */
 export class StreamKeeper {
   readonly #parts: KeepStreamParts
@@ -61,7 +59,7 @@ export class StreamKeeper {
 
   /**
    * @param signal aborted when the lease is lost
-   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_STORE_UNAVAILABLE`: try again later
+   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` or `ERR_STORE_UNAVAILABLE`
    */
   async keep(signal: AbortSignal): Promise<KeptStream> {
     const { stream, isChanged } = await this.#ensureStream(await this.#parts.record.read(), signal)
@@ -118,8 +116,7 @@ export class StreamKeeper {
   }
 
   /**
-   * Replaces a stream that was found without a note, because it is unknown who has changed what;
-   * updates any other one.
+   * Updates a stream, or replaces one without a note, because it is unknown who has changed what.
    * @returns `found` itself when the transmitter permits no change
    */
   async #change(found: Stream, known: StreamNote | undefined): Promise<Stream> {
@@ -160,8 +157,8 @@ export class StreamKeeper {
   }
 
   /**
-   * Resumes a stream that is paused: its events wait at the transmitter. A disabled one stays so.
-   * @returns whether events can arrive
+   * Resumes a paused stream, whose events wait, but no disabled one. Returns whether events can
+   * arrive.
    */
   async #enable({ stream_id }: Stream): Promise<boolean> {
     const { streams, log } = this.#parts

@@ -29,8 +29,8 @@ export interface ReceiverParts {
 }
 
 /**
- * Keeps the stream of one provider as configured, and polls its events. All processes run it, but
- * only the one with the lease sends requests. Errors are logged once, and retried.
+ * Keeps the stream of one provider as configured, and polls its events, in the process with the
+ * lease. Errors are logged once, and retried.
  */
 export class SignalReceiver {
   readonly #parts: ReceiverParts

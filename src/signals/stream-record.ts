@@ -36,17 +36,14 @@ export class StreamRecord {
   }
 
   /**
-   * @returns `undefined` when there is none, or when no key of `session.keys` opens it
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   * `undefined` when there is none, or no key of `session.keys` opens it.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, here and below
    */
   async read(): Promise<StreamNote | undefined> {
     return (await this.#read()).note
   }
 
-  /**
-   * Replaces the note by what `change` makes of it; `undefined` leaves it as it is.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
-   */
+  /** Replaces the note by what `change` makes of it; `undefined` leaves it as it is. */
   async change(change: (note: StreamNote | undefined) => StreamNote | undefined): Promise<void> {
     const { store, keyring } = this.#parts
     for (let attempt = 0; attempt < attempts; attempt += 1) {
@@ -58,10 +55,7 @@ export class StreamRecord {
     }
   }
 
-  /**
-   * A verification event has arrived.
-   * @returns whether its `state` is that of the last request
-   */
+  /** A verification event has arrived. Returns whether its `state` is that of the last request. */
   async noteVerified(state: string, now: number): Promise<boolean> {
     let isOurs = false
     await this.change((note) => {

@@ -59,8 +59,7 @@ export interface AccessTokensParts {
 
 /**
  * Verifies access tokens, once for each token and upstream. A result is used until the token
- * expires, or for the time of `introspection_cache`. An ended session ends the tokens of its `sid`
- * that were issued before.
+ * expires, or for `introspection_cache`. An ended session ends the earlier tokens of its `sid`.
  */
 export class AccessTokens {
   readonly #clock: Clock
@@ -78,8 +77,7 @@ export class AccessTokens {
   }
 
   /**
-   * Who sends a request with this token, for an upstream. Returns no promise when the token was
-   * verified before.
+   * Who sends a request with this token. Returns no promise when the token was verified before.
    * @param issuers the providers of the upstream
    * @param client the name that `clientOf` gives to the address of the client
    */

@@ -44,9 +44,8 @@ interface Kept {
 }
 
 /**
- * The tokens that upstreams get in exchange for the access token of a session or a caller. They are
- * in memory only, and each process exchanges for itself. A token is never sent to another upstream,
- * and the access token never instead of it.
+ * The tokens that upstreams get in exchange for an access token, in memory only, for each process.
+ * A token is never sent to another upstream, and the access token never instead of it.
  */
 export class ExchangedTokens {
   readonly #clock: Clock

@@ -11,10 +11,7 @@ import type { Sessions } from '../session/live/sessions.ts'
 import type { SessionRecord, StoredSession } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
 
-/**
- * How long storing a rotated refresh token is retried, in ms. Without the token, the session is
- * lost.
- */
+/** How long storing a rotated refresh token is retried, in ms. Without it, the session is lost. */
 const storeRetryMs = 15_000
 
 export interface UpkeepParts {
@@ -30,8 +27,7 @@ export interface UpkeepParts {
 type Refreshable = StoredSession & { readonly record: { readonly tokens: { readonly refresh_token: string } } }
 
 /**
- * Refreshes the tokens of a session, once across all replicas. Concurrent callers get the same
- * result.
+ * Refreshes the tokens of a session, once across all replicas. Concurrent callers share the result.
  * @returns `undefined` when the session has ended, before or by this refresh: `invalid_grant` shows
  * that it has expired at the provider
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
@@ -81,8 +77,7 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
 }
 
 /**
- * Stores refreshed tokens. Retries while the store is unavailable, because the old refresh token
- * cannot be used again.
+ * Stores refreshed tokens, also after a while without the store: the old one cannot be used again.
  */
 async function storeTokens(
   current: StoredSession,
@@ -110,10 +105,9 @@ async function storeTokens(
 }
 
 /**
- * Replaces the tokens that were refreshed, but no newer ones. The lease does not guarantee that,
- * because a process that was suspended may have lost the lease without knowing it. So the write is
- * fenced by the version that was read before the refresh. Tokens that another replica stored in the
- * meantime stay, unless the provider issued them earlier than these.
+ * Replaces the tokens that were refreshed, but no newer ones. A process that was suspended may have
+ * lost the lease without knowing it, so the write is fenced by the version that was read before.
+ * Tokens of another replica stay, unless the provider issued them earlier.
  */
 async function replaceTokens(
   refreshed: StoredSession,
@@ -132,10 +126,7 @@ async function replaceTokens(
   }
 }
 
-/**
- * Whether the ID Token of `tokens` is newer, by the clock of the provider. Returns `false` when a
- * refresh brought no ID Token.
- */
+/** Whether the provider issued the ID Token of `tokens` later: not if a refresh brought none. */
 function wasIssuedLater(tokens: TokenSet, others: TokenSet): boolean {
   return issuedAt(tokens) > issuedAt(others)
 }
@@ -147,7 +138,7 @@ function issuedAt({ id_token }: TokenSet): number {
 
 /**
  * Reads the claims after a refresh. After an error, the next poll or refresh reads them. If
- * UserInfo rejects an access token that was just issued, the session has ended at the provider.
+ * UserInfo rejects the new access token, the session has ended at the provider.
  */
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
@@ -161,10 +152,7 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
   }
 }
 
-/**
- * Stores new claims.
- * @returns `undefined` when the session has ended in the meantime
- */
+/** Stores new claims; `undefined` when the session has ended in the meantime. */
 async function storeClaims(
   stored: StoredSession,
   userinfo: Claims,
@@ -200,14 +188,13 @@ function hasSameTokens(one: TokenSet, other: TokenSet): boolean {
 }
 
 /**
- * Reads UserInfo again, once across all replicas, and only for sessions that are in use. This
- * detects a revocation without a Logout Token. After a 401 the tokens are refreshed once. If
- * UserInfo rejects the new access token too, the session ends.
+ * Reads UserInfo again, once across all replicas, for sessions in use: this detects a revocation
+ * without a Logout Token. After a 401 the tokens are refreshed once. If UserInfo rejects the new
+ * access token too, the session ends.
  * @param onReading called before UserInfo is read. With it, a reading that has begun does not
  * count.
  * @returns `undefined` when the session has ended
- * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
- * `ERR_STORE_UNAVAILABLE`; the session is unchanged
+ * @throws {GatewayError} like {@link refresh}
  */
 export async function pollUserinfo(
   seen: StoredSession,
@@ -226,8 +213,8 @@ export async function pollUserinfo(
 }
 
 /**
- * Reads UserInfo, unless another replica is reading it. That replica announces its result, but a
- * doubtful session must wait for the result.
+ * Reads UserInfo, unless another replica does: it announces its result, for which only a doubtful
+ * session must wait.
  */
 async function readOnce(
   seen: StoredSession,

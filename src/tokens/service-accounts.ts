@@ -30,9 +30,7 @@ interface Budget {
   waitMs(client: string): number
 }
 
-/**
- * What protects the processor and the memory from a flood of wrong secrets. It outlives a reload.
- */
+/** What protects processor and memory from a flood of wrong secrets. It outlives a reload. */
 export interface AccountLimits {
   /** How many wrong secrets each client may send. */
   readonly perClient: Budget
@@ -56,8 +54,7 @@ export function createProvenClients() {
 
 /**
  * Verifies the secrets of service accounts. A hash takes time and memory by design, so a right
- * secret is remembered for five minutes, as a keyed hash. One object for each configuration: after
- * a reload, nothing is remembered of the accounts before.
+ * secret is remembered for five minutes, as a keyed hash. A reload begins with a new object.
  */
 export class ServiceAccounts {
   readonly #limits: AccountLimits
@@ -76,8 +73,7 @@ export class ServiceAccounts {
   }
 
   /**
-   * Who sends a request with these credentials, for an upstream. Returns no promise when the secret
-   * is remembered.
+   * Who sends a request with these credentials. Returns no promise when the secret is remembered.
    * @param client the name that `clientOf` gives to the address of the client
    */
   identify(
@@ -101,9 +97,7 @@ export class ServiceAccounts {
       })
   }
 
-  /**
-   * A client that knew the secret before is not locked out by the wrong secrets of others.
-   */
+  /** A client that knew the secret before is not locked out by wrong secrets of others. */
   #limitFor(name: string, client: string): AccountIdentity | undefined {
     const { perClient, perAccount, proven, rejected } = this.#limits
     const ofClient = perClient.waitMs(client)
@@ -172,7 +166,7 @@ function refusal(name: string, { accounts }: ServiceAccountsConfig): AccountIden
 
 /**
  * What headers and rules read of a service account. No provider has a `sub` that contains its
- * `iss`, and `sub` begins with a text of its own for applications that look at `sub` alone.
+ * `iss`. Applications that look at `sub` alone see its beginning.
  */
 export function recordOfAccount(
   name: string,

@@ -25,8 +25,7 @@ export interface TokenEnding {
   /** In ms since the epoch. */
   readonly at: number
   /**
-   * When the provider ended it, by its own clock. It is compared with other times of the provider.
-   * Absent: the provider did not say it.
+   * When the provider ended it, by its own clock, to compare with its other times. Absent: unknown.
    */
   readonly issued_at?: number | undefined
   /** The session that has ended. Absent: all of the tag. */
@@ -39,10 +38,7 @@ export interface TokenEnding {
   isRenewal?: boolean
 }
 
-/**
- * Remembers for a day which access tokens a sign-out or a Logout Token has ended. It outlives a
- * reload, because the tokens do.
- */
+/** Remembers for a day which access tokens have ended. It outlives a reload, because they do. */
 export class TokenEndings {
   readonly #clock: Clock
   readonly #isRenewed: (key: SessionKey) => Promise<boolean>
@@ -84,9 +80,8 @@ export class TokenEndings {
   }
 
   /**
-   * Ends the tokens of one `sid`, or of one `sub`, that were issued before a Logout Token.
-   * Processes repeat an order after an outage of the store, and the clock of the store may be
-   * ahead.
+   * Ends the tokens of one `sid` or `sub` that were issued before a Logout Token. An order may be
+   * repeated after an outage of the store, and the clock of the store may be ahead.
    */
   noteOrder({ tag, at, issued_at }: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
     const before = this.#effective(tag)

@@ -22,10 +22,7 @@ export type Due =
 
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
 
-/**
- * The largest share of the token's lifetime that is left when a refresh is due. A longer
- * `refresh_before` is reduced to it.
- */
+/** The largest share of the token's lifetime that is left when a refresh is due. */
 const maxShareLeft = 0.25
 
 /** Returns what is due for a session. `now` is in ms since the epoch. */
@@ -45,18 +42,12 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
   return 'nothing'
 }
 
-/**
- * Makes an interval up to 10 % shorter, depending on the session key, so that sessions that began
- * together are not polled together.
- */
+/** An interval up to 10 % shorter, by the session key: sessions begin together, and poll apart. */
 function withJitter(interval: number, key: string): number {
   return interval * (1 - (key.charCodeAt(key.length - 2) % 16) / 160)
 }
 
-/**
- * The pause after an error, in ms. During the pause the provider is not asked about this session. A
- * request that must wait asks again after it.
- */
+/** The pause after an error, in ms. A request that must wait asks again after it, others later. */
 const firstPauseMs = 1000
 /** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
@@ -65,8 +56,7 @@ const longestPauseMs = 60_000
 const maxAtOnce = 12
 
 /**
- * A session whose access token has expired ends after this many consecutive refreshes with invalid
- * tokens.
+ * A session with an expired access token ends after so many refreshes in a row with invalid tokens.
  */
 const maxInvalid = 3
 
@@ -78,10 +68,7 @@ interface Failure {
   readonly at: number
 }
 
-/**
- * Keeps the tokens and claims of sessions in use fresh. It makes one call at a time per session,
- * and pauses after errors.
- */
+/** Keeps the tokens and claims of sessions in use fresh, with one call at a time for each. */
 export class Upkeep {
   readonly #config: FreshnessConfig
   readonly #parts: UpkeepParts
@@ -96,10 +83,9 @@ export class Upkeep {
   }
 
   /**
-   * Returns the session for a request. It returns a promise only when the request must wait, for
-   * example because the access token has expired. The promise resolves to `undefined` when the
-   * session has ended, and rejects with a `GatewayError` when the provider or the store is
-   * unavailable.
+   * The session for a request: a promise only when the request must wait, for example because the
+   * access token has expired. The promise resolves to `undefined` when the session has ended, and
+   * rejects with a `GatewayError` when the provider or the store is unavailable.
    */
   fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
     const now = this.#parts.clock.now()
@@ -129,11 +115,10 @@ export class Upkeep {
   }
 
   /**
-   * Reads UserInfo again. A reading that began before this call does not count, because its claims
-   * may be older. Calls that wait for the same reading to begin share it.
+   * Reads UserInfo again. A reading that began before does not count, because its claims may be
+   * older. Calls that wait for the same reading to begin share it.
    * @returns `undefined` when the session has ended
-   * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
-   * `ERR_STORE_UNAVAILABLE`; the session is unchanged
+   * @throws {GatewayError} like {@link refresh}
    */
   reread(session: StoredSession): Promise<StoredSession | undefined> {
     const { key } = session
@@ -147,9 +132,7 @@ export class Upkeep {
     return reading
   }
 
-  /**
-   * Resolves when all running calls have ended, because a rotated refresh token must be stored.
-   */
+  /** Resolves when all calls have ended, because a rotated refresh token must be stored. */
   settled(): Promise<void> {
     return this.#underWay.settled()
   }
@@ -179,10 +162,7 @@ export class Upkeep {
   }
 }
 
-/**
- * A refresh shows more than UserInfo, because some providers accept an access token at UserInfo
- * after the session has ended.
- */
+/** A refresh shows more: some providers accept an access token at UserInfo after the session. */
 function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
   const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'
   return isByUserinfo ? pollUserinfo : refresh

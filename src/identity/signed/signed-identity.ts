@@ -51,8 +51,8 @@ export class SignedIdentities {
   }
 
   /**
-   * The JWT about the person of a session. Requests share it until less than half of its life is
-   * left. It never outlives the session.
+   * The JWT about the person of a session, which it never outlives. Requests share it until less
+   * than half of its life is left.
    */
   of(record: PrincipalRecord, config: SignedIdentityConfig): SignedIdentity {
     const byConfig = this.#ofRecord.get(record) ?? new Map<SignedIdentityConfig, Cached>()

@@ -3,8 +3,8 @@ import type { IdentityAlgorithm } from '../../config/model/upstream.ts'
 import { sha256 } from '../../core/random.ts'
 
 /**
- * The `typ` of a signed identity (RFC 8725 §3.11). A verifier of ID Tokens, access tokens or Logout
- * Tokens that checks `typ` rejects it.
+ * The `typ` of a signed identity: verifiers of other tokens that check it reject it (RFC 8725
+ * §3.11).
  */
 export const identityType = 'gatehouse-identity+jwt'
 
@@ -56,8 +56,8 @@ function keyOf(alg: IdentityAlgorithm, signsFrom: number, privateKey: KeyObject)
 }
 
 /**
- * Signs a payload as a JWT in compact form. This takes some 50 µs in this process. With Web Crypto,
- * the work would move to another thread, but each request would have to wait for a promise.
+ * Signs a payload as a JWT. This takes some 50 µs. With Web Crypto, the work would move to another
+ * thread, but each request would have to wait for a promise.
  */
 export function signJwt({ alg, privateKey, header }: SigningKey, payload: object): string {
   const input = `${header}.${encoded(payload)}`
@@ -82,14 +82,14 @@ export interface ScheduledKey {
 }
 
 /**
- * How long a key is published before it signs, in ms. Within this time, all processes read it from
- * the store, and the copies of the key set at verifiers and caches expire.
+ * How long a key is published before it signs, in ms: until then, all processes have read it, and
+ * the copies of the key set at verifiers and caches have expired.
  */
 export const publishedAheadMs = 3_600_000
 
 /**
  * How long a key stays published after its successor signs, in ms: longer than the longest
- * `lifetime` (1h), because the clocks of processes and verifiers differ.
+ * `lifetime` (1h), because clocks differ.
  */
 export const retainedMs = 2 * 3_600_000
 
@@ -105,8 +105,8 @@ export function keyInUse<K extends ScheduledKey>(
 }
 
 /**
- * When a new key has to begin to sign, in ms since the epoch; `undefined` when no new key is due.
- * The first key signs at once, and every other one after it was published.
+ * When a new key has to begin to sign, in ms since the epoch, if one is due: the first one at once,
+ * every other one after it was published.
  */
 export function dueFrom(
   keys: readonly ScheduledKey[],
@@ -120,9 +120,9 @@ export function dueFrom(
 }
 
 /**
- * Merges the keys of several sources, without duplicates. Leaves out retired keys: when the
- * successor has signed for long enough, all tokens of a key have expired. So a source may be an
- * older copy. Also leaves out keys for the far future, which come from a clock that was wrong.
+ * Merges keys, without duplicates, retired ones and those for the far future, which come from a
+ * wrong clock. All tokens of a retired key have expired, because its successor has signed for long
+ * enough. So a source may be an older copy.
  */
 export function mergedKeys<K extends ScheduledKey>(sources: readonly (readonly K[])[], now: number): readonly K[] {
   const keys = [...new Map(sources.flat().map((key) => [key.kid, key])).values()].filter(

@@ -50,10 +50,9 @@ export function algorithmsOf(
 }
 
 /**
- * The keys that sign identities. All processes share them through the store, where they are sealed.
- * The process that first finds that a key is due creates it, and the others read it. Each process
- * adds the keys that it knows to those in the store. So no key is lost when the store is emptied,
- * or restored from an older copy.
+ * The keys that sign identities. All processes share them through the store, sealed: the first one
+ * that finds that a key is due creates it. Each adds the keys that it knows to those in the store,
+ * so no key is lost when the store is emptied, or restored from an older copy.
  */
 export class SigningKeys {
   readonly #parts: SigningKeysParts
@@ -84,10 +83,7 @@ export class SigningKeys {
     return this.isReady ? synchronizeEveryMs : retryMs
   }
 
-  /**
-   * Adds the keys of the previous generation, so that a reload needs no store. Both must have the
-   * same audience.
-   */
+  /** Adds the keys of the previous generation, with the same audience: a reload needs no store. */
   takeOver(other: SigningKeys): void {
     this.#keys = mergedKeys([this.#keys, other.#keys], this.#parts.clock.now())
   }
@@ -116,9 +112,8 @@ export class SigningKeys {
   }
 
   /**
-   * The public keys of all tokens that are valid, and of those that will be issued soon, as a JWK
-   * Set (RFC 7517 §5). A store that is unavailable matters only before the keys are known.
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+   * The public keys of all tokens that are valid or will be soon, as a JWK Set (RFC 7517 §5).
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, but only before the keys are known
    */
   async published(): Promise<{ readonly keys: readonly object[] }> {
     if (!this.isReady || !isWithin(freshMs, this.#triedAt, this.#parts.clock.now()))
@@ -209,16 +204,10 @@ export interface JwksParts {
   readonly signingKeys: Pick<SigningKeys, 'published'>
 }
 
-/**
- * How long verifiers may keep the keys, in seconds. This is shorter than the time for which a key
- * is published before it signs.
- */
+/** How long verifiers may keep the keys, in seconds: shorter than {@link publishedAheadMs}. */
 const maxAge = 300
 
-/**
- * `GET jwks.json`: the keys that verify signed identities (RFC 7517 §5). They are public.
- * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
- */
+/** `GET jwks.json`: the public keys (RFC 7517 §5). Throws `ERR_STORE_UNAVAILABLE`. */
 export async function jwks(_request: EndpointRequest, { signingKeys }: JwksParts): Promise<Response> {
   return json(200, await signingKeys.published(), { 'Cache-Control': `public, max-age=${maxAge}` })
 }
