@@ -11,7 +11,7 @@ import { PendingEndings } from '../src/session/live/pending-endings.ts'
 import { Sessions } from '../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../src/session/record/record.ts'
 import { claimsOfSession } from '../src/session/record/session-claims.ts'
-import { createRedisStore } from '../src/session/store/redis/store.ts'
+import { RedisStore } from '../src/session/store/redis/store.ts'
 import { claimsOf, subOf } from './people.ts'
 
 /** The store and the gateway of the sessions. */
@@ -89,7 +89,7 @@ async function withSessions(place: FillPlace, work: (created: Sessions) => Promi
     keyPrefix: place.keyPrefix,
     replicasAcknowledge: 0,
   }
-  const store = createRedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
+  const store = new RedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
   try {
     await store.ping()
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])

@@ -15,7 +15,7 @@ import type { Ended, SessionEndings } from '../session/live/endings.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
-import { createRedisStore } from '../session/store/redis/store.ts'
+import { RedisStore } from '../session/store/redis/store.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import {
   chunksOf,
@@ -121,7 +121,7 @@ export async function openAdministration(
       `${config.file} keeps sessions in the memory of the gateway, which no other process can read: set session.store to Redis`,
     )
   const audit = createAudit(log)
-  const store = createRedisStore(storeConfig, { log, clock })
+  const store = new RedisStore(storeConfig, { log, clock })
   const audiences = config.providers.map(audienceOf)
   const keyring = new Keyring(config.session.keys)
   const pending = new PendingEndings(log)

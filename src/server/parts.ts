@@ -19,8 +19,8 @@ import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
-import { createMemoryStore } from '../session/store/memory/store.ts'
-import { createRedisStore } from '../session/store/redis/store.ts'
+import { MemoryStore } from '../session/store/memory/store.ts'
+import { RedisStore } from '../session/store/redis/store.ts'
 import { createProvenClients } from '../tokens/service-accounts.ts'
 import { TokenEndings } from '../tokens/token-endings.ts'
 import { AllLogoutCalls, createJobs } from './logout-calls.ts'
@@ -41,8 +41,8 @@ export function createSharedParts(
   const { store: storeConfig } = config.session
   const store = measuredStore(
     storeConfig.kind === 'memory'
-      ? createMemoryStore({ maxSessions: storeConfig.maxSessions, clock })
-      : createRedisStore(storeConfig, { log, clock, onReached }),
+      ? new MemoryStore({ maxSessions: storeConfig.maxSessions, clock })
+      : new RedisStore(storeConfig, { log, clock, onReached }),
     metrics,
   )
   const rejectedClients = new RejectedClients(log, clock)

@@ -6,7 +6,7 @@ import { openAdministration } from '../../src/admin/administration.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import { recorder } from '../session/redis-stores.ts'
 import type { Browser } from '../support/browser.ts'
 import { type SessionApplication, startSessionApplication } from '../support/session-application.ts'
@@ -406,7 +406,7 @@ async function storeOf(t: TestContext, { file }: Replica) {
   assert.ok(loaded.ok)
   const { store: config } = loaded.config.session
   assert.ok(config.kind !== 'memory')
-  const store = createRedisStore(config, { log: recorder(), clock: systemClock })
+  const store = new RedisStore(config, { log: recorder(), clock: systemClock })
   t.after(() => store.close())
   await until('the store is connected', () => store.receivesNotices())
   return store

@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Redis } from 'ioredis'
 import { systemClock } from '../../src/core/clock.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import { created, times } from '../session/store-contract.ts'
 import { commandsDuring, commandsSinceStart, type RedisServer } from '../support/redis.ts'
 import { silent } from '../support/signing-provider.ts'
@@ -209,7 +209,7 @@ async function addSessions(t: TestContext, redis: RedisServer, count: number): P
     replicasAcknowledge: 0,
   }
   const url = new URL(redis.url)
-  const store = createRedisStore({ kind: 'redis', url, ...settings }, { log: silent, clock: systemClock })
+  const store = new RedisStore({ kind: 'redis', url, ...settings }, { log: silent, clock: systemClock })
   t.after(() => store.close())
   await store.ping()
   await Promise.all(times(count, (n) => created(store, Date.now(), { sub: `sub ${n}` })))

@@ -5,7 +5,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import { type CallUpstream, LogoutCalls } from '../../src/logout/logout-calls.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import type { SessionRecord } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { recorder } from '../session/redis-stores.ts'
 import { created, times } from '../session/store-contract.ts'
 import { until } from '../support/until.ts'
@@ -37,7 +37,7 @@ const record = (cookies: SessionRecord['cookies']): SessionRecord => ({
 /** A store with a movable clock, and the calls of this process. */
 function start(t: TestContext, call: CallUpstream, jobs = jobsOf()) {
   let now = Date.UTC(2026, 0, 1)
-  const store = createMemoryStore({ maxSessions: 10_000, clock: { now: () => now } })
+  const store = new MemoryStore({ maxSessions: 10_000, clock: { now: () => now } })
   t.after(() => store.close())
   const log = recorder()
   const audited: Readonly<Record<string, unknown>>[] = []

@@ -6,7 +6,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { keysOf, movableClock } from '../provider/expectations.ts'
 import { jwt, paths, rsaKey, startSigningProvider } from '../support/signing-provider.ts'
 import { startWorld } from '../support/world.ts'
@@ -75,7 +75,7 @@ test('A rate limit does not last longer than its interval after the clock is set
 
 test('Activity is written to the store after the clock is set back, so that no active person is signed out', async (t) => {
   const clock = movableClock()
-  const memory = createMemoryStore({ maxSessions: 10, clock })
+  const memory = new MemoryStore({ maxSessions: 10, clock })
   t.after(() => memory.close())
   const touched: number[] = []
   const touch = memory.touch.bind(memory)

@@ -6,7 +6,7 @@ import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 1) }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
@@ -14,7 +14,7 @@ const jane = { iss: 'https://id.example.com', sub: 'jane' }
 const cookie = { name: 'JSESSIONID', value: '1', domain: 'a.example.com', hostOnly: true as const, path: '/' }
 
 function open(t: TestContext) {
-  const store = createMemoryStore({ maxSessions: 10, clock })
+  const store = new MemoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const keyring = new Keyring([Buffer.alloc(32, 1)])
   const shop = { name: 'shop', logout: { call: {} }, headers: [], rules: [] }

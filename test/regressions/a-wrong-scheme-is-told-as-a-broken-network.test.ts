@@ -9,7 +9,7 @@ import { Discovery } from '../../src/provider/discovery.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import { createOutbound } from '../../src/provider/outbound.ts'
 import { examineRedis } from '../../src/session/store/redis/examine.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import { configOf, finding } from '../doctor/support.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
@@ -95,7 +95,7 @@ test('An error names the wrong scheme of the Redis address', async (t) => {
     const { store: config } = configOf(t, { store: `{ redis: { url: "${url}", timeout: 300ms } }` }).session
     assert.ok(config.kind !== 'memory')
     const { log, hints } = recordingLog()
-    const store = createRedisStore(config, { log, clock: systemClock })
+    const store = new RedisStore(config, { log, clock: systemClock })
     t.after(() => store.close())
 
     await until('the line about the scheme', () => hints('store.wrong_scheme').length > 0)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { systemClock } from '../../src/core/clock.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import { recorder, settings } from '../session/redis-stores.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startRedis } from '../support/redis.ts'
@@ -39,7 +39,7 @@ test('A connection that closes during its TLS handshake does no harm, whatever i
   const way = await heldWay(t, redis.port)
   const url = new URL(`rediss://127.0.0.1:${way.port}`)
   const config = { ...settings, kind: 'redis' as const, url, tls: { ...client, ca: undefined } }
-  const store = createRedisStore(config, { log: recorder(), clock: systemClock })
+  const store = new RedisStore(config, { log: recorder(), clock: systemClock })
   t.after(() => store.close())
   await until('both connections have begun', () => way.held.length === 2)
 

@@ -4,7 +4,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
 
 const clock = { now: () => Date.now() }
@@ -20,7 +20,7 @@ const person = {
 
 /** A replica whose store replies. Before the reply arrives, a notice of another replica arrives. */
 function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice> }) {
-  const store = createMemoryStore({ maxSessions: 10, clock })
+  const store = new MemoryStore({ maxSessions: 10, clock })
   let tell = (_: StoreNotice) => {}
   const overtaken =
     <A extends unknown[], T>(ask: (...args: A) => Promise<T>) =>

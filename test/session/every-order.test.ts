@@ -15,7 +15,7 @@ import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../../src/session/record/record.ts'
 import { scripts } from '../../src/session/store/redis/scripts.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import type { SessionStore } from '../../src/session/store/store.ts'
 import { refresh, type UpkeepParts } from '../../src/tokens/refresh.ts'
 import { startRedis } from '../support/redis.ts'
@@ -118,7 +118,7 @@ async function startReplica(change: Change): Promise<Replica> {
     ...{ kind: 'redis', url: new URL(server.url), keyPrefix: 'gatehouse:', timeoutMs: minute },
     ...{ username: undefined, password: undefined, tls: undefined, replicasAcknowledge: 0 },
   }
-  const store = createRedisStore(storeConfig, { log: quiet, clock })
+  const store = new RedisStore(storeConfig, { log: quiet, clock })
   // A replica knows the time in Redis without asking: that costs no step now and then.
   const timeInRedis = async () => {
     time += 1

@@ -13,7 +13,7 @@ import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { audienceOf, sessionKey } from '../../src/session/record/record.ts'
 import { openRecord } from '../../src/session/record/sealed-record.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import type { SessionStore } from '../../src/session/store/store.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { startRedis } from '../support/redis.ts'
@@ -228,7 +228,7 @@ class Run {
     } as RedisStoreConfig
     const clock = this.#clock
     const gate = new Gate()
-    const store = farAway(createRedisStore(storeConfig, { log: quiet, clock }), gate)
+    const store = farAway(new RedisStore(storeConfig, { log: quiet, clock }), gate)
     this.#stores.push(store)
     const shared = { clock, log: quiet, audit: { record: () => {} } }
     const pending = new PendingEndings(quiet)

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { underLease, retryUntil } from '../../src/session/live/lease.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 
 const key = `${'t'.repeat(24)}:hash` as SessionKey
 
 function storeWithClock() {
   let at = 0
-  const store = createMemoryStore({ maxSessions: 10, clock: { now: () => at } })
+  const store = new MemoryStore({ maxSessions: 10, clock: { now: () => at } })
   return { store, pass: (ms: number) => void (at += ms) }
 }
 
@@ -74,8 +74,8 @@ test('a process that dies leaves a session locked for a few seconds only', async
 })
 
 test('a lease that cannot be released does not change the result', async () => {
-  const { store } = storeWithClock()
-  const failing = { ...store, acquireLease: async () => true, releaseLease: () => Promise.reject(new Error('away')) }
+  const isHeld = async () => true
+  const failing = { acquireLease: isHeld, renewLease: isHeld, releaseLease: () => Promise.reject(new Error('away')) }
 
   assert.deepEqual(await underLease(key, failing, async () => 'done'), { result: 'done' })
 })

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { KeptKey } from '../../src/core/names.ts'
 import { sidTag } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { created, keysOf, newKeptKey, newSession, order, storeContract } from './store-contract.ts'
 
 function open(t: TestContext, maxSessions = 1_000) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = createMemoryStore({ maxSessions, clock })
+  const store = new MemoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const tick = () => {
     now += 10

@@ -6,8 +6,8 @@ import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { type CountedSession, PersonSessions } from '../../src/session/people/person-sessions.ts'
 import { SessionsOfAudience } from '../../src/session/people/sessions-of-audience.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import type { SessionStore } from '../../src/session/store/store.ts'
 import { clusterConfig, startCluster } from '../support/redis-cluster.ts'
 import { hearing, settings } from './redis-stores.ts'
@@ -47,7 +47,7 @@ async function clusterReplicas(t: TestContext, max: MaxPerPersonConfig) {
   const config = { ...clusterConfig(cluster), ...settings, keyPrefix: `${max.whenExceeded}:`, timeoutMs: 5_000 }
   const stores: SessionStore[] = []
   const replicas = [0, 2_000].map((differs) => {
-    const store = createRedisStore(config, { log: quiet, clock: { now: () => Date.now() + differs } })
+    const store = new RedisStore(config, { log: quiet, clock: { now: () => Date.now() + differs } })
     stores.push(store)
     const one = replica(store, max, differs)
     t.after(async () => {
@@ -74,7 +74,7 @@ for (const whenExceeded of ['end_oldest', 'refuse'] as const)
   })
 
 test('The number does not depend on the turns: sign-ins that do not wait never exceed it', async (t) => {
-  const store = createMemoryStore({ maxSessions: 100, clock: { now: Date.now } })
+  const store = new MemoryStore({ maxSessions: 100, clock: { now: Date.now } })
   t.after(() => store.close())
   // Each sign-in gets a turn at once, as if the previous one had lost it.
   t.mock.method(store, 'acquireLease', async () => true)

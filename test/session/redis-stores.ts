@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../src/core/clock.ts'
 import { randomToken } from '../../src/core/random.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { tagOf } from '../../src/session/record/record.ts'
-import { createRedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
 import { inTime } from '../support/in-time.ts'
 import { allKeys, newSession, order, until } from './store-contract.ts'
@@ -51,7 +51,7 @@ export const settings = {
 /** A store that may still be connecting, with its log and its notices. */
 export function open<Config extends RedisStoreConfig>(t: TestContext, config: Config, clock: Clock = systemClock) {
   const log = recorder()
-  const store = createRedisStore(config, { log, clock })
+  const store = new RedisStore(config, { log, clock })
   const notices: StoreNotice[] = []
   const heard: { readonly kind: string; readonly receivesNotices: boolean }[] = []
   store.onNotice((notice) => {

@@ -5,7 +5,7 @@ import { Keyring } from '../../src/core/seal.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
-import { createMemoryStore } from '../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */
@@ -16,7 +16,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 function open(t: TestContext, maxSessions: number) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = createMemoryStore({ maxSessions, clock })
+  const store = new MemoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const another = () =>
     new Sessions({

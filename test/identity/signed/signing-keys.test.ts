@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/core/errors.ts'
 import { Keyring } from '../../../src/core/seal.ts'
 import { publishedAheadMs, retainedMs } from '../../../src/identity/signed/signing-key.ts'
 import { SigningKeys, type SigningKeysParts } from '../../../src/identity/signed/signing-keys.ts'
-import { createMemoryStore } from '../../../src/session/store/memory/store.ts'
+import { MemoryStore } from '../../../src/session/store/memory/store.ts'
 import type { SealedDocument } from '../../../src/session/store/store.ts'
 
 const day = 86_400_000
@@ -15,7 +15,7 @@ const rotateEveryMs = 7 * day
 function together(t: TestContext) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = createMemoryStore({ maxSessions: 10, clock })
+  const store = new MemoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const logged: string[] = []
   const note = (message: string) => void logged.push(message)

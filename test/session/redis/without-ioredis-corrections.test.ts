@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '../../../src/core/clock.ts'
 import { corrections } from '../../../src/session/store/redis/ioredis-corrections.ts'
-import { createRedisStore } from '../../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../../src/session/store/redis/store.ts'
 import { startRedis } from '../../support/redis.ts'
 import { hearing, open, recorder, refusedInTime, settings } from '../redis-stores.ts'
 import { created, keysOf } from '../store-contract.ts'
@@ -18,7 +18,7 @@ test('Without the corrections of ioredis, the store works, and rejects in time w
   const { key } = await created(store, Date.now())
   assert.deepEqual(keysOf(await store.endOne(key)), [key])
 
-  const hanging = createRedisStore(config, { log: recorder(), clock: systemClock })
+  const hanging = new RedisStore(config, { log: recorder(), clock: systemClock })
   t.after(() => hanging.close())
   await hanging.ping()
   redis.freeze()

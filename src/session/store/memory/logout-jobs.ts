@@ -60,7 +60,7 @@ export class MemoryLogoutJobs implements LogoutJobStore {
       if (!this.#jobs.has(key) && this.#aliveForMs(key) === 0) this.#index.delete(key)
   }
 
-  async watch(audience: string, key: SessionKey, after: number): Promise<void> {
+  async watch(audience: string, key: SessionKey, after: number, _ttl?: number): Promise<void> {
     if (!this.#index.has(key)) this.#index.set(key, { key, audience, until: this.#clock.now() + after })
   }
 

@@ -9,23 +9,11 @@ import {
   type SealedDocument,
   type SealedSession,
   type SessionStore,
+  type StoreNotice,
   type StoreTime,
 } from '../store.ts'
 import { MemoryKeptStore } from './kept-store.ts'
 import { MemoryLogoutJobs } from './logout-jobs.ts'
-
-export interface MemoryStore extends SessionStore {
-  /** The number of entries of all kinds, for tests of the limit. */
-  size(): number
-}
-
-/**
- * A session store in the memory of this process, for trials, and for a sidecar whose sessions may
- * be lost. When it is full, it drops the least recently used session.
- */
-export function createMemoryStore(options: { readonly maxSessions: number; readonly clock: Clock }): MemoryStore {
-  return new InMemoryStore(options.maxSessions, options.clock)
-}
 
 /** How often expired entries are removed from memory, in ms. Until then, reads ignore them. */
 const sweepIntervalMs = 1_000
@@ -38,7 +26,11 @@ interface StoredEntry {
   readonly absolute_expires_at: number
 }
 
-class InMemoryStore implements MemoryStore {
+/**
+ * A session store in the memory of this process, for trials, and for a sidecar whose sessions may
+ * be lost. When it is full, it drops the least recently used session.
+ */
+export class MemoryStore implements SessionStore {
   readonly jobs: MemoryLogoutJobs
   readonly kept: MemoryKeptStore
   readonly #clock: Clock
@@ -55,7 +47,7 @@ class InMemoryStore implements MemoryStore {
   readonly #sweeping: NodeJS.Timeout
   #sweptAt: number
 
-  constructor(max: number, clock: Clock) {
+  constructor({ maxSessions: max, clock }: { readonly maxSessions: number; readonly clock: Clock }) {
     this.#clock = clock
     this.#steady = steadyClock(clock)
     this.kept = new MemoryKeptStore(() => this.#steady.now())
@@ -190,7 +182,7 @@ class InMemoryStore implements MemoryStore {
   }
 
   // No other process uses this store.
-  onNotice(): () => void {
+  onNotice(_listener: (notice: StoreNotice) => void): () => void {
     return () => {}
   }
 
@@ -213,21 +205,15 @@ class InMemoryStore implements MemoryStore {
     clearInterval(this.#sweeping)
   }
 
+  /** The number of entries of all kinds, for tests of the limit. */
   size(): number {
-    const { kept } = this
-    const maps = [
-      this.#sessions,
-      this.#tombstones,
-      this.#jtis,
-      this.#once,
-      this.#leases,
-      this.#documents,
-      this.#bySid,
-      this.#bySub,
-      this.jobs,
-      kept,
-    ]
-    return maps.reduce((sum, map) => sum + map.size, 0)
+    return [...this.#expiring, this.#bySid, this.#bySub].reduce((sum, map) => sum + map.size, 0)
+  }
+
+  /** Everything whose entries expire. */
+  get #expiring() {
+    const tombstones = [this.#tombstones, this.#jtis] as const
+    return [this.#sessions, ...tombstones, this.#once, this.#leases, this.#documents, this.jobs, this.kept] as const
   }
 
   #endedSince(tag: SidTag | SubTag, begun_at: number, now: number): boolean {
@@ -258,17 +244,7 @@ class InMemoryStore implements MemoryStore {
     const now = this.#steady.now()
     if (now - this.#sweptAt < sweepIntervalMs) return now
     this.#sweptAt = now
-    for (const map of [
-      this.#sessions,
-      this.#tombstones,
-      this.#jtis,
-      this.#once,
-      this.#leases,
-      this.#documents,
-      this.jobs,
-      this.kept,
-    ])
-      map.sweep(now)
+    for (const map of this.#expiring) map.sweep(now)
     return now
   }
 }

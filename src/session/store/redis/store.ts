@@ -31,18 +31,6 @@ import { SharedReads } from './shared-reads.ts'
 /** How many entries Redis looks at in one step of a scan, before it runs other commands. */
 const scanCount = 1_000
 
-/**
- * A session store in Redis, shared by all processes. It connects in the background, and each method
- * rejects while Redis is unavailable.
- *
- * An ending resolves when every process that receives notices has dropped the sessions, but at most
- * 250 ms after the reply of Redis. A process that hangs for longer may still serve its copy, until
- * its last proof expires (1.5 s).
- */
-export function createRedisStore(config: RedisStoreConfig, parts: RedisStoreParts): SessionStore {
-  return new RedisStore(config, parts)
-}
-
 export interface RedisStoreParts {
   readonly log: Log
   readonly clock: Clock
@@ -53,7 +41,15 @@ export interface RedisStoreParts {
 /** Enough keys that a node of a Cluster does not own the slots of all of them. */
 const pingedKeys = 8
 
-class RedisStore implements SessionStore {
+/**
+ * A session store in Redis, shared by all processes. It connects in the background, and each method
+ * rejects while Redis is unavailable.
+ *
+ * An ending resolves when every process that receives notices has dropped the sessions, but at most
+ * 250 ms after the reply of Redis. A process that hangs for longer may still serve its copy, until
+ * its last proof expires (1.5 s).
+ */
+export class RedisStore implements SessionStore {
   readonly jobs: RedisLogoutJobs
   readonly kept: RedisKeptStore
   readonly #servers: RedisServers
