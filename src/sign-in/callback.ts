@@ -297,21 +297,16 @@ async function rejectEndedEmail(
  * Ends the sessions of the browser at other providers of the same upstreams, which would not know
  * who is meant.
  */
-async function endOthers(
-  request: EndpointRequest,
-  { others, expiredCookies, endings, log }: SignInParts,
-): Promise<string[]> {
+async function endOthers(request: EndpointRequest, parts: SignInParts): Promise<string[]> {
   const setCookies: string[] = []
-  for (const { cookie, personCookie } of others) {
+  for (const { cookie, personCookie } of parts.others) {
     // A form that a page sends later is not one of the person who signed in there.
     setCookies.push(...personCookie.expire(request.cookie))
     const id = cookie.read(request.cookie)
     if (cookie.isIn(request.cookie)) setCookies.push(cookie.expire())
     if (id === undefined) continue
-    expiredCookies.add(sessionKey(id))
-    await endings.endOne(sessionKey(id), 'new_sign_in', request.cause).catch((error: unknown) => {
-      log.warn('session.previous_not_ended', { reason: reason(error) })
-    })
+    parts.expiredCookies.add(sessionKey(id))
+    await endReplaced(sessionKey(id), request, parts)
   }
   return setCookies
 }
@@ -320,13 +315,10 @@ async function endOthers(
  * Ends the session from before `session.cookie.domain` was set or removed. Otherwise it would be
  * valid again after the next change.
  */
-async function endFormer(request: EndpointRequest, { cookie, endings, log }: SignInParts): Promise<readonly string[]> {
-  const id = cookie.readFormer(request.cookie)
-  if (id !== undefined)
-    await endings.endOne(sessionKey(id), 'new_sign_in', request.cause).catch((error: unknown) => {
-      log.warn('session.previous_not_ended', { reason: reason(error) })
-    })
-  return cookie.expireFormer(request.cookie, hostName(request.host))
+async function endFormer(request: EndpointRequest, parts: SignInParts): Promise<readonly string[]> {
+  const id = parts.cookie.readFormer(request.cookie)
+  if (id !== undefined) await endReplaced(sessionKey(id), request, parts)
+  return parts.cookie.expireFormer(request.cookie, hostName(request.host))
 }
 
 /**
@@ -341,7 +333,7 @@ async function endPrevious(
   request: EndpointRequest,
   parts: SignInParts,
 ): Promise<readonly string[]> {
-  const { cookie, expiredCookies, endings, sessions, store, log } = parts
+  const { cookie, expiredCookies, sessions, store, log } = parts
   const previous = cookie.read(request.cookie)
   if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
   const key = sessionKey(previous)
@@ -352,11 +344,16 @@ async function endPrevious(
   // Without it, open pages learn that the session has ended, and soon that there is a new one.
   if (isCarriedOver) await markEnding(key, 'renewal', store).catch(() => {})
   expiredCookies.add(key)
-  const [ended] = await endings.endOne(key, 'new_sign_in', request.cause).catch((error: unknown) => {
-    log.warn('session.previous_not_ended', { reason: reason(error) })
-    return []
-  })
+  const [ended] = await endReplaced(key, request, parts)
   if (isCarriedOver) return []
   const cookies = browserCookiesAt(ended?.record, hostName(request.host))
   return cookie.expireApplications(request.cookie, request.applicationCookies, { cookies })
+}
+
+/** Ends a session that the new one replaces. The sign-in goes on if this fails. */
+function endReplaced(key: SessionKey, { cause }: EndpointRequest, { endings, log }: SignInParts) {
+  return endings.endOne(key, 'new_sign_in', cause).catch((error: unknown) => {
+    log.warn('session.previous_not_ended', { reason: reason(error) })
+    return []
+  })
 }

@@ -6,6 +6,7 @@ import { sha256 } from '../core/random.ts'
 import type { Cause } from '../observe/audit.ts'
 import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
 import { type EndOrder, signInLifetimeMs } from '../session/live/endings.ts'
+import { changeSession } from '../session/live/sessions.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
 import { eventName, readSubject, type SignalSubject, streamUpdatedEvent, verificationEvent } from './events.ts'
@@ -181,10 +182,7 @@ async function rereadClaims(key: SessionKey, { sessions, upkeep }: SignalParts):
 
 /** A rule with `step_up` then needs a new sign-in. */
 async function forgetAuthentication(key: SessionKey, { sessions }: SignalParts): Promise<void> {
-  for (let session = await sessions.read(key); session !== undefined; session = await sessions.read(key)) {
-    const outcome = await sessions.replace(session, { ...session.record, authentication: {} })
-    if (outcome !== 'conflict') return
-  }
+  await changeSession(key, sessions, (record) => ({ ...record, authentication: {} }))
 }
 
 /** The sessions that a subject has now. */

@@ -33,20 +33,31 @@ type Refreshable = StoredSession & { readonly record: { readonly tokens: { reado
  * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, `ERR_SIGN_IN_RESPONSE` or
  * `ERR_STORE_UNAVAILABLE`; the session is unchanged
  */
-export async function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
-  const outcome = await retryUntil(async () => {
-    const done = await underLease(seen.key, parts.store, () => refreshUnderLease(seen, parts))
-    if (done !== undefined) return { session: done.result }
+export function refresh(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
+  return onceOfAll(seen, 'refresh', parts, refreshUnderLease, async () => {
     const current = await parts.sessions.read(seen.key)
-    if (current === undefined || hasOtherTokens(current, seen)) return { session: current }
-    return undefined
-  }, parts.provider.config.timeoutMs * 2)
-  if (outcome === undefined)
-    throw new GatewayError(
-      'ERR_PROVIDER_UNAVAILABLE',
-      'another replica is still waiting for the provider to refresh this session',
-    )
-  return outcome.session
+    return current === undefined || hasOtherTokens(current, seen) ? { result: current } : undefined
+  })
+}
+
+/**
+ * Runs `work` under the lease of a session, unless another replica does.
+ * @param resultOfOther the result when another replica has the lease; `undefined`: not yet
+ */
+async function onceOfAll<T>(
+  seen: StoredSession,
+  what: 'refresh' | 'confirm',
+  parts: UpkeepParts,
+  work: (seen: StoredSession, parts: UpkeepParts) => Promise<T>,
+  resultOfOther: () => Promise<{ readonly result: T } | undefined>,
+): Promise<T> {
+  const outcome = await retryUntil(
+    async () => (await underLease(seen.key, parts.store, () => work(seen, parts))) ?? resultOfOther(),
+    parts.provider.config.timeoutMs * 2,
+  )
+  if (outcome !== undefined) return outcome.result
+  const why = `another replica is still waiting for the provider to ${what} this session`
+  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', why)
 }
 
 async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
@@ -202,12 +213,12 @@ export async function pollUserinfo(
   onReading?: () => void,
 ): Promise<StoredSession | undefined> {
   const first = await readOnce(seen, parts, onReading)
-  if (first.result !== 'unauthorized') return first.result
+  if (first !== 'unauthorized') return first
 
   const refreshed = seen.record.tokens.refresh_token === undefined ? seen : await refresh(seen, parts)
   if (refreshed === undefined) return undefined
   const second = await readOnce(refreshed, parts)
-  if (second.result !== 'unauthorized') return second.result
+  if (second !== 'unauthorized') return second
   await parts.endings.endOne(seen.key, 'userinfo_401')
   return undefined
 }
@@ -216,21 +227,13 @@ export async function pollUserinfo(
  * Reads UserInfo, unless another replica does: it announces its result, for which only a doubtful
  * session must wait.
  */
-async function readOnce(
+function readOnce(
   seen: StoredSession,
   parts: UpkeepParts,
   onReading?: () => void,
-): Promise<{ readonly result: StoredSession | undefined | 'unauthorized' }> {
-  const outcome = await retryUntil(async () => {
-    const done = await underLease(seen.key, parts.store, () => readUnderLease(seen, parts, onReading))
-    return done === undefined && seen.isDoubtful !== true ? { result: seen } : done
-  }, parts.provider.config.timeoutMs * 2)
-  if (outcome === undefined)
-    throw new GatewayError(
-      'ERR_PROVIDER_UNAVAILABLE',
-      'another replica is still waiting for the provider to confirm this session',
-    )
-  return outcome
+): Promise<StoredSession | undefined | 'unauthorized'> {
+  const work = () => readUnderLease(seen, parts, onReading)
+  return onceOfAll(seen, 'confirm', parts, work, async () => (seen.isDoubtful === true ? undefined : { result: seen }))
 }
 
 async function readUnderLease(

@@ -1,6 +1,6 @@
 import type { SessionKey } from '../../core/names.ts'
 import type { SessionRecord } from '../record/record.ts'
-import type { Sessions } from './sessions.ts'
+import { changeSession, type Sessions } from './sessions.ts'
 
 /** The cookies of applications that a session has, or remembers. */
 type Cookies = Pick<SessionRecord, 'cookies' | 'browser_cookies'>
@@ -25,7 +25,11 @@ export async function carryOver(
     const isOver = previous === undefined || previous.isDoubtful === true || !isOf(previous.record, person)
     const cookies = isOver ? none : previous.record
     // A session that ended at once cannot take the job over.
-    if ((hasGiven || !isEmpty(cookies)) && !(await give(to, cookies, sessions))) return false
+    if (
+      (hasGiven || !isEmpty(cookies)) &&
+      !(await changeSession(to, sessions, (record) => withCookies(record, cookies)))
+    )
+      return false
     hasGiven = true
     if (isOver) return false
     if (isEmpty(cookies)) return true
@@ -44,15 +48,6 @@ function isOf(record: SessionRecord, { iss, sub }: Person): boolean {
 function isEmpty({ cookies = {}, browser_cookies }: Cookies): boolean {
   // Without the list, the session does not know its cookies: see `SessionRecord`.
   return browser_cookies?.length === 0 && Object.values(cookies).every(({ length }) => length === 0)
-}
-
-/** @returns `false` when the session has ended */
-async function give(to: SessionKey, cookies: Cookies, sessions: Pick<Sessions, 'read' | 'replace'>): Promise<boolean> {
-  for (let stored = await sessions.read(to); stored !== undefined; stored = await sessions.read(to)) {
-    const outcome = await sessions.replace(stored, withCookies(stored.record, cookies))
-    if (outcome !== 'conflict') return outcome !== 'gone'
-  }
-  return false
 }
 
 /**

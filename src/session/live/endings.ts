@@ -30,10 +30,11 @@ export const signInLifetimeMs = 15 * 60 * 1000
 export interface SessionEndingsParts {
   readonly store: SessionStore
   readonly keyring: Keyring
-  /** The audiences whose sessions may be ended. See `audienceOf`. */
+  /** The audiences of the sessions. See `audienceOf`. */
   readonly audiences: readonly string[]
   readonly clock: Clock
   readonly audit: Audit
+  /** One for the whole process. */
   readonly pending: PendingEndings
   readonly near: NearCache
   /** All near-caches of this process. */

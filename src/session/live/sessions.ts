@@ -1,9 +1,8 @@
 import type { SessionConfig } from '../../config/model/session.ts'
-import { isWithin, type Clock } from '../../core/clock.ts'
+import { isWithin } from '../../core/clock.ts'
 import { GatewayError, reason } from '../../core/errors.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
-import type { Keyring } from '../../core/seal.ts'
-import type { Audit, Cause } from '../../observe/audit.ts'
+import type { Cause } from '../../observe/audit.ts'
 import type { Log } from '../../observe/log.ts'
 import {
   newSessionId,
@@ -18,28 +17,19 @@ import {
 } from '../record/record.ts'
 import { openRecord, sealRecord } from '../record/sealed-record.ts'
 import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from '../store/store.ts'
-import { SessionEndings } from './endings.ts'
+import { SessionEndings, type SessionEndingsParts } from './endings.ts'
 import type { LogoutJobs } from './logout-jobs.ts'
 import { NearCache, NearCaches, type NearSession } from './near-cache.ts'
 import { OutageGrace } from './outage-grace.ts'
-import type { PendingEndings } from './pending-endings.ts'
 
 /** How often activity is written to the store, in times per idle timeout. */
 const touchesPerIdleTimeout = 10
 /** How much the clocks of the store and of the gateway may differ in {@link LastUse}, in ms. */
 const clockToleranceMs = 1_000
 
-export interface SessionsParts {
-  readonly store: SessionStore
-  readonly keyring: Keyring
-  /** The audiences whose sessions are served. See `audienceOf`. */
-  readonly audiences: readonly string[]
+export interface SessionsParts extends Omit<SessionEndingsParts, 'near' | 'caches'> {
   readonly config: Pick<SessionConfig, 'idleTimeoutMs' | 'absoluteTimeoutMs' | 'storeOutageGraceMs'>
-  readonly clock: Clock
   readonly log: Log
-  readonly audit: Audit
-  /** One for the whole process. */
-  readonly pending: PendingEndings
   /** One for the whole process and this store. Absent: no other generation uses the store. */
   readonly caches?: NearCaches
   /** By audience. Absent: nothing is left to do when a session has ended. */
@@ -383,4 +373,21 @@ export class Sessions {
       this.#near.settle(key, reads)
     }
   }
+}
+
+/**
+ * Replaces the record of a session by what `change` makes of it, again when another process wrote.
+ * @returns `false` when the session has ended
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function changeSession(
+  key: SessionKey,
+  sessions: Pick<Sessions, 'read' | 'replace'>,
+  change: (record: SessionRecord) => SessionRecord,
+): Promise<boolean> {
+  for (let stored = await sessions.read(key); stored !== undefined; stored = await sessions.read(key)) {
+    const outcome = await sessions.replace(stored, change(stored.record))
+    if (outcome !== 'conflict') return outcome !== 'gone'
+  }
+  return false
 }
