@@ -62,18 +62,14 @@ export interface AccessTokensParts {
  * expires, or for `introspection_cache`. An ended session ends the earlier tokens of its `sid`.
  */
 export class AccessTokens {
-  readonly #clock: Clock
+  readonly #parts: AccessTokensParts
   readonly #cache = new BoundedMap<string, Cached>(maxCachedBytes, {
     sizeOf: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()
-  readonly #endings: Pick<TokenEndings, 'find'>
-  readonly #introspections: AccessTokensParts['introspections']
 
-  constructor({ clock, endings, introspections }: AccessTokensParts) {
-    this.#clock = clock
-    this.#endings = endings
-    this.#introspections = introspections
+  constructor(parts: AccessTokensParts) {
+    this.#parts = parts
   }
 
   /**
@@ -92,12 +88,12 @@ export class AccessTokens {
       return { kind: 'refused', why: `access token refused: it is longer than ${longestAccessTokenBytes} characters` }
     const key = sha256('access_token', upstream.name, token)
     const cached = this.#cache.get(key)
-    const isCurrent = cached !== undefined && this.#clock.now() < cached.until
+    const isCurrent = cached !== undefined && this.#parts.clock.now() < cached.until
     // After an ending, the provider is asked again.
-    if (isCurrent && (accepts.check === 'jwt' || this.#endings.find(cached) === undefined))
+    if (isCurrent && (accepts.check === 'jwt' || this.#parts.endings.find(cached) === undefined))
       return this.#unlessEnded(cached)
     const isAsked = accepts.check === 'introspection'
-    if (isAsked && !this.#underWay.has(key) && !this.#introspections.hasFor(client))
+    if (isAsked && !this.#underWay.has(key) && !this.#parts.introspections.hasFor(client))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many introspections are under way' }
     const check = () => this.#check(token, key, accepts, issuers)
     return this.#underWay
@@ -106,23 +102,23 @@ export class AccessTokens {
   }
 
   async #within<T>(client: string, ask: () => Promise<T>): Promise<T> {
-    this.#introspections.take(client)
+    this.#parts.introspections.take(client)
     try {
       return await ask()
     } finally {
-      this.#introspections.leave(client)
+      this.#parts.introspections.leave(client)
     }
   }
 
   #unlessEnded(cached: Cached): TokenIdentity | Promise<TokenIdentity> {
-    const ending = this.#endings.find(cached)
+    const ending = this.#parts.endings.find(cached)
     if (ending === undefined) return cached.accepted
     if (ending.asking !== undefined) return ending.asking.then(() => this.#unlessEnded(cached))
     return { kind: 'refused', why: 'access token refused: its session has ended' }
   }
 
   async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {
-    const began = this.#clock.now()
+    const began = this.#parts.clock.now()
     const issuer = issuerOf(token, accepts, issuers)
     const { provider, config } = issuer
     const isJwt = accepts.check === 'jwt'
@@ -137,7 +133,7 @@ export class AccessTokens {
       until: Math.min(verified.expiresAt ?? Infinity, isJwt ? Infinity : began + accepts.introspectionCacheMs),
       characters: token.length,
     }
-    if (found.until > this.#clock.now()) this.#cache.set(key, found)
+    if (found.until > this.#parts.clock.now()) this.#cache.set(key, found)
     return found
   }
 }

@@ -52,24 +52,28 @@ export function createProvenClients() {
   return new BoundedMap<string, true>(maxProven)
 }
 
+export interface ServiceAccountsParts {
+  readonly clock: Clock
+  readonly limits: AccountLimits
+  /** The `iss` of the accounts. */
+  readonly issuer: string
+}
+
 /**
  * Verifies the secrets of service accounts. A hash takes time and memory by design, so a right
  * secret is remembered for five minutes, as a keyed hash. A reload begins with a new object.
  */
 export class ServiceAccounts {
-  readonly #limits: AccountLimits
-  readonly #issuer: string
+  readonly #parts: ServiceAccountsParts
   readonly #hash = createKeyedHash()
   /** The keyed hashes of upstream, name and right secret. */
   readonly #remembered: BoundedMap<string, true>
   readonly #underWay = new SingleFlight<string, boolean>()
   readonly #records = new Map<string, PrincipalRecord>()
 
-  /** @param issuer the `iss` of the accounts */
-  constructor(parts: { readonly clock: Clock; readonly limits: AccountLimits; readonly issuer: string }) {
+  constructor(parts: ServiceAccountsParts) {
     this.#remembered = new BoundedMap(maxRemembered, { lifetimeMs: rememberMs, clock: parts.clock })
-    this.#limits = parts.limits
-    this.#issuer = parts.issuer
+    this.#parts = parts
   }
 
   /**
@@ -86,7 +90,7 @@ export class ServiceAccounts {
     if (this.#remembered.has(key)) return this.#accepted(name, upstream, accepts)
     const limited = this.#limitFor(name, client)
     if (limited !== undefined) return limited
-    if (this.#limits.turns.isFullFor(client))
+    if (this.#parts.limits.turns.isFullFor(client))
       return { kind: 'unavailable', code: 'ERR_OVERLOADED', why: 'too many secrets of service accounts are verified' }
     return this.#underWay
       .run(key, () => this.#verify({ name, secret }, accepts, client))
@@ -99,7 +103,7 @@ export class ServiceAccounts {
 
   /** A client that knew the secret before is not locked out by wrong secrets of others. */
   #limitFor(name: string, client: string): AccountIdentity | undefined {
-    const { perClient, perAccount, proven, rejected } = this.#limits
+    const { perClient, perAccount, proven, rejected } = this.#parts.limits
     const ofClient = perClient.waitMs(client)
     const ofAccount = proven.has(provenKey(name, client)) ? 0 : perAccount.waitMs(name)
     const waitMs = Math.max(ofClient, ofAccount)
@@ -111,7 +115,7 @@ export class ServiceAccounts {
 
   /** Counts as wrong until the result is known, so that many attempts at once count too. */
   async #verify({ name, secret }: Credentials, accepts: ServiceAccountsConfig, client: string): Promise<boolean> {
-    const { perClient, perAccount, turns } = this.#limits
+    const { perClient, perAccount, turns } = this.#parts.limits
     const budgets = [
       [perClient, client],
       [perAccount, name],
@@ -124,7 +128,7 @@ export class ServiceAccounts {
       const isRight = await this.#isRight(name, secret, accepts)
       if (isRight) {
         for (const [budget, key] of counted) budget.giveBack(key)
-        this.#limits.proven.set(provenKey(name, client), true)
+        this.#parts.limits.proven.set(provenKey(name, client), true)
       }
       return isRight
     } finally {
@@ -146,7 +150,7 @@ export class ServiceAccounts {
 
   #accepted(name: string, { name: upstream }: Pick<UpstreamConfig, 'name'>, accepts: ServiceAccountsConfig) {
     const key = JSON.stringify([upstream, name])
-    const record = this.#records.get(key) ?? recordOfAccount(name, accepts, this.#issuer)
+    const record = this.#records.get(key) ?? recordOfAccount(name, accepts, this.#parts.issuer)
     this.#records.set(key, record)
     return { kind: 'accepted', record, clockToleranceMs: 0 } as const
   }

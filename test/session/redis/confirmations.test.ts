@@ -4,7 +4,7 @@ import { Confirmations } from '../../../src/session/store/redis/confirmations.ts
 import {
   confirmationIn,
   confirmationMessage,
-  endedMessage,
+  NoticeMessages,
   parseMessage,
 } from '../../../src/session/store/redis/notice-messages.ts'
 
@@ -59,7 +59,7 @@ test('A process is not named when the missing one may be another', async () => {
 })
 
 test('A confirmation has a name only for a sender that asks for it, because an earlier version expects the id alone', () => {
-  const asks = parseMessage(endedMessage('me', [], 'id1'))
+  const asks = parseMessage(new NoticeMessages('me').ended([], 'id1'))
   const earlier = parseMessage('{"from":"me","kind":"ended","id":"id1","keys":[]}')
 
   assert.deepEqual([asks?.wantsName, earlier?.wantsName], [true, false])

@@ -149,7 +149,7 @@ export class RedisEndings {
     const inTime = commands.deadline()
     const beginning = this.#write(tag, 'beginEnding', {
       keys: [target.index, keys.tombstone(tag), jti],
-      args: [tombstone.at, tombstone.ttl, notices.channel, notices.raised(tombstone)],
+      args: [tombstone.at, tombstone.ttl, notices.channel, notices.messages.raised(tombstone)],
       until: inTime.until,
     })
     const { reply, acknowledged: begun } = await inTime(beginning)
@@ -164,7 +164,7 @@ export class RedisEndings {
     let steps: TokenSteps = { hasTakenJti: false, confirmed: Promise.resolve() }
     if (members !== undefined) {
       this.recent.rememberTombstone(tombstone)
-      void notices.announceRaised(tombstone)
+      void notices.announceToo(notices.messages.raised(tombstone))
       const token = { tag, jti, ttl: atLeast1(order.jti_ttl), begun }
       steps = await this.#endMembers(members, target, token, inTime)
     }
@@ -325,7 +325,7 @@ export class RedisEndings {
     const places = sessions
       .map((key) => keys.session(key))
       .flatMap(({ session, lease, ended }) => [session, lease, ended])
-    const notice = notices.ended(sessions, id)
+    const notice = notices.messages.ended(sessions, id)
     const args = [notices.channel, notice, tombstone_ttl, leave ? 1 : 0, jti?.ttl ?? 0, ...sessions.map(hashOf)]
     return { keys: [keys.sidIndex(tag), ...places, ...(jti === undefined ? [] : [jti.key])], args }
   }

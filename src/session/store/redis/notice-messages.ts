@@ -13,24 +13,36 @@ export interface NoticeMessage {
   readonly tombstone: Tombstone | undefined
 }
 
-/** One session was changed. */
-export function changedMessage(from: string, key: SessionKey): string {
-  return JSON.stringify({ from, kind: 'changed', key })
-}
+/** The messages of one process, named `from`. */
+export class NoticeMessages {
+  readonly #from: string
 
-/** Sessions have ended. With an `id`, each receiver confirms that it has dropped them. */
-export function endedMessage(from: string, keys: readonly SessionKey[], id?: string): string {
-  return JSON.stringify({ from, kind: 'ended', id, named: id !== undefined, keys })
-}
+  constructor(from: string) {
+    this.#from = from
+  }
 
-/** A tombstone was raised. */
-export function tombstoneMessage(from: string, tombstone: Tombstone): string {
-  return JSON.stringify({ from, kind: 'ended', keys: [], tombstone })
-}
+  changed(key: SessionKey): string {
+    return this.#text({ kind: 'changed', key })
+  }
 
-/** An earlier notice could not be sent, so the receivers must drop all copies. */
-export function missedMessage(from: string): string {
-  return JSON.stringify({ from, kind: 'anything' })
+  /** With an `id`, each receiver confirms that it has dropped the sessions. */
+  ended(keys: readonly SessionKey[], id?: string): string {
+    return this.#text({ kind: 'ended', id, named: id !== undefined, keys })
+  }
+
+  /** A tombstone was raised. */
+  raised(tombstone: Tombstone): string {
+    return this.#text({ kind: 'ended', keys: [], tombstone })
+  }
+
+  /** An earlier notice could not be sent, so the receivers must drop all copies. */
+  get missed(): string {
+    return this.#text({ kind: 'anything' })
+  }
+
+  #text(message: object): string {
+    return JSON.stringify({ from: this.#from, ...message })
+  }
 }
 
 /** The confirmation of an announcement, with the name of the process if the sender wants it. */

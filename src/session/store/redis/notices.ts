@@ -11,15 +11,8 @@ import { Confirmations } from './confirmations.ts'
 import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 import { RedisLosses } from './losses.ts'
-import {
-  changedMessage,
-  confirmationIn,
-  confirmationMessage,
-  endedMessage,
-  missedMessage,
-  parseMessage,
-  tombstoneMessage,
-} from './notice-messages.ts'
+import { confirmationIn, confirmationMessage, NoticeMessages, parseMessage } from './notice-messages.ts'
+import type { RedisServers } from './servers.ts'
 
 /** How often the subscription is proven to work, in ms. */
 const beatIntervalMs = 500
@@ -27,7 +20,8 @@ const beatIntervalMs = 500
 /** How long a proof is valid after its beat was sent, in ms: copies are out of date no longer. */
 const proofLastsMs = 1_500
 
-interface Parts {
+interface Parts extends Pick<RedisServers, 'commands' | 'subscriber'> {
+  readonly keys: RedisKeys
   readonly log: Log
   readonly clock: Clock
   /** Called for each tombstone that another process has raised. */
@@ -57,15 +51,13 @@ export class RedisNotices {
   readonly channel: string
   /** The name of this process. */
   readonly #from = randomToken(12)
+  readonly messages = new NoticeMessages(this.#from)
   readonly #confirmationPrefix: string
-  readonly #keys: RedisKeys
+  readonly #parts: Parts
   readonly #commands: RedisConnection
   readonly #subscriber: RedisConnection
   readonly #losses: RedisLosses
   readonly #clock: RedisClock
-  readonly #log: Log
-  readonly #onTombstone: (tombstone: Tombstone) => void
-  readonly #onReached: Parts['onReached']
   /** The name of this process for operators. Two processes may have the same host name and pid. */
   readonly #name: string
   readonly #listeners = new Set<(notice: StoreNotice) => void>()
@@ -80,20 +72,17 @@ export class RedisNotices {
   /** A notice could not be sent. The others must drop all copies as soon as they can be reached. */
   #hasMissedNotice = false
 
-  constructor(commands: RedisConnection, subscriber: RedisConnection, keys: RedisKeys, parts: Parts) {
+  constructor(parts: Parts) {
+    const { commands, subscriber, keys, log, clock } = parts
     this.channel = keys.channel('notices')
     this.#confirmationPrefix = keys.channel('ack:')
-    this.#keys = keys
+    this.#parts = parts
     this.#commands = commands
     this.#subscriber = subscriber
-    const { log, clock, onTombstone, onReached } = parts
-    this.#onTombstone = onTombstone
-    this.#onReached = onReached
     this.#name = `${processName()} (${this.#from.slice(0, 4)})`
     this.#losses = new RedisLosses(commands, log)
     this.#clock = new RedisClock(commands.address, clock, log)
     this.#confirmations = new Confirmations(log)
-    this.#log = log
     subscriber.redis.on('ready', () => void this.#subscribe())
     subscriber.redis.on('close', () => this.#dropSubscription())
     subscriber.redis.on('message', (channel: string, text: string) => {
@@ -133,35 +122,15 @@ export class RedisNotices {
 
   async #readTime(): Promise<StoreTime> {
     const sentAt = performance.now()
-    const time = Number(await this.#commands.run('clock', [this.#keys.epoch(noticesTag)], []))
+    const time = Number(await this.#commands.run('clock', [this.#parts.keys.epoch(noticesTag)], []))
     this.#clock.take(time, sentAt)
     // Everything before the request happened earlier, and everything after the reply happens later.
     return { earliest: time, latest: time }
   }
 
-  /** The message that a script publishes when it changes a session. */
-  changed(key: SessionKey): string {
-    return changedMessage(this.#from, key)
-  }
-
-  /** The message that a script publishes when it ends sessions. With `id`, it is confirmed. */
-  ended(keys: readonly SessionKey[], id?: string): string {
-    return endedMessage(this.#from, keys, id)
-  }
-
-  /** The message that a script publishes when it raises a tombstone. */
-  raised(tombstone: Tombstone): string {
-    return tombstoneMessage(this.#from, tombstone)
-  }
-
-  /** Call after a script has raised a tombstone. Announces it where the script could not. */
-  async announceRaised(tombstone: Tombstone): Promise<void> {
-    if (!this.#commands.publishesEverywhere) await this.#announce(this.raised(tombstone)).catch(() => {})
-  }
-
-  /** Call after a script has changed a session. Announces it where the script could not. */
-  async announceChanged(key: SessionKey): Promise<void> {
-    if (!this.#commands.publishesEverywhere) await this.#announce(this.changed(key)).catch(() => {})
+  /** Announces a message of {@link messages} that a script has published where it could not. */
+  async announceToo(text: string): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#announce(text).catch(() => {})
   }
 
   /**
@@ -170,7 +139,7 @@ export class RedisNotices {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
    */
   announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    return this.confirmedBy(keys, (id) => this.#announce(this.ended(keys, id)))
+    return this.confirmedBy(keys, (id) => this.#announce(this.messages.ended(keys, id)))
   }
 
   /**
@@ -182,7 +151,7 @@ export class RedisNotices {
     publish: (id: string) => Promise<number>,
   ): Promise<{ readonly confirmed: Promise<void> }> {
     const { confirmed } = await this.#confirmations.collect(publish)
-    return { confirmed: confirmed.then((reach) => this.#onReached?.(keys, reach)) }
+    return { confirmed: confirmed.then((reach) => this.#parts.onReached?.(keys, reach)) }
   }
 
   close(): void {
@@ -200,12 +169,12 @@ export class RedisNotices {
   }
 
   async #publish(channel: string, text: string): Promise<number> {
-    return Number(await this.#commands.run('announce', [this.#keys.epoch(noticesTag)], [channel, text]))
+    return Number(await this.#commands.run('announce', [this.#parts.keys.epoch(noticesTag)], [channel, text]))
   }
 
   async #subscribe(): Promise<void> {
     const { redis } = this.#subscriber
-    const beats = this.#keys.channel(`beat:${randomToken(12)}`)
+    const beats = this.#parts.keys.channel(`beat:${randomToken(12)}`)
     const subscription: Subscription = { beats, receivedAt: -Infinity, countedAt: -Infinity }
     try {
       await redis.subscribe(this.channel, this.#confirmationPrefix + this.#from, beats)
@@ -226,7 +195,7 @@ export class RedisNotices {
     // Any other error means that the connection was lost or that Redis did not reply in time.
     const isRefusal = error instanceof Error && error.name === 'ReplyError'
     if (isRefusal && !this.#subscriptionRefused)
-      this.#log.error('store.notices_refused', {
+      this.#parts.log.error('store.notices_refused', {
         store: this.#subscriber.address,
         reason: reason(error),
         hint: 'Allow the channels to the Redis user, as docs/configuration.md#redis says. Until then no session is served from memory.',
@@ -252,7 +221,7 @@ export class RedisNotices {
   async #beatAt(anchor: string, subscription?: Subscription): Promise<void> {
     const sentAt = performance.now()
     const args = [randomToken(12), subscription?.beats ?? '', sentAt]
-    const reply = await this.#commands.run('beat', [this.#keys.epoch(anchor)], args)
+    const reply = await this.#commands.run('beat', [this.#parts.keys.epoch(anchor)], args)
     const [receivers, epoch, time] = reply as [number, Buffer, Buffer]
     if (anchor === noticesTag) this.#clock.take(Number(time), sentAt)
     if (this.#losses.hasLostKeys(anchor, epoch.toString())) this.#notify({ kind: 'resumed' })
@@ -270,7 +239,7 @@ export class RedisNotices {
     this.#prove(subscription, { receivedAt: sentAt })
     if (!this.#hasMissedNotice || !this.isReceiving()) return
     this.#hasMissedNotice = false
-    this.#announce(missedMessage(this.#from)).catch(() => {})
+    this.#announce(this.messages.missed).catch(() => {})
   }
 
   /** A beat is a proof when the server counted this process, and the beat came back. */
@@ -295,7 +264,7 @@ export class RedisNotices {
       return
     }
     if (message?.tombstone !== undefined) {
-      this.#onTombstone(message.tombstone)
+      this.#parts.onTombstone(message.tombstone)
       this.#notify({ kind: 'logout_order', tombstone: message.tombstone })
       return
     }
@@ -314,7 +283,7 @@ export class RedisNotices {
         listener(notice)
       } catch (error) {
         isHandled = false
-        this.#log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
+        this.#parts.log.error('store.notice_failed', { kind: notice.kind, reason: reason(error) })
       }
     return isHandled
   }

@@ -74,10 +74,8 @@ export class RedisStore implements SessionStore {
     this.jobs = new RedisLogoutJobs(commands, keys)
     this.kept = new RedisKeptStore(commands, keys)
     this.#clock = clock
-    const notices = new RedisNotices(commands, subscriber, keys, {
-      log,
-      clock,
-      onReached,
+    const notices = new RedisNotices({
+      ...{ commands, subscriber, keys, log, clock, onReached },
       onTombstone: (tombstone) => this.#endings.recent.rememberTombstone(tombstone),
     })
     this.#notices = notices
@@ -134,11 +132,12 @@ export class RedisStore implements SessionStore {
     job?: Uint8Array | 'none',
   ): Promise<'replaced' | 'conflict' | 'gone'> {
     const run = await this.#runs.current(tagOf(key))
-    const args = [asBuffer(sealed), version, this.#notices.channel, this.#notices.changed(key), run]
+    const notice = this.#notices.messages.changed(key)
+    const args = [asBuffer(sealed), version, this.#notices.channel, notice, run]
     const withJob = job === undefined ? [] : [job === 'none' ? '' : asBuffer(job), jobOutlivesSessionMs]
     const places = this.#keys.session(key)
     const outcome = await this.#commands.run('replace', [places.session, places.job], [...args, ...withJob])
-    if (String(outcome) === 'replaced') await this.#notices.announceChanged(key)
+    if (String(outcome) === 'replaced') await this.#notices.announceToo(notice)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
   }
 
