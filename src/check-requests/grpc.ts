@@ -8,8 +8,8 @@ import {
 import type { AddressInfo } from 'node:net'
 import type { Address } from '../config/model/address.ts'
 import type { ExtAuthzConfig } from '../config/model/gateway.ts'
+import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
-import { listenError } from '../http/listen-error.ts'
 import type { Log } from '../observe/log.ts'
 
 /** A method that takes one message and returns one. */

@@ -1,3 +1,5 @@
+import { reason } from './errors.ts'
+
 /** Why a connection or a request failed. */
 export interface ConnectionFailure {
   readonly why: string
@@ -53,3 +55,22 @@ const advice: readonly (readonly [RegExp, string])[] = [
   ],
   [/ETIMEDOUT|Timeout|timed out|EHOSTUNREACH|ENETUNREACH/i, unreachable],
 ]
+
+/**
+ * Explains why the gateway cannot listen on an address, and what to do.
+ * @param setting the configuration key of the address
+ */
+export function listenError(
+  cause: NodeJS.ErrnoException,
+  { host, port }: { readonly host: string; readonly port: number },
+  setting: string,
+): string {
+  const where = `${host}:${port}`
+  if (cause.code === 'EADDRINUSE')
+    return `port ${port} of ${host} is in use: stop the other program, or choose another port in ${setting}`
+  if (cause.code === 'EACCES')
+    return `no permission to listen on ${where}: ports below 1024 need a privilege; choose port 1024 or higher in ${setting}`
+  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND')
+    return `${where} is not an address of this machine: correct ${setting}`
+  return `the gateway cannot listen on ${where}: ${reason(cause)}`
+}

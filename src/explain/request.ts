@@ -1,6 +1,6 @@
 import { singleFields } from '../core/header-fields.ts'
-import type { FramedRequest } from '../http/framing.ts'
 import type { ReceivedRequest } from '../http/request-facts.ts'
+import type { FramedRequest } from '../http/unambiguous-request.ts'
 
 /** A request to explain. */
 export interface SuppliedRequest {

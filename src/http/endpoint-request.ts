@@ -1,9 +1,9 @@
 import type { ApplicationCookie } from '../config/model/upstream.ts'
 import type { Cause } from '../observe/audit.ts'
 import type { HeaderView } from './forwarded.ts'
-import type { Incoming } from './incoming.ts'
 import { embeddingPage } from './request-facts.ts'
 import { isFromSite } from './requesting-page.ts'
+import type { Incoming } from './response.ts'
 
 /** Header fields that describe the page that makes a request. */
 export interface Initiator {

@@ -1,6 +1,8 @@
 import type { Subnet } from '../config/model/address.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
-import { isAuthority, isPort } from './host.ts'
+import { randomId } from '../core/random.ts'
+import type { Log } from '../observe/log.ts'
+import { isAuthority, isPort } from './request-target.ts'
 
 /** The proxies whose forwarding headers are trusted (`trusted_proxies`). */
 export class TrustedProxies {
@@ -161,4 +163,52 @@ function forwardedElements(value: string): Hop[] {
 export function nodeAddress(node: string): string | undefined {
   const [, bracketed, v4, port] = /^(?:\[([\da-f:.]+)\]|([\d.]+)(?=:))(?::(\d{1,5}|_[\w.-]+))?$/i.exec(node) ?? []
   return port?.startsWith('_') === false && !isPort(port) ? undefined : ipAddress(bracketed ?? v4 ?? node)
+}
+
+/** The fields in which a proxy describes the client of a request. */
+const fields = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'forwarded'] as const
+
+/** How many peers are named. Any client can send these fields, and must not fill the log. */
+const maxPeers = 8
+
+/**
+ * Says in the log, once for each peer, that a peer sends fields of a proxy and is not in
+ * `trusted_proxies`. Otherwise nothing would show why all people have the address of the proxy.
+ */
+export class UntrustedProxies {
+  readonly #peers = new Set<string>()
+  readonly #trusted: TrustedProxies
+  readonly #log: Log
+
+  constructor(trusted: TrustedProxies, log: Log) {
+    this.#trusted = trusted
+    this.#log = log
+  }
+
+  note(remoteAddress: string | undefined, headers: HeaderView): void {
+    if (this.#peers.size >= maxPeers || remoteAddress === undefined) return
+    const sent = fields.filter((name) => headers[name] !== undefined)
+    if (sent.length === 0) return
+    const peer = ipAddress(remoteAddress)
+    if (peer === undefined || this.#peers.has(peer) || this.#trusted.has(peer)) return
+    this.#peers.add(peer)
+    this.#log.warn('proxy.not_trusted', {
+      peer,
+      fields: sent.join(', '),
+      hint: `The gateway ignores these fields and takes ${peer} for the client. If ${peer} is a proxy of yours, set trusted_proxies: [${peer}]. If it is a client, ignore this line.`,
+    })
+  }
+}
+
+/** Safe in logs, pages and headers without escaping. */
+const wellFormed = /^[\w.:@+/=-]{1,128}$/
+
+/**
+ * The id of a request. A trusted proxy may send it, so that its log and ours have the same id.
+ * Otherwise the id is new, because other clients must not choose the ids in the log.
+ */
+export function requestId(headers: HeaderView, peer: string | undefined, trusted: TrustedProxies): string {
+  const given = headers['x-request-id']
+  const isTrusted = typeof given === 'string' && peer !== undefined && wellFormed.test(given) && trusted.hasPeer(peer)
+  return isTrusted ? given : randomId()
 }

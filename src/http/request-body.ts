@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { GiveBack } from '../wire/read-buffers.ts'
+import type { ContentReader, GiveBack } from '../wire/read-buffers.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
 
 export interface RequestBodyInput {
@@ -12,13 +12,6 @@ export interface RequestBodyInput {
   readonly onStall: () => void
   /** A part has arrived. */
   readonly onPart: () => void
-}
-
-/** Receives the content of a request. */
-export interface BodyReader {
-  /** `giveBack`: to be called when the part is not needed any more. */
-  onPart(part: Buffer, giveBack: GiveBack): void
-  onEnd(): void
 }
 
 /** Whether a request has content (RFC 9112 §6.3). */
@@ -42,7 +35,7 @@ export function continueIfExpected(req: ClientMessage, res: ClientReply): void {
  */
 export class RequestBody {
   readonly #input: RequestBodyInput
-  #reader: BodyReader | undefined
+  #reader: ContentReader | undefined
   #timer: NodeJS.Timeout | undefined
   #hasBegun = false
   /**
@@ -64,7 +57,7 @@ export class RequestBody {
   }
 
   /** Begins to read. What has arrived is passed to the reader at once. */
-  begin(reader: BodyReader): void {
+  begin(reader: ContentReader): void {
     const { req, res, idleTimeoutMs } = this.#input
     this.#hasBegun = true
     this.#reader = reader
@@ -107,7 +100,7 @@ export class RequestBody {
         done(error)
       },
     })
-    const reader: BodyReader = {
+    const reader: ContentReader = {
       onPart: (part, giveBack) => {
         const hasRoom = stream.push(Buffer.from(part))
         giveBack()
@@ -148,3 +141,70 @@ function onTimer(body: RequestBody): void {
 }
 
 function nothing(): void {}
+
+/** Content that is forwarded instead of the content of a request, with header fields for it. */
+export interface ReplacedContent {
+  /** All header fields of the request: names and values in turn. */
+  readonly rawHeaders: readonly string[]
+  readonly body: StoredContent
+  /** The reference of the kept request that the content is from. */
+  readonly kept?: string
+}
+
+/** Content in memory, as the content of a request to an upstream. */
+export class StoredContent {
+  readonly #parts: Iterator<Uint8Array>
+  readonly #onBegin: () => void
+  #reader: ContentReader | undefined
+  #hasBegun = false
+  #isPaused = false
+  #isPassing = false
+
+  /**
+   * @param onBegin called once, when the connection to the upstream is open and the header fields
+   * have been written to it
+   */
+  constructor(parts: readonly Uint8Array[], onBegin: () => void = () => {}) {
+    this.#parts = parts.values()
+    this.#onBegin = onBegin
+  }
+
+  /** Whether a part of the request may have reached the upstream. */
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  begin(reader: ContentReader): void {
+    this.#onBegin()
+    this.#hasBegun = true
+    this.#reader = reader
+    this.#pass()
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#pass()
+  }
+
+  destroy(): void {
+    this.#reader = undefined
+  }
+
+  #pass(): void {
+    if (this.#isPassing) return
+    this.#isPassing = true
+    while (this.#reader !== undefined && !this.#isPaused) {
+      const { done, value } = this.#parts.next()
+      if (done !== true) this.#reader.onPart(value, nothing)
+      else {
+        this.#reader.onEnd()
+        this.#reader = undefined
+      }
+    }
+    this.#isPassing = false
+  }
+}

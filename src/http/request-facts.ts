@@ -1,7 +1,6 @@
 import { ownText } from '../wire/own-text.ts'
 import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
-import { hostName } from './host.ts'
-import { canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
+import { hostName, canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
 /** The facts about a request that the decision depends on. */
 export interface RequestFacts {

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../config/endpoints.ts'
+import type { LimitsConfig } from '../config/model/gateway.ts'
 import type { LimitsPerClientSettings } from '../config/settings.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
@@ -153,5 +154,80 @@ export class EndpointLimits {
     if (waitMs === 0) return
     this.#rejectedClients.note(`limits.per_client.${limit}`, client)
     throw new TooManyRequests(`limits.per_client.${limit}`, waitMs)
+  }
+}
+
+/**
+ * How many wrong secrets of service accounts each client may send, and how many each name may get.
+ */
+const wrongPerClient = { count: 10, perMs: 60_000 }
+const wrongPerAccount = { count: 30, perMs: 60_000 }
+/**
+ * Node.js has four threads for hashes, files and names. Two of them stay free, and each computation
+ * takes 16 to 128 MiB.
+ */
+const hashesAtOnce = 2
+/** How many further ones may wait. */
+const maxWaitingHashes = 64
+
+/** The limits for the verification of the secrets of service accounts. */
+export function createAccountLimits(parts: { readonly clock: Clock; readonly rejectedClients: RejectedClients }) {
+  const { clock, rejectedClients } = parts
+  return {
+    perClient: new ClientBudget(wrongPerClient, clock),
+    perAccount: new ClientBudget(wrongPerAccount, clock),
+    turns: new FairQueue<() => void>(hashesAtOnce, maxWaitingHashes),
+    rejected: (limit: string, client: string) => rejectedClients.note(limit, client),
+  }
+}
+
+/** How many event streams one session may have. */
+const maxPerSession = 16
+/** The share of all client connections that event streams may use. The rest is for requests. */
+const shareOfConnections = 3 / 4
+
+type Limit = readonly [name: string, counts: ClientCount]
+
+/**
+ * Limits the event streams about sessions that are open in this process. Each one occupies a
+ * connection for as long as its page is open. Behind a trusted proxy, the connections are those of
+ * the proxy, so the streams of a client are counted by the address that the proxy reports.
+ */
+export class EventStreamLimits {
+  readonly #perSession: Limit = ['the number of event streams of a session', new ClientCount(maxPerSession)]
+  readonly #perClient: Limit
+  readonly #all: Limit
+  readonly #rejectedClients: RejectedClients
+
+  constructor(limits: LimitsConfig, rejectedClients: RejectedClients) {
+    const { connections, perClient } = limits
+    this.#perClient = ['limits.per_client.connections', new ClientCount(perClient.connections)]
+    this.#all = ['limits.connections', new ClientCount(Math.ceil(connections * shareOfConnections))]
+    this.#rejectedClients = rejectedClients
+  }
+
+  /**
+   * Counts a stream that begins. The stream counts until the caller calls the returned function,
+   * once.
+   * @param client the name that `clientOf` gives to the client
+   * @throws {TooManyRequests} when the session, the client or all clients have too many streams
+   */
+  begin(session: string, client: string): () => void {
+    const counted: (() => void)[] = []
+    for (const [[name, counts], counter] of [
+      [this.#perSession, session],
+      [this.#perClient, client],
+      [this.#all, 'all'],
+    ] as const) {
+      if (!counts.begin(counter)) {
+        for (const end of counted) end()
+        if (counts !== this.#perSession[1]) this.#rejectedClients.note(name, client)
+        throw new TooManyRequests(name, 60_000)
+      }
+      counted.push(() => counts.end(counter))
+    }
+    return () => {
+      for (const end of counted) end()
+    }
   }
 }

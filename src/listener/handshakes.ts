@@ -1,17 +1,14 @@
 import type { Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { writeToSocket } from '../http/response.ts'
 import { type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
-import { wrongScheme } from './refusals.ts'
-import type { UnreadableRequests } from './unreadable-requests.ts'
-
-interface HandshakeParts {
-  readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch'>
-  readonly unreadable: UnreadableRequests
-}
+import type { ListenerRefusals } from './refusals.ts'
 
 /** Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted. */
-export function countHandshakes(server: TlsServer, { memory, unreadable }: HandshakeParts): void {
+export function countHandshakes(
+  server: TlsServer,
+  memory: Pick<MemoryBudget, 'watch' | 'unwatch'>,
+  refusals: ListenerRefusals,
+): void {
   const handshakes = new Map<string, Socket>()
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
   server.on('connection', (socket: Socket) => {
@@ -26,10 +23,6 @@ export function countHandshakes(server: TlsServer, { memory, unreadable }: Hands
     handshakes.delete(peerOf(socket))
   })
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code !== 'ERR_SSL_HTTP_REQUEST') return
-    const handshake = handshakes.get(peerOf(socket))
-    unreadable.note('http_on_tls', socket.remoteAddress, error.code)
-    // TLS has written nothing, so the client can read a response of http.
-    if (handshake !== undefined) writeToSocket(handshake, wrongScheme('https'))
+    if (error.code === 'ERR_SSL_HTTP_REQUEST') refusals.httpOnTls(socket, handshakes.get(peerOf(socket)), error.code)
   })
 }

@@ -1,7 +1,7 @@
 import type { Server as HttpServer, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { lingerOnClose } from '../http/lingering-close.ts'
+import { lingerOnClose } from '../http/response.ts'
 
 /**
  * Closes the connections of Node's server on which no response is being sent.

@@ -4,23 +4,22 @@ import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Address } from '../config/model/address.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
+import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
-import { listenError } from '../http/listen-error.ts'
-import type { RequestBeginning } from '../http/request-beginning.ts'
 import { type Response, writeToSocket } from '../http/response.ts'
 import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
 import { countHandshakes } from './handshakes.ts'
 import { IdleConnections } from './idle-connections.ts'
 import { NodeConnections } from './node-connections.ts'
 import { Front } from './plain/front.ts'
-import { ListenerRefusals, type ParserError, requestTimeout } from './refusals.ts'
+import { type RequestBeginning, ListenerRefusals, type ParserError, requestTimeout } from './refusals.ts'
 import { RequestOrder } from './request-order.ts'
-import type { UnreadableRequests } from './unreadable-requests.ts'
 import { isIgnoredUpgrade, isOverrun, upgradeOptions, type UpgradeRules } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
@@ -62,7 +61,7 @@ export interface Listener {
 export interface ListenerParts extends ConnectionLimitsParts {
   readonly log: Log
   readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived' | 'isFull'>
-  readonly unreadable: UnreadableRequests
+  readonly metrics: Metrics
 }
 
 /**
@@ -123,7 +122,7 @@ class ClientListener implements Listener {
         this.#server,
         (socket) => this.#front?.currentResponse(socket) ?? this.#order.currentResponse(this.#nodeConnection(socket)),
       )
-    else countHandshakes(this.#server as TlsServer, parts)
+    else countHandshakes(this.#server as TlsServer, parts.memory, this.#refusals)
     this.#countMemory()
     this.#serve()
   }

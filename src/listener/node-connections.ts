@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { contentInUseBytes, requestMemory } from '../http/held-bytes.ts'
-import { beginningBytes } from '../http/request-beginning.ts'
+import { contentInUseBytes, requestMemory } from '../limits/memory-budget.ts'
+
+/** How much of a head is kept for the response to it, in bytes. Browsers send `Cookie` last. */
+export const beginningBytes = 4096
 
 interface NodeConnection {
   /**

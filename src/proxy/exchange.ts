@@ -3,11 +3,9 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { corsFields } from '../gate/cors.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
-import type { Incoming } from '../http/incoming.ts'
-import { hasBody, RequestBody } from '../http/request-body.ts'
+import { hasBody, RequestBody, type ReplacedContent, type StoredContent } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
-import { writeResponse } from '../http/response.ts'
-import type { ReplacedContent, StoredContent } from '../http/stored-content.ts'
+import { type Incoming, writeResponse } from '../http/response.ts'
 import type {
   SwitchedConnection,
   ExchangeControl,

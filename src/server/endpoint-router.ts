@@ -3,9 +3,8 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { type EndpointAtPath, endpointsOf, maxFormBytes } from '../config/endpoints.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { EndpointContent } from '../http/endpoint-request.ts'
-import type { Incoming } from '../http/incoming.ts'
 import { hasBody } from '../http/request-body.ts'
-import { type Response, writeResponse } from '../http/response.ts'
+import { type Incoming, type Response, writeResponse } from '../http/response.ts'
 import { type Refusals, endRecord } from './responses.ts'
 
 /** Makes the responses that the router sends. */

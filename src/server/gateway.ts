@@ -5,9 +5,8 @@ import type { GrpcListener } from '../check-requests/grpc.ts'
 import type { Address } from '../config/model/address.ts'
 import type { ExtAuthzConfig, GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock } from '../core/clock.ts'
-import { connectionsWithin } from '../limits/file-descriptors.ts'
+import { connectionsWithin } from '../limits/connection-limits.ts'
 import { listen } from '../listener/listener.ts'
-import { UnreadableRequests } from '../listener/unreadable-requests.ts'
 import { makeStringsFast } from '../wire/fast-strings.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
 import { runInOrder } from './generation.ts'
@@ -72,10 +71,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       () => generations.current.handlers,
       {
         trusted: { has: (address) => generations.current.trusted.has(address) },
-        rejectedClients,
-        memory,
-        log,
-        unreadable: new UnreadableRequests(metrics, rejectedClients),
+        ...{ rejectedClients, memory, log, metrics },
       },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))

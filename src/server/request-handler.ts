@@ -9,19 +9,24 @@ import { clearCookiesUrl } from '../core/return-to.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
-import type { TrustedProxies } from '../http/forwarded.ts'
-import type { Incoming } from '../http/incoming.ts'
-import type { RequestBeginning } from '../http/request-beginning.ts'
+import { type TrustedProxies, type UntrustedProxies, requestId } from '../http/forwarded.ts'
 import { isPage, type RequestFacts } from '../http/request-facts.ts'
-import { requestId } from '../http/request-id.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isFromSite } from '../http/requesting-page.ts'
-import { clearCookies, empty, json, type Response, withHeaders, writeToSocket } from '../http/response.ts'
+import {
+  type Incoming,
+  clearCookies,
+  empty,
+  json,
+  type Response,
+  withHeaders,
+  writeToSocket,
+} from '../http/response.ts'
 import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
-import type { UntrustedProxies } from '../http/untrusted-proxies.ts'
 import { listedProtocols } from '../http/upgrade-field.ts'
 import { mayBeSendCommand, readSendCommand, referenceInSendCommand, sameContent } from '../kept-forms/send.ts'
 import type { ListenerHandlers } from '../listener/listener.ts'
+import type { RequestBeginning } from '../listener/refusals.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'

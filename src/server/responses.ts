@@ -3,10 +3,11 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
-import type { Incoming, Received } from '../http/incoming.ts'
 import { continueIfExpected } from '../http/request-body.ts'
 import { isFrame, isPage, returnPage } from '../http/request-facts.ts'
 import {
+  type Incoming,
+  type Received,
   clearCache,
   cookies,
   redirect,

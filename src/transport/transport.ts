@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { GatewayError } from '../core/errors.ts'
-import type { GiveBack } from '../wire/read-buffers.ts'
+import type { ContentReader, GiveBack } from '../wire/read-buffers.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
 export interface TransportTarget {
@@ -15,13 +15,6 @@ export interface TransportTarget {
   readonly keepAliveMs: number
   /** After this time a connection takes no further request, so that the host is resolved again. */
   readonly lifetimeMs: number
-}
-
-/** Receives the content of a request. */
-export interface ContentReader {
-  /** `giveBack` is called when the part was written. */
-  onPart(part: Uint8Array, giveBack: GiveBack): void
-  onEnd(): void
 }
 
 /** The content of a request on its way to the upstream. */

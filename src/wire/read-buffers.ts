@@ -4,6 +4,13 @@
  */
 export type GiveBack = (error?: Error | null) => void
 
+/** Receives the content of a request. */
+export interface ContentReader {
+  /** `giveBack`: to be called when the part is not needed any more. */
+  onPart(part: Uint8Array, giveBack: GiveBack): void
+  onEnd(): void
+}
+
 /** A part of content in memory that is used again. */
 export interface LentPart {
   readonly part: Buffer

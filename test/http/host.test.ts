@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hostName, isAuthority } from '../../src/http/host.ts'
+import { hostName, isAuthority } from '../../src/http/request-target.ts'
 
 for (const host of [
   'example.com:99999',

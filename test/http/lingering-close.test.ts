@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { lingerOnClose } from '../../src/http/lingering-close.ts'
+import { lingerOnClose } from '../../src/http/response.ts'
 import { respondingUpstream, startGateway } from '../proxy/support.ts'
 
 test('A client that is still sending when it has its response gets no reset', async (t) => {

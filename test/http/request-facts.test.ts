@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
-import { hostName } from '../../src/http/host.ts'
 import { isPage, isScript, requestFacts } from '../../src/http/request-facts.ts'
+import { hostName } from '../../src/http/request-target.ts'
 
 const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const noProxies = new TrustedProxies([])

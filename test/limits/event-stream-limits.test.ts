@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LimitsConfig } from '../../src/config/model/gateway.ts'
-import { TooManyRequests } from '../../src/limits/endpoint-limits.ts'
-import { EventStreamLimits } from '../../src/limits/event-stream-limits.ts'
+import { TooManyRequests, EventStreamLimits } from '../../src/limits/endpoint-limits.ts'
 import { RejectedClients } from '../../src/limits/rejected-clients.ts'
 import { recorder } from '../session/redis-stores.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { scryptSync } from 'node:crypto'
 import { test } from 'node:test'
-import { createAccountLimits } from '../../src/limits/account-limits.ts'
+import { createAccountLimits } from '../../src/limits/endpoint-limits.ts'
 import { RejectedClients } from '../../src/limits/rejected-clients.ts'
 import { type AccountIdentity, createProvenClients, ServiceAccounts } from '../../src/tokens/service-accounts.ts'
 import { recorder } from '../session/redis-stores.ts'

@@ -3,13 +3,8 @@ import diagnostics from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
-import type {
-  ContentReader,
-  RequestContent,
-  ResponseHandler,
-  Transport,
-  UpstreamRequest,
-} from '../../src/transport/transport.ts'
+import type { RequestContent, ResponseHandler, Transport, UpstreamRequest } from '../../src/transport/transport.ts'
+import type { ContentReader } from '../../src/wire/read-buffers.ts'
 import { rawUpstream } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
 

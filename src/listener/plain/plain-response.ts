@@ -4,7 +4,6 @@ import { reasonPhrase } from '../../http/response.ts'
 import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { fieldLine, isFieldValue } from '../../wire/field-line.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
-import { dateField } from './date-field.ts'
 import { Listeners } from './listeners.ts'
 import type { PlainRequest } from './plain-request.ts'
 
@@ -240,4 +239,20 @@ function checkedLine(name: string, value: string): string {
       code: 'ERR_INVALID_CHAR',
     })
   return line
+}
+
+let text = ''
+let second = 0
+
+/**
+ * The `Date` field of a response that is sent now (RFC 9110 §6.6.1). It begins with the CRLF that
+ * ends the line before it.
+ */
+function dateField(): string {
+  const now = Math.floor(Date.now() / 1000)
+  if (now !== second) {
+    second = now
+    text = `\r\nDate: ${new Date(now * 1000).toUTCString()}`
+  }
+  return text
 }
