@@ -120,7 +120,8 @@ class ClientListener implements Listener {
     if (tls === undefined)
       serveHalfClosedConnections(
         this.#server,
-        (socket) => this.#front?.currentResponse(socket) ?? this.#order.currentResponse(this.#nodeConnection(socket)),
+        (socket) =>
+          this.#front?.connectionOf(socket)?.response ?? this.#order.currentResponse(this.#nodeConnection(socket)),
       )
     else countHandshakes(this.#server as TlsServer, parts.memory, this.#refusals)
     this.#countMemory()
@@ -196,8 +197,9 @@ class ClientListener implements Listener {
     if (connection instanceof Socket) this.#idle.serve(connection)
   }
 
+  /** The connection from which Node's server reads the requests of a client. */
   #nodeConnection(socket: Socket): Duplex {
-    return this.#front?.nodeConnection(socket) ?? socket
+    return this.#front?.connectionOf(socket)?.rest ?? socket
   }
 
   /** Counts what connections hold, and closes them when they hold too much. */

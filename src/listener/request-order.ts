@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** The waiting requests of one connection. */
-interface Queue {
-  /** The newest response that waits on the connection. */
-  last: ServerResponse
+/** The responses of one connection. */
+interface Line {
+  /** The latest response that was assigned to the connection. */
+  latest: ServerResponse | undefined
+  /** The newest response that waits for the ones before it, if any. */
+  last: ServerResponse | undefined
   waiting: number
+  /** What happens instead of the last request that waits. */
+  refuse: (() => void) | undefined
 }
 
 /**
@@ -17,11 +21,7 @@ interface Queue {
  * then `res.socket` is null.
  */
 export class RequestOrder {
-  readonly #queues = new WeakMap<Duplex, Queue>()
-  /** The latest response that was assigned to a connection. */
-  readonly #latest = new WeakMap<Duplex, ServerResponse>()
-  /** What happens instead of a request that waits. */
-  readonly #refusals = new WeakMap<ServerResponse, () => void>()
+  readonly #lines = new WeakMap<Duplex, Line>()
   readonly #maxWaiting: number
 
   /** @param maxWaiting how many requests may wait on one connection */
@@ -31,55 +31,50 @@ export class RequestOrder {
 
   /** Whether one more request on the connection would have to wait although too many wait. */
   isFull(socket: Duplex): boolean {
-    if (this.currentResponse(socket) === undefined) return false
-    return (this.#queues.get(socket)?.waiting ?? 0) >= this.#maxWaiting
+    return this.currentResponse(socket) !== undefined && this.#lineOf(socket).waiting >= this.#maxWaiting
   }
 
   /** The response that is being written to a connection, or that comes next on it. */
   currentResponse(socket: Duplex): ServerResponse | undefined {
-    const latest = this.#latest.get(socket)
+    const latest = this.#lines.get(socket)?.latest
     // Node.js detaches the socket from a response that is finished.
     return latest?.socket === socket ? latest : undefined
   }
 
   /** Calls `start` when all earlier requests of the connection have their responses. */
-  await(req: IncomingMessage, res: ServerResponse, start: () => void): void {
-    const { socket } = req
+  await({ socket }: IncomingMessage, res: ServerResponse, start: () => void): void {
+    const line = this.#lineOf(socket)
     if (res.socket !== null) {
-      this.#latest.set(socket, res)
+      line.latest = res
       start()
       return
     }
     const before = this.#newest(socket)
-    const queue = this.#queueOf(socket, res)
-    queue.last = res
-    queue.waiting += 1
+    line.last = res
+    line.waiting += 1
     before?.once('close', () => {
       // Without a socket, the response before it was the last one of the connection.
       if (res.socket === null || socket.destroyed) return
-      this.#latest.set(socket, res)
-      queue.waiting -= 1
-      const begin = this.#refusals.get(res) ?? start
-      begin()
+      line.latest = res
+      line.waiting -= 1
+      if (res === line.last && line.refuse !== undefined) line.refuse()
+      else start()
     })
+  }
+
+  #lineOf(socket: Duplex): Line {
+    let line = this.#lines.get(socket)
+    if (line === undefined) {
+      line = { latest: undefined, last: undefined, waiting: 0, refuse: undefined }
+      this.#lines.set(socket, line)
+    }
+    return line
   }
 
   /** The response that comes last on a connection, of those that have not ended. */
   #newest(socket: Duplex): ServerResponse | undefined {
-    const queue = this.#queues.get(socket)
-    return queue !== undefined && queue.waiting > 0 ? queue.last : this.currentResponse(socket)
-  }
-
-  #queueOf(socket: Duplex, last: ServerResponse): Queue {
-    const existing = this.#queues.get(socket)
-    if (existing !== undefined) return existing
-    const queue = { last, waiting: 0 }
-    this.#queues.set(socket, queue)
-    socket.once('close', () => {
-      queue.waiting = 0
-      this.#queues.delete(socket)
-    })
-    return queue
+    const { last, waiting } = this.#lineOf(socket)
+    return waiting > 0 && !socket.destroyed ? last : this.currentResponse(socket)
   }
 
   /**
@@ -117,7 +112,7 @@ export class RequestOrder {
     const newest = this.#newest(socket)
     if (newest === undefined || newest.req.complete) this.afterResponses(socket, refuse)
     // The content of the newest request is malformed or incomplete.
-    else if (newest.socket === null) this.#refusals.set(newest, refuse)
+    else if (newest.socket === null) this.#lineOf(socket).refuse = refuse
     else if (newest.headersSent) socket.destroy()
     else refuse()
   }

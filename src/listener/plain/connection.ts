@@ -9,21 +9,26 @@ import { PlainResponse, type ResponseConnection } from './plain-response.ts'
 import { plainRequestHead, type RequestHead } from './request-head.ts'
 import { type ReadsOwner, ReusedReads } from './reused-reads.ts'
 
-/** What a connection needs of the listener. */
-export interface ConnectionOwner {
+/** What connections need of the listener. */
+export interface ConnectionOptions {
   /** Serves a plain request. */
   request(req: PlainRequest, res: PlainResponse): void
-  /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
-  handOver(connection: Duplex): void
-  readonly keepAliveFields: string
+  /** The responses close their connections. */
+  readonly isDraining: () => boolean
   /** The longest head that is read here, in bytes. */
   readonly maxHeadBytes: number
-  /** The responses close their connections. */
-  readonly isDraining: boolean
   /** Bytes have arrived. May close the connection. */
   arrived(bytes: number): void
   /** A request is rejected because it has not arrived completely. */
   incomplete(socket: Socket): void
+}
+
+/** What opens the connections. */
+export interface ConnectionOwner {
+  readonly options: ConnectionOptions
+  readonly keepAliveFields: string
+  /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
+  handOver(connection: Duplex): void
   closed(connection: ClientConnection): void
 }
 
@@ -115,7 +120,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   /** Responds without a request, and reads no request afterwards. */
   #reject(status: 400 | 408): void {
     // A browser may open a connection in advance, and send nothing.
-    if (status === 400 || this.#ahead.length > 0) this.#owner.incomplete(this.socket)
+    if (status === 400 || this.#ahead.length > 0) this.#owner.options.incomplete(this.socket)
     this.#dropRest()
     writeToSocket(this.socket, { status, headers: {}, body: '' })
   }
@@ -132,7 +137,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   get mayContinue(): boolean {
-    return this.#req?.isKeepAlive === true && this.#hasMore && !this.#owner.isDraining
+    return this.#req?.isKeepAlive === true && this.#hasMore && !this.#owner.options.isDraining()
   }
 
   get #hasMore(): boolean {
@@ -198,7 +203,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
       const taken = req.arrive(bytes, this.#reads)
       if (taken < bytes.length) this.#keepAhead(bytes.subarray(taken))
     }
-    this.#owner.arrived(bytes.length)
+    this.#owner.options.arrived(bytes.length)
   }
 
   /** Keeps the bytes of later requests. */
@@ -213,7 +218,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
   }
 
   #readHead(bytes: Buffer): void {
-    const { maxHeadBytes } = this.#owner
+    const { maxHeadBytes } = this.#owner.options
     const at = headEndOf(bytes)
     if (at === incomplete && bytes.length < maxHeadBytes && this.#headParts < maxHeadParts && mayBecomePlain(bytes)) {
       if (this.#headParts === 0 && this.hasServed) this.waitingSince = performance.now()
@@ -236,7 +241,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     if (taken < rest.length) this.#keepAhead(rest.subarray(taken))
     const res = new PlainResponse(this, req)
     this.#res = res
-    this.#owner.request(req, res)
+    this.#owner.options.request(req, res)
     req.holdUnused()
   }
 

@@ -2,25 +2,15 @@ import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ClientConnection, type ConnectionOwner } from './connection.ts'
-import type { PlainRequest } from './plain-request.ts'
-import type { PlainResponse } from './plain-response.ts'
+import { ClientConnection, type ConnectionOptions, type ConnectionOwner } from './connection.ts'
 
-export interface FrontOptions {
-  /** Serves a plain request. */
-  readonly request: (req: PlainRequest, res: PlainResponse) => void
-  readonly isDraining: () => boolean
-  readonly maxHeadBytes: number
+export interface FrontOptions extends ConnectionOptions {
   /** How long a head may take to arrive, in ms. */
   readonly headersTimeoutMs: number
-  /** Bytes have arrived. */
-  readonly arrived: (bytes: number) => void
-  /** A request is rejected because it has not arrived completely. */
-  readonly incomplete: (socket: Socket) => void
-  /** Node's server has begun to serve a connection. */
-  readonly handedOver: (connection: Duplex) => void
   /** How long a connection is kept without a request, in ms. */
   readonly keepAliveMs: number
+  /** Node's server has begun to serve a connection. */
+  readonly handedOver: (connection: Duplex) => void
 }
 
 /** Node's server emits this event for a connection that it serves. */
@@ -36,11 +26,10 @@ type ServeSocket = (this: HttpServer | HttpsServer, connection: Duplex) => void
 export class Front implements ConnectionOwner {
   readonly #server: HttpServer | HttpsServer
   readonly #serveWithNode: ServeSocket
-  readonly #options: FrontOptions
-  readonly #connections = new Set<ClientConnection>()
-  readonly #bySocket = new WeakMap<object, ClientConnection>()
+  readonly options: FrontOptions
+  /** By their sockets. */
+  readonly #connections = new Map<object, ClientConnection>()
   readonly keepAliveFields: string
-  readonly maxHeadBytes: number
 
   /** Whether a new server serves its connections in the one listener that this class replaces. */
   static fits(server: HttpServer | HttpsServer, isTls: boolean): boolean {
@@ -50,8 +39,7 @@ export class Front implements ConnectionOwner {
   /** The server must be new: nothing else listens for its connections. */
   constructor(server: HttpServer | HttpsServer, isTls: boolean, options: FrontOptions) {
     this.#server = server
-    this.#options = options
-    this.maxHeadBytes = options.maxHeadBytes
+    this.options = options
     this.keepAliveFields = `\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveMs / 1000)}`
     const event = eventOf(isTls)
     this.#serveWithNode = server.listeners(event)[0] as ServeSocket
@@ -61,68 +49,39 @@ export class Front implements ConnectionOwner {
     server.once('close', () => clearInterval(sweeping))
   }
 
-  get isDraining(): boolean {
-    return this.#options.isDraining()
-  }
-
-  request(req: PlainRequest, res: PlainResponse): void {
-    this.#options.request(req, res)
-  }
-
   handOver(connection: Duplex): void {
     this.#serveWithNode.call(this.#server, connection)
-    this.#options.handedOver(connection)
-  }
-
-  /** The response that is being written to a connection. */
-  currentResponse(socket: object): PlainResponse | undefined {
-    return this.#bySocket.get(socket)?.response
-  }
-
-  /** The connection from which Node's server reads the requests of a client. */
-  nodeConnection(socket: Socket): Duplex {
-    return this.#bySocket.get(socket)?.rest ?? socket
-  }
-
-  arrived(bytes: number): void {
-    this.#options.arrived(bytes)
-  }
-
-  incomplete(socket: Socket): void {
-    this.#options.incomplete(socket)
+    this.options.handedOver(connection)
   }
 
   /** The connection that reads a socket; `undefined` when Node's server does. */
   connectionOf(socket: object): ClientConnection | undefined {
-    return this.#bySocket.get(socket)
+    return this.#connections.get(socket)
   }
 
   closed(connection: ClientConnection): void {
-    this.#connections.delete(connection)
-    this.#bySocket.delete(connection.socket)
+    this.#connections.delete(connection.socket)
   }
 
   /** Closes the connections on which no request is served. */
   closeIdle(): void {
-    for (const connection of this.#connections) if (connection.isIdle) connection.socket.destroy()
+    for (const connection of this.#connections.values()) if (connection.isIdle) connection.socket.destroy()
   }
 
   closeAll(): void {
-    for (const connection of this.#connections) connection.socket.destroy()
+    for (const connection of this.#connections.values()) connection.socket.destroy()
   }
 
   #open(socket: Socket): void {
     // The connection was refused.
     if (socket.destroyed) return
-    const connection = new ClientConnection(socket, this)
-    this.#connections.add(connection)
-    this.#bySocket.set(socket, connection)
+    this.#connections.set(socket, new ClientConnection(socket, this))
   }
 
   #sweep(): void {
     const now = performance.now()
-    const { headersTimeoutMs, keepAliveMs } = this.#options
-    for (const connection of this.#connections) {
+    const { headersTimeoutMs, keepAliveMs } = this.options
+    for (const connection of this.#connections.values()) {
       const waitedMs = now - connection.waitingSince
       if (connection.isIdle) {
         if (waitedMs > keepAliveMs) connection.socket.destroy()
