@@ -45,10 +45,7 @@ function isWithin(inner: Subnet, outer: Subnet): boolean {
 /** The IPv4-mapped IPv6 address of an IPv4 peer on a dual-stack socket. */
 const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/
 
-/**
- * An IP address in canonical form: shortest form, without zone, IPv4-mapped IPv6 as IPv4.
- * `undefined` for other texts.
- */
+/** An IP address in its shortest form, without zone, mapped IPv4 as IPv4; or `undefined`. */
 export function ipAddress(text: string): string | undefined {
   const family = isIP(text)
   if (family === 4) return text

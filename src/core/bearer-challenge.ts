@@ -1,9 +1,6 @@
 import { type StepUp, stepUpParameters } from './step-up.ts'
 
-/**
- * How a client can get access with an access token (RFC 6750 §3). Without `error`, the request had
- * no token.
- */
+/** How to get access with an access token (RFC 6750 §3). Without `error`, none was sent. */
 export interface BearerChallenge {
   readonly error?: 'invalid_token' | 'insufficient_scope' | 'insufficient_user_authentication' | undefined
   /** The scopes that the request needs. */

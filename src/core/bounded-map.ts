@@ -12,10 +12,7 @@ export interface BoundedMapOptions<Key, Value> {
   readonly dispose?: (value: Value, key: Key, why: LRUCache.DisposeReason) => void
 }
 
-/**
- * A map for what may be forgotten. Beyond `max`, it drops the entries that were used least
- * recently.
- */
+/** A map for what may be forgotten. Beyond `max`, it drops the least recently used entries. */
 export class BoundedMap<Key extends {}, Value extends {}> extends LRUCache<Key, Value> {
   constructor(max: number, { sizeOf, lifetimeMs = 0, clock, dispose }: BoundedMapOptions<Key, Value> = {}) {
     const steady = clock && steadyClock(clock)

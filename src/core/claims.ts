@@ -51,10 +51,7 @@ export function parseClaimPath(text: string): ClaimPath {
   return path
 }
 
-/**
- * The value at a path, or `undefined`. Only own members count: `__proto__`, `constructor` and
- * `length` lead nowhere.
- */
+/** The value at a path, or `undefined`. Only own members count, so `__proto__` leads nowhere. */
 export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefined {
   let value: JsonValue | undefined = claims
   for (const name of path) {
@@ -101,10 +98,7 @@ export function withheldNames({ _claim_names: elsewhere, hasgroups, groups }: Cl
   return [...(isObject(elsewhere) ? Object.keys(elsewhere) : []), ...(hasHiddenGroups ? ['groups'] : [])]
 }
 
-/**
- * The template of a header value: literal texts and claims. A single claim is a template with one
- * part.
- */
+/** The template of a header value: literal texts and claims. A single claim is a template too. */
 export type ClaimTemplate = readonly (string | ClaimPath)[]
 
 /**

@@ -6,9 +6,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() }
 
-/**
- * Whether `now` is less than `ms` after `at`. `false` when the clock was set back to before `at`.
- */
+/** Whether `now` is less than `ms` after `at`, and not before it: a clock may be set back. */
 export function isWithin(ms: number, at: number, now: number): boolean {
   return now >= at && now < at + ms
 }

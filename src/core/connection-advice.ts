@@ -7,10 +7,7 @@ export interface ConnectionFailure {
   readonly isTimeout?: boolean
 }
 
-/**
- * What to do about a failed connection. `SETTING` and `CA_FILE` in the advice become the given
- * settings.
- */
+/** What to do about a failed connection. `SETTING` and `CA_FILE` become the given settings. */
 export function connectionAdvice({ why, isTimeout }: ConnectionFailure, setting: string, caSetting: string): string {
   const found = isTimeout === true ? unreachable : advice.find(([pattern]) => pattern.test(why))?.[1]
   return (found ?? 'check that it runs, and that SETTING is its address as seen from this machine')

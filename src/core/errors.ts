@@ -19,10 +19,7 @@ export class GatewayError extends Error {
   }
 }
 
-/**
- * A fault that only the operator can fix, such as a port in use or a missing file. `message` says
- * where it is and what to do.
- */
+/** A fault that only the operator can fix, such as a port in use. `message` says what to do. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }

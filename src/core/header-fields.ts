@@ -14,10 +14,7 @@ interface FieldRow {
   readonly isReserved?: true
 }
 
-/**
- * The table of header fields, in lower case. The proxy, the configuration's checks and `explain`
- * read it.
- */
+/** The table of header fields, in lower case. `proxy`, `config` and `explain` read it. */
 const fields = {
   /** Fields of one connection (RFC 9110 §7.6.1). undici and Node.js write some of them. */
   hop_by_hop: {
@@ -61,10 +58,7 @@ const fields = {
   content_length: { names: ['content-length'], isReserved: true },
   cookie: { names: ['cookie'], isReserved: true },
   set_cookie: { names: ['set-cookie'], isReserved: true },
-  /**
-   * Some applications take the method of a request from them. Withheld where rules depend on the
-   * method.
-   */
+  /** Some applications take the method from them. Withheld where rules depend on the method. */
   method_override: { names: ['x-http-method-override', 'x-http-method', 'x-method-override'] },
 } as const satisfies Readonly<Record<string, FieldRow>>
 
@@ -83,10 +77,7 @@ export function kindOfField(name: string): FieldKind | undefined {
   return kinds.get(name) ?? prefixes.find(([prefix]) => name.startsWith(prefix))?.[1]
 }
 
-/**
- * Why a field of a client never reaches an upstream, by its name in lower case; `undefined` when it
- * may reach it.
- */
+/** Why a field of a client never reaches an upstream, by its name in lower case; or `undefined`. */
 export function withheldReason(name: string): string | undefined {
   const kind = kindOfField(name)
   const row: FieldRow | undefined = kind && fields[kind]
@@ -94,10 +85,7 @@ export function withheldReason(name: string): string | undefined {
   return row?.withheld ?? (plainName.test(name) ? undefined : 'could be read as another header name')
 }
 
-/**
- * Node.js ignores a second field with one of these names, in lower case. It joins the values of all
- * others.
- */
+/** Node.js ignores a second field with one of these names. It joins the values of all others. */
 export const singleFields: ReadonlySet<string> = new Set([
   ...['age', 'authorization', 'content-length', 'content-type', 'etag', 'expires', 'from', 'host'],
   ...['if-modified-since', 'if-unmodified-since', 'last-modified', 'location', 'max-forwards'],
@@ -106,10 +94,7 @@ export const singleFields: ReadonlySet<string> = new Set([
 
 const plainName = /^[a-z0-9-]+$/
 
-/**
- * Whether the configuration cannot set this field on requests to an upstream. `name` is in lower
- * case.
- */
+/** Whether the configuration cannot set this field of requests, by its name in lower case. */
 export function isReservedField(name: string): boolean {
   if (forwardedIdentity.has(name)) return false
   const kind = kindOfField(name)

@@ -73,10 +73,7 @@ type Part =
   | { readonly kind: 'group'; readonly alternatives: readonly (readonly Part[])[] }
   | { readonly kind: 'repeat'; readonly part: Part; readonly least: number; readonly most: number }
 
-/**
- * Appends the steps of a part. After them, the pattern continues with the step that is appended
- * next.
- */
+/** Appends the steps of a part. The pattern continues with the step that is appended next. */
 function append(part: Part, steps: Step[]): void {
   switch (part.kind) {
     case 'character':

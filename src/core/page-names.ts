@@ -50,14 +50,9 @@ export function placeholdersOf(page: PageName): readonly Placeholder[] {
   return [...everywhere, ...configured, ...actions, ...(ofPage[page] ?? [])]
 }
 
-/**
- * A parsed template: literal HTML and placeholders, whose values are escaped.
- */
+/** A parsed template: literal HTML and placeholders, whose values are escaped. */
 export interface PageTemplate {
   readonly parts: readonly (string | { readonly placeholder: Placeholder })[]
-  /**
-   * The contents of its `<style>` elements, as a browser reads them. The Content Security Policy
-   * contains their hashes.
-   */
+  /** The contents of its `<style>` elements, whose hashes the Content Security Policy has. */
   readonly styles: readonly string[]
 }

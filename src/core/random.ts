@@ -4,27 +4,19 @@ import { createHmac, hash, randomBytes as newBytes, randomFillSync } from 'node:
 const pool = Buffer.alloc(6 * 1024)
 let poolAt = pool.length
 
-/**
- * Random bytes as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 requires.
- */
+/** Random bytes as base64url. 16 bytes are the 128 bits that RFC 6749 §10.10 requires. */
 export function randomToken(bytes: number): string {
   const at = draw(bytes)
   return pool.toString('base64url', at, at + bytes)
 }
 
-/**
- * SHA-256, as base64url. Several parts are hashed as a JSON array, so that no two lists of parts
- * can collide.
- */
+/** SHA-256, as base64url. Parts are hashed as a JSON array, so that no two lists collide. */
 export function sha256(...parts: readonly [string, ...string[]]): string {
   const input = parts.length === 1 ? parts[0] : JSON.stringify(parts)
   return hash('sha256', input, 'base64url')
 }
 
-/**
- * A hash with a random key that only this process knows, as hexadecimal digits. Its results say
- * nothing about the texts.
- */
+/** A hash (hexadecimal) with a random key of this process. It says nothing about the texts. */
 export function createKeyedHash(): (...parts: readonly string[]) => string {
   const key = newBytes(32)
   return (...parts) => createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex')

@@ -70,9 +70,7 @@ export class BackOff {
     this.#nextMs = firstMs
   }
 
-  /**
-   * The pause after another failure, up to a quarter longer, so that replicas do not act in step.
-   */
+  /** The next pause, up to a quarter longer, so that replicas do not act in step. */
   next(): number {
     const ms = this.#nextMs
     this.#nextMs = Math.min(ms * 2, this.#mostMs)

@@ -1,9 +1,6 @@
 import { type StepUp, stepUpParameters } from './step-up.ts'
 
-/**
- * The longest `return_to`, in characters. The `state` parameter contains it, and would become too
- * long for some providers.
- */
+/** The longest `return_to`, in characters. For some providers, a longer `state` is too long. */
 export const maxReturnToLength = 2000
 
 /** What a sign-in has besides its page. */
@@ -20,10 +17,7 @@ export interface SignInOptions {
   readonly stepUp?: StepUp | undefined
 }
 
-/**
- * The URL that starts a sign-in and returns to `returnTo` (a path with its query), which is omitted
- * when it is too long.
- */
+/** The URL that starts a sign-in and returns to a path with its query, unless that is too long. */
 export function signInUrl(
   reservedPrefix: string,
   returnTo: string | undefined,

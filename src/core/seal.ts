@@ -46,10 +46,7 @@ export class Keyring {
     return key.id.equals(sealed.subarray(0, keyIdBytes))
   }
 
-  /**
-   * Decrypts sealed data. `undefined` when the key is unknown, the context differs or the data was
-   * changed.
-   */
+  /** Decrypts. `undefined`: the key is unknown, the context differs, or the data was changed. */
   open(sealed: Uint8Array, context: string): Buffer | undefined {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     const key = this.#keys.find(({ id }) => id.equals(bytes.subarray(0, keyIdBytes)))

@@ -41,19 +41,14 @@ export type Admission =
   | ({
       readonly kind: 'sign_in'
       readonly leavesPage?: boolean
-      /**
-       * The request is a form. Its content is kept during the sign-in, or its page says why not.
-       */
+      /** The request is a form. Its content is kept during the sign-in, or a page says why not. */
       readonly form?: FormAdmission
     } & SignInFirst)
   /** The same for a request that is not redirected. `location` is for the front end. */
   | ({ readonly kind: 'unauthorized' } & SignInFirst)
   /** The signed-in person does not satisfy the rule; `why` is for the log. */
   | ({ readonly kind: 'forbidden'; readonly setCookies: readonly string[] } & (Unmet | LacksScope) & Denial)
-  /**
-   * A page of another origin made the request, which would act in the name of the signed-in person;
-   * `why` is for the log.
-   */
+  /** A page of another origin made the request, in the name of the person; `why` is for the log. */
   | ({ readonly kind: 'cross_site'; readonly why: string } & Denial)
   /**
    * A link on another site opened the page, so the browser did not send a `Strict` cookie. A page
@@ -74,9 +69,7 @@ export type Admission =
   /** The store or the provider is unavailable, so the request is rejected (fail closed). */
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
-/**
- * The credentials of the request are not accepted, or do not suffice; `why` is for the log.
- */
+/** The credentials of the request are not accepted, or do not suffice; `why` is for the log. */
 export interface CallerRefused extends CallerChallenges {
   readonly kind: 'caller_refused'
   readonly caller: Caller
@@ -113,9 +106,7 @@ export interface SignInFirst extends CallerChallenges {
   readonly sessionEnded: boolean
   /** How the person has to authenticate, if the rule says so. */
   readonly stepUp?: StepUp | undefined
-  /**
-   * The person is signed in, but the authentication does not meet `stepUp`. The reason for the log.
-   */
+  /** Why the authentication of the signed-in person does not meet `stepUp`, for the log. */
   readonly insufficient?: string | undefined
   /** The request has the cookie of a bound session, but does not come from its device. */
   readonly misuse?: Misuse | undefined
@@ -139,9 +130,7 @@ export interface Pass {
   readonly dropped?: readonly DroppedHeader[]
   /** `undefined` on public paths and without a session. */
   readonly session: SessionKey | undefined
-  /**
-   * The request has credentials of its own, and not a session. The upstream does not get them.
-   */
+  /** The request has credentials of its own, and not a session. The upstream does not get them. */
   readonly caller?: Caller | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined

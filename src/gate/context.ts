@@ -37,10 +37,7 @@ export interface AdmitParts {
   readonly routes: RouteTable
   /** Identifies the sender of a `Cookie` header, for an upstream. */
   readonly identify: (cookieHeader: string | undefined, upstream: UpstreamConfig) => Identity | Promise<Identity>
-  /**
-   * Who sends a request with an access token, for an upstream. `client` is the address. Absent: no
-   * token is accepted.
-   */
+  /** Who sends an access token, for an upstream, from an address. Absent: no token is accepted. */
   readonly identifyToken?: (
     token: string,
     upstream: UpstreamConfig,
@@ -96,10 +93,7 @@ export function whenKnown<T, R>(value: T | Promise<T>, next: (value: T) => R | P
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
-/**
- * Whether the upstream expects a signed identity, and its key is missing. Requests of signed-in
- * people then fail.
- */
+/** Whether the key for the signed identity is missing. Requests of signed-in people then fail. */
 export function lacksKey({ signedIdentity }: UpstreamConfig, { identities }: GateContext): boolean {
   return signedIdentity !== undefined && !identities.isReady(signedIdentity)
 }

@@ -21,9 +21,7 @@ export function corsFields({ origins, expose, credentials }: CorsConfig, origin:
   }
 }
 
-/**
- * The fields of the response to a preflight. They say which requests pages of the origin may send.
- */
+/** The fields of the response to a preflight: which requests pages of the origin may send. */
 export function preflightFields(cors: CorsConfig, origin: string | undefined): CorsFields {
   const { 'Access-Control-Expose-Headers': _, ...fields } = corsFields(cors, origin)
   if (fields['Access-Control-Allow-Origin'] === undefined) return fields

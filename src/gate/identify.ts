@@ -39,9 +39,7 @@ export interface SignedIn extends Principal {
 export type Identity =
   SignedIn | AnonymousIdentity | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
 
-/**
- * `staleCookie`: the request has a session cookie, but no session. The response expires it.
- */
+/** `staleCookie`: the request has a session cookie, but no session. The response expires it. */
 export interface AnonymousIdentity {
   readonly kind: 'anonymous'
   /** Where the person signs in. Absent: one of several providers. */

@@ -5,7 +5,7 @@ type Socket = IncomingMessage['socket']
 
 /**
  * The parts of a client's request that the gateway uses. Both Node's `IncomingMessage` and the
- * `PlainRequest` of the room `front` have them.
+ * `PlainRequest` of `listener/plain/` have them.
  */
 export interface ClientMessage {
   method?: string | undefined
@@ -36,7 +36,7 @@ export interface ClientMessage {
 
 /**
  * The parts of a response to a client that the gateway uses. Both Node's `ServerResponse` and the
- * `PlainResponse` of the room `front` have them.
+ * `PlainResponse` of `listener/plain/` have them.
  */
 export interface ClientReply {
   readonly socket: Socket | null
@@ -51,10 +51,7 @@ export interface ClientReply {
   appendHeader(name: string, value: string | readonly string[]): unknown
   writeHead(status: number, fields?: string[]): unknown
   writeHead(status: number, statusMessage: string, fields: string[]): unknown
-  /**
-   * `write` and `end` copy a part of at most `shortBytes`, so its memory may be used again. Absent:
-   * they keep each part.
-   */
+  /** `write` and `end` copy a part of at most `shortBytes`. Absent: they keep each part. */
   readonly copiesShortParts?: true
   write(part: Buffer, written?: (error?: Error | null) => void): boolean
   end(): unknown

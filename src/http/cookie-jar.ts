@@ -80,10 +80,7 @@ export function readAttribute(text: string): { readonly name: string; readonly v
     : { name: trimmed(text.slice(0, end)).toLowerCase(), value: trimmed(text.slice(end + 1)) }
 }
 
-/**
- * The name in a `Set-Cookie` value. A browser may take `=name=value` and ` name` for `name`, so the
- * name is read in this way.
- */
+/** The name in a `Set-Cookie` value. A browser may take `=name=value` and ` name` for `name`. */
 export function nameInSetCookie(text: string): string {
   return /^[=\s]*([^=;]*)/.exec(text)?.[1]?.trim() ?? ''
 }

@@ -1,10 +1,7 @@
 import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
 import { withoutSpaceAround } from '../wire/field-value.ts'
 
-/**
- * How a cookie is set. It must be deleted with the same attributes, or the browser keeps it (RFC
- * 6265 §5.3).
- */
+/** How a cookie is set. Deleting it takes the same attributes (RFC 6265 §5.3). */
 export interface CookieAttributes {
   readonly name: string
   readonly secure: boolean
@@ -49,10 +46,7 @@ export function cookieNames(header: string | undefined, prefix: string): string[
     .filter((name) => name.startsWith(prefix))
 }
 
-/**
- * The cookies in a `Cookie` header whose names start with `prefix`. For a name that occurs twice,
- * the last value.
- */
+/** The cookies whose names start with `prefix`. For a name that occurs twice, the last value. */
 export function cookiesNamed(header: string | undefined, prefix: string): ReadonlyMap<string, string> {
   return new Map(namedPairs(header).filter(([name]) => name.startsWith(prefix)))
 }
@@ -101,9 +95,7 @@ export function isWithheld(patterns: readonly NamePattern[], name: string): bool
   return patterns.length > 0 && (name.startsWith('$') || mayBeNamed(patterns, name))
 }
 
-/**
- * A `Set-Cookie` value. Without `maxAge` (seconds) the cookie lasts as long as the browser runs.
- */
+/** A `Set-Cookie` value. Without `maxAge` (in seconds) the cookie lasts while the browser runs. */
 export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {
   const parts = [
     `${cookie.name}=${value}`,

@@ -7,10 +7,7 @@ import type { Incoming } from './response.ts'
 
 /** Header fields that describe the page that makes a request. */
 export interface Initiator {
-  /**
-   * `Sec-Fetch-Site`. Like the other header fields below, `undefined` if the client did not send
-   * it.
-   */
+  /** `Sec-Fetch-Site`. Like the others below, `undefined` if the client did not send it. */
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
   readonly secFetchDest: string | undefined
@@ -74,10 +71,7 @@ export interface EndpointRequest extends Initiator {
    * that page is on another host.
    */
   readonly embeddingPage: string | undefined
-  /**
-   * The external URL of the gateway for the requested host. It comes from the configuration, never
-   * from `Host`.
-   */
+  /** The external URL of the gateway at this host: from the configuration, never from `Host`. */
   readonly externalUrl: URL
   /** The cookies of the applications on this host. They expire when the session ends. */
   readonly applicationCookies: readonly ApplicationCookie[]
@@ -142,10 +136,7 @@ export function endpointRequest(
   }
 }
 
-/**
- * Whether a request comes from a page of this site. A page of another site must not sign people
- * out, or decide for them.
- */
+/** Whether a page of this site makes a request. Others must not sign out people, or decide. */
 export function isFromThisSite(request: Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>): boolean {
   const check = request.method === 'GET' ? 'endpoint' : 'endpoint_form'
   return isFromSite(check, request, [request.externalUrl.origin])

@@ -41,9 +41,7 @@ export interface ForwardedFacts {
   readonly proto: 'http' | 'https'
   /** The value of `Host` that the client sent to the outermost trusted proxy. */
   readonly host: string
-  /**
-   * `X-Forwarded-For` for the upstream: the addresses that trusted proxies report, then the peer.
-   */
+  /** `X-Forwarded-For` for the upstream: what trusted proxies report, then the peer. */
   readonly forwardedFor: string
 }
 

@@ -9,10 +9,7 @@ const nameSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i
 let lastAuthority: string | undefined
 let lastName: { readonly host: string; readonly name: string } | undefined
 
-/**
- * Whether a text is a host with or without a port, which may be empty (RFC 3986 §3.2). Brackets
- * contain an IPv6 address.
- */
+/** Whether a text is a host with or without a port, which may be empty (RFC 3986 §3.2). */
 export function isAuthority(text: string): boolean {
   if (text === lastAuthority) return true
   const [whole, literal, port] = authority.exec(text) ?? []
@@ -105,9 +102,7 @@ export function canonicalTarget(raw: string): CanonicalTarget {
   return { ...canonicalTarget(rest.startsWith('/') ? rest : `/${rest}`), authority }
 }
 
-/**
- * The text between the slashes. For a short path, `split` costs almost twice as much as this loop.
- */
+/** The text between the slashes. For a short path, `split` takes almost twice as long. */
 function pathSegments(path: string): readonly string[] {
   const segments: string[] = []
   let start = 1
@@ -230,10 +225,7 @@ function readings(decoded: readonly (readonly [string, ...string[]])[], literal:
   return [...found.values()]
 }
 
-/**
- * Segments are joined by NUL, because a decoded segment may contain a slash, but no control
- * character.
- */
+/** Joined by NUL, because a decoded segment may contain a slash, but no control character. */
 function keyOf(segments: readonly string[]): string {
   return segments.join('\0')
 }

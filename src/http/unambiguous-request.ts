@@ -79,10 +79,7 @@ export function requireUnambiguous(req: FramedRequest, limits: Pick<GatewayConfi
   if (fault !== undefined) throw new GatewayError('ERR_REQUEST_MALFORMED', fault)
 }
 
-/**
- * Whether a path is below the reserved prefix in any reading, and in any letter case. Such requests
- * never reach an upstream.
- */
+/** Whether a path is below the reserved prefix in any reading and case. No upstream gets it. */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
   const reserved = segmentsOf(reservedPrefix)
   if (isBelow(reserved, target.segments)) return true

@@ -2,10 +2,7 @@ import type { Rate } from '../config/quantities.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
 import { steadyClock, type Clock } from '../core/clock.ts'
 
-/**
- * How many clients each budget remembers. The client that was seen least recently is dropped, and
- * starts with a full budget.
- */
+/** How many clients each budget remembers. Others start with a full budget. */
 const maxClients = 20_000
 
 /**

@@ -14,9 +14,7 @@ export interface ConnectionLimitsParts {
 
 /** The least time between two closings of idle connections, in ms. */
 const makeRoomEveryMs = 1000
-/**
- * Idle connections are closed beyond this part of the limit, so that they do not cause rejections.
- */
+/** Idle connections are closed beyond this part of the limit, so that they cause no rejections. */
 const roomy = 0.9
 
 /** The longest time that a whole form for the gateway itself may take to arrive, in ms. */
@@ -66,18 +64,12 @@ export function limitConnections(
   })
 }
 
-/**
- * File descriptors for Redis, the provider, files, administration, and idle connections to
- * upstreams.
- */
+/** File descriptors for Redis, the provider, files, administration, and idle connections. */
 const reserve = 64
 /** The lowest limit. Fewer connections are not useful. */
 const minConnections = 10
 
-/**
- * How many files and connections this process may have open (`ulimit -n`); Infinity when there is
- * no limit or it is unknown.
- */
+/** How many files and connections this process may have open (`ulimit -n`); Infinity: unknown. */
 function fileDescriptorLimit(): number {
   const file = '/proc/self/limits'
   const soft = existsSync(file) && /^Max open files +(\d+)/m.exec(readFileSync(file, 'latin1'))?.[1]

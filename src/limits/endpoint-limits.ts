@@ -33,9 +33,7 @@ export interface EndpointLimitsParts {
   readonly rejectedClients: RejectedClients
 }
 
-/**
- * Limits of requests that the provider sends through browsers: how often, and how many at once.
- */
+/** Limits of requests that the provider sends through browsers: how often, how many at once. */
 interface BrowserLimits {
   readonly rate: ClientBudget
   readonly atOnce: ClientCount
@@ -45,10 +43,7 @@ function browserLimits({ callbacks, callbacksAtOnce }: LimitsPerClientSettings, 
   return { rate: new ClientBudget(callbacks, clock), atOnce: new ClientCount(callbacksAtOnce) }
 }
 
-/**
- * Limits the requests to the gateway's endpoints, and through them to the provider. Clients are
- * named by `clientOf`.
- */
+/** Limits the requests to endpoints, and through them to the provider. `clientOf` names clients. */
 export class EndpointLimits {
   readonly #signIns: ClientBudget
   readonly #callbacks: BrowserLimits
@@ -157,15 +152,10 @@ export class EndpointLimits {
   }
 }
 
-/**
- * How many wrong secrets of service accounts each client may send, and how many each name may get.
- */
+/** How many wrong secrets of service accounts each client may send, and each name may get. */
 const wrongPerClient = { count: 10, perMs: 60_000 }
 const wrongPerAccount = { count: 30, perMs: 60_000 }
-/**
- * Node.js has four threads for hashes, files and names. Two of them stay free, and each computation
- * takes 16 to 128 MiB.
- */
+/** Node.js has four threads for hashes and files: two stay free. Each hash takes 16 to 128 MiB. */
 const hashesAtOnce = 2
 /** How many further ones may wait. */
 const maxWaitingHashes = 64

@@ -5,9 +5,7 @@ import { Roster } from './roster.ts'
  * quarters of all, and each of many clients less.
  */
 const shareOfFree = 3
-/**
- * The part that is reserved for clients that hold nothing. Nothing is reserved of less than eight.
- */
+/** The part for clients that hold nothing. Nothing is reserved of less than eight. */
 const partForNewcomers = 1 / 8
 
 /**
@@ -86,10 +84,7 @@ export class FairQueue<T> {
     return !this.#places.hasFor(client) && !this.#seats.hasFor(client)
   }
 
-  /**
-   * Takes a place until `leave`. Returns `false` when the item has to wait: a later `leave` returns
-   * it.
-   */
+  /** Takes a place until `leave`. `false`: the item has to wait, and a later `leave` returns it. */
   enter(client: string, item: T): boolean {
     if (this.#places.hasFor(client)) {
       this.#places.take(client)

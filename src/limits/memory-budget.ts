@@ -4,10 +4,7 @@ import { clientOf, ipAddress, networkOf } from '../core/addresses.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { RejectedClients } from './rejected-clients.ts'
 
-/**
- * The shares of the free memory and of V8's heap that clients may take. V8's garbage needs the
- * rest.
- */
+/** The shares of the free memory and of V8's heap for clients. V8's garbage needs the rest. */
 const shareOfMemory = 1 / 3
 const shareOfHeap = 1 / 2
 /** How much of the budget is left when the process is too large. */
@@ -52,9 +49,7 @@ export interface HeldForConnection {
 interface Account {
   readonly socket: ClientSocket
   readonly baseBytes: number
-  /**
-   * How often a response that waits is in memory: TLS keeps the encrypted bytes beside the others.
-   */
+  /** How often a response that waits is in memory: TLS keeps the encrypted bytes too. */
   readonly copies: 1 | 2
   readonly held: HeldForConnection
   /** The address of the client of the latest request. */

@@ -36,9 +36,7 @@ export interface ListenerHandlers {
   /** A request with an `Expect` that is not supported. */
   expectation(req: IncomingMessage, res: ServerResponse): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
-  /**
-   * The response to a request whose header section is too large, of which this is the beginning.
-   */
+  /** The response to a request whose header section is too large; it begins like this. */
   headersTooLarge(beginning: RequestBeginning | undefined): Response
   /** The protocols of `Upgrade` that at least one upstream lists, in lower case. */
   readonly upgradeProtocols: readonly string[]

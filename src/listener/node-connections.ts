@@ -6,9 +6,7 @@ import { contentInUseBytes, requestMemory } from '../limits/memory-budget.ts'
 export const beginningBytes = 4096
 
 interface NodeConnection {
-  /**
-   * The memory of the beginning of a head that may have arrived, in bytes. Node's parser holds it.
-   */
+  /** The memory of the beginning of a head that Node's parser holds, in bytes. */
   headBytes: number
   /** The first bytes of that head. */
   beginning: Buffer | undefined
@@ -104,9 +102,7 @@ export class NodeConnections {
     return this.#connections.get(socket)?.hasStopped === true
   }
 
-  /**
-   * The first bytes of a head that has arrived in several parts. `undefined` during the first one.
-   */
+  /** The first bytes of a head that arrives in several parts; `undefined` during the first one. */
   beginningOf(socket: Duplex): Buffer | undefined {
     return this.#connections.get(socket)?.beginning
   }

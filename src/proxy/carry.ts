@@ -117,10 +117,7 @@ export function carryUpgrade(
   new Exchange({ req, res, pass, facts, record, parts, upgrade }).start()
 }
 
-/**
- * Refuses an upgrade on the bare socket, never with a redirect because no WebSocket client follows
- * it.
- */
+/** Refuses an upgrade on the bare socket. No WebSocket client follows a redirect. */
 export function refuseUpgrade(
   socket: Duplex,
   record: RequestRecord,

@@ -139,10 +139,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#upstream.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
   }
 
-  /**
-   * The only release of a slot that has a connection. A slot that still waits is released in
-   * `#abandon`.
-   */
+  /** The only release of a slot with a connection. One that waits is released in `#abandon`. */
   onDone(): void {
     this.#slot?.release()
   }

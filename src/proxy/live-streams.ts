@@ -6,9 +6,7 @@ export type CutReason = 'session_ended' | 'going_away'
 
 /** A response, an upload or a tunnel that is open. */
 export interface LiveStream {
-  /**
-   * It does not end by itself (a tunnel or an event stream), so a shutdown does not wait for it.
-   */
+  /** It does not end by itself (a tunnel, an event stream), so a shutdown does not wait for it. */
   readonly isEndless: boolean
   /** May be called again before it has taken effect. */
   cut(why: CutReason): void

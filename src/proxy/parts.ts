@@ -14,9 +14,7 @@ export interface ProxyParts {
   readonly live: LiveStreams
   readonly log: Log
   readonly pages: Pages
-  /**
-   * Whether a cookie is one of the gateway's own. Upstreams neither receive nor set these cookies.
-   */
+  /** Whether a cookie is one of the gateway's own, which upstreams neither receive nor set. */
   readonly isGatewayCookie: (name: string) => boolean
   /** Stores the cookies that an upstream sets in a session, and are kept there. */
   readonly keepCookies: (session: SessionKey, upstream: string, cookies: ReceivedCookies) => Promise<void>
@@ -27,13 +25,8 @@ export interface ProxyParts {
   readonly clock: Clock
   /** How long a client may pause while it sends content, in ms. */
   readonly bodyIdleTimeoutMs: number
-  /**
-   * The minimum rate of content, in bytes per second, averaged over `bodyIdleTimeoutMs`. 0: none.
-   */
+  /** The minimum rate of content, in bytes/s, averaged over `bodyIdleTimeoutMs`. 0: none. */
   readonly bodyRateBytesPerSecond: number
-  /**
-   * The session is in use: bytes of an upload or download have moved, or the client of a tunnel has
-   * sent data.
-   */
+  /** The session is in use: content has moved, or the client of a tunnel has sent data. */
   readonly onActivity: (session: SessionKey) => void
 }

@@ -95,10 +95,7 @@ const namesOfFields = new ByName((name) => {
   return { lowerCase, endsHere: isHopByHop(lowerCase), isForSharedCaches: forSharedCaches.test(lowerCase) }
 })
 
-/**
- * Fields for the caches in front of the gateway, which do not apply to browsers: RFC 9213 and its
- * predecessors.
- */
+/** Fields for caches in front of the gateway, not for browsers: RFC 9213 and its predecessors. */
 const forSharedCaches = /^(?:surrogate-control|x-accel-expires|.*cdn-cache-control)$/
 
 function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', received: string | undefined): string {
@@ -124,10 +121,7 @@ function privateCacheControl(received: string): string {
   return value
 }
 
-/**
- * Fields that are not allowed in trailers, because recipients need them before the content (RFC
- * 9110 §6.5.1).
- */
+/** Not allowed in trailers, because recipients need them before the content (RFC 9110 §6.5.1). */
 const notInTrailers: ReadonlySet<string> = new Set([
   'content-length',
   'content-encoding',

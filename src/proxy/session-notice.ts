@@ -79,10 +79,7 @@ const maxBeginningBytes = 16 * 1024
 /** A byte order mark, spaces, comments, and what parsers take for a comment (HTML §13.2.5.6). */
 const blank = /\xef\xbb\xbf|[\t\n\f\r ]+|<!--(?:-?>|[^]*?--!?>)|<\?[^>]*>/y
 
-/**
- * How a document begins. Each of these may be absent, and the first that is there shows that it is
- * one.
- */
+/** How a document begins. Each may be absent; the first that is there shows that it is one. */
 const documentTokens: readonly RegExp[] = [/<!doctype\s[^>]*>/iy, tagPattern('html'), tagPattern('head')]
 
 /** A text that later parts may turn into one of these tokens. */

@@ -179,9 +179,7 @@ function isPassed(socket: Socket, isTaken: boolean): boolean {
   return isTaken || socket.writableLength === 0
 }
 
-/**
- * Ends a connection with a Close frame between two frames. Within a frame it closes the connection.
- */
+/** Ends a connection with a Close frame between two frames, or closes it within a frame. */
 function endWith(socket: Socket, frames: FrameTracker | undefined, closeFrame: () => Buffer): void {
   if (socket.writable && frames?.place === 'between') socket.end(closeFrame())
   else if (socket.writable && frames?.place === 'after_close') socket.end()

@@ -38,10 +38,7 @@ export class FrameTracker {
     while (at < chunk.length && this.#isFollowed()) at = this.#step(chunk, at)
   }
 
-  /**
-   * Skips the whole short data frames at the beginning of a chunk, which most messages are. Returns
-   * how many bytes they have.
-   */
+  /** Skips whole short data frames, which most messages are. Returns how many bytes they have. */
   #skipShortFrames(chunk: Buffer): number {
     const [maskBit, headerLength] = this.#masked ? [0x80, 6] : [0, 2]
     let at = 0
@@ -55,9 +52,7 @@ export class FrameTracker {
     return at
   }
 
-  /**
-   * Reads no further than the end of the current frame. Returns how many bytes it has read.
-   */
+  /** Reads no further than the end of the current frame. Returns how many bytes it has read. */
   readToEndOfFrame(chunk: Buffer): number {
     let at = 0
     while (at < chunk.length && this.#place === 'inside') at = this.#step(chunk, at)

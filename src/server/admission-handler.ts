@@ -216,9 +216,7 @@ function removeContent({ req, res }: Incoming): void {
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
 }
 
-/**
- * Why the content of a refused request is lost; `undefined` when it is no form, or not refused yet.
- */
+/** Why the content of a refused request is lost; `undefined`: it is no form, or not refused yet. */
 function lostForm(admission: Admission, { method, isPage, isFrame }: RequestFacts): NotKept | undefined {
   if (method !== 'POST' || !(isPage || isFrame)) return undefined
   if (admission.kind === 'unavailable') return 'store'

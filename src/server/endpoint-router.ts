@@ -129,9 +129,7 @@ function noSchemas(): never {
 /** RFC 8417 §2.3. */
 const securityEventType = 'application/secevent+jwt'
 
-/**
- * Other content than that of an endpoint is read within the limit, and treated as an empty form.
- */
+/** Other content than that of an endpoint is read within the limit, as an empty form. */
 function readContent(app: FastifyInstance): void {
   const read = (type: string, contentOf: (text: string) => EndpointContent) =>
     app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, contentOf(String(body))))

@@ -35,10 +35,7 @@ export interface Gateway {
 export interface GatewayParts extends ObservingParts {
   /** What the process may hold for clients, in bytes. Absent: see `budgetBytes`. */
   readonly budgetBytes?: number
-  /**
-   * Gets the API of this process when another process listens on `admin.listen`. Absent: this
-   * process listens on it.
-   */
+  /** Gets the API of this process. Absent: this process listens on `admin.listen` itself. */
   readonly serveProcessApi?: (api: ProcessApi) => void
 }
 

@@ -24,9 +24,7 @@ export class Generations {
   #config: GatewayConfig
   #current!: Generation
   readonly #retiring = new Map<Generation, Promise<void>>()
-  /**
-   * Upstream connections of earlier generations. They stay open until their exchanges have ended.
-   */
+  /** Of earlier generations: their connections stay open until their exchanges have ended. */
   readonly #earlierUpstreams = new Set<Upstreams>()
   #lastReload: Promise<unknown> = Promise.resolve()
   #isClosing = false
@@ -137,10 +135,7 @@ export interface FoundAtStart {
   readonly provider: boolean
 }
 
-/**
- * Waits up to 2 s for Redis and the providers, so that the first requests do not fail when all
- * start together.
- */
+/** Waits for Redis and the providers, so that no request fails because all started together. */
 export async function waitForDependencies(
   store: Pick<SessionStore, 'ping'>,
   { realms, signingKeys }: Generation,

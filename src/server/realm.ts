@@ -125,9 +125,7 @@ function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
   }
 }
 
-/**
- * The log for the messages about one of several providers: it names the provider and its settings.
- */
+/** The log of one of several providers: it names the provider and its settings. */
 export function providerLog(log: Log, config: ProviderConfig): Log {
   if (config.setting === 'provider') return log
   const named = (fields: LogFields = {}): LogFields => ({

@@ -47,9 +47,7 @@ export function redirectToSignIn(to: Redirect): Response {
   return redirect(to, keepsReferer)
 }
 
-/**
- * A page in place of one of an ended session, which the browser removes. It leads to the sign-in.
- */
+/** A page in place of one of an ended session, which the browser removes. It leads to a sign-in. */
 export function pageToSignIn({ location, setCookies }: Redirect, incoming: Incoming, pages: Pages): Response {
   const page = pages.redirectPage(location, pageContext(incoming))
   return withHeaders(page, { ...cookies(setCookies), ...clearCache })

@@ -6,18 +6,12 @@ import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/live/sessions.ts'
 import type { SessionStore } from '../session/store/store.ts'
 
-/**
- * How often the sessions of open streams are read, in ms. A stream ends at most this long after its
- * session.
- */
+/** How often the sessions of open streams are read, in ms. A stream may outlive it this long. */
 const checkEveryMs = 5000
 /** How soon they are read again after the store did not respond, in ms. */
 const retryMs = 1000
 const maxConcurrentReads = 50
-/**
- * How long a stream stays open while the store does not respond, in ms: the longest
- * `session.store_outage_grace`.
- */
+/** How long a stream stays open while the store is silent, in ms: the longest outage grace. */
 const maxUnconfirmedMs = 5 * 60 * 1000
 
 /** A session with open streams. Times in ms since the epoch. */
@@ -83,10 +77,7 @@ export class LiveSessionsWatch {
     return this.#closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
   }
 
-  /**
-   * Reads sessions, closes the streams of those that have ended, and resolves to whether the store
-   * responded.
-   */
+  /** Closes the streams of sessions that have ended. Resolves to whether the store responded. */
   async #confirm(keys: readonly SessionKey[]): Promise<boolean> {
     const { live, sessions, streamSessions: known, clock } = this.#parts
     const reads = await Promise.allSettled(keys.map((key) => sessions.read(key)))

@@ -80,9 +80,7 @@ export interface ResponseHandler {
    * used again after `onEnd`, so a handler copies what it keeps longer.
    */
   onShortPart(part: Buffer): void
-  /**
-   * A longer part, whose memory is used for other responses after `giveBack` was called.
-   */
+  /** A longer part, whose memory is used for other responses after `giveBack` was called. */
   onContent(part: Buffer, giveBack: GiveBack): void
   onEnd(trailers: RawFields): void
   /** The upstream has switched to another protocol. */

@@ -11,10 +11,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_RESPONSE',
 }
 
-/**
- * The error of a failed exchange as the client may see it. The message, which is for the log, keeps
- * the cause.
- */
+/** The error of a failed exchange as the client may see it. The message is for the log. */
 export function upstreamError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   return new GatewayError(codeOf(error), reason(error), { cause: error })

@@ -3,10 +3,7 @@ import { getSystemErrorName } from 'node:util'
 import { atEndOfTurn } from './end-of-turn.ts'
 import { shortBytes } from './read-buffers.ts'
 
-/**
- * The part of a TCP socket's handle that writes. Its methods return 0, or the number of a system
- * error.
- */
+/** The part of a TCP handle that writes. Its methods return 0, or the number of a system error. */
 interface Handle {
   writeLatin1String(request: WriteRequest, text: string): number
   writeBuffer(request: WriteRequest, bytes: Buffer): number

@@ -19,10 +19,7 @@ export interface LentPart {
   readonly lentBytes: number
 }
 
-/**
- * The longest short part of content, in bytes. Its receiver copies it or writes it at once. Longer
- * parts are lent.
- */
+/** The longest part of content that is copied or written at once, in bytes. Others are lent. */
 export const shortBytes = 16 * 1024
 
 /** The size of a buffer, in bytes. After a read that filled a buffer, the next one is large. */
@@ -83,9 +80,7 @@ export class ReadBuffer {
     return this.#holders > 1 || this.#isLost
   }
 
-  /**
-   * Lends it to a borrower. Returns a function that gives it back; further calls have no effect.
-   */
+  /** Lends it to a borrower, who gives it back; further calls have no effect. */
   lend(): GiveBack {
     this.#holders += 1
     let isLent = true

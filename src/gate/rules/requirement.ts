@@ -11,10 +11,7 @@ import {
 } from '../../core/claims.ts'
 import { type Authentication, insufficiency } from '../../core/step-up.ts'
 
-/**
- * Why a requirement is not met. `why` is for the log: it says what the rule requires, never the
- * values of the claims.
- */
+/** Why a requirement is not met. `why`, for the log, names no values of claims. */
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_CLAIM_WITHHELD' | 'ERR_STEP_UP' | 'ERR_DEVICE_BINDING'
   readonly why: string
@@ -35,10 +32,7 @@ export interface Subject {
   readonly now: number
 }
 
-/**
- * Why the requirements of a rule are not met: the reason of the first one that is not. `undefined`
- * when all are met.
- */
+/** Why the first requirement of a rule that is not met is not; `undefined` when all are met. */
 export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
   for (const requirement of require) {
     const unmet = outcomeOf(requirement, subject)

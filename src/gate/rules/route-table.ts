@@ -136,9 +136,7 @@ function loose(segments: readonly string[]): readonly string[] {
   return mayFold(kept) ? kept.map(foldCase) : kept
 }
 
-/**
- * Whether folding may change a segment. Runs for each request, so it uses no regular expression.
- */
+/** Whether folding may change a segment. Runs for each request, without a regular expression. */
 function mayFold(segments: readonly string[]): boolean {
   for (const segment of segments)
     for (let at = 0; at < segment.length; at += 1) {

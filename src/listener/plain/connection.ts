@@ -33,9 +33,7 @@ export interface ConnectionOwner {
 }
 
 const empty = Buffer.alloc(0)
-/**
- * A head that arrives in more parts than this is read by Node's parser, which reads each byte once.
- */
+/** A head in more parts than this is read by Node's parser, which reads each byte once. */
 const maxHeadParts = 8
 /** A connection with more bytes than this that wait for earlier requests is not read. */
 const maxAheadBytes = 16 * 1024
@@ -144,10 +142,7 @@ export class ClientConnection implements RequestConnection, ResponseConnection, 
     return !this.#hasEnded || this.#ahead.length > 0
   }
 
-  /**
-   * Closes the connection after the last response. All that the client still sends is dropped (RFC
-   * 9112 §9.6).
-   */
+  /** Closes the connection. All that the client still sends is dropped (RFC 9112 §9.6). */
   #close(): void {
     if (this.#hasEnded) return void this.socket.destroySoon()
     this.#dropRest()

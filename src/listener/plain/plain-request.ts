@@ -56,9 +56,7 @@ export class PlainRequest extends Listeners implements ClientMessage {
     return this.#connection.socket
   }
 
-  /**
-   * How many bytes of content have not arrived yet, if they can be passed on at once; otherwise 0.
-   */
+  /** How many bytes of content are to come, if they can be passed on at once; otherwise 0. */
   get expectedBytes(): number {
     return this.#state === 'flowing' ? this.#left : 0
   }
@@ -67,10 +65,7 @@ export class PlainRequest extends Listeners implements ClientMessage {
     return this.#left === 0
   }
 
-  /**
-   * How much memory its content takes, in bytes: what waits here, and the buffers of what waits at
-   * the upstream.
-   */
+  /** The memory of its content, in bytes: what waits here, and the buffers that were lent. */
   get heldBytes(): number {
     const copied = this.#held.filter(({ lentBytes }) => lentBytes === 0)
     return copied.reduce((sum, { part }) => sum + part.length, this.#lentBytes)

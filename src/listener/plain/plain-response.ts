@@ -10,10 +10,7 @@ import type { PlainRequest } from './plain-request.ts'
 /** What a response needs of its connection. */
 export interface ResponseConnection {
   readonly socket: Socket
-  /**
-   * The fields of a response after which the connection stays open. They begin with the CRLF that
-   * ends the line before them.
-   */
+  /** The fields of a response that keeps the connection open, behind the CRLF before them. */
   readonly keepAliveFields: string
   /** A further request may follow on the connection. */
   readonly mayContinue: boolean
@@ -244,10 +241,7 @@ function checkedLine(name: string, value: string): string {
 let text = ''
 let second = 0
 
-/**
- * The `Date` field of a response that is sent now (RFC 9110 §6.6.1). It begins with the CRLF that
- * ends the line before it.
- */
+/** The `Date` field of a response (RFC 9110 §6.6.1), behind the CRLF of the line before. */
 function dateField(): string {
   const now = Math.floor(Date.now() / 1000)
   if (now !== second) {

@@ -24,10 +24,7 @@ const closed = new GatewayError(
   'the gateway has closed its connections: it stops, or it has loaded another configuration',
 )
 
-/**
- * Our own HTTP/1.1 client: connections to one target over TCP or TLS, and requests that wait for
- * one.
- */
+/** Our own HTTP/1.1 client: connections to one target, and requests that wait for one. */
 export class Http1Transport implements Transport, ConnectionOwner {
   readonly #target: TransportTarget
   readonly #connectSocket: Connect

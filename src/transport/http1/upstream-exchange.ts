@@ -107,10 +107,7 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
 
 const identityTexts = new WeakMap<readonly string[], string>()
 
-/**
- * The text of identity fields. It is kept for frozen arrays, which many requests of a session
- * share.
- */
+/** The text of identity fields. Kept for frozen arrays, which many requests of a session share. */
 function identityText(identity: readonly string[]): string {
   let text = identityTexts.get(identity)
   if (text !== undefined) return text

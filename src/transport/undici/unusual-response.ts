@@ -107,10 +107,7 @@ class ResponseBytes extends Duplex {
     this.#socket.resume()
   }
 
-  /**
-   * undici writes its request, and expects the response from now on. It rejects data that arrives
-   * earlier.
-   */
+  /** undici writes its request. It rejects data of the response that arrives earlier. */
   override _write(_: Buffer, __: BufferEncoding, written: () => void): void {
     const first = this.#first
     this.#first = undefined
