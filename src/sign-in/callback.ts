@@ -19,8 +19,8 @@ import { markEnding } from '../session/live/marks.ts'
 import { isEmailEndedSince, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import { claimsOfSession } from '../session/record/session-claims.ts'
-import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
-import { returnToOrHome } from './return-to.ts'
+import type { SignInParts } from './parts.ts'
+import { returnToOrHome, onlyValue } from './query.ts'
 import { afterSignIn, goToProvider, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
@@ -29,6 +29,7 @@ import {
   isReplaced,
   type SignInTransaction,
   transactionFromState,
+  redirectUri,
 } from './transaction.ts'
 
 /** Why a callback is rejected. */

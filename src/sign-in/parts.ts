@@ -17,7 +17,7 @@ import type { SessionEndings } from '../session/live/endings.ts'
 import type { PersonSessions } from '../session/people/person-sessions.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import type { SessionStore } from '../session/store/store.ts'
-import type { Returns } from './returns.ts'
+import type { Returns } from './transaction.ts'
 
 export interface SignInParts {
   readonly provider: OpenidProvider
@@ -60,17 +60,4 @@ export interface SignInParts {
    * @throws {GatewayError} `ERR_REQUEST_TARGET` when the target is ambiguous
    */
   readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
-}
-
-/** It must be exactly the same in every request (OpenID Connect Core §3.1.2.1). */
-export function redirectUri(externalUrl: URL, prefix: string): string {
-  return new URL(`${prefix}callback`, externalUrl).href
-}
-
-/**
- * The value of a query parameter; `undefined` also when it is repeated, and its meaning unclear.
- */
-export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
-  const [value, ...more] = parameters.getAll(name)
-  return more.length === 0 ? value : undefined
 }

@@ -9,10 +9,9 @@ import { asReference } from '../kept-forms/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record/record.ts'
-import { onlyValue, redirectUri, type SignInParts } from './parts.ts'
-import { linkParamsOf, stepUpOf } from './query.ts'
-import { returnToOrHome } from './return-to.ts'
-import { beginTransaction, bindTransaction, transactionToState } from './transaction.ts'
+import type { SignInParts } from './parts.ts'
+import { linkParamsOf, returnToOrHome, stepUpOf, onlyValue } from './query.ts'
+import { beginTransaction, bindTransaction, transactionToState, redirectUri } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
 export class WrongHostError extends GatewayError {

@@ -1,7 +1,9 @@
+import type { Clock } from '../core/clock.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { StepUp } from '../core/step-up.ts'
-import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
+import { type CookieAttributes, cookiesNamed, expireCookie, readCookie, setCookie } from '../http/cookies.ts'
+import type { Log } from '../observe/log.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
 import { signInLifetimeMs } from '../session/live/endings.ts'
 
@@ -152,4 +154,47 @@ function bindingCookiesIn(cookieHeader: string | undefined, cookie: SessionCooki
 
 function expireNamed(name: string, cookie: SessionCookie): string {
   return expireCookie({ ...cookie.withSuffix(suffix), name })
+}
+
+/** Earlier sign-ins may still be under way, in ms. */
+const patienceMs = 5_000
+
+/**
+ * Whether browsers come back from the provider. If it rejects the redirect URI, its page says so
+ * and the browser stays there (RFC 6749 §4.1.2.1), so the gateway learns nothing. The log then has
+ * one line, at the second sign-in.
+ */
+export class Returns {
+  readonly #clock: Clock
+  readonly #log: Log
+  /** When the first sign-in began, in ms since the epoch. */
+  #firstAt: number | undefined
+  #isDecided = false
+
+  constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  /** A browser is redirected to the provider. */
+  noteBegun(redirect_uri: string): void {
+    const now = this.#clock.now()
+    this.#firstAt ??= now
+    if (this.#isDecided || now - this.#firstAt < patienceMs) return
+    this.#isDecided = true
+    this.#log.info('sign_in.none_returned', {
+      reason: 'no browser has come back from the provider since the start',
+      hint: `If its page shows an error, register ${redirect_uri} as a redirect URI of this client at the provider.`,
+    })
+  }
+
+  /** A browser has come back. */
+  noteReturned(): void {
+    this.#isDecided = true
+  }
+}
+
+/** It must be exactly the same in every request (OpenID Connect Core §3.1.2.1). */
+export function redirectUri(externalUrl: URL, prefix: string): string {
+  return new URL(`${prefix}callback`, externalUrl).href
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { returnToOrHome } from '../../src/sign-in/return-to.ts'
+import { returnToOrHome } from '../../src/sign-in/query.ts'
 
 const externalUrl = new URL('https://orders.example.com')
 const back = (value: string | undefined) =>

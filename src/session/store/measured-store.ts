@@ -42,23 +42,14 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
       throw error
     }
   }
-  const measured = <T extends object, K extends keyof T & string>(
-    object: T,
-    names: readonly K[],
-    operationOf: (name: K) => string = inSnakeCase,
-  ) => {
-    const methods = names.map((name) => {
-      const operation = operationOf(name)
-      const duration = durations.of(operation)
-      const method = object[name] as (...args: unknown[]) => Promise<unknown>
-      return [name, (...args: unknown[]) => run(operation, duration, method.apply(object, args))] as const
-    })
-    return Object.fromEntries(methods) as Pick<T, K>
+  const measure: Measure = (operation) => {
+    const duration = durations.of(operation)
+    return (result) => run(operation, duration, result)
   }
   return {
-    ...measured(store, [...ofSessions, ...ofFlags, ...ofOthers]),
-    jobs: measured(store.jobs, ofJobs, (name) => jobOperations[name] ?? `${name}_job`),
-    kept: measured(store.kept, ofKept, (name) => `kept_${inSnakeCase(name)}`),
+    ...measured(measure, store, [...ofSessions, ...ofFlags, ...ofOthers]),
+    jobs: measured(measure, store.jobs, ofJobs, (name) => jobOperations[name] ?? `${name}_job`),
+    kept: measured(measure, store.kept, ofKept, (name) => `kept_${inSnakeCase(name)}`),
     list: () => store.list(),
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
@@ -67,6 +58,24 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     staleForMs: () => store.staleForMs(),
     close: () => store.close(),
   }
+}
+
+/** Measures the results of an operation. */
+type Measure = (operation: string) => <T>(result: Promise<T>) => Promise<T>
+
+/** These methods of an object, measured. */
+function measured<T extends object, K extends keyof T & string>(
+  measure: Measure,
+  object: T,
+  names: readonly K[],
+  operationOf: (name: K) => string = inSnakeCase,
+): Pick<T, K> {
+  const methods = names.map((name) => {
+    const measureOne = measure(operationOf(name))
+    const method = object[name] as (...args: unknown[]) => Promise<unknown>
+    return [name, (...args: unknown[]) => measureOne(method.apply(object, args))] as const
+  })
+  return Object.fromEntries(methods) as Pick<T, K>
 }
 
 const ofSessions = ['create', 'read', 'replace', 'touch', 'expiresIn', 'endOne', 'endSid', 'endSub'] as const
