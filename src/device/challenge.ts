@@ -25,7 +25,6 @@ export class Challenges {
     this.#clock = clock
   }
 
-  /** A new challenge for a session. */
   create(key: SessionKey, purpose: ProofPurpose): string {
     return this.#seal(JSON.stringify({ key, at: this.#clock.now() } satisfies Challenge), `challenge for ${purpose}`)
   }

@@ -12,7 +12,6 @@ import type { Challenges } from './challenge.ts'
 import type { DeviceMetrics } from './misuse.ts'
 import { proofAlgorithms, readProof, stringOf, verifyNewKey, verifyProof } from './proof.ts'
 
-/** What the endpoints for keys of devices need. */
 export interface DeviceParts {
   readonly sessions: Pick<SessionsOfAudience, 'read' | 'peek' | 'replace'>
   readonly boundCookie: BoundCookie

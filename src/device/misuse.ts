@@ -15,18 +15,9 @@ const skipReasons = ['unreachable', 'server_error', 'quota_exceeded'] as const
 export type SkipReason = (typeof skipReasons)[number]
 
 /** Counts what happens to bound sessions. */
-export interface DeviceMetrics {
-  /** A session was bound. */
-  bound(): void
-  /** A browser has proved that it has the key. */
-  refreshed(): void
-  /** A request was refused. */
-  refused(fault: BoundCookieFault): void
-  /** A browser says why a request has no cookie of the key. */
-  skipped(reason: SkipReason): void
-}
+export type DeviceMetrics = ReturnType<typeof createDeviceMetrics>
 
-export function createDeviceMetrics(metrics: Metrics): DeviceMetrics {
+export function createDeviceMetrics(metrics: Metrics) {
   const bound = metrics.counter({
     name: 'gatehouse_sessions_bound_total',
     help: 'Sessions that were bound to a key of a device.',
@@ -50,14 +41,13 @@ export function createDeviceMetrics(metrics: Metrics): DeviceMetrics {
   return {
     bound: () => bound.of().add(),
     refreshed: () => refreshed.of().add(),
-    refused: (fault) => refused.of(fault).add(),
-    skipped: (reason) => skipped.of(reason).add(),
+    refused: (fault: BoundCookieFault) => refused.of(fault).add(),
+    skipped: (reason: SkipReason) => skipped.of(reason).add(),
   }
 }
 
 /** How often one session gets the audit event, in ms. */
 const auditEveryMs = 60_000
-/** How many sessions with an audit event are remembered. */
 const maxAudited = 10_000
 
 export interface MisuseParts {

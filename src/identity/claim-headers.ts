@@ -21,7 +21,6 @@ export interface SentHeaders {
   readonly dropped: readonly DroppedHeader[]
 }
 
-/** A required header has no value. */
 export interface MissingHeader {
   readonly missing: string
   readonly dropped: readonly DroppedHeader[]
@@ -36,7 +35,6 @@ export interface DroppedHeader {
   readonly isWithheld?: true
 }
 
-/** Dropped headers as texts for people. */
 export function droppedTexts(dropped: readonly DroppedHeader[]): readonly string[] {
   return dropped.map(({ name, why }) => `${name}: ${why}`)
 }

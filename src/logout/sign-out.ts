@@ -162,17 +162,14 @@ function stateCookie(parts: LogoutParts) {
   return parts.cookie.withSuffixForSite('signout')
 }
 
-/** A sign-out while the browser is at the provider. */
 export interface SignOutState {
   /** The `state` of the request to the end-session endpoint (RP-Initiated Logout 1.0 §2). */
   readonly state: string
-  /** Another person signs in next. */
   readonly other: OtherAccount | undefined
   /** The host (without port) where the sign-out began, if it is another one than this. */
   readonly host: string | undefined
 }
 
-/** The value of the cookie. */
 function stateToCookie({ state, other, host }: SignOutState): string {
   const returnTo = other === undefined ? '' : Buffer.from(other.returnTo ?? '/').toString('base64url')
   if (host !== undefined) return `${state}.${returnTo}.${host}`

@@ -4,7 +4,6 @@ import type { ClientKey, ProviderConfig, SigningAlgorithm } from '../config/mode
 import { BoundedMap } from '../core/bounded-map.ts'
 import type { DpopKey } from '../core/token-set.ts'
 
-/** The key that signs for the client. */
 export interface ClientSigner {
   readonly key: CryptoKey
   readonly kid: string | undefined
@@ -15,7 +14,6 @@ export async function importSigner({ jwk, kid, alg }: ClientKey): Promise<Client
   return { key: (await importJWK({ ...jwk, kty: jwk['kty'] as string }, alg)) as CryptoKey, kid, alg }
 }
 
-/** The key as openid-client takes it. */
 export function privateKeyOf({ key, kid }: ClientSigner): CryptoKey | client.PrivateKey {
   return kid === undefined ? key : { key, kid }
 }

@@ -5,7 +5,6 @@ import { isObject } from '../core/json.ts'
 
 /** How a sign-out of a browser ends the session at the provider. */
 export type EndSessionRequest =
-  /** The browser loads the URL. */
   | { readonly kind: 'redirect'; readonly url: URL }
   /** The browser posts a form with these fields. */
   | { readonly kind: 'form'; readonly url: URL; readonly fields: Readonly<Record<string, string>> }

@@ -116,7 +116,6 @@ async function readJson(url: string, outbound: Outbound): Promise<ProbeResult<Re
   }
 }
 
-/** The keys at a `jwks_uri`. */
 export async function readKeys(url: string, outbound: Outbound): Promise<NonNullable<ProviderFacts['keys']>> {
   const response = await readJson(url, outbound)
   if ('why' in response) return response

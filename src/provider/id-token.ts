@@ -25,7 +25,6 @@ export interface IdTokenExpectations extends TokenExpectations {
    * With `max_age`: the earliest time of the authentication, in ms since the epoch (§3.1.3.7 (13)).
    */
   readonly authenticatedSince?: number | undefined
-  /** The accepted values of `acr`. */
   readonly acr_values?: StepUp['acr_values']
   /** The access token of the response. `at_hash`, if present, must be its hash (§3.1.3.8). */
   readonly access_token?: string

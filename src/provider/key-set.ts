@@ -33,7 +33,6 @@ export interface KeySetParts {
   readonly log: Log
 }
 
-/** A verification key of the provider. */
 export interface KnownKey {
   readonly kid: string | undefined
   readonly kty: string
@@ -72,7 +71,6 @@ export class KeySet {
     this.#parts = parts
   }
 
-  /** The keys, for the administration page. */
   get state(): KeySetState {
     const { error } = this.#failure ?? {}
     return {

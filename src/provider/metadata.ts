@@ -14,7 +14,6 @@ import { algorithmsFor } from './signed-token.ts'
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
 export interface DiscoveredProvider extends AuthorizationRequestForm {
   readonly algorithm: SigningAlgorithm
-  /** The scopes and parameters of an authorization request. */
   readonly access: RequestedAccess
   readonly jwks_uri: string
   /** The names of the endpoints in metrics, by URL. */
@@ -108,7 +107,6 @@ async function derive(
   }
 }
 
-/** The client as openid-client takes it. */
 function configurationFor(
   config: ProviderConfig,
   metadata: client.ServerMetadata,
@@ -133,7 +131,6 @@ function configurationFor(
   return configuration
 }
 
-/** Whether the gateway pushes authorization requests. */
 function pushesRequests({ pushedAuthorizationRequests }: ProviderConfig, metadata: client.ServerMetadata): boolean {
   const isRequired = metadata.require_pushed_authorization_requests === true
   if (isRequired && pushedAuthorizationRequests === 'never')

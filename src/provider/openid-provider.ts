@@ -151,12 +151,10 @@ export class OpenidProvider {
     this.#discovery.start()
   }
 
-  /** Whether the provider has been found. */
   get isKnown(): boolean {
     return this.#discovery.known !== undefined
   }
 
-  /** The state of the provider, for the administration page. */
   get state(): ProviderState {
     const { readAt, failure } = this.#discovery.state
     return {
@@ -185,7 +183,6 @@ export class OpenidProvider {
     await this.#outbound.close()
   }
 
-  /** The name of an endpoint, for metrics. */
   #endpointOf(url: string): string {
     const ofTransmitter = this.#transmitter?.endpointOf(url)
     if (ofTransmitter !== undefined) return ofTransmitter

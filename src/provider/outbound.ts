@@ -135,7 +135,6 @@ interface WholeResponse {
   readonly content: Buffer
 }
 
-/** The complete response, within the time limit. */
 function wholeResponse(
   request: Dispatcher.DispatchOptions,
   dispatcher: Dispatcher,

@@ -168,7 +168,6 @@ export function gatewayErrorIn(error: unknown): GatewayError | undefined {
   return causes(error).find((at) => at instanceof GatewayError)
 }
 
-/** The error and all its causes. */
 function causes(error: unknown): Error[] {
   const found: Error[] = []
   for (let at = error; at instanceof Error && found.length < 10; at = at.cause) found.push(at)

@@ -3,7 +3,6 @@ import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { stringClaim, verifySignedToken, type TokenExpectations } from './signed-token.ts'
 
-/** A verified Security Event Token (RFC 8417). */
 export interface SecurityEventToken {
   readonly iss: string
   readonly jti: string

@@ -49,9 +49,7 @@ export async function verifyJwt(
 
 const clockHint = `; if it was issued just now, ${clockAdvice}`
 
-/** The properties of a kind of token. */
 export interface TokenKind {
-  /** The code of a `GatewayError` about such a token. */
   readonly code: ErrorCode
   /** How many seconds after `iat` a token without `exp` expires. Absent: `exp` is required. */
   readonly lifetimeWithoutExp?: number

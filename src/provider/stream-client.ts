@@ -14,7 +14,6 @@ export interface Stream {
   readonly aud: readonly string[]
   /** `urn:ietf:rfc:8935` (push) or `urn:ietf:rfc:8936` (poll). */
   readonly method: string | undefined
-  /** Where events are pushed to, or polled. */
   readonly endpoint_url: string | undefined
   readonly events_requested: readonly string[]
   /** Absent: the transmitter does not say it. */
@@ -39,12 +38,10 @@ export function findStream(
   )
 }
 
-/** The description of the stream of a gateway. */
 export function descriptionFor(receiverUrl: string): string {
   return `Gatehouse, ${receiverUrl}`
 }
 
-/** What a receiver chooses about its stream. */
 export interface WantedStream {
   readonly delivery: JsonObject
   readonly events_requested: readonly string[]
@@ -104,7 +101,6 @@ export class StreamClient {
     this.#parts = parts
   }
 
-  /** The metadata of the transmitter. */
   async metadata(): Promise<TransmitterMetadata> {
     return this.#parts.transmitter.metadata()
   }

@@ -17,7 +17,6 @@ export class TokenResponseWarnings {
     this.#log = log
   }
 
-  /** Reviews the token response of a sign-in. */
   reviewSignIn(response: TokenEndpointResponse, access: RequestedAccess): void {
     if (response.refresh_token === undefined && asksForRefreshToken(access))
       this.#warnOnce('provider.no_refresh_token', {

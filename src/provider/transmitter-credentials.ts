@@ -6,7 +6,6 @@ import { printable } from '../core/printable.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { throwProviderError } from './provider-errors.ts'
 
-/** An access token for the client itself. */
 export type ClientToken = Pick<client.TokenEndpointResponse, 'access_token' | 'expires_in'>
 
 /**

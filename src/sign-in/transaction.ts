@@ -18,7 +18,6 @@ export interface SignInTransaction {
   readonly return_to: string
   /** The reference of the kept request that waits for this sign-in. */
   readonly kept?: string | undefined
-  /** How the person has to authenticate. */
   readonly stepUp?: StepUp | undefined
   /** The origin of the gateway that the browser returns to. */
   readonly origin: string
@@ -64,7 +63,6 @@ export function beginTransaction(
   return { transaction, secret }
 }
 
-/** The transaction, sealed as a `state` value. */
 export function transactionToState(transaction: SignInTransaction, keyring: Keyring): string {
   return keyring.seal(JSON.stringify(transaction), sealContext).toString('base64url')
 }
@@ -176,7 +174,6 @@ export class Returns {
     this.#log = log
   }
 
-  /** A browser is redirected to the provider. */
   noteBegun(redirect_uri: string): void {
     const now = this.#clock.now()
     this.#firstAt ??= now
@@ -188,7 +185,6 @@ export class Returns {
     })
   }
 
-  /** A browser has come back. */
   noteReturned(): void {
     this.#isDecided = true
   }

@@ -185,7 +185,6 @@ async function forgetAuthentication(key: SessionKey, { sessions }: SignalParts):
   await changeSession(key, sessions, (record) => ({ ...record, authentication: {} }))
 }
 
-/** The sessions that a subject has now. */
 async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<readonly SessionKey[]> {
   const { store, sessions } = parts
   if (subject.kind === 'sid') {

@@ -19,14 +19,12 @@ const longestAccessTokenBytes = 16 * 1024
 /** The largest size of all tokens whose result is kept, in characters. */
 const maxCachedBytes = 32 * 1024 * 1024
 
-/** A provider whose tokens are accepted. */
 export interface Issuer {
   readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims'>
   readonly audience: string
   readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
 }
 
-/** Who sends a request with an access token. */
 export type TokenIdentity =
   | AcceptedToken
   | { readonly kind: 'refused'; readonly why: string }

@@ -20,7 +20,6 @@ const unknownLifetimeMs = 5 * 60_000
 const keepRefusalMs = 10_000
 const logEveryMs = 60_000
 
-/** The token for an upstream, or why there is none. */
 export type Exchanged =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
@@ -33,7 +32,6 @@ export interface ExchangeSubject {
   readonly record: { readonly tokens: Pick<TokenSet, 'access_token'> }
 }
 
-/** A provider that exchanges tokens. */
 export interface Exchange {
   exchangeToken(subject_token: string, wanted: TokenExchangeConfig): Promise<ExchangedToken>
 }

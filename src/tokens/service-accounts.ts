@@ -15,7 +15,6 @@ const maxRemembered = 10_000
 /** How many names with the addresses that used them are remembered. */
 const maxProven = 10_000
 
-/** The sender of a request with Basic credentials. */
 export type AccountIdentity =
   | (Principal & { readonly kind: 'accepted'; readonly clockToleranceMs: number })
   /** `account`: its name, if there is such an account. */

@@ -4,13 +4,11 @@ import type { SessionKey, SidTag, SubTag } from '../core/names.ts'
 import { tagOf } from '../session/record/record.ts'
 import type { Tombstone } from '../session/store/store.ts'
 
-/** How many endings are remembered. */
 const maxEndings = 100_000
 const rememberMs = 24 * 60 * 60 * 1000
 /** More sessions than these end at once when an administrator or a provider ends them. */
 const mostRenewals = 16
 
-/** What is known about an access token. */
 export interface IssuedToken {
   /** The tags of its `sid` and `sub`. */
   readonly tags: readonly (SidTag | SubTag)[]
@@ -20,7 +18,6 @@ export interface IssuedToken {
   readonly isByProvider: boolean
 }
 
-/** An ending of the sessions of one `sid` or `sub`. */
 export interface TokenEnding {
   /** In ms since the epoch. */
   readonly at: number

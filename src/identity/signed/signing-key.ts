@@ -18,7 +18,6 @@ export interface StoredKey {
   readonly jwk: PublicJwk & { readonly d: string }
 }
 
-/** A key pair that signs identities. */
 export interface SigningKey {
   /** The thumbprint of the public key (RFC 7638). */
   readonly kid: string

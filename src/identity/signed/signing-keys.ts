@@ -67,7 +67,6 @@ export class SigningKeys {
     this.#parts = parts
   }
 
-  /** Reads the keys and keeps them up to date. */
   start(): void {
     if (this.#parts.algorithms.size > 0) this.#repeating.wake()
   }

@@ -110,7 +110,6 @@ export class SessionCookies {
   }
 }
 
-/** The cookies of an upstream in a session. */
 export function cookiesOf({ cookies }: SessionRecord, upstream: string): readonly KeptCookie[] {
   return cookies !== undefined && Object.hasOwn(cookies, upstream) ? (cookies[upstream] ?? none) : none
 }

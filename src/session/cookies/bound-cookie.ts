@@ -13,7 +13,6 @@ import { GatewayCookie } from './gateway-cookies.ts'
  * have the previous one or none. The clocks of replicas may differ by this time.
  */
 const overlapMs = 30_000
-/** How many verified cookies are remembered. */
 const maxVerified = 20_000
 
 /** Why a request with the cookie of a bound session does not come from its device. */
@@ -44,7 +43,6 @@ export class BoundCookie extends GatewayCookie {
     return this.#parts.config.isOn
   }
 
-  /** The name of the cookie. */
   get name(): string {
     return this.cookie.name
   }
@@ -101,7 +99,6 @@ export class BoundCookie extends GatewayCookie {
   }
 }
 
-/** A cookie whose seal was opened. */
 interface Verified {
   readonly key: SessionKey
   /** In ms since the epoch. */

@@ -302,7 +302,6 @@ export class SeveralSessionsError extends GatewayError {
   }
 }
 
-/** The cookie and the sessions of a provider. */
 interface CookieOfProvider {
   readonly cookie: SessionCookie
   readonly sessions: Pick<SessionsOfAudience, 'peek' | 'findInMemory'>

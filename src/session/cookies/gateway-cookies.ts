@@ -25,7 +25,6 @@ export class GatewayCookie {
   }
 }
 
-/** How long a choice is remembered, in seconds. */
 const rememberSeconds = 365 * 24 * 60 * 60
 
 /**
@@ -121,7 +120,6 @@ export class PersonCookie extends SealedCookie<{ readonly tag: SubTag }> {
     return subTag(this.#audience, sub)
   }
 
-  /** The `Set-Cookie` value for a person who has just signed in. */
   set(sub: string): string {
     return this.setText(this.textOf({ tag: this.tagOf(sub) }))
   }

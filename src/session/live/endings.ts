@@ -37,7 +37,6 @@ export interface SessionEndingsParts {
   /** One for the whole process. */
   readonly pending: PendingEndings
   readonly near: NearCache
-  /** All near-caches of this process. */
   readonly caches: NearCaches
 }
 
@@ -70,9 +69,7 @@ interface Order<T> {
   readonly name: string
   readonly scope: EndingScope
   readonly isProven: boolean
-  /** Sends the order to the store. */
   readonly send: () => Promise<T>
-  /** Returns the sessions in memory that the order ends. */
   readonly findInMemory: () => readonly SessionKey[]
   /** Repeats the whole order after the store has failed. */
   readonly repeat: () => Promise<unknown>
@@ -112,7 +109,6 @@ export class SessionEndings {
     for (const listener of this.#listeners) listener(keys, where)
   }
 
-  /** Tells the listeners about a Logout Token. */
   announceOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
     for (const listener of this.#orderListeners) listener(order)
   }

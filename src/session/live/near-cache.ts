@@ -10,10 +10,8 @@ import { openRecord } from '../record/sealed-record.ts'
 const maxBytes = 128 * 1024 * 1024
 /** The memory of a session besides its record, in bytes: its entry, its key and its objects. */
 const entryBytes = 768
-/** How many ended sessions are remembered. */
 const maxEnded = 100_000
 
-/** A live session in the memory of this process. */
 export interface NearSession {
   readonly stored: StoredSession
   /** When the idle timeout was last moved in the store, in ms since the epoch. */
@@ -145,7 +143,6 @@ export class NearCache {
     return reads
   }
 
-  /** Ends a read. */
   settle(key: SessionKey, reads: PendingReads): void {
     reads.count -= 1
     if (reads.count === 0 && !reads.areOvertaken) this.#pending.delete(key)
@@ -166,7 +163,6 @@ export class NearCache {
     this.#overtakeReads(key)
   }
 
-  /** The session has ended. */
   end(key: SessionKey): void {
     this.#ended.set(key, true)
     this.drop(key)
@@ -248,7 +244,6 @@ export class NearCaches {
     this.#caches.delete(cache)
   }
 
-  /** The sessions in any of the caches for which `matches` returns `true`. */
   keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     return [...this.#caches].flatMap((cache) => cache.keysOf(matches))
   }

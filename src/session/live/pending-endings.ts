@@ -8,9 +8,7 @@ const maxProven = 10_000
 /** Any client can cause unproven endings, so this limit is lower. */
 const maxUnproven = 1_000
 
-/** How long to wait before each attempt, in ms. */
 const pauseMs = 1_000
-/** How many endings run at the same time. */
 const batchSize = 20
 
 /** One session, or all sessions of one sid or sub. */

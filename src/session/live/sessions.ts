@@ -76,7 +76,6 @@ type Keep = (session: StoredSession | UnopenedSession, touchedAt: number) => voi
  * process of what others end and change. Queries reject with `ERR_STORE_UNAVAILABLE`.
  */
 export class Sessions {
-  /** Ends these sessions. */
   readonly endings: SessionEndings
   readonly #parts: SessionsParts
   readonly #store: SessionStore
@@ -146,7 +145,6 @@ export class Sessions {
     }
   }
 
-  /** Returns a session from the store, and moves its idle timeout if that is due. */
   async #findInStore(key: SessionKey, keep: Keep): Promise<StoredSession | undefined> {
     const found = await this.#readFrom(key, 'activity', keep)
     if (found === undefined || !found.isTouchDue) return found?.stored

@@ -10,7 +10,6 @@ import { sessionKey, subTag, type StoredSession } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 import type { SessionsOfAudience } from './sessions-of-audience.ts'
 
-/** How many records are read from the store at the same time. */
 const readsAtOnce = 50
 /** How long a sign-in waits for another one of the same person, in ms. */
 const turnWaitMs = 3_000
@@ -38,7 +37,6 @@ export interface ListedSession {
   readonly signedInAt: number
   /** To within a tenth of the idle timeout. Absent: it is not known. */
   readonly lastUsedAt: number | undefined
-  /** Whether it is bound to the device. */
   readonly isBound: boolean
 }
 
@@ -46,7 +44,6 @@ export interface SessionList {
   readonly sessions: readonly ListedSession[]
   /** Names all sessions except the current one in a form. */
   readonly othersToken: string
-  /** Whether there may be more sessions. */
   readonly hasMore: boolean
 }
 

@@ -1,4 +1,3 @@
-/** The length of a block, in bytes. */
 const blockBytes = 1024 * 1024
 /** A longer record has a block of its own length. In bytes. */
 const maxSharedBytes = blockBytes / 16
@@ -15,7 +14,6 @@ interface Block {
   records: HeldRecord[]
 }
 
-/** A record in a {@link RecordMemory}. */
 export class HeldRecord {
   readonly length: number
   readonly #memory: RecordMemory
@@ -35,7 +33,6 @@ export class HeldRecord {
     return this.block?.bytes.subarray(this.start, this.start + this.length) ?? empty
   }
 
-  /** Adds a holder. */
   hold(): void {
     this.#holders += 1
   }
@@ -56,12 +53,10 @@ export class RecordMemory {
   readonly #blocks = new Set<Block>()
   /** The block that records are put into. */
   #current: Block | undefined
-  /** A block without records. */
   #spare: Block | undefined
   #heldBytes = 0
   #totalBytes = 0
 
-  /** The length of all blocks, in bytes. */
   get totalBytes(): number {
     return this.#totalBytes
   }

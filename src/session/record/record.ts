@@ -74,7 +74,6 @@ export interface UnopenedSession extends Pick<StoredSession, 'key' | 'audience' 
   readonly sub: string
 }
 
-/** Whose session it is. */
 export type SessionOwner = Pick<UnopenedSession, 'key' | 'audience' | 'sub'>
 
 /** The length of a `SidTag` or `SubTag`, in characters. */
@@ -93,7 +92,6 @@ export function audienceOf(provider: { readonly issuer: string; readonly client_
   return sha256('audience', provider.issuer, provider.client_id)
 }
 
-/** The tag of one `sid` at an audience. */
 export function sidTag(audience: string, sid: string): SidTag {
   return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
 }
@@ -111,7 +109,6 @@ export function tagsOfOrder(audience: string, sid: string, sub: string | undefin
   return [sidTag(audience, sid), ...(sub === undefined ? [] : [tagWithoutSid(audience, sub)])]
 }
 
-/** The tag of one `sub` at an audience. */
 export function subTag(audience: string, sub: string): SubTag {
   return sha256('sub', audience, sub).slice(0, tagLength) as SubTag
 }
@@ -155,7 +152,6 @@ export function sessionKey(id: SessionId): SessionKey {
   return key
 }
 
-/** The tag that a session key begins with. */
 export function tagOf(key: SessionKey): SidTag {
   return key.slice(0, tagLength) as SidTag
 }
@@ -168,7 +164,6 @@ export interface PrincipalRecord extends Pick<
   readonly tokens: Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
 }
 
-/** Who a request is from. */
 export interface Principal {
   readonly record: PrincipalRecord
   /** Absent: the request has credentials of its own. */

@@ -87,7 +87,6 @@ function storedBlock(length: number): Buffer {
   return bytes
 }
 
-/** The sum of the lengths. */
 function lengthOf(texts: readonly (string | Buffer)[]): number {
   return texts.reduce((sum, { length }) => sum + length, 0)
 }

@@ -63,7 +63,6 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
 /** Measures the results of an operation. */
 type Measure = (operation: string) => <T>(result: Promise<T>) => Promise<T>
 
-/** These methods of an object, measured. */
 function measured<T extends object, K extends keyof T & string>(
   measure: Measure,
   object: T,

@@ -162,11 +162,9 @@ export interface LogoutJobStore {
   /** Makes a job due again after `after` ms. `sealed` is what is left to do. */
   postpone(audience: string, key: SessionKey, after: number, sealed: Uint8Array): Promise<void>
 
-  /** Removes a job and its entry. */
   remove(audience: string, key: SessionKey): Promise<void>
 }
 
-/** An entry of the index. */
 export interface TakenJob {
   readonly key: SessionKey
   /** When the index says to look again, in ms since the epoch. */

@@ -28,7 +28,6 @@ export class MemoryKeptStore implements KeptStore {
     this.#now = now
   }
 
-  /** The number of entries. */
   get size(): number {
     return [...this.#people.values()].reduce((sum, entries) => sum + entries.size, 0)
   }
@@ -98,7 +97,6 @@ export class MemoryKeptStore implements KeptStore {
     return true
   }
 
-  /** Removes what has expired. */
   sweep(now: number): void {
     for (const entries of this.#people.values())
       for (const [key, { expires_at }] of entries) if (expires_at <= now) this.#delete(key)

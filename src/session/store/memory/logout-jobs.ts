@@ -16,7 +16,6 @@ interface Entry {
   until: number
 }
 
-/** The jobs of sessions in the memory of this process. */
 export class MemoryLogoutJobs implements LogoutJobStore {
   readonly #max: number
   readonly #clock: Clock
@@ -35,12 +34,10 @@ export class MemoryLogoutJobs implements LogoutJobStore {
     this.#aliveForMs = aliveForMs
   }
 
-  /** The number of jobs and entries. */
   get size(): number {
     return this.#jobs.size + this.#index.size
   }
 
-  /** Replaces or removes the job of a session. */
   set(key: SessionKey, job: Uint8Array | 'none', expires_at: number): void {
     this.#jobs.delete(key)
     if (job === 'none') return
@@ -53,7 +50,6 @@ export class MemoryLogoutJobs implements LogoutJobStore {
     }
   }
 
-  /** Removes what has expired. */
   sweep(now: number): void {
     for (const [key, { expires_at }] of this.#jobs) if (expires_at <= now) this.#jobs.delete(key)
     for (const key of this.#index.keys())

@@ -315,7 +315,6 @@ class ExpiringMap<K, V> {
   }
 }
 
-/** The sessions of each tag. */
 class Index<T> {
   readonly #keys = new Map<T, Set<SessionKey>>()
 

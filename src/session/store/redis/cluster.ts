@@ -15,7 +15,6 @@ const refreshPauseMs = 250
 /** Errors that only follow from the error of a node, whose message is more precise. */
 const consequences = new Set(['Connection is closed.', 'Failed to refresh slots cache.'])
 
-/** The connections to the nodes of a Cluster. */
 export class ClusterConnection extends RedisConnection {
   declare readonly redis: Cluster
   #anchors: ReadonlyMap<string, string> = new Map([['', noticesTag]])
@@ -112,7 +111,6 @@ export class ClusterConnection extends RedisConnection {
     if (!isFirst && hasNew) for (const listener of this.#takeoverListeners) listener()
   }
 
-  /** Reads the slot table again. */
   refresh(): void {
     if (this.redis.status !== 'ready' || performance.now() - this.#refreshedAt < refreshPauseMs) return
     this.#refreshedAt = performance.now()
@@ -155,7 +153,6 @@ function anchorsOf({ slots }: Cluster): ReadonlyMap<string, string> {
   return anchors
 }
 
-/** The number of slots in a Redis Cluster. */
 const slotCount = 16_384
 
 /** The slot of a key or a hash tag: Redis Cluster specification, "Key distribution model". */

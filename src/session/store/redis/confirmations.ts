@@ -11,7 +11,6 @@ const confirmationTimeoutMs = 250
 
 /** How many endings that were not confirmed in time still take late confirmations. */
 const maxLate = 100
-/** How many names of processes are remembered. */
 const maxNames = 200
 /** A process without confirmations for this time, in ms, has probably ended. */
 const namesLastMs = 60 * 60 * 1000
@@ -44,7 +43,6 @@ export class Confirmations {
   readonly #log: Log
   readonly #expected = new Map<string, Expected>()
   readonly #late = new BoundedMap<string, Expected>(maxLate)
-  /** The processes that have confirmed a notice. */
   readonly #names = new BoundedMap<string, true>(maxNames, { lifetimeMs: namesLastMs })
 
   constructor(log: Log) {
@@ -82,7 +80,6 @@ export class Confirmations {
     }
   }
 
-  /** Stops waiting. */
   close(): void {
     for (const { resolve } of this.#expected.values()) resolve()
   }

@@ -19,7 +19,6 @@ export interface Deadline {
 /** The hash tag whose slot decides which server the notices go through. */
 export const noticesTag = 'notices'
 
-/** Why a connection is down. */
 interface Outage {
   readonly text: string
   readonly problem?: RedisProblem
@@ -34,7 +33,6 @@ interface Fitness {
   readonly fault: string | undefined
 }
 
-/** Whether an error of ioredis is a reply of Redis. */
 export function isErrorReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -119,7 +117,6 @@ export class RedisConnection {
     return true
   }
 
-  /** Whether `close` was called. */
   get closed(): boolean {
     return this.#closed
   }

@@ -21,7 +21,6 @@ interface Ended extends EndedSession {
   readonly subTag: SubTag
 }
 
-/** How the script ends sessions. */
 interface EndingOptions {
   /** How long the tombstone of each session is kept; 0: the sessions have no tombstones. */
   readonly tombstone_ttl: number
@@ -47,10 +46,8 @@ interface IndexTarget {
   readonly isOneSlot: boolean
 }
 
-/** The use of a Logout Token. */
 interface TokenUse {
   readonly tag: SidTag | SubTag
-  /** The key of its `jti`. */
   readonly jti: string
   /** How long the `jti` is kept, in ms. */
   readonly ttl: number
@@ -73,7 +70,6 @@ export interface RedisEndingsParts extends Pick<RedisServers, 'commands' | 'endi
 
 /** Ends sessions in Redis, and waits until all processes and enough replicas have the ending. */
 export class RedisEndings {
-  /** Recent endings of all processes. */
   readonly recent: RecentEndings
   readonly #parts: RedisEndingsParts
   readonly #acknowledged: AcknowledgedWrites | undefined
@@ -92,7 +88,6 @@ export class RedisEndings {
     this.recent = new RecentEndings((keys, tombstones) => this.#repeat(keys, tombstones), log)
   }
 
-  /** See `SessionStore.endOne`. */
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
     const inTime = this.#parts.commands.deadline()
     const options = { tombstone_ttl: 0, leave: true }
@@ -103,7 +98,6 @@ export class RedisEndings {
     return ended.map(endedSession)
   }
 
-  /** See `SessionStore.endSid`. */
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
     // The tombstone of the sid is enough, so the sessions need none.
     const outcome = await this.#endIndex(order, tag, {
@@ -115,7 +109,6 @@ export class RedisEndings {
     return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
-  /** See `SessionStore.endSub`. */
   async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
     const outcome = await this.#endIndex(order, tag, {
       index: this.#parts.keys.subIndex(tag),

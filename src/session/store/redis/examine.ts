@@ -12,7 +12,6 @@ import { connectToRedis } from './servers.ts'
 /** How long to wait for a connection, in ms. */
 const connectLimitMs = 3_000
 
-/** How many times the round trip is measured. */
 const pings = 15
 
 /** How long replicas may take to acknowledge a write, in ms. */
@@ -45,9 +44,7 @@ export interface RedisServerFacts {
 }
 
 export interface RedisFacts {
-  /** The address, for people. */
   readonly address: string
-  /** The primaries. */
   readonly servers: readonly RedisServerFacts[]
   /** Commands that the gateway needs but this user may not run, in capital letters. */
   readonly denied: readonly string[]
@@ -57,7 +54,6 @@ export interface RedisFacts {
   readonly error?: string
 }
 
-/** Why Redis cannot be used. */
 export interface RedisFailure {
   readonly address: string
   readonly why: string
@@ -232,7 +228,6 @@ function placesFor(
   return new Map(tags.map((tag) => [commands.serverOf(tag), keys.tombstone(tag as SidTag)]))
 }
 
-/** Writes a key, and counts the replicas that acknowledge it in time. */
 async function countReplicas(
   server: Redis,
   place: string | undefined,

@@ -22,7 +22,6 @@ interface Library {
 
 interface Correction {
   readonly prototype: object
-  /** The methods of `prototype` that are replaced. */
   readonly replaces: readonly string[]
   readonly members: PropertyDescriptorMap
 }

@@ -40,7 +40,6 @@ export class RedisKeys {
     }
   }
 
-  /** The key of the session itself. */
   sessionAt(key: SessionKey): string {
     return `${this.#prefix}{${tagOf(key)}}:s:${hashOf(key)}`
   }
@@ -72,7 +71,6 @@ export class RedisKeys {
     return `${this.#prefix}{${tag}}:j:${jti}`
   }
 
-  /** The index of the jobs of an audience. */
   jobIndex(audience: string): string {
     return `${this.#prefix}{${audience}}:c`
   }
@@ -110,7 +108,6 @@ export function hashOf(key: SessionKey | KeptKey): string {
   return key.slice(key.indexOf(':') + 1)
 }
 
-/** Groups sessions by the tag of their sid. */
 export function bySlot(keys: readonly SessionKey[]): Map<SidTag, SessionKey[]> {
   const slots = new Map<SidTag, SessionKey[]>()
   for (const key of keys) {

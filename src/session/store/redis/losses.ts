@@ -31,7 +31,6 @@ export class RedisLosses {
     return true
   }
 
-  /** Whether a server has evicted keys since the last call. */
   async hasEvicted(): Promise<boolean> {
     if (!this.#mayRead) return false
     const results = await Promise.all(this.#commands.servers.map((server) => this.#hasEvicted(server)))

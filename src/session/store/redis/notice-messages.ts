@@ -3,7 +3,6 @@ import type { StoreNotice, Tombstone } from '../store.ts'
 
 /** A message on the notices channel. Newer versions may send what this version does not know. */
 export interface NoticeMessage {
-  /** The process that sent it. */
   readonly from: string
   /** Present when the receivers are to confirm. */
   readonly id: string | undefined

@@ -29,7 +29,6 @@ interface Parts extends Pick<RedisServers, 'commands' | 'subscriber'> {
   readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
 }
 
-/** The subscription of one connection. */
 interface Subscription {
   /** A channel that only this subscription uses. */
   readonly beats: string
@@ -104,12 +103,10 @@ export class RedisNotices {
     return () => this.#listeners.delete(listener)
   }
 
-  /** See `SessionStore.receivesNotices`. */
   isReceiving(): boolean {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLastsMs
   }
 
-  /** See `SessionStore.staleForMs`. */
   staleForMs(): number {
     return performance.now() - this.#receivedUntil - proofLastsMs
   }
@@ -298,7 +295,7 @@ const preciseMs = 100
 const noticeableMs = 1_000
 
 /** The time of Redis as this process knows it by each beat, so a sign-in need not query it. */
-export class RedisClock {
+class RedisClock {
   readonly #address: string
   readonly #clock: Clock
   readonly #log: Log

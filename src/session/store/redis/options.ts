@@ -32,7 +32,6 @@ export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
 }
 
-/** Options of a connection to one server. */
 export function serverOptions({ url, ...config }: RedisServerConfig, purpose: string): Options {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const isAddress = host.includes(':') || /^[\d.]+$/.test(host)
@@ -82,7 +81,6 @@ export function watchOptions(config: RedisSentinelConfig, { host, port }: Addres
   }
 }
 
-/** Options of the connections to all nodes of a Cluster. */
 export function clusterOptions(
   config: RedisClusterConfig,
   purpose: string,

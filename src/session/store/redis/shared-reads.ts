@@ -4,7 +4,6 @@ import { CommandRejected, type Deadline, type RedisConnection } from './connecti
 /** A session in the reply of the script `read`. Without a session, `sealed` is `null`. */
 export type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
 
-/** A read that has not been sent. */
 interface WaitingRead {
   readonly place: string
   readonly resolve: (found: FoundSession | Promise<FoundSession>) => void
@@ -85,7 +84,6 @@ export class SharedReads {
     )
   }
 
-  /** The sessions at these keys, in their order. */
   async #found(places: readonly string[]): Promise<readonly FoundSession[]> {
     const found = (await this.#connection.run('read', places, [])) as readonly FoundSession[]
     if (found.length === places.length) return found
