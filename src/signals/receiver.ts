@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
-import { BackOff } from '../core/repeating.ts'
+import { BackOff, Repeating } from '../core/repeating.ts'
 import { type StreamClient, TransmitterRefusal } from '../provider/stream-client.ts'
 import { type LeaseStore, underLease } from '../session/live/lease.ts'
 import { Poller } from './delivery.ts'
@@ -37,7 +37,7 @@ export class SignalReceiver {
   readonly #keeper: StreamKeeper | undefined
   readonly #poller: Poller | undefined
   readonly #stopped = new AbortController()
-  #running: Promise<void> | undefined
+  readonly #looking = new Repeating(() => this.#look())
   #failure: string | undefined
   #isHolder = false
   readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
@@ -60,13 +60,13 @@ export class SignalReceiver {
   }
 
   start(): void {
-    this.#running ??= this.#run()
+    this.#looking.wake()
   }
 
   /** Ends a request that is held back, and resolves when no event is being carried out. */
   async stop(): Promise<void> {
     this.#stopped.abort()
-    await this.#running
+    await this.#looking.stop()
   }
 
   /** Whether the last request succeeded; `undefined` when another process sends them. */
@@ -74,17 +74,15 @@ export class SignalReceiver {
     return this.#isHolder ? this.#failure === undefined : undefined
   }
 
-  async #run(): Promise<void> {
+  /** @returns the pause until the process looks again, in ms */
+  async #look(): Promise<number> {
     const { store, sessions, log } = this.#parts.signals
-    const { signal } = this.#stopped
-    while (!signal.aborted) {
-      const key = sha256('security events', sessions.audience) as SessionKey
-      const hold = (lost: AbortSignal) => this.#hold(AbortSignal.any([signal, lost]))
-      await underLease(key, store, hold).catch((error: unknown) =>
-        log.debug('signals.no_lease', { reason: reason(error) }),
-      )
-      await pause(lookEveryMs * (1 + Math.random()), signal)
-    }
+    const key = sha256('security events', sessions.audience) as SessionKey
+    const hold = (lost: AbortSignal) => this.#hold(AbortSignal.any([this.#stopped.signal, lost]))
+    await underLease(key, store, hold).catch((error: unknown) =>
+      log.debug('signals.no_lease', { reason: reason(error) }),
+    )
+    return lookEveryMs * (1 + Math.random())
   }
 
   async #hold(signal: AbortSignal): Promise<void> {

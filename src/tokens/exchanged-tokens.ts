@@ -46,8 +46,7 @@ interface Kept {
  * A token is never sent to another upstream, and the access token never instead of it.
  */
 export class ExchangedTokens {
-  readonly #clock: Clock
-  readonly #log: Log
+  readonly #parts: { readonly clock: Clock; readonly log: Log }
   readonly #bySubject = new BoundedMap<string, Map<string, Kept>>(maxKeptBytes, {
     sizeOf: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
   })
@@ -55,9 +54,8 @@ export class ExchangedTokens {
   /** The name of an upstream → when a failure was logged. */
   readonly #loggedAt = new Map<string, number>()
 
-  constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }) {
-    this.#clock = clock
-    this.#log = log
+  constructor(parts: { readonly clock: Clock; readonly log: Log }) {
+    this.#parts = parts
   }
 
   /** Forgets the tokens of these sessions. */
@@ -73,19 +71,19 @@ export class ExchangedTokens {
     provider: Exchange,
   ): Exchanged | Promise<Exchanged> {
     const kept = this.#bySubject.get(key)?.get(name)
-    if (kept !== undefined && this.#clock.now() < kept.until) return kept.exchanged
+    if (kept !== undefined && this.#parts.clock.now() < kept.until) return kept.exchanged
     const flight = `${key} ${name}`
     if (this.#underWay.size >= connectionsFor.exchangedTokens && !this.#underWay.has(flight))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many token exchanges are under way' }
     return this.#underWay.run(flight, async () => {
       const found = await this.#exchange(name, () => provider.exchangeToken(record.tokens.access_token, wanted))
-      if (found.until > this.#clock.now()) this.#keep(key, name, found)
+      if (found.until > this.#parts.clock.now()) this.#keep(key, name, found)
       return found.exchanged
     })
   }
 
   async #exchange(upstream: string, exchange: () => Promise<ExchangedToken>): Promise<Kept> {
-    const began = this.#clock.now()
+    const began = this.#parts.clock.now()
     try {
       const { token, expiresAt = began + unknownLifetimeMs } = await exchange()
       const early = Math.min(renewBeforeMs, (expiresAt - began) / 5)
@@ -108,10 +106,10 @@ export class ExchangedTokens {
 
   /** Once a minute for each upstream, because each request of each person fails. */
   #logFailure(upstream: string, code: ErrorCode, why: string): void {
-    const now = this.#clock.now()
+    const now = this.#parts.clock.now()
     if (now - (this.#loggedAt.get(upstream) ?? -Infinity) < logEveryMs) return
     this.#loggedAt.set(upstream, now)
-    this.#log.warn('token_exchange.failed', {
+    this.#parts.log.warn('token_exchange.failed', {
       ...{ upstream, code, reason: why },
       hint: `Check upstreams.${upstream}.token_exchange, and the permissions of this client at the provider.`,
     })

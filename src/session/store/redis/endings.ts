@@ -100,23 +100,21 @@ export class RedisEndings {
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
     // The tombstone of the sid is enough, so the sessions need none.
-    const outcome = await this.#endIndex(order, tag, {
+    return this.#endIndex(order, tag, {
       index: this.#parts.keys.sidIndex(tag),
       keyOf: (hash) => `${tag}:${hash}` as SessionKey,
       options: { tombstone_ttl: 0, leave: false },
       isOneSlot: true,
     })
-    return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
   async endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
-    const outcome = await this.#endIndex(order, tag, {
+    return this.#endIndex(order, tag, {
       index: this.#parts.keys.subIndex(tag),
       keyOf: (key) => key as SessionKey,
       options: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
       isOneSlot: false,
     })
-    return outcome === 'replayed' ? outcome : outcome.map(endedSession)
   }
 
   /** Removes ended sessions from the indexes of their subs. An entry that stays ends nothing. */
@@ -134,7 +132,7 @@ export class RedisEndings {
     order: LogoutOrder,
     tag: SidTag | SubTag,
     target: IndexTarget,
-  ): Promise<readonly Ended[] | 'replayed'> {
+  ): Promise<readonly EndedSession[] | 'replayed'> {
     const { commands, keys, notices } = this.#parts
     const jti = keys.jti(tag, order.jti)
     const { issued_at } = order
@@ -167,7 +165,7 @@ export class RedisEndings {
     await Promise.all([before?.confirmed, steps.confirmed, target.options.leave ? undefined : this.leaveSubs(reported)])
     // When the same token arrives twice at the same time, each attempt reports some of the
     // sessions.
-    return steps.hasTakenJti || reported.length > 0 ? reported : 'replayed'
+    return steps.hasTakenJti || reported.length > 0 ? reported.map(endedSession) : 'replayed'
   }
 
   /** Ends the members of an index, in chunks, and takes the `jti` with the last chunk. */
