@@ -29,8 +29,7 @@ export function malformedReason(text: string): string | undefined {
 
 /** A field value has no control characters or white space around it (RFC 9110 §5.5). */
 function notPlainReason(text: string): string | undefined {
-  // Control characters of ASCII and Latin-1. Some recipients treat U+2028 and U+2029 as the end of
-  // a line.
+  // ASCII and Latin-1. Some recipients treat U+2028 and U+2029 as the end of a line.
   if (/[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(text)) return 'a control character, which a header cannot contain'
   return text === text.trim() ? malformedReason(text) : 'white space at its beginning or end, which recipients remove'
 }

@@ -203,8 +203,7 @@ function askToSignOut(
 export async function signedOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
   const { isSignedIn, isStateKnown, signIn, setCookies, elsewhere } = await readReturn(request, parts)
   if (!isStateKnown) parts.log.debug('sign_out.unknown_state', {})
-  // The host where the person has signed out shows the page, and clears what the browser keeps of
-  // it.
+  // The host where the person has signed out shows the page, and clears what the browser keeps.
   if (elsewhere !== undefined && !isSignedIn)
     return redirect(
       { location: new URL(signIn ?? `${parts.prefix}signed-out?provider=asked`, elsewhere).href, setCookies },

@@ -113,8 +113,7 @@ function rejectOtherKinds(payload: JWTPayload): void {
   const typ: unknown = payload['typ']
   if (typ !== undefined && !['bearer', 'at+jwt'].includes(String(typ).toLowerCase()))
     reject('the claim "typ" is not Bearer')
-  // Without the proof, anybody who has stolen such a token could use it (RFC 9449 §7.1, RFC 8705
-  // §3).
+  // Without the proof, a thief could use it (RFC 9449 §7.1, RFC 8705 §3).
   if ('cnf' in payload) reject('it is bound to a key ("cnf"), and the gateway accepts bearer tokens only')
 }
 

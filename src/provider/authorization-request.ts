@@ -28,8 +28,7 @@ export function requestedAccess(
   if (kind === 'google')
     return { scopes: basicScopes, params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
   const { scopes_supported } = metadata
-  // The list is optional (OpenID Connect Discovery 1.0 §3), so a provider without a list may know
-  // the scope.
+  // The list is optional (OpenID Connect Discovery 1.0 §3): without it, the scope may be known.
   const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
   const asksForIt = harmOfOfflineAccess(kind) === undefined && isKnown
   return { scopes: asksForIt ? [...basicScopes, offlineAccess] : basicScopes, params: authorizationParams }

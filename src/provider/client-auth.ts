@@ -51,9 +51,7 @@ export function clientAuth(
   }
 }
 
-/**
- * openid-client writes `Ed25519` (RFC 9864), but most providers know only `EdDSA` (RFC 8037 §3.1).
- */
+/** openid-client writes `Ed25519` (RFC 9864). Most providers know only `EdDSA` (RFC 8037 §3.1). */
 export function algorithmOf({ alg }: ClientSigner): { readonly alg: SigningAlgorithm } {
   return { alg }
 }

@@ -18,9 +18,7 @@ const renewAfterMs = 60 * 60 * 1000
 /** The first and the longest pause after an error, in ms. */
 const retryFirstMs = 1000
 const retryMostMs = 30_000
-/**
- * A provider with an error within this time, in ms, may be starting: a request waits for it, once.
- */
+/** A provider with an error within this time, in ms, may be starting: a request waits, once. */
 const quickMs = 150
 
 export interface DiscoveryParts {
@@ -129,9 +127,7 @@ function adviceOn({ message }: GatewayError, problem: DiscoveryProblem | undefin
   return connectionAdvice({ why: message }, 'provider.issuer', 'provider.ca_file')
 }
 
-/**
- * What to do when the port of the issuer speaks TLS although its scheme is http, or the reverse.
- */
+/** What to do when the port of the issuer speaks TLS although its scheme is http, or reverse. */
 export async function issuerSchemeMismatch(
   { issuer, egressProxy }: Pick<ProviderConfig, 'issuer' | 'egressProxy'>,
   why: string,

@@ -192,9 +192,7 @@ function shortened(text: string): string {
   return printable(text.slice(0, 100))
 }
 
-/**
- * Compares the clocks by `Date`. The smallest difference counts: a response may be from a cache.
- */
+/** Compares the clocks by `Date`. The smallest difference counts: a cache may have responded. */
 class ClockComparison {
   aheadMs: number | undefined
 

@@ -21,9 +21,7 @@ export function claimsOfIdToken(id_token: string): Claims {
 export interface IdTokenExpectations extends TokenExpectations {
   /** The nonce that was sent. Absent at a refresh (OpenID Connect Core §12.2). */
   readonly nonce?: string
-  /**
-   * With `max_age`: the earliest time of the authentication, in ms since the epoch (§3.1.3.7 (13)).
-   */
+  /** With `max_age`: the earliest authentication, in ms since the epoch (§3.1.3.7 (13)). */
   readonly authenticatedSince?: number | undefined
   readonly acr_values?: StepUp['acr_values']
   /** The access token of the response. `at_hash`, if present, must be its hash (§3.1.3.8). */
@@ -49,8 +47,7 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   if (typ !== undefined && typ !== 'jwt' && typ !== 'id_token+jwt') reject(`"typ" is ${typ}`)
   if ('events' in payload) reject('"events" is present')
   if (expected.nonce !== undefined && payload['nonce'] !== expected.nonce) reject('"nonce" is not that of the request')
-  // With several audiences, `azp` must say that the token was issued to this client (§3.1.3.7
-  // (3)–(5)).
+  // With several audiences, `azp` must name this client (§3.1.3.7 (3)–(5)).
   const azp = stringClaim(payload, 'azp', code)
   if (azp !== undefined && azp !== expected.client_id) reject('"azp" names another client')
   if (Array.isArray(payload.aud) && payload.aud.length > 1 && azp === undefined)

@@ -200,8 +200,7 @@ async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet>
   const body = (await response.json().catch(() => undefined)) as JSONWebKeySet | undefined
   if (!Array.isArray(body?.keys))
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not respond with a JSON Web Key Set`)
-  // A set may contain keys for other purposes or of unsupported types, which are ignored (RFC 7517
-  // §5).
+  // Keys for other purposes or of unsupported types are ignored (RFC 7517 §5).
   return {
     keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))),
   }

@@ -61,8 +61,7 @@ async function derive(
   outbound: Outbound,
 ): Promise<DiscoveredProvider> {
   const onLoopback = config.issuer.startsWith('http:')
-  // The issuer must be identical (OpenID Connect Discovery 1.0 §4.3). A slash at the end makes it
-  // another issuer.
+  // The issuer must be identical, also in a slash at the end (OpenID Connect Discovery 1.0 §4.3).
   if (metadata.issuer !== config.issuer) rejectIssuer(metadata.issuer)
   const urlOf = (name: string, value: unknown = metadata[name]): URL | undefined => {
     if (value === undefined) return undefined
@@ -216,9 +215,7 @@ export function metadataUrl(issuer: string): string {
 export const issuerHint =
   'check provider.issuer: it is the URL up to /.well-known/openid-configuration (Keycloak: https://HOST/realms/REALM; Entra ID: https://login.microsoftonline.com/TENANT/v2.0)'
 
-/**
- * The algorithm of ID Tokens: RS256 by default (OpenID Connect Dynamic Client Registration 1.0 §2).
- */
+/** The algorithm of ID Tokens: RS256 by default (OpenID Connect Client Registration 1.0 §2). */
 function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | undefined): SigningAlgorithm {
   if (config.id_token_signed_response_alg !== undefined) return config.id_token_signed_response_alg
   const usable = algorithmsFor(config).filter((algorithm) => announced?.includes(algorithm))
@@ -261,9 +258,7 @@ function asFetch(outbound: Outbound): client.CustomFetch {
 
 type Metadata = Readonly<Record<string, unknown>>
 
-/**
- * What the metadata lack for `provider.profile`, with the clause of the FAPI 2.0 Security Profile.
- */
+/** What the metadata lack for `provider.profile`, with the clause of FAPI 2.0. */
 function lackForProfile(
   { response_mode, dpop, clientCertificate }: Pick<ProviderConfig, 'response_mode' | 'dpop' | 'clientCertificate'>,
   metadata: Metadata,

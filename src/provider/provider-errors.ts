@@ -44,8 +44,7 @@ export function throwProviderError(what: string, cause: unknown): never {
   const known = gatewayErrorIn(cause)
   if (known !== undefined) throw known
   if (cause instanceof client.AuthorizationResponseError) throw refusal(cause)
-  // A parser quotes the text that it cannot read, which may be part of a token. So the cause is
-  // left out too.
+  // A parser quotes the text that it cannot read, perhaps a token. So the cause is left out too.
   if (causes(cause).some((error) => error instanceof SyntaxError))
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', `${what}: the response is not JSON`)
   const status = statusOf(cause)
@@ -134,9 +133,7 @@ const refusalCodes: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>(
   ['unmet_authentication_requirements', 'ERR_STEP_UP_UNMET'],
 ])
 
-/**
- * The error for an authorization error response (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6).
- */
+/** The error for an error response (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
 function refusal(cause: client.AuthorizationResponseError): GatewayError {
   return new GatewayError(
     refusalCodes.get(cause.error) ?? 'ERR_SIGN_IN_REFUSED',

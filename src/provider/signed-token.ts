@@ -100,9 +100,7 @@ function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): st
   return errorCode === 'ERR_JOSE_ALG_NOT_ALLOWED' ? hintForAlgorithm(decodeProtectedHeader(token).alg, algorithm) : ''
 }
 
-/**
- * The `typ` of a header, without `application/` (RFC 7515 §4.1.9). Throws `code` for another type.
- */
+/** The `typ` of a header, without `application/` (RFC 7515 §4.1.9), or throws `code`. */
 export function typOf({ typ }: { readonly typ?: unknown }, code: ErrorCode): string | undefined {
   if (typ === undefined) return undefined
   if (typeof typ !== 'string') throw new GatewayError(code, '"typ" is not a string')

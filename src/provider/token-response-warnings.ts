@@ -49,8 +49,7 @@ export class TokenResponseWarnings {
   reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
     if (scope === undefined) return
     const granted = scope.split(' ')
-    // Some providers leave out these two. The ID Token and the refresh token show that they were
-    // granted.
+    // Some providers leave out these two. ID Token and refresh token show that they were granted.
     const missing = scopes.filter(
       (requested) =>
         requested !== 'openid' && requested !== offlineAccess && !granted.some((one) => isSameScope(one, requested)),

@@ -101,9 +101,7 @@ export class Transmitter {
   }
 }
 
-/**
- * `https://id.example.com/tenant` → `https://id.example.com/.well-known/ssf-configuration/tenant`.
- */
+/** `https://a.example/tenant` → `https://a.example/.well-known/ssf-configuration/tenant`. */
 function transmitterMetadataUrl(transmitter: string): string {
   const { origin, pathname } = new URL(transmitter)
   return `${origin}/.well-known/ssf-configuration${pathname === '/' ? '' : pathname}`

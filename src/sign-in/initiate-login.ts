@@ -47,9 +47,7 @@ export async function initiateLoginPost(
   return redirect({ location: `${prefix}initiate-login?${parameters.toString()}`, setCookies: [] })
 }
 
-/**
- * The target page: a path, or the URL of another host of the site; `undefined` for another origin.
- */
+/** The target page: a path, or the URL of another host of the site, and of no other one. */
 function targetOf(target: string | undefined, externalUrl: URL, { site }: SignInParts): string | undefined {
   if (target === undefined || !/^https?:\/\//i.test(target)) return target
   if (!URL.canParse(target)) return undefined

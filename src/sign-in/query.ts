@@ -6,9 +6,7 @@ import { canonicalTarget } from '../http/request-target.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
 import type { SignInParts } from './parts.ts'
 
-/**
- * The value of a query parameter; `undefined` also when it is repeated, and its meaning unclear.
- */
+/** The value of a query parameter; `undefined` also when it is repeated, and so unclear. */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = parameters.getAll(name)
   return more.length === 0 ? value : undefined

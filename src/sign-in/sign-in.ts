@@ -164,9 +164,7 @@ function isElsewhere({ externalUrl }: EndpointRequest, { site }: SignInParts): b
   return site !== undefined && externalUrl.origin !== site.signInUrl.origin
 }
 
-/**
- * The same sign-in at the host for the sign-ins of all, so its cookie and redirect URI are for one.
- */
+/** The same sign-in at the host of all sign-ins, so cookie and redirect URI are for one. */
 function toSignInHost(
   return_to: string,
   parameter: string | undefined,

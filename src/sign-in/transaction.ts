@@ -40,9 +40,7 @@ const maxReplaced = 64
 const suffix = 'signin-'
 const sealContext = 'gatehouse sign-in attempt'
 
-/**
- * Begins a transaction at `now`, in ms since the epoch. `secret` is for the cookie that binds it.
- */
+/** Begins a transaction, at `now` in ms since the epoch. `secret` is for its cookie. */
 export function beginTransaction(
   to: Pick<
     SignInTransaction,
@@ -105,9 +103,7 @@ export function bindTransaction(
   ]
 }
 
-/**
- * `Set-Cookie` values that expire all transactions: after a sign-in, other tabs use the session.
- */
+/** `Set-Cookie` values that expire all transactions: other tabs use the session then. */
 export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
   return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
 }

@@ -16,14 +16,10 @@ import type { SignalParts } from './parts.ts'
 const atOnce = 8
 /** How long the sessions of an e-mail address are searched, in ms. */
 const searchMs = 20_000
-/**
- * As long as a token is accepted: its `iat` may be ahead by the clock tolerance, at most 5 minutes.
- */
+/** As long as a token is accepted, whose `iat` may be ahead by at most five minutes. */
 const rememberedMs = (maxAgeSeconds + 10 * 60) * 1000
 
-/**
- * The `state` of a verification event is not the last one (Shared Signals Framework 1.0 §8.1.4.1).
- */
+/** The `state` of the event is not the last one (Shared Signals Framework 1.0 §8.1.4.1). */
 export class InvalidState extends GatewayError {
   constructor() {
     super('ERR_SECURITY_EVENT_INVALID', 'the "state" of the verification event is not the one that was sent')

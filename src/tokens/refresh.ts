@@ -87,9 +87,7 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
   return withFreshClaims(stored, parts)
 }
 
-/**
- * Stores refreshed tokens, also after a while without the store: the old one cannot be used again.
- */
+/** Stores refreshed tokens, also after an outage: the old one cannot be used again. */
 async function storeTokens(
   current: StoredSession,
   tokens: TokenSet,

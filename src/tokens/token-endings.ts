@@ -21,9 +21,7 @@ export interface IssuedToken {
 export interface TokenEnding {
   /** In ms since the epoch. */
   readonly at: number
-  /**
-   * When the provider ended it, by its own clock, to compare with its other times. Absent: unknown.
-   */
+  /** When the provider ended it, by its own clock, to compare with its other times. */
   readonly issued_at?: number | undefined
   /** The session that has ended. Absent: all of the tag. */
   readonly key?: SessionKey

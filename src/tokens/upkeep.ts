@@ -34,8 +34,7 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
   // The refresh token comes last, because it may have to be unpacked.
   if (now >= expiresAt - refreshBeforeMs && tokens.refresh_token !== undefined)
     return now >= expiresAt ? 'refresh_now' : 'refresh_soon'
-  // Without a refresh token, an expired access token says nothing about the session at the
-  // provider.
+  // Without a refresh token, an expired access token says nothing about the session.
   if (now >= expiresAt) return 'nothing'
   if (config.pollUserinfoMs !== undefined && now >= record.userinfo_read_at + withJitter(config.pollUserinfoMs, key))
     return 'userinfo'
@@ -55,9 +54,7 @@ const longestPauseMs = 60_000
 /** How many calls may run beside requests at a time. `createOutbound` has more connections. */
 const maxAtOnce = 12
 
-/**
- * A session with an expired access token ends after so many refreshes in a row with invalid tokens.
- */
+/** A session with an expired access token ends after so many refreshes with invalid tokens. */
 const maxInvalid = 3
 
 interface Failure {
@@ -97,14 +94,12 @@ export class Upkeep {
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (isWaitedFor) {
       if (pausing) return Promise.reject(failure.error)
-      // What is under way may be less than what is due: UserInfo is read, and the token has
-      // expired.
+      // What is under way may be less than what is due: UserInfo, and the token has expired.
       const joins = this.#underWay.has(session.key)
       const work = this.#run(session, due)
       return joins ? work.then((found) => found && this.fresh(found)) : work
     }
-    // Work beside requests must not delay sign-ins and waiting requests. The next request tries
-    // again.
+    // Work beside requests must not delay sign-ins and waiting requests. It is tried again.
     if (!pausing && this.#underWay.size < maxAtOnce)
       this.#run(session, due).catch((error: unknown) => {
         // An unavailable store is logged once, elsewhere.

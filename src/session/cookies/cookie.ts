@@ -39,7 +39,7 @@ function pathsThatMatch(path: string): readonly string[] {
 }
 
 /**
- * The domains that a host, but not an address, may set cookies for: those with two labels or more.
+ * The domains that a host may set cookies for: with two labels or more, and none for an address.
  */
 function domainsOf(host: string): readonly string[] {
   if (/\d$|:/.test(host)) return []
@@ -132,9 +132,7 @@ export class SessionCookie {
     return expireCookie(this.#attributes)
   }
 
-  /**
-   * The session id in the cookie that {@link SessionCookie.expireFormer} expires. Gives no access.
-   */
+  /** The session id in the cookie that {@link SessionCookie.expireFormer} expires: no access. */
   readFormer(header: string | undefined): SessionId | undefined {
     return this.#formerName === undefined ? undefined : sessionIdFromCookie(readCookie(header, this.#formerName))
   }
@@ -151,9 +149,7 @@ export class SessionCookie {
     return domains.map((domain) => this.#expireNamed(name, '/', domain))
   }
 
-  /**
-   * `Set-Cookie` values that expire the session cookie and those of applications after a session.
-   */
+  /** `Set-Cookie` values that expire the session cookie and those of applications. */
   expireAll(
     header: string | undefined,
     applicationCookies: readonly ApplicationCookie[],

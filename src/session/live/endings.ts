@@ -96,9 +96,7 @@ export class SessionEndings {
     this.#listeners.push(listener)
   }
 
-  /**
-   * Calls `listener` for each Logout Token that any process receives, also if it ends no session.
-   */
+  /** Calls `listener` for each Logout Token that any process receives, also without a session. */
   onLogoutOrder(listener: OrderListener): void {
     this.#orderListeners.push(listener)
   }
@@ -156,9 +154,7 @@ export class SessionEndings {
     return ended === 'replayed' ? ended : this.#record(ended, by, cause)
   }
 
-  /**
-   * Ends all sessions of one `sub` at an audience. `replayed`: this Logout Token was used before.
-   */
+  /** Ends all sessions of one `sub` at an audience. `replayed`: the token was used before. */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { audience } = order
     const { caches, store } = this.#parts

@@ -5,9 +5,7 @@ import type { SessionStore } from '../store/store.ts'
 
 export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
 
-/**
- * How long a lease lasts, in ms. After that, another process takes over from one that was killed.
- */
+/** How long a lease lasts, in ms, before another process may take over from a killed one. */
 const leaseMs = 5_000
 const renewEveryMs = leaseMs / 4
 

@@ -154,9 +154,7 @@ export class NearCache {
     this.#overtakeReads(key)
   }
 
-  /**
-   * The session was changed here and has this version: older copies and all reads are out of date.
-   */
+  /** The session was changed here and has this version: older copies and reads are out of date. */
   dropOlder({ key, version }: Pick<StoredSession, 'key' | 'version'>): void {
     const present = this.#live.peek(key)
     if (present !== undefined && versionOf(present) < version) this.#live.delete(key)

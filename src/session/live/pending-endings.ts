@@ -127,8 +127,7 @@ export class PendingEndings {
       await ending.run()
       this.complete(ending.name)
     } catch (error) {
-      // It goes to the end, so that the next attempt begins with the others. Endings that were
-      // cleared, because the process stops, are not added again.
+      // It goes to the end. Endings that were cleared, because the process stops, are not added.
       if (this.covers(ending.createdUntil, ending.scope)) this.add(ending)
       this.#log.debug('session.ending_pending', { reason: reason(error) })
       throw error

@@ -201,14 +201,12 @@ export class Sessions {
     // A pending ending of this one session applies whenever the session was created: at 0 too.
     if (this.#near.hasEnded(key) || this.#parts.pending.covers(0, key)) return undefined
     const sealed = await this.#store.read(key)
-    // An outage may begin before the notice of the ending arrives. Its grace must not serve the
-    // copy.
+    // An outage may begin before the notice of the ending. Its grace must not serve the copy.
     if (sealed === undefined) this.#near.drop(key)
     if (sealed === undefined || this.#near.hasEnded(key)) return undefined
     const opened = this.#open(key, sealed)
     const now = this.#parts.clock.now()
-    // The store decides when a session expires. This check applies when the clock of the store is
-    // behind.
+    // The store decides when a session expires. This is for a store whose clock is behind.
     if (opened === undefined || now >= opened.stored.record.absolute_expires_at || this.#isEnding(opened.stored))
       return undefined
     // Another process, or this one before, may have moved the idle timeout a moment ago.
@@ -284,8 +282,7 @@ export class Sessions {
     const job = this.#parts.jobs?.get(audience)?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.touchedAt(key)
-      // First, because a job that is not in the index would not be noticed when the session
-      // expires.
+      // First, because nothing would notice the expiry of a job that is not in the index.
       if (job instanceof Buffer) await this.#watchJob(key, audience)
       const outcome = await this.#store.replace(key, sealed, version, job)
       if (outcome !== 'replaced') {

@@ -13,9 +13,7 @@ const formats = { compressed: 2, plainJson: 3 } as const
 /** Longer JSON is compressed. For shorter JSON, inflating would take longer than all else. */
 const maxPlainJson = 2048
 
-/**
- * Shorter texts of tokens, in bytes, stay as they are: it would save little, and zlib costs more.
- */
+/** Shorter texts of tokens, in bytes, stay as they are: zlib costs more than it saves. */
 const minCompressedBytes = 512
 
 const tokenNames = ['access_token', 'refresh_token', 'id_token'] as const
@@ -285,9 +283,7 @@ export interface SealedRecord {
   readonly unpackedBytes: number
 }
 
-/**
- * Seals a record. It opens only for its own session and audience, so nobody can put it elsewhere.
- */
+/** Seals a record. It opens only for its own session and audience, so it fits nowhere else. */
 export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
   const { bytes, unpackedBytes } = packRecord(record)
   return { sealed: keyring.seal(bytes, context(place)), unpackedBytes }

@@ -4,9 +4,7 @@ import type { RedisClusterConfig } from '../../../config/model/session.ts'
 import { noticesTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilenceMs, nodeOptions, retryDelay } from './options.ts'
 
-/**
- * The longest pause of the connection for notices, in ms: no session is served from memory then.
- */
+/** The longest pause of this connection, in ms. Meanwhile no session is served from memory. */
 const longestNoticesDelayMs = 500
 
 /** The shortest time between two refreshes of the slot table after errors, in ms. */

@@ -107,9 +107,7 @@ export class RedisConnection {
     return [noticesTag]
   }
 
-  /**
-   * Calls back when a Cluster has another primary. A single one is replaced by a new connection.
-   */
+  /** Calls back when a Cluster has another primary. A single one gets a new connection. */
   onTakeover(_listener: () => void): void {}
 
   /** Whether a message that a script publishes reaches every process for certain. */
@@ -293,9 +291,7 @@ function tolerateFurtherErrors(redis: Redis | Cluster): void {
   if (redis instanceof Redis) (redis.stream as Redis['stream'] | undefined)?.once('error', () => {})
 }
 
-/**
- * How long a connection must last to end an outage, in ms. A failover may open and close several.
- */
+/** How long a connection must last to end an outage, in ms. A failover may open several. */
 const settlingTimeMs = 1_000
 
 /**
@@ -349,9 +345,7 @@ export function reportAvailability(
 /** Errors that are about the server, not about one command. */
 const rejectionOfAll = /^(?:MOVED|OOM|MISCONF|NOREPLICAS|NOPERM)\b/
 
-/**
- * All keys expire by themselves, so any policy but `noeviction` may delete a tombstone too early.
- */
+/** All keys expire by themselves, so any other policy may delete a tombstone too early. */
 async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
   const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))
   const policies = memories

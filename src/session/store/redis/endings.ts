@@ -163,8 +163,7 @@ export class RedisEndings {
     this.#attempted.delete(jti)
     // A session that was ended by its sub has left that index already.
     await Promise.all([before?.confirmed, steps.confirmed, target.options.leave ? undefined : this.leaveSubs(reported)])
-    // When the same token arrives twice at the same time, each attempt reports some of the
-    // sessions.
+    // When the same token arrives twice at once, each attempt reports some of the sessions.
     return steps.hasTakenJti || reported.length > 0 ? reported.map(endedSession) : 'replayed'
   }
 
@@ -217,8 +216,7 @@ export class RedisEndings {
       // In an object, because an async function would wait for a promise that it returns.
       return { acknowledged }
     })
-    // Waits for all slots first. When one fails, the sessions that ended in the others are
-    // remembered.
+    // Waits for all slots: when one fails, what ended in the others is remembered.
     await Promise.allSettled(writes)
     const acknowledgements = await Promise.all(writes)
     this.recent.remember(keys)
@@ -253,9 +251,7 @@ export class RedisEndings {
     return { confirmed, acknowledged: Promise.resolve(), hasTakenJti }
   }
 
-  /**
-   * Remembers ended sessions until they are reported. Returns how many processes got the notice.
-   */
+  /** Remembers ended sessions until they are reported. Returns the number of receivers. */
   #remember(tag: SidTag, [receivers, , ...found]: EndSessionsReply): number {
     for (const each of endedFrom(tag, found)) this.#unreported.set(each.key, each)
     return receivers

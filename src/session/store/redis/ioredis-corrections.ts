@@ -77,8 +77,7 @@ const socketTimeout: PropertyDescriptorMap = {
       })
     }, socketTimeout)
     this.socketTimeoutTimer = timer
-    // The listener of ioredis was added first, so it has removed the commands with a reply from the
-    // queue.
+    // The listener of ioredis came first, so the queue has no commands with a reply.
     stream.once('data', () => {
       clearTimeout(this.socketTimeoutTimer)
       this.socketTimeoutTimer = undefined

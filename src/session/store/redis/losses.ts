@@ -17,9 +17,7 @@ export class RedisLosses {
     this.#log = log
   }
 
-  /**
-   * Whether a server has lost its keys: its epoch, which is remembered, differs from the last one.
-   */
+  /** Whether a server has lost its keys: its epoch differs from the last one. Remembers it. */
   hasLostKeys(anchor: string, epoch: string): boolean {
     const known = this.#epochs.get(anchor)
     this.#epochs.set(anchor, epoch)
@@ -82,8 +80,7 @@ export class RedisRuns {
     // reads the first session.
     const learn = () => void Promise.allSettled(commands.servers.map((server) => this.#runOf(server)))
     commands.redis.on('ready', learn)
-    // A Cluster emits this after each refresh of its slot table: after a failover, and every five
-    // seconds.
+    // A Cluster emits this after each refresh of its slots: after a failover, and every 5 s.
     commands.redis.on('refresh', learn)
   }
 

@@ -224,8 +224,7 @@ export class RedisNotices {
     if (subscription === undefined || subscription !== this.#subscription) return
     if (receivers > 0) this.#prove(subscription, { countedAt: sentAt })
     else {
-      // The subscription is at another server, which this one has replaced, or whose slot it now
-      // owns.
+      // The subscription is at another server, which has been replaced, or has lost the slot.
       this.#dropSubscription()
       this.#subscriber.renew()
     }

@@ -25,9 +25,7 @@ export const needsAnotherServer = /READONLY|MASTERDOWN/
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 
-/**
- * The pause before the next attempt to connect, in ms; in part random, so processes do not agree.
- */
+/** The pause before the next attempt to connect, in ms, in part random for each process. */
 export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
 }

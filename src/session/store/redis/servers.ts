@@ -81,9 +81,7 @@ class SentinelConnection extends RedisConnection {
     this.#pinging.unref()
   }
 
-  /**
-   * Sentinels name a new primary in replies before they announce it, so this may be true already.
-   */
+  /** Sentinels name a new primary in replies before they announce it, so this may be true. */
   #leadsTo(host: string | undefined, port: number): boolean {
     const { stream } = this.redis
     return this.redis.status === 'ready' && stream.remoteAddress === host && stream.remotePort === port
