@@ -12,7 +12,7 @@ async function connected(t: TestContext) {
   const direct = new Redis(server.port, '127.0.0.1')
   t.after(() => direct.disconnect())
   const connections = async () =>
-    [...String(await direct.client('LIST')).matchAll(/^id=(\d+) .*name=gatehouse-(?!proof)/gm)]
+    [...String(await direct.client('LIST')).matchAll(/^id=(\d+) .*name=gatehouse-(?!trial)/gm)]
       .map(([, id]) => id)
       .toSorted()
   const { store, log } = open(t, { ...settings, kind: 'redis', url: new URL(server.url) })
