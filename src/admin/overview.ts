@@ -4,6 +4,7 @@ import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
+import { merged } from '../observe/exposition.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
 import type { SessionQuery, Overview, ProviderView, UpstreamView } from './page/view.ts'
 import type { Processes, ProcessState } from './processes.ts'
@@ -74,6 +75,7 @@ export async function overviewOf(query: SessionQuery, parts: OverviewParts): Pro
       at,
     ),
     sessionCounts: counts.latest(at),
+    inner: merged(reports.map(({ inner }) => inner)),
   }
 }
 

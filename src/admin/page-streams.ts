@@ -51,7 +51,7 @@ interface Stream {
 export class PageStreams {
   readonly #parts: PageStreamsParts
   readonly #streams = new Set<Stream>()
-  readonly #updating = new Repeating(() => this.#updateAll())
+  readonly #updating = new Repeating('admin_page', () => this.#updateAll())
 
   constructor(parts: PageStreamsParts) {
     this.#parts = parts

@@ -17,6 +17,8 @@ export interface ProcessState {
   readonly upstreams: readonly (UpstreamHealth & { readonly name: string; readonly waiting: number })[]
   readonly timeline: readonly TimelineEvent[]
   readonly samples: Samples
+  /** The metrics of caches and of background work. */
+  readonly inner: readonly Family[]
 }
 
 /** Whether a process may get requests, and the reasons. */

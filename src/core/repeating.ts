@@ -1,21 +1,37 @@
+import { Instances } from './instances.ts'
+
+/** All background work of this process. It counts the runs. */
+export const backgroundWork = new Instances<Repeating>()
+
 /**
  * Background work that is repeated until it is stopped. One run at a time: the next run begins when
  * the pause after the last one is over, or earlier when it is woken. The pauses do not keep the
  * process running.
  */
 export class Repeating {
+  /** What it does. Metrics have it as a label. */
+  readonly name: string
   readonly #work: () => Promise<number | undefined>
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #isWoken = false
   #isStopped = false
+  /** On the clock of `performance`. Absent: none is under way. */
+  #beganAt: number | undefined
 
   /**
    * @param work returns the pause until the next run, in ms; `undefined`: until {@link wake}. It
    * handles its own errors: an error that it throws is an unhandled rejection.
    */
-  constructor(work: () => Promise<number | undefined>) {
+  constructor(name: string, work: () => Promise<number | undefined>) {
+    this.name = name
     this.#work = work
+    backgroundWork.add(this)
+  }
+
+  /** How long the run that is under way has taken, in ms. 0: there is none. */
+  get runningMs(): number {
+    return this.#beganAt === undefined ? 0 : performance.now() - this.#beganAt
   }
 
   get isStopped(): boolean {
@@ -49,10 +65,13 @@ export class Repeating {
     try {
       while (this.#isWoken && !this.#isStopped) {
         this.#isWoken = false
+        backgroundWork.count(this.name)
+        this.#beganAt = performance.now()
         pauseMs = await this.#work()
       }
     } finally {
       this.#running = undefined
+      this.#beganAt = undefined
     }
     if (pauseMs !== undefined) this.wakeIn(pauseMs)
   }

@@ -74,7 +74,7 @@ export class MisuseLog {
 
   constructor(parts: MisuseParts) {
     this.#parts = parts
-    this.#audited = new BoundedMap(maxAudited, { lifetimeMs: auditEveryMs, clock: parts.clock })
+    this.#audited = new BoundedMap('device_misuse', maxAudited, { lifetimeMs: auditEveryMs, clock: parts.clock })
   }
 
   /**

@@ -11,7 +11,7 @@ const maxClients = 20_000
  * when its budget is full again.
  */
 export class ClientBudget {
-  readonly #fullAt = new BoundedMap<string, number>(maxClients)
+  readonly #fullAt = new BoundedMap<string, number>('client_budgets', maxClients)
   readonly #perMs: number
   readonly #stepMs: number
   readonly #clock: Clock

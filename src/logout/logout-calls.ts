@@ -56,7 +56,7 @@ export class LogoutCalls {
   /** Sessions that may have ended, and whose entries in the index are not marked as due yet. */
   readonly #ended = new Set<SessionKey>()
   readonly #running = new Set<Promise<void>>()
-  readonly #taking = new Repeating(() => this.#takeDue())
+  readonly #taking = new Repeating('logout_calls', () => this.#takeDue())
   #isFinishing = false
 
   constructor(parts: LogoutCallsParts) {

@@ -1,5 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { caches } from '../core/bounded-map.ts'
+import { backgroundWork } from '../core/repeating.ts'
 import type { Metrics } from './metrics.ts'
 
 const delayResolutionMs = 10
@@ -57,7 +59,39 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
     'max',
     () => [[[version, process.versions.node], 1]],
   )
+  addInnerMetrics(metrics)
   return () => delay.disable()
+}
+
+/** The metrics of caches and of background work, which the administration page shows too. */
+export const innerMetrics = {
+  entries: 'gatehouse_cache_entries',
+  used: 'gatehouse_cache_used_ratio',
+  evicted: 'gatehouse_cache_evictions_total',
+  runs: 'gatehouse_background_runs_total',
+  running: 'gatehouse_background_running_seconds',
+} as const
+
+function addInnerMetrics(metrics: Metrics): void {
+  const { entries, used, evicted, runs, running } = innerMetrics
+  const [cache, work] = [['cache'], ['work']]
+  const sum = (one: number, other: number) => one + other
+  metrics.gauge({ name: entries, help: 'Entries of a cache.', labels: cache }, 'sum', () =>
+    caches.values(({ size }) => size, sum),
+  )
+  metrics.gauge({ name: used, help: 'The used share of a cache, from 0 to 1.', labels: cache }, 'max', () =>
+    caches.values((each) => each.used, Math.max),
+  )
+  metrics.counted(
+    { name: evicted, help: 'Entries that a cache has dropped because others needed their place.', labels: cache },
+    () => caches.counts,
+  )
+  metrics.counted({ name: runs, help: 'Runs of background work.', labels: work }, () => backgroundWork.counts)
+  metrics.gauge(
+    { name: running, help: 'How long the run of background work that is under way has taken, or 0.', labels: work },
+    'max',
+    () => backgroundWork.values(({ runningMs }) => runningMs / 1000, Math.max),
+  )
 }
 
 /** Empty on operating systems without /proc. */

@@ -71,7 +71,7 @@ export async function newDpopKey(): Promise<DpopKey> {
  * most requests need no second attempt.
  */
 export class DpopProofs {
-  readonly #handles = new BoundedMap<string, client.DPoPHandle>(1_000)
+  readonly #handles = new BoundedMap<string, client.DPoPHandle>('dpop_nonces', 1_000)
 
   async of(key: DpopKey, configuration: client.Configuration): Promise<client.DPoPHandle> {
     const known = this.#handles.get(key.x)

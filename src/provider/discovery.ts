@@ -40,7 +40,7 @@ export class Discovery {
   #failedAt = -Infinity
   #pauseMs = retryFirstMs
   #failure: GatewayError | undefined
-  readonly #renewing = new Repeating(() => this.#renew())
+  readonly #renewing = new Repeating('discovery', () => this.#renew())
   readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
 
   constructor(config: ProviderConfig, parts: DiscoveryParts) {

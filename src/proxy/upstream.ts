@@ -66,7 +66,7 @@ export class Upstream {
   readonly loopMarker = randomToken(9)
   readonly #addresses: UpstreamAddresses
   /** A client may request any number of hosts. */
-  readonly #addressesOfHosts = new BoundedMap<string, UpstreamAddresses>(maxHosts)
+  readonly #addressesOfHosts = new BoundedMap<string, UpstreamAddresses>('upstream_addresses', maxHosts)
   readonly #config: UpstreamConfig
   readonly #reservedPrefix: string
   readonly #hasWildcard: boolean

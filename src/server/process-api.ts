@@ -3,6 +3,7 @@ import type { ProcessApi, ProcessState, Readiness } from '../admin/processes.ts'
 import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
+import { innerMetrics } from '../observe/process-metrics.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import type { Generations } from './generations.ts'
 import type { Observing } from './observing.ts'
@@ -76,5 +77,6 @@ function processState({ startedAt, generations, observing }: ProcessApiParts): P
     })),
     timeline: pageHistory.timeline.latest,
     samples: pageHistory.samples.current,
+    inner: Object.values(innerMetrics).flatMap((name) => observing.metrics.read(name) ?? []),
   }
 }

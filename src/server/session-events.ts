@@ -106,7 +106,7 @@ class SessionStream implements LiveStream {
   #expiry: SessionExpiry
   #checks = 0
   #isOver = false
-  readonly #checking = new Repeating(() => this.#check())
+  readonly #checking = new Repeating('session_events', () => this.#check())
 
   constructor(res: ClientReply, key: SessionKey, expiry: SessionExpiry, parts: SessionEventsParts) {
     this.#res = res

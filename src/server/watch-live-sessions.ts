@@ -42,7 +42,7 @@ export interface WatchParts {
  */
 export class LiveSessionsWatch {
   readonly #parts: WatchParts
-  readonly #checking = new Repeating(() => this.#checkAll())
+  readonly #checking = new Repeating('live_sessions', () => this.#checkAll())
   readonly #stopListening: () => void
 
   constructor(parts: WatchParts) {

@@ -88,7 +88,7 @@ export class Poller {
   /** A map, because an event may have the name of a member that every object has. */
   #setErrs = new Map<string, SetErr>()
   /** Events that were carried out. */
-  readonly #finished = new BoundedMap<string, true>(maxRemembered)
+  readonly #finished = new BoundedMap<string, true>('signals_carried_out', maxRemembered)
 
   constructor(parts: PollParts) {
     this.#parts = parts

@@ -37,7 +37,7 @@ export class SignalReceiver {
   readonly #keeper: StreamKeeper | undefined
   readonly #poller: Poller | undefined
   readonly #stopped = new AbortController()
-  readonly #looking = new Repeating(() => this.#look())
+  readonly #looking = new Repeating('signals', () => this.#look())
   #failure: string | undefined
   #isHolder = false
   readonly #backOff = new BackOff(retryFirstMs, retryMostMs)

@@ -61,7 +61,7 @@ export interface AccessTokensParts {
  */
 export class AccessTokens {
   readonly #parts: AccessTokensParts
-  readonly #cache = new BoundedMap<string, Cached>(maxCachedBytes, {
+  readonly #cache = new BoundedMap<string, Cached>('access_tokens', maxCachedBytes, {
     sizeOf: ({ characters }) => 2 * characters + 1024,
   })
   readonly #underWay = new SingleFlight<string, Cached>()

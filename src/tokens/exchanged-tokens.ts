@@ -47,7 +47,7 @@ interface Kept {
  */
 export class ExchangedTokens {
   readonly #parts: { readonly clock: Clock; readonly log: Log }
-  readonly #bySubject = new BoundedMap<string, Map<string, Kept>>(maxKeptBytes, {
+  readonly #bySubject = new BoundedMap<string, Map<string, Kept>>('exchanged_tokens', maxKeptBytes, {
     sizeOf: (ofUpstreams) => [...ofUpstreams.values()].reduce((sum, kept) => sum + sizeOf(kept), 512),
   })
   readonly #underWay = new SingleFlight<string, Exchanged>()

@@ -48,7 +48,7 @@ export interface AccountLimits {
 
 /** The clients whose secret was right, with the name; none at first. */
 export function createProvenClients() {
-  return new BoundedMap<string, true>(maxProven)
+  return new BoundedMap<string, true>('service_account_clients', maxProven)
 }
 
 export interface ServiceAccountsParts {
@@ -71,7 +71,10 @@ export class ServiceAccounts {
   readonly #records = new Map<string, PrincipalRecord>()
 
   constructor(parts: ServiceAccountsParts) {
-    this.#remembered = new BoundedMap(maxRemembered, { lifetimeMs: rememberMs, clock: parts.clock })
+    this.#remembered = new BoundedMap('service_account_secrets', maxRemembered, {
+      lifetimeMs: rememberMs,
+      clock: parts.clock,
+    })
     this.#parts = parts
   }
 

@@ -37,7 +37,7 @@ export interface TokenEnding {
 export class TokenEndings {
   readonly #clock: Clock
   readonly #isRenewed: (key: SessionKey) => Promise<boolean>
-  readonly #byTag = new BoundedMap<SidTag | SubTag, TokenEnding>(maxEndings)
+  readonly #byTag = new BoundedMap<SidTag | SubTag, TokenEnding>('token_endings', maxEndings)
 
   /** @param isRenewed whether a session has ended by a renewal: see `hasEndedBy` of `session` */
   constructor(parts: { readonly clock: Clock; readonly isRenewed: (key: SessionKey) => Promise<boolean> }) {

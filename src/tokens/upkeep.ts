@@ -72,7 +72,7 @@ export class Upkeep {
   /** The readings of `reread` that have not begun. */
   readonly #rereads = new Map<SessionKey, Promise<StoredSession | undefined>>()
   readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
-  readonly #failures = new BoundedMap<SessionKey, Failure>(10_000)
+  readonly #failures = new BoundedMap<SessionKey, Failure>('refresh_failures', 10_000)
 
   constructor(config: FreshnessConfig, parts: UpkeepParts) {
     this.#config = config

@@ -17,7 +17,7 @@ function largePage(number: number): Overview {
     ...{ at, version: '1', host: 'h', isShared: false, query: { sub: '', sid: '', text: '' } },
     processes: { responding: 1, silent: [], countingSince: at },
     sessions: { fault: `${number}${'x'.repeat(1_000_000)}` },
-    ...{ providers: [], upstreams: [], timeline: [], samples: [], sessionCounts: [] },
+    ...{ providers: [], upstreams: [], timeline: [], samples: [], sessionCounts: [], inner: [] },
   }
 }
 

@@ -3,6 +3,8 @@ import { test } from 'node:test'
 import { AdminPages, partsOf } from '../../src/admin/page/page.ts'
 import type { Overview } from '../../src/admin/page/view.ts'
 import type { MergedSample } from '../../src/admin/samples.ts'
+import type { Family } from '../../src/observe/metrics.ts'
+import { innerMetrics } from '../../src/observe/process-metrics.ts'
 
 const hostile = `"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{x}}`
 const color = '#000000'
@@ -20,6 +22,12 @@ const sample: MergedSample = {
   durations: { p50: 0.004, p99: 1.25 },
   provider: undefined,
   store: { p50: 0.0005, p99: 0.04 },
+}
+
+function family(name: keyof typeof innerMetrics, values: readonly number[]): Family {
+  const labels = [name === 'runs' ? 'work' : 'cache']
+  const kind = { name: innerMetrics[name], help: '', kind: 'gauge', merge: 'sum' } as const
+  return { ...kind, labels, bounds: [], cells: values.map((value) => ({ labels: [hostile], values: [value] })) }
 }
 
 /** A page on which every text that somebody else may choose is hostile. */
@@ -63,6 +71,7 @@ const overview: Overview = {
   ],
   samples: [undefined, { ...sample, requestsPerSecond: 40 }, undefined, sample],
   sessionCounts: [undefined, 40, 12, undefined],
+  inner: [family('entries', [7]), family('used', [0.25]), family('evicted', [3]), family('runs', [12])],
 }
 
 test('No text that others choose becomes markup, neither in the page nor in an update', () => {
@@ -84,6 +93,17 @@ test('A search that was cut says how much it has read, and what finds more', () 
     body,
     /1 found\. The search was cut after 412 of about 100000 sessions.*Others may match\. Search for the whole/,
   )
+})
+
+test('The page shows how full the caches are, and what works in the background', () => {
+  const { body } = pages.overview(overview)
+  const cellsOf = (id: string) => {
+    const [, table = ''] = body.split(`aria-labelledby="${id}"`)
+    return [...(table.split('</table>')[0] ?? '').matchAll(/<td[^>]*>([^<]*)/g)].map(([, text]) => text)
+  }
+
+  assert.deepEqual(cellsOf('caches'), ['7', '25 %', '3'])
+  assert.deepEqual(cellsOf('work'), ['12', 'no'])
 })
 
 test('The timeline says how long an end took on each process, and which has not confirmed', () => {

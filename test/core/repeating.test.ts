@@ -10,7 +10,7 @@ test('A run begins after the pause that the last one returned, or earlier when i
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   let runs = 0
-  const repeating = new Repeating(async () => {
+  const repeating = new Repeating('test', async () => {
     runs += 1
     return 1_000
   })
@@ -36,7 +36,7 @@ test('A run begins after the pause that the last one returned, or earlier when i
 test('Two runs never overlap: a wake during a run is one more run after it', async () => {
   const begun = new EventEmitter()
   const ends: (() => void)[] = []
-  const repeating = new Repeating(async () => {
+  const repeating = new Repeating('test', async () => {
     begun.emit('run')
     await new Promise<void>((resolve) => ends.push(resolve))
     return undefined
@@ -59,7 +59,7 @@ test('Two runs never overlap: a wake during a run is one more run after it', asy
 test('stop waits for the run that is under way, and no run follows', async () => {
   let end = () => {}
   let runs = 0
-  const repeating = new Repeating(async () => {
+  const repeating = new Repeating('test', async () => {
     runs += 1
     await new Promise<void>((resolve) => (end = resolve))
     return 0

@@ -70,7 +70,7 @@ test('An administrator ends a session on the administration page with the keyboa
 
   await page.goto(`${admin}/`)
   await page.getByText('Live', { exact: true }).waitFor()
-  for (const name of ['Sessions', 'Timeline', 'Charts', 'Upstreams', 'Provider'])
+  for (const name of ['Sessions', 'Timeline', 'Charts', 'Upstreams', 'Provider', 'Caches', 'Background work'])
     await page.getByRole('heading', { name, exact: true }).waitFor()
   await page.getByText('ended 1 session').waitFor()
   await page.locator('#chart-requests canvas').waitFor()

@@ -55,6 +55,8 @@ test('The metrics show a journey from sign-in to logout', async (t) => {
   assert.equal(open.value('gatehouse_provider_known{provider="provider"}'), 1)
   assert.equal(open.value('gatehouse_store_available'), 1)
   assert.ok(open.value('gatehouse_store_duration_seconds_count{operation="create"}') === 1)
+  assert.equal(open.value('gatehouse_cache_entries{cache="sessions"}'), 1)
+  assert.ok(open.value('gatehouse_background_runs_total{work="discovery"}') > 0)
   assert.ok(open.value('process_resident_memory_bytes') > 10_000_000)
   assert.ok(open.value('process_cpu_seconds_total') > 0)
   assert.ok(Math.abs(open.value('process_start_time_seconds') - (Date.now() / 1000 - process.uptime())) < 5)

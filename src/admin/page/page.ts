@@ -6,7 +6,7 @@ import { chartsHtml } from './charts.ts'
 import { idOf } from './html.ts'
 import { adminScript } from './script.ts'
 import { searchForm, sessionsHtml } from './sessions.ts'
-import { aboutHtml, providerHtml, upstreamsHtml } from './state.ts'
+import { aboutHtml, cachesHtml, providerHtml, upstreamsHtml, workHtml } from './state.ts'
 import { adminStyle } from './style.ts'
 import { timelineHtml } from './timeline.ts'
 import type { OrderOutcome, Overview } from './view.ts'
@@ -126,6 +126,8 @@ function sectionsOf(overview: Overview): readonly Section[] {
           : [idOf('provider', provider.name), `Provider ${escape(provider.name)}`]
       return { id, title, html: providerHtml(provider, id, processes.responding, at) }
     }),
+    { id: 'caches', title: 'Caches', html: cachesHtml(overview) },
+    { id: 'work', title: 'Background work', html: workHtml(overview) },
   ]
 }
 

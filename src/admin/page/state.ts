@@ -1,3 +1,4 @@
+import { innerMetrics } from '../../observe/process-metrics.ts'
 import { breakable, escape } from '../../pages/page.ts'
 import { age, count, descriptions, identifier, table, time, type Row } from './html.ts'
 import type { Overview, ProviderView } from './view.ts'
@@ -71,6 +72,32 @@ export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
   })
   const heads = ['Upstream', 'Address', 'Reachable', '#Requests', '#5xx', '#No response', '#Waiting', 'Last failure']
   return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
+}
+
+export function cachesHtml(overview: Overview): string {
+  const [used, evicted] = [valuesOf(overview, 'used'), valuesOf(overview, 'evicted')]
+  const rows = [...valuesOf(overview, 'entries')].map(([name, entries]) => {
+    const percent = Math.round(100 * (used.get(name) ?? 0))
+    return cells(`<code>${escape(name)}</code>`, String(entries), `${percent} %`, String(evicted.get(name) ?? 0))
+  })
+  return table('caches', sinceStart, ['Cache', '#Entries', '#Used', '#Displaced'], rows)
+}
+
+export function workHtml(overview: Overview): string {
+  const running = valuesOf(overview, 'running')
+  const rows = [...valuesOf(overview, 'runs')].map(([name, runs]) => {
+    const seconds = running.get(name) ?? 0
+    return cells(`<code>${escape(name)}</code>`, String(runs), seconds === 0 ? 'no' : `for ${seconds.toFixed(1)} s`)
+  })
+  return table('work', sinceStart, ['Work', '#Runs', 'Under way'], rows)
+}
+
+const sinceStart = 'Counted since the start'
+
+/** The values of a metric by its label. */
+function valuesOf({ inner }: Overview, metric: keyof typeof innerMetrics): ReadonlyMap<string, number> {
+  const family = inner.find(({ name }) => name === innerMetrics[metric])
+  return new Map(family?.cells.map(({ labels: [label = ''], values: [value = 0] }) => [label, value]))
 }
 
 function cells(...html: readonly string[]): Row {

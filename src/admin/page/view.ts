@@ -1,3 +1,4 @@
+import type { Family } from '../../observe/metrics.ts'
 import type { KnownKey } from '../../provider/key-set.ts'
 import type { MergedSample } from '../samples.ts'
 import type { TimelineEvent } from '../timeline.ts'
@@ -29,6 +30,8 @@ export interface Overview {
   readonly samples: readonly (MergedSample | undefined)[]
   /** How many sessions there were, for the same times. `undefined`: they were not counted. */
   readonly sessionCounts: readonly (number | undefined)[]
+  /** The metrics of caches and of background work, of all processes. */
+  readonly inner: readonly Family[]
 }
 
 /** Which sessions to list. An empty text matches all. */

@@ -60,7 +60,7 @@ export class SigningKeys {
   #keys: readonly SigningKey[] = []
   /** When the keys were last read, or could not be read. */
   #triedAt = -Infinity
-  readonly #repeating = new Repeating(() => this.#keepUpToDate())
+  readonly #repeating = new Repeating('signing_keys', () => this.#keepUpToDate())
   #isUnreadable = false
 
   constructor(parts: SigningKeysParts) {

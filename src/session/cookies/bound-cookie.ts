@@ -31,7 +31,7 @@ export interface BoundCookieParts {
  */
 export class BoundCookie extends GatewayCookie {
   readonly #parts: BoundCookieParts
-  readonly #verified = new BoundedMap<string, Verified>(maxVerified)
+  readonly #verified = new BoundedMap<string, Verified>('device_proofs', maxVerified)
 
   constructor(parts: BoundCookieParts) {
     super(parts.cookie.withSuffix(boundSuffix))

@@ -272,7 +272,7 @@ const rememberedMs = 10_000
  * because the browser may have a new cookie of this name meanwhile.
  */
 export class ExpiredCookies {
-  readonly #keys = new BoundedMap<SessionKey, true>(10_000, { lifetimeMs: rememberedMs })
+  readonly #keys = new BoundedMap<SessionKey, true>('expired_cookies', 10_000, { lifetimeMs: rememberedMs })
 
   add(key: SessionKey): void {
     this.#keys.set(key, true)

@@ -85,7 +85,7 @@ export class SessionEndings {
   readonly #listeners: EndingListener[] = []
   readonly #orderListeners: OrderListener[] = []
   /** The results of pending endings, for a caller that repeats its order. */
-  readonly #completedLate = new BoundedMap<SessionKey, Ended>(1_000)
+  readonly #completedLate = new BoundedMap<SessionKey, Ended>('endings_completed_late', 1_000)
 
   constructor(parts: SessionEndingsParts) {
     this.#parts = parts

@@ -53,13 +53,13 @@ export interface PendingReads {
  * Ids are random, so an ended session never returns.
  */
 export class NearCache {
-  readonly #live = new BoundedMap<SessionKey, Entry>(maxBytes, {
+  readonly #live = new BoundedMap<SessionKey, Entry>('sessions', maxBytes, {
     sizeOf: ({ bytes }) => bytes + entryBytes,
     dispose: ({ unopened }) => unopened?.record.release(),
   })
   #memory = new RecordMemory()
   readonly #parts: NearCacheParts
-  readonly #ended = new BoundedMap<SessionKey, true>(maxEnded)
+  readonly #ended = new BoundedMap<SessionKey, true>('ended_sessions', maxEnded)
   /** Reads that are not overtaken. */
   readonly #pending = new Map<SessionKey, PendingReads>()
   readonly #self = new WeakRef(this)

@@ -35,7 +35,7 @@ export class PendingEndings {
   readonly #unproven: BoundedMap<string, PendingEnding>
   readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
   readonly #log: Log
-  readonly #trying = new Repeating(() => this.#try())
+  readonly #trying = new Repeating('pending_endings', () => this.#try())
   #hasWarned = false
 
   constructor(log: Log) {
@@ -44,8 +44,8 @@ export class PendingEndings {
       this.#removeFromScope(ending)
       if (why === 'evict') this.#warnOnce()
     }
-    this.#proven = new BoundedMap(maxProven, { dispose })
-    this.#unproven = new BoundedMap(maxUnproven, { dispose })
+    this.#proven = new BoundedMap('pending_endings', maxProven, { dispose })
+    this.#unproven = new BoundedMap('pending_endings_unproven', maxUnproven, { dispose })
   }
 
   /**

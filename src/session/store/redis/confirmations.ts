@@ -42,8 +42,8 @@ class Expected {
 export class Confirmations {
   readonly #log: Log
   readonly #expected = new Map<string, Expected>()
-  readonly #late = new BoundedMap<string, Expected>(maxLate)
-  readonly #names = new BoundedMap<string, true>(maxNames, { lifetimeMs: namesLastMs })
+  readonly #late = new BoundedMap<string, Expected>('late_confirmations', maxLate)
+  readonly #names = new BoundedMap<string, true>('process_names', maxNames, { lifetimeMs: namesLastMs })
 
   constructor(log: Log) {
     this.#log = log

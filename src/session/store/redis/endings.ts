@@ -77,9 +77,11 @@ export class RedisEndings {
    * By `jti`: the sessions of an attempt that has not succeeded. When a reply was lost or too late,
    * they may have ended and left the index, and the `jti` may be taken.
    */
-  readonly #attempted = new BoundedMap<string, readonly SessionKey[]>(maxUnreported, { sizeOf: ({ length }) => length })
+  readonly #attempted = new BoundedMap<string, readonly SessionKey[]>('endings_attempted', maxUnreported, {
+    sizeOf: ({ length }) => length,
+  })
   /** Ended by an attempt that may still fail. The attempt that succeeds reports them. */
-  readonly #unreported = new BoundedMap<SessionKey, Ended>(maxUnreported)
+  readonly #unreported = new BoundedMap<SessionKey, Ended>('endings_unreported', maxUnreported)
 
   constructor(parts: RedisEndingsParts) {
     this.#parts = parts

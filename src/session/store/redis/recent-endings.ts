@@ -17,15 +17,16 @@ const pauseMs = 1_000
  * replica. Each time that writes may be lost, every process repeats the endings it remembers.
  */
 export class RecentEndings {
-  readonly #keys = new BoundedMap<SessionKey, true>(maxRemembered, { lifetimeMs: rememberedForMs })
+  readonly #keys = new BoundedMap<SessionKey, true>('recent_endings', maxRemembered, { lifetimeMs: rememberedForMs })
   /** `until` is when Redis would delete the tombstone, on the clock of `performance`. */
   readonly #tombstones = new BoundedMap<SidTag | SubTag, { readonly at: number; readonly until: number }>(
+    'recent_tombstones',
     maxRemembered,
     { lifetimeMs: rememberedForMs },
   )
   readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
   readonly #log: Log
-  readonly #repeating = new Repeating(() => this.#repeat())
+  readonly #repeating = new Repeating('recent_endings', () => this.#repeat())
 
   constructor(end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>, log: Log) {
     this.#end = end
