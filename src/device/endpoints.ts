@@ -8,9 +8,8 @@ import type { Log } from '../observe/log.ts'
 import type { BoundCookie } from '../session/cookies/bound-cookie.ts'
 import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import type { BoundDevice, StoredSession } from '../session/record/record.ts'
-import type { Challenges } from './challenge.ts'
 import type { DeviceMetrics } from './misuse.ts'
-import { proofAlgorithms, readProof, stringOf, verifyNewKey, verifyProof } from './proof.ts'
+import { type Challenges, proofAlgorithms, readProof, stringOf, verifyNewKey, verifyProof } from './proof.ts'
 
 export interface DeviceParts {
   readonly sessions: Pick<SessionsOfAudience, 'read' | 'peek' | 'replace'>

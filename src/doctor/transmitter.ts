@@ -1,5 +1,5 @@
 import type { SignalsConfig } from '../config/model/provider.ts'
-import type { StreamFailure, TransmitterFacts } from '../provider/examine-transmitter.ts'
+import type { StreamFailure, TransmitterFacts } from '../provider/examine.ts'
 import { deliveryMethods, type Stream } from '../provider/stream-client.ts'
 import type { TransmitterMetadata } from '../provider/transmitter.ts'
 import { fault, type Finding, ok, warning } from './finding.ts'

@@ -1,8 +1,11 @@
-// JWT Secured Authorization Response Mode for OAuth 2.0 (JARM).
+// Responses that are JWTs: to authorization requests (JARM) and introspections (RFC 9701).
 import { decodeJwt } from 'jose'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { type TokenExpectations, verifyJwt } from './signed-token.ts'
+import { isObject } from '../core/json.ts'
+import type { KeySet } from './key-set.ts'
+import type { Outbound } from './outbound.ts'
+import { algorithmsFor, type TokenExpectations, verifyJwt } from './signed-token.ts'
 
 const code = 'ERR_SIGN_IN_RESPONSE'
 
@@ -55,3 +58,70 @@ export async function readJwtResponse(
 }
 
 const aboutJwt: ReadonlySet<string> = new Set(['aud', 'exp', 'iat', 'nbf', 'jti', 'sub'])
+
+const mediaType = 'application/token-introspection+jwt'
+/** The longest response, in characters. */
+const longest = 256 * 1024
+/** The age of a response above the clock tolerance: an older one may be a copy. */
+const maxAge = '5m'
+
+export interface IntrospectionJwtExpectations {
+  /** Whether it is from the introspection endpoint. */
+  readonly isExpected: boolean
+  readonly config: Pick<ProviderConfig, 'issuer' | 'client_id' | 'clockToleranceMs' | 'profile'>
+  readonly keys: Pick<KeySet, 'verify'>
+  /** In ms since the epoch. */
+  readonly now: number
+}
+
+/**
+ * Verifies a JWT response that is not encrypted: signature, `typ`, `iss`, `aud` and `iat` (RFC 9701
+ * §5, §8.1).
+ * @returns the claims about the token
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, because it says nothing about the token
+ */
+export async function readIntrospectionJwt(
+  jwt: string,
+  { isExpected, config, keys, now }: IntrospectionJwtExpectations,
+): Promise<Readonly<Record<string, unknown>>> {
+  if (!isExpected) reject('it is from another endpoint')
+  if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
+  if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
+  const options = {
+    typ: 'token-introspection+jwt',
+    audience: config.client_id,
+    algorithms: [...algorithmsFor(config)],
+    maxTokenAge: maxAge,
+    requiredClaims: ['iss', 'aud', 'iat', 'token_introspection'],
+  }
+  const { payload } = await verifyJwt(jwt.trim(), { ...config, keys, now }, options, (cause) =>
+    reject(reason(cause), cause),
+  )
+  const about: unknown = payload['token_introspection']
+  return isObject(about) ? about : reject('"token_introspection" is not an object')
+}
+
+/**
+ * Replaces each JWT response to an introspection by its verified claims, because openid-client does
+ * not verify its signature.
+ */
+export function withVerifiedIntrospections(
+  outbound: Outbound,
+  read: (jwt: string, url: string) => Promise<Readonly<Record<string, unknown>>>,
+): Outbound {
+  return {
+    ...outbound,
+    fetch: async (url, options) => {
+      const response = await outbound.fetch(url, options)
+      const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+      if (response.status !== 200 || type !== mediaType) return response
+      return Response.json(await read(await response.text(), url))
+    },
+  }
+}
+
+function reject(why: string, cause?: unknown): never {
+  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the JWT response to an introspection is refused: ${why}`, {
+    cause,
+  })
+}

@@ -22,8 +22,7 @@ import {
   sendsIdTokenHint,
 } from './end-session.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
-import { readIntrospectionJwt, withVerifiedIntrospections } from './introspection-jwt.ts'
-import { isJwtMode, readJwtResponse } from './jwt-response.ts'
+import { isJwtMode, readIntrospectionJwt, readJwtResponse, withVerifiedIntrospections } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import type { DiscoveredProvider } from './metadata.ts'
@@ -48,8 +47,7 @@ import {
   tokenExchangeGrant,
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
-import { requestClientToken, TransmitterCredentials } from './transmitter-credentials.ts'
-import { Transmitter } from './transmitter.ts'
+import { requestClientToken, Transmitter, TransmitterCredentials } from './transmitter.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
 const longestAccessTokenSeconds = 366 * 24 * 60 * 60

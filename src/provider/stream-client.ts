@@ -2,8 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { retryAfterMs } from '../core/retry-after.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
-import type { TransmitterCredentials } from './transmitter-credentials.ts'
-import type { Transmitter, TransmitterMetadata } from './transmitter.ts'
+import type { Transmitter, TransmitterCredentials, TransmitterMetadata } from './transmitter.ts'
 
 /** RFC 8935 and RFC 8936 as the Shared Signals Framework names them (§6.1). */
 export const deliveryMethods = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const

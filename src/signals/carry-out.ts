@@ -1,16 +1,38 @@
 import type { SignalAction } from '../config/model/provider.ts'
+import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
-import type { Cause } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
+import type { Log } from '../observe/log.ts'
+import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
-import { type EndOrder, signInLifetimeMs } from '../session/live/endings.ts'
+import { type EndOrder, type SessionEndings, signInLifetimeMs } from '../session/live/endings.ts'
 import { changeSession } from '../session/live/sessions.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
+import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
+import type { SessionStore } from '../session/store/store.ts'
+import type { Upkeep } from '../tokens/upkeep.ts'
 import { eventName, readSubject, type SignalSubject, streamUpdatedEvent, verificationEvent } from './events.ts'
-import type { SignalParts } from './parts.ts'
+import type { StreamRecord } from './keep-stream.ts'
+
+/** What the receiver of security events needs. */
+export interface SignalParts {
+  readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
+  readonly store: Pick<
+    SessionStore,
+    'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time' | 'readDocument' | 'writeDocument'
+  >
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
+  readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
+  readonly upkeep: Pick<Upkeep, 'reread'>
+  readonly streamRecord: Pick<StreamRecord, 'noteVerified'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly audit: Audit
+}
 
 /** How many sessions are changed at the same time. */
 const atOnce = 8

@@ -6,8 +6,7 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'
 import type { PollRequest, StreamClient } from '../provider/stream-client.ts'
-import { carryOut, InvalidState } from './carry-out.ts'
-import type { SignalParts } from './parts.ts'
+import { carryOut, InvalidState, type SignalParts } from './carry-out.ts'
 
 /**
  * `POST security-events`: push delivery of a security event (RFC 8935 §2). Resolves when it was

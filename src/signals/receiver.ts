@@ -5,10 +5,9 @@ import { sha256 } from '../core/random.ts'
 import { BackOff, Repeating } from '../core/repeating.ts'
 import { type StreamClient, TransmitterRefusal } from '../provider/stream-client.ts'
 import { type LeaseStore, underLease } from '../session/live/lease.ts'
+import type { SignalParts } from './carry-out.ts'
 import { Poller } from './delivery.ts'
-import { StreamKeeper } from './keep-stream.ts'
-import type { SignalParts } from './parts.ts'
-import type { StreamRecord } from './stream-record.ts'
+import { StreamKeeper, type StreamRecord } from './keep-stream.ts'
 
 /** How often a process looks whether it can take the lease, or has to check the stream, in ms. */
 const lookEveryMs = 1_000

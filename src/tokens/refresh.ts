@@ -8,8 +8,7 @@ import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import { type LeaseStore, retryUntil, underLease } from '../session/live/lease.ts'
 import type { Sessions } from '../session/live/sessions.ts'
-import type { SessionRecord, StoredSession } from '../session/record/record.ts'
-import { claimsOfSession } from '../session/record/session-claims.ts'
+import { claimsOfSession, type SessionRecord, type StoredSession } from '../session/record/record.ts'
 
 /** How long storing a rotated refresh token is retried, in ms. Without it, the session is lost. */
 const storeRetryMs = 15_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test, type TestContext } from 'node:test'
 import { transmitterFindings } from '../../src/doctor/transmitter.ts'
-import { examineTransmitter } from '../../src/provider/examine-transmitter.ts'
+import { examineTransmitter } from '../../src/provider/examine.ts'
 import type { Json } from '../support/signing-provider.ts'
 import { startTransmitter } from '../support/transmitter.ts'
 import { assertUseful, configOf, finding } from './support.ts'

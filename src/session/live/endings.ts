@@ -4,8 +4,8 @@ import type { SessionKey, SidTag } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
 import type { Audit, Cause } from '../../observe/audit.ts'
-import { sidTag, subTag, tagOf, tagsOfOrder, type SessionRecord, type SessionOwner } from '../record/record.ts'
-import { openRecord, type OpenedRecord } from '../record/sealed-record.ts'
+import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
+import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
 import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
 import type { NearCache, NearCaches } from './near-cache.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
@@ -254,4 +254,34 @@ function issuedAt({ iat }: EndOrder): number | undefined {
 /** Two clients of one provider may get the same Logout Token. Each obeys it once. */
 function jtiOf({ audience, jti }: EndOrder): string {
   return sha256(audience, jti)
+}
+
+/** Why a session ends, for those who ask after it has ended. */
+const reasons = {
+  /** Its person has signed in elsewhere, more often than is allowed. Remembered for a day. */
+  elsewhere: { name: 'ended elsewhere: ', lifetimeMs: 24 * 60 * 60 * 1000 },
+  /** Its person has signed in again in the same browser, which gets its new cookie meanwhile. */
+  renewal: { name: 'renewal of ', lifetimeMs: 60_000 },
+} as const
+
+type EndingReason = keyof typeof reasons
+
+/**
+ * Marks a session with the reason why it ends, for all processes, so before it ends.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export function markEnding(key: SessionKey, why: EndingReason, store: Pick<SessionStore, 'mark'>): Promise<void> {
+  return store.mark(reasons[why].name + key, reasons[why].lifetimeMs)
+}
+
+/**
+ * Whether a session has ended for this reason.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export function hasEndedBy(
+  key: SessionKey,
+  why: EndingReason,
+  store: Pick<SessionStore, 'isMarked'>,
+): Promise<boolean> {
+  return store.isMarked(reasons[why].name + key)
 }
