@@ -14,7 +14,7 @@ import {
   TransmitterRefusal,
   type WantedStream,
 } from '../provider/stream-client.ts'
-import type { SessionStore } from '../session/store/store.ts'
+import { changeDocument, type DocumentStore } from '../session/store/documents.ts'
 import { requestedTypes } from './events.ts'
 
 /** What all replicas know about the stream that the gateway has made. Times are in ms. */
@@ -33,11 +33,9 @@ export interface StreamNote {
 
 /** Longer than the pause between two checks of the stream, in ms. */
 const ttlMs = 90 * 24 * 60 * 60 * 1000
-/** How often a write is tried when other processes write at the same time. */
-const attempts = 5
 
 export interface StreamRecordParts {
-  readonly store: Pick<SessionStore, 'readDocument' | 'writeDocument'>
+  readonly store: DocumentStore
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
@@ -56,19 +54,16 @@ export class StreamRecord {
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, here and below
    */
   async read(): Promise<StreamNote | undefined> {
-    return (await this.#read()).note
+    return this.#open((await this.#parts.store.readDocument(this.#name))?.sealed)
   }
 
   /** Replaces the note by what `change` makes of it; `undefined` leaves it as it is. */
   async change(change: (note: StreamNote | undefined) => StreamNote | undefined): Promise<void> {
     const { store, keyring } = this.#parts
-    for (let attempt = 0; attempt < attempts; attempt += 1) {
-      const { note, version } = await this.#read()
-      const next = change(note)
-      if (next === undefined) return
-      const sealed = keyring.seal(JSON.stringify(next), this.#name)
-      if (await store.writeDocument(this.#name, { sealed, version }, ttlMs)) return
-    }
+    await changeDocument(store, this.#name, ttlMs, (sealed) => {
+      const next = change(this.#open(sealed))
+      return next && keyring.seal(JSON.stringify(next), this.#name)
+    })
   }
 
   /** A verification event has arrived. Returns whether its `state` is that of the last request. */
@@ -81,12 +76,9 @@ export class StreamRecord {
     return isOurs
   }
 
-  async #read(): Promise<{ readonly note: StreamNote | undefined; readonly version: number }> {
-    const document = await this.#parts.store.readDocument(this.#name)
-    if (document === undefined) return { note: undefined, version: 0 }
-    const plain = this.#parts.keyring.open(document.sealed, this.#name)
-    const note = plain && (JSON.parse(plain.toString('utf8')) as StreamNote)
-    return { note, version: document.version }
+  #open(sealed: Uint8Array | undefined): StreamNote | undefined {
+    const plain = sealed && this.#parts.keyring.open(sealed, this.#name)
+    return plain && (JSON.parse(plain.toString('utf8')) as StreamNote)
   }
 
   get #name(): string {

@@ -310,7 +310,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
 
     it(`remembers that a ${of} ended for as long as it was told to`, async ({ store, now, tick }) => {
       const at = now()
-      await end(store, order(at, { tombstone_ttl: 100 }))
+      await end(store, order(at, { ttl: 100 }))
 
       await until(
         tick,
@@ -652,7 +652,7 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     await Promise.all(sessions.map(({ key }) => store.replace(key, Buffer.from('rotated'), 1)))
     await store.takeOnce('a thing', 2_000)
     await store.touch((sessions[0] as NewSession).key, 60_000)
-    const ttls = { jti_ttl: 2_000, tombstone_ttl: 2_500 }
+    const ttls = { jti_ttl: 2_000, ttl: 2_500 }
     await store.endOne((sessions[1] as NewSession).key)
     await store.endSid(sidTag(iss, 'sid 2'), order(begun, ttls))
     await store.endSub(subTag(iss, 'sub 0'), order(begun, ttls))
@@ -817,7 +817,7 @@ export async function created(store: SessionStore, now: number, facts: SessionFa
 
 /** A Logout Token that was not used before. */
 export function order(at: number, ttls: Partial<LogoutOrder> = {}): LogoutOrder {
-  return { jti: randomUUID(), jti_ttl: 120_000, at, tombstone_ttl: 600_000, ...ttls }
+  return { jti: randomUUID(), jti_ttl: 120_000, at, ttl: 600_000, ...ttls }
 }
 
 export function keysOf(ended: Awaited<ReturnType<SessionStore['endSid']>>): SessionKey[] {

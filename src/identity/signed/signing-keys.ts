@@ -8,7 +8,7 @@ import { SingleFlight } from '../../core/single-flight.ts'
 import type { EndpointRequest } from '../../http/endpoint-request.ts'
 import { json, type Response } from '../../http/response.ts'
 import type { Log } from '../../observe/log.ts'
-import type { SessionStore } from '../../session/store/store.ts'
+import { changeDocument, type DocumentStore } from '../../session/store/documents.ts'
 import {
   createSigningKey,
   dueFrom,
@@ -27,11 +27,9 @@ const synchronizeEveryMs = 30_000
 const retryMs = 1_000
 /** A request for the key set reads the store first when the last attempt is older, in ms. */
 const freshMs = 5_000
-/** How often a write is tried when other processes write at the same time. */
-const attempts = 5
 
 export interface SigningKeysParts {
-  readonly store: Pick<SessionStore, 'readDocument' | 'writeDocument'>
+  readonly store: DocumentStore
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
@@ -129,32 +127,34 @@ export class SigningKeys {
   synchronize(): Promise<void> {
     return this.#running.run('synchronize', async () => {
       try {
-        for (let attempt = 0; attempt < attempts; attempt += 1) if (await this.#synchronizeOnce()) return
-        throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write the signing keys at the same time')
+        await this.#synchronize()
       } finally {
         this.#triedAt = this.#parts.clock.now()
       }
     })
   }
 
-  /** @returns `false` when another process wrote at the same time */
-  async #synchronizeOnce(): Promise<boolean> {
+  async #synchronize(): Promise<void> {
     const { store, keyring, clock, config, log, algorithms } = this.#parts
-    const document = await store.readDocument(this.#name)
-    const stored = document === undefined ? [] : this.#open(document.sealed)
-    const now = clock.now()
-    const known = mergedKeys([stored, this.#keys], now)
-    const created = [...algorithms].flatMap((alg) => {
-      const signsFrom = dueFrom(known, alg, { ...config, now })
-      return signsFrom === undefined ? [] : [createSigningKey(alg, signsFrom)]
+    let now = 0
+    let known: readonly SigningKey[] = []
+    let created: readonly SigningKey[] = []
+    let next: readonly SigningKey[] = []
+    const isStored = await changeDocument(store, this.#name, this.#ttlMs, (sealed) => {
+      const stored = sealed === undefined ? [] : this.#open(sealed)
+      now = clock.now()
+      known = mergedKeys([stored, this.#keys], now)
+      created = [...algorithms].flatMap((alg) => {
+        const signsFrom = dueFrom(known, alg, { ...config, now })
+        return signsFrom === undefined ? [] : [createSigningKey(alg, signsFrom)]
+      })
+      next = mergedKeys([known, created], now)
+      const isCurrent = sealed !== undefined && keyring.isCurrent(sealed) && haveSameIds(next, stored)
+      return isCurrent ? undefined : this.#seal(next)
     })
-    const next = mergedKeys([known, created], now)
-    if (document === undefined || !keyring.isCurrent(document.sealed) || !haveSameIds(next, stored)) {
-      const sealed = this.#seal(next)
-      // A key that is not in the store must not sign, because other processes cannot publish it.
-      if (!(await store.writeDocument(this.#name, { sealed, version: document?.version ?? 0 }, this.#ttlMs)))
-        return false
-    }
+    // A key that is not in the store must not sign, because other processes cannot publish it.
+    if (!isStored)
+      throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write the signing keys at the same time')
     // Keys of the previous generation may have arrived in the meantime.
     this.#keys = mergedKeys([next, this.#keys], now)
     for (const { alg, kid, signsFrom } of created)
@@ -162,7 +162,6 @@ export class SigningKeys {
         ...{ kid, alg },
         signs_from: new Date(signsFrom).toISOString(),
       })
-    return true
   }
 
   /** Each rotation writes the keys again. */

@@ -215,7 +215,7 @@ export class SessionEndings {
       jti: jtiOf(order),
       jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
       at: latest,
-      tombstone_ttl: 2 * signInLifetimeMs,
+      ttl: 2 * signInLifetimeMs,
       issued_at: issuedAt(order),
     }
   }

@@ -2,12 +2,8 @@ import type { Claims } from '../../core/claims.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { sha256 } from '../../core/random.ts'
 import { signInLifetimeMs } from '../live/endings.ts'
+import { changeDocument, type DocumentStore } from '../store/documents.ts'
 import type { SessionStore } from '../store/store.ts'
-
-type EndingStore = Pick<SessionStore, 'readDocument' | 'writeDocument'>
-
-/** How often a write is tried when other processes write at the same time. */
-const attempts = 5
 
 /**
  * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`: before they
@@ -17,16 +13,13 @@ const attempts = 5
 export async function rememberEmailEnding(
   email: string,
   audience: string,
-  store: EndingStore & Pick<SessionStore, 'time'>,
+  store: DocumentStore & Pick<SessionStore, 'time'>,
 ): Promise<void> {
   const { latest } = await store.time()
-  const name = nameOf(email, audience)
-  for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const before = await store.readDocument(name)
-    if (before !== undefined && timeIn(before.sealed) >= latest) return
-    const sealed = Buffer.from(String(latest))
-    if (await store.writeDocument(name, { sealed, version: before?.version ?? 0 }, 2 * signInLifetimeMs)) return
-  }
+  const isKnown = await changeDocument(store, nameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
+    sealed !== undefined && timeIn(sealed) >= latest ? undefined : Buffer.from(String(latest)),
+  )
+  if (isKnown) return
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
 }
 
@@ -35,7 +28,7 @@ export async function isEmailEndedSince(
   email: string,
   audience: string,
   begun_at: number,
-  store: Pick<EndingStore, 'readDocument'>,
+  store: Pick<DocumentStore, 'readDocument'>,
 ): Promise<boolean> {
   const document = await store.readDocument(nameOf(email, audience))
   return document !== undefined && begun_at <= timeIn(document.sealed)

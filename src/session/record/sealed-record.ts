@@ -2,7 +2,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { SessionKey } from '../../core/names.ts'
 import type { Keyring } from '../../core/seal.ts'
 import type { DpopKey, TokenSet } from '../../core/token-set.ts'
-import type { SessionRecord } from './record.ts'
+import type { SessionRecord, StoredSession } from './record.ts'
 
 /**
  * The first byte of a packed record: whether its JSON is compressed together with the tokens. A
@@ -272,28 +272,21 @@ function decodeJwt(token: string): readonly [Buffer, Buffer, Buffer] | undefined
 }
 
 /** The session and the audience that a record is sealed for. */
-export interface Place {
-  readonly key: SessionKey
-  readonly audience: string
-}
-
-export interface SealedRecord {
-  readonly sealed: Buffer
-  /** The approximate size of the record in memory. */
-  readonly unpackedBytes: number
-}
+type Place = Pick<StoredSession, 'key' | 'audience'>
 
 /** Seals a record. It opens only for its own session and audience, so it fits nowhere else. */
-export function sealRecord(keyring: Keyring, place: Place, record: SessionRecord): SealedRecord {
+export function sealRecord(
+  keyring: Keyring,
+  place: Place,
+  record: SessionRecord,
+): { readonly sealed: Buffer } & Pick<UnpackedRecord, 'unpackedBytes'> {
   const { bytes, unpackedBytes } = packRecord(record)
   return { sealed: keyring.seal(bytes, context(place)), unpackedBytes }
 }
 
-export interface OpenedRecord {
-  readonly record: SessionRecord
+export interface OpenedRecord extends UnpackedRecord {
   /** The one of the audiences that the record was sealed for. */
   readonly audience: string
-  readonly unpackedBytes: number
 }
 
 /**

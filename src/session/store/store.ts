@@ -189,7 +189,7 @@ export interface Tombstone {
   readonly at: number
   /** How long it is kept, in ms. */
   readonly ttl: number
-  /** See `LogoutOrder`. */
+  /** When the provider issued the order, by its own clock, in ms since the epoch. */
   readonly issued_at?: number | undefined
 }
 
@@ -240,17 +240,12 @@ export interface EndedSession {
   readonly sealed: Uint8Array
 }
 
-export interface LogoutOrder {
+/** An order leaves a tombstone for longer than a sign-in may take. It arrived at `at`. */
+export interface LogoutOrder extends Omit<Tombstone, 'tag'> {
   /** A hash of the token's `iss` and `jti`. */
   readonly jti: string
   /** How long the `jti` is remembered, in ms; at least until the token expires. */
   readonly jti_ttl: number
-  /** When the order arrived, in the store's time. See `Tombstone.at`. */
-  readonly at: number
-  /** How long the tombstone is kept, in ms. This is longer than a sign-in may take. */
-  readonly tombstone_ttl: number
-  /** When the provider issued it, by its own clock, in ms since the epoch. */
-  readonly issued_at?: number | undefined
 }
 
 /**

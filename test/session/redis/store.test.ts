@@ -677,7 +677,7 @@ test('repeated endings leave nothing in Redis', async (t) => {
     await created(store, begun, { ...short, sid: 'two' }),
     await created(store, begun, { ...short, sub: 'three' }),
   ]
-  const ttls = { jti_ttl: 3_000, tombstone_ttl: 3_000 }
+  const ttls = { jti_ttl: 3_000, ttl: 3_000 }
   await store.endOne(one.key)
   await store.endSid(tagOf(two.key), order(begun, ttls))
   await store.endSub(three.subTag, order(begun, ttls))

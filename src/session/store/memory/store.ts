@@ -226,7 +226,7 @@ export class MemoryStore implements SessionStore {
     // The `jti` is stored for each tag, as in Redis, where it lies in the slot of the tag.
     if (!this.#jtis.setNew(`${tag}:${order.jti}`, true, order.jti_ttl, now)) return 'replayed'
     const at = Math.max(order.at, this.#tombstones.use(tag, now) ?? 0)
-    this.#tombstones.set(tag, at, Math.max(now + order.tombstone_ttl, this.#tombstones.expiresAt(tag)))
+    this.#tombstones.set(tag, at, Math.max(now + order.ttl, this.#tombstones.expiresAt(tag)))
     return this.#end(members(), now)
   }
 

@@ -114,7 +114,7 @@ export class RedisEndings {
     return this.#endIndex(order, tag, {
       index: this.#parts.keys.subIndex(tag),
       keyOf: (key) => key as SessionKey,
-      options: { tombstone_ttl: atLeast1(order.tombstone_ttl), leave: true },
+      options: { tombstone_ttl: atLeast1(order.ttl), leave: true },
       isOneSlot: false,
     })
   }
@@ -138,7 +138,7 @@ export class RedisEndings {
     const { commands, keys, notices } = this.#parts
     const jti = keys.jti(tag, order.jti)
     const { issued_at } = order
-    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.tombstone_ttl), issued_at }
+    const tombstone: Tombstone = { tag, at: Math.floor(order.at), ttl: atLeast1(order.ttl), issued_at }
     const inTime = commands.deadline()
     const beginning = this.#write(tag, 'beginEnding', {
       keys: [target.index, keys.tombstone(tag), jti],
