@@ -2,15 +2,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { proxyFor } from '../config/egress-proxy.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { portOf } from '../core/addresses.ts'
-import { isWithin, type Clock } from '../core/clock.ts'
+import { isWithin } from '../core/clock.ts'
 import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { BackOff, Repeating } from '../core/repeating.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { Log } from '../observe/log.ts'
 import { schemeMismatch } from '../wire/scheme-mismatch.ts'
 import { discover, type DiscoveredProvider, type DiscoveryProblem, issuerHint, problemOf } from './metadata.ts'
-import type { Outbound } from './outbound.ts'
+import type { RequestParts } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 
 /** How often the metadata is renewed, in ms. */
@@ -21,19 +20,13 @@ const retryMostMs = 30_000
 /** A provider with an error within this time, in ms, may be starting: a request waits, once. */
 const quickMs = 150
 
-export interface DiscoveryParts {
-  readonly outbound: Outbound
-  readonly clock: Clock
-  readonly log: Log
-}
-
 /**
  * The metadata of the provider. They are fetched from the start until that succeeds, and renewed
  * once an hour. While the provider is unavailable, the last ones stay in use.
  */
 export class Discovery {
   readonly #config: ProviderConfig
-  readonly #parts: DiscoveryParts
+  readonly #parts: RequestParts
   readonly #fetching = new SingleFlight<'metadata', DiscoveredProvider>()
   #known: DiscoveredProvider | undefined
   #readAt: number | undefined
@@ -43,7 +36,7 @@ export class Discovery {
   readonly #renewing = new Repeating('discovery', () => this.#renew())
   readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
 
-  constructor(config: ProviderConfig, parts: DiscoveryParts) {
+  constructor(config: ProviderConfig, parts: RequestParts) {
     this.#config = config
     this.#parts = parts
   }

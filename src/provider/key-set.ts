@@ -9,12 +9,11 @@ import {
   type JWTVerifyOptions,
   type JWTVerifyResult,
 } from 'jose'
-import { type Clock, isWithin } from '../core/clock.ts'
+import { isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { Log } from '../observe/log.ts'
-import type { Outbound } from './outbound.ts'
+import type { RequestParts } from './outbound.ts'
 
 /** How often the keys are renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
@@ -26,11 +25,8 @@ const forcedEveryMs = 10_000
 /** Keys count as current for this time after they were read, in ms. */
 const recentMs = 60_000
 
-export interface KeySetParts {
+export interface KeySetParts extends RequestParts {
   readonly jwksUri: () => Promise<string>
-  readonly outbound: Pick<Outbound, 'fetch'>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export interface KnownKey {

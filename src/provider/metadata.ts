@@ -11,6 +11,8 @@ import type { Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import { algorithmsFor } from './signed-token.ts'
 
+type Requests = Pick<Outbound, 'fetch'>
+
 /** A provider as its metadata describes it: OpenID Connect Discovery 1.0 §3. */
 export interface DiscoveredProvider extends AuthorizationRequestForm {
   readonly algorithm: SigningAlgorithm
@@ -27,7 +29,7 @@ export interface DiscoveredProvider extends AuthorizationRequestForm {
  * Fetches the metadata, unless `provider.metadata` has them, and checks them.
  * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE`
  */
-export async function discover(config: ProviderConfig, outbound: Outbound): Promise<DiscoveredProvider> {
+export async function discover(config: ProviderConfig, outbound: Requests): Promise<DiscoveredProvider> {
   const metadata: client.ServerMetadata =
     config.metadata === undefined
       ? await fetchMetadata(config, outbound)
@@ -35,7 +37,7 @@ export async function discover(config: ProviderConfig, outbound: Outbound): Prom
   return derive(config, metadata, outbound)
 }
 
-async function fetchMetadata(config: ProviderConfig, outbound: Outbound): Promise<client.ServerMetadata> {
+async function fetchMetadata(config: ProviderConfig, outbound: Requests): Promise<client.ServerMetadata> {
   const issuer = new URL(config.issuer)
   const options: client.DiscoveryRequestOptions = {
     [client.customFetch]: asFetch(outbound),
@@ -58,7 +60,7 @@ async function fetchMetadata(config: ProviderConfig, outbound: Outbound): Promis
 async function derive(
   config: ProviderConfig,
   metadata: client.ServerMetadata,
-  outbound: Outbound,
+  outbound: Requests,
 ): Promise<DiscoveredProvider> {
   const onLoopback = config.issuer.startsWith('http:')
   // The issuer must be identical, also in a slash at the end (OpenID Connect Discovery 1.0 §4.3).
@@ -113,7 +115,7 @@ function configurationFor(
     algorithm,
     signer,
     outbound,
-  }: Pick<DiscoveredProvider, 'algorithm'> & { readonly signer: ClientSigner | undefined; readonly outbound: Outbound },
+  }: Pick<DiscoveredProvider, 'algorithm'> & { readonly signer: ClientSigner | undefined; readonly outbound: Requests },
 ): client.Configuration {
   const settings = {
     id_token_signed_response_alg: algorithm,
@@ -247,7 +249,7 @@ function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) 
   }
 }
 
-function asFetch(outbound: Outbound): client.CustomFetch {
+function asFetch(outbound: Requests): client.CustomFetch {
   return (url, { method, headers, body }) =>
     outbound.fetch(url, {
       method,

@@ -2,8 +2,11 @@ import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { proxyFor } from '../config/egress-proxy.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
+import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+
 import { isDeeperThan, maxJsonDepth } from '../core/json.ts'
+import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { addressOf, Agent, createProxyAgent } from '../wire/undici.ts'
 
@@ -35,6 +38,13 @@ export interface Outbound {
   /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE` without a response in time */
   fetch(url: string, options: OutboundRequest): Promise<Response>
   close(): Promise<void>
+}
+
+/** What those need who send requests over time. */
+export interface RequestParts {
+  readonly outbound: Pick<Outbound, 'fetch'>
+  readonly clock: Clock
+  readonly log: Log
 }
 
 export type OutboundSettings = Pick<ProviderConfig, 'timeoutMs' | 'ca'> &

@@ -49,12 +49,6 @@ export async function verifyJwt(
 
 const clockHint = `; if it was issued just now, ${clockAdvice}`
 
-export interface TokenKind {
-  readonly code: ErrorCode
-  /** How many seconds after `iat` a token without `exp` expires. Absent: `exp` is required. */
-  readonly lifetimeWithoutExp?: number
-}
-
 export interface SignedToken {
   readonly typ: string | undefined
   /** `exp` is when it expires, in seconds since the epoch, even if the token has no `exp`. */
@@ -64,12 +58,13 @@ export interface SignedToken {
 /**
  * Verifies what tokens of the provider have in common: signature, algorithm, `iss`, `aud`, `exp`,
  * `iat` and `nbf`.
+ * @param lifetimeWithoutExp in seconds after `iat`; absent: `exp` is required
  * @throws {GatewayError} `code`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifySignedToken(
   token: string,
   expected: TokenExpectations,
-  { code, lifetimeWithoutExp }: TokenKind,
+  { code, lifetimeWithoutExp }: { readonly code: ErrorCode; readonly lifetimeWithoutExp?: number },
 ): Promise<SignedToken> {
   const options = {
     audience: [...(expected.audience ?? [expected.client_id])],

@@ -4,19 +4,12 @@ import { type Clock, isWithin } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import type { Log } from '../observe/log.ts'
 import { KeySet } from './key-set.ts'
-import type { Outbound } from './outbound.ts'
+import type { RequestParts } from './outbound.ts'
 import { throwProviderError } from './provider-errors.ts'
 
 /** How long the metadata are used, in ms. */
 const renewAfterMs = 60 * 60 * 1000
-
-export interface TransmitterParts {
-  readonly outbound: Pick<Outbound, 'fetch'>
-  readonly clock: Clock
-  readonly log: Log
-}
 
 /** Transmitter Configuration Metadata (Shared Signals Framework 1.0 §7.1). */
 export interface TransmitterMetadata {
@@ -39,11 +32,11 @@ export class Transmitter {
   /** Where events are polled, for metrics. */
   pollUrl: string | undefined
   readonly #config: Pick<SignalsConfig, 'transmitter'>
-  readonly #parts: TransmitterParts
+  readonly #parts: RequestParts
   readonly #fetching = new SingleFlight<'metadata', TransmitterMetadata>()
   #known: { readonly metadata: TransmitterMetadata; readonly at: number } | undefined
 
-  constructor(config: Pick<SignalsConfig, 'transmitter'>, parts: TransmitterParts) {
+  constructor(config: Pick<SignalsConfig, 'transmitter'>, parts: RequestParts) {
     this.#config = config
     this.#parts = parts
     this.keys = new KeySet({ ...parts, jwksUri: async () => (await this.metadata()).jwks_uri })
