@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Address } from '../config/model/address.ts'
+import type { Address } from '../config/addresses.ts'
 import type { AdminConfig, LimitsConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'

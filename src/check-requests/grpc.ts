@@ -6,7 +6,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import type { Address } from '../config/model/address.ts'
+import type { Address } from '../config/addresses.ts'
 import type { ExtAuthzConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'

@@ -54,9 +54,7 @@ type Read<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; all
 /** The values of options, as {@link readOptions} returns them. */
 export type ValuesOf<T extends Options> = Read<T>['values']
 
-/**
- * Reads options and positionals. Returns the first fault, or `help` for `--help`, in their place.
- */
+/** Reads options and positionals. Returns the first fault instead, or `help` for `--help`. */
 export function readOptions<T extends Options>(
   argv: readonly string[],
   options: T,

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { explainFileError } from '../config/document/files.ts'
-import { placeText, type Place, type Sources } from '../config/document/sources.ts'
+import { placeText, type Place, type Sources } from '../config/document/diagnostics.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { presetAsYaml, presets } from '../config/presets.ts'
 import { ipAddress } from '../core/addresses.ts'

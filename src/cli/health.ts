@@ -1,4 +1,4 @@
-import type { Address } from '../config/model/address.ts'
+import type { Address } from '../config/addresses.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import type { CommandInput } from './command.ts'

@@ -92,9 +92,7 @@ async function answerTo(question: Question, { ask, out, paintOut = withoutColors
   }
 }
 
-/**
- * Checks the written file with placeholder secrets, as `check` does, and prints the next steps.
- */
+/** Checks the written file with placeholder secrets, as `check` does, and prints the next steps. */
 function conclude(file: string, answers: Answers, terminal: Terminal): number {
   const { out, err, paintOut = withoutColors, paintErr } = terminal
   const placeholders = {

@@ -107,9 +107,7 @@ interface AloneParts extends ServingParts, Pick<LoadResult, 'files'> {
   readonly needRestart?: (next: GatewayConfig) => readonly string[]
 }
 
-/**
- * Serves in this process, and reloads when a file changes. Resolves to the function that stops it.
- */
+/** Serves in this process, and reloads when a file changes. Resolves to what stops it. */
 export async function serveAlone(
   config: GatewayConfig,
   input: CommandInput,

@@ -1,4 +1,4 @@
-import { isAccountName } from '../config/build/service-accounts.ts'
+import { isAccountName } from '../config/build/callers.ts'
 import { OperatorError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { hashSecret } from '../core/scrypt-hash.ts'

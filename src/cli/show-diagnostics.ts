@@ -1,5 +1,4 @@
-import { type Diagnostic, limitDiagnostics } from '../config/document/diagnostics.ts'
-import { placeText, type Sources } from '../config/document/sources.ts'
+import { type Diagnostic, limitDiagnostics, placeText, type Sources } from '../config/document/diagnostics.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
 /**

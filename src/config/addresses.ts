@@ -1,5 +1,4 @@
 import { asciiDomain, firstAddress, ipAddress, portOf } from '../core/addresses.ts'
-import type { Address, Subnet } from './model/address.ts'
 
 /**
  * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.
@@ -175,4 +174,15 @@ function isIPv4(text: string): boolean {
 
 function isIPv6(text: string): boolean {
   return text.includes(':') && !text.includes('%') && ipAddress(text) !== undefined
+}
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+export interface Subnet {
+  readonly address: string
+  readonly prefix: number
+  readonly family: 'ipv4' | 'ipv6'
 }

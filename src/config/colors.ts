@@ -10,9 +10,7 @@ export function contrast(one: string, other: string): number {
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/**
- * Black or white, whichever has the higher contrast on a color. The contrast is at least 4.58.
- */
+/** Black or white, whichever has the higher contrast on a color. The contrast is at least 4.58. */
 export function textColorOn(color: string): string {
   return contrast(color, '#ffffff') >= contrast(color, '#000000') ? '#ffffff' : '#000000'
 }

@@ -1,18 +1,15 @@
 import { runAtOnce, type Steps } from '../core/steps.ts'
 import { buildConfig } from './build/build.ts'
 import { checkConfig } from './checks/checks.ts'
-import type { Diagnostic } from './document/diagnostics.ts'
+import type { Diagnostic, Sources } from './document/diagnostics.ts'
 import { withIncluded } from './document/include.ts'
 import { readYaml } from './document/read-yaml.ts'
 import { type Environment, Report, type SecretFile } from './document/report.ts'
 import { validate } from './document/schema.ts'
-import type { Sources } from './document/sources.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import { withPresets } from './presets.ts'
 
-/**
- * A valid configuration, or all diagnostics. Both with the sources that were read.
- */
+/** A valid configuration, or all diagnostics. Both with the sources that were read. */
 export type LoadResult = (
   | { readonly ok: true; readonly config: GatewayConfig; readonly warnings: readonly Diagnostic[] }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }

@@ -2,9 +2,7 @@ import { totalmem } from 'node:os'
 
 /** What a process takes without clients, in bytes (measured, Node.js 20 and 24). */
 const processBytes = 48 * 1024 * 1024
-/**
- * The least memory that a worker needs beside that, in bytes: for sessions, clients and garbage.
- */
+/** What a worker needs besides, in bytes: for sessions, clients and garbage. */
 const leastFreeBytes = 16 * 1024 * 1024
 
 /** The limit of the container (cgroup), or the memory of the machine, in bytes. */

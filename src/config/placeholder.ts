@@ -1,4 +1,2 @@
-/**
- * The value that `gatehouse import` writes for what it cannot know. `gatehouse check` warns of it.
- */
+/** `gatehouse import` writes it for what it cannot know, and `gatehouse check` warns of it. */
 export const placeholder = 'change-me'

@@ -39,9 +39,7 @@ export interface ExamineParts {
 /** How long the whole examination may take, in ms. */
 const timeLimitMs = 20_000
 
-/**
- * Examines everything that a gateway with this configuration uses, concurrently, within `limitMs`.
- */
+/** Examines everything that a gateway with this configuration uses, within `limitMs`. */
 export function examine(
   { config, secretFiles, env, claims: given }: ExamineParts,
   limitMs: number = timeLimitMs,

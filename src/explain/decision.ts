@@ -1,6 +1,6 @@
 import { asAsked } from '../check-requests/check-request.ts'
 import { claimsOf } from '../config/claims-in-use.ts'
-import type { Place } from '../config/document/sources.ts'
+import type { Place } from '../config/document/diagnostics.ts'
 import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
 import { externalUrlAt, siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -64,9 +64,7 @@ export interface Step {
 /** How the gateway would handle a request. */
 export interface Decision {
   readonly outcome: Admission['kind'] | 'refused' | 'own_url'
-  /**
-   * The status of the response; absent when the upstream or an endpoint of the gateway responds.
-   */
+  /** The status; absent when the upstream or an endpoint of the gateway responds. */
   readonly status?: number
   readonly code?: ErrorCode
   readonly location?: string
@@ -229,9 +227,7 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {
 const keptNote =
   'if a page of this site sends the form, and the person has signed in before in this browser, the gateway keeps the content and redirects to the sign-in (303): see kept_requests'
 
-/**
- * Whether the gateway handles the request as an upgrade, rather than ignoring its `Upgrade` field.
- */
+/** Whether the gateway handles the request as an upgrade, and does not ignore `Upgrade`. */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
   return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''

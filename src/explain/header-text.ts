@@ -22,9 +22,7 @@ export function headerPairs(lines: readonly string[]): [name: string, text: stri
   return pairs
 }
 
-/**
- * Like {@link headerPairs}, for headers that the gateway sets. Secrets and signatures are hidden.
- */
+/** {@link headerPairs} of headers that the gateway sets, without secrets and signatures. */
 export function shownHeaders(
   lines: readonly string[],
   { headers, rules, signedIdentity }: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>,

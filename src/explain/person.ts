@@ -44,9 +44,7 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
   }
 }
 
-/**
- * The same claims as those of an access token. `explain` has no token that it could verify.
- */
+/** The same claims as those of an access token. `explain` has no token that it could verify. */
 export function tokenOf(who: Identity): TokenIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }

@@ -1,4 +1,4 @@
-import { lineText } from '../config/document/sources.ts'
+import { lineText } from '../config/document/diagnostics.ts'
 import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'

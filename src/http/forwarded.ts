@@ -1,4 +1,4 @@
-import type { Subnet } from '../config/model/address.ts'
+import type { Subnet } from '../config/addresses.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
 import { randomId } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'

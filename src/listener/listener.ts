@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Address } from '../config/model/address.ts'
+import type { Address } from '../config/addresses.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'

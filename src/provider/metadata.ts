@@ -1,6 +1,5 @@
 import * as client from 'openid-client'
-import { fapiAlgorithms } from '../config/fapi.ts'
-import type { ProviderConfig, SigningAlgorithm } from '../config/model/provider.ts'
+import { fapiAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { printable } from '../core/printable.ts'

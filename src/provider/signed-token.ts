@@ -1,9 +1,13 @@
 import { decodeProtectedHeader, type JWTPayload, type JWTVerifyOptions, type JWTVerifyResult } from 'jose'
-import { fapiAlgorithms } from '../config/fapi.ts'
-import { type ProviderConfig, type SigningAlgorithm, signingAlgorithms } from '../config/model/provider.ts'
+import {
+  fapiAlgorithms,
+  type ProviderConfig,
+  type SigningAlgorithm,
+  signingAlgorithms,
+} from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { maxJsonDepth, isDeeperThan } from '../core/json.ts'
+import { isDeeperThan, maxJsonDepth } from '../core/json.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice, hintForAlgorithm } from './provider-errors.ts'
 

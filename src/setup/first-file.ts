@@ -73,9 +73,7 @@ export function exportsFor({ store }: Answers): readonly string[] {
   return store === 'memory' ? [client] : [client, 'export SESSION_KEY="$(openssl rand -base64 32)"   # keep it']
 }
 
-/**
- * A first configuration in YAML that explains every setting. `gatehouse check` accepts it as it is.
- */
+/** A first configuration that explains every setting. `gatehouse check` accepts it as it is. */
 export function firstFile({ issuer, client_id, url, upstream, store }: Answers): string {
   const { hostname, protocol, port } = new URL(url)
   const behindTls = protocol === 'https:'

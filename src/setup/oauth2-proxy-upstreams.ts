@@ -118,9 +118,7 @@ function headersOf(from: Translation): object | undefined {
   }
 }
 
-/**
- * The `Authorization` that the application gets. `user` is the claim with the name of the person.
- */
+/** The `Authorization` that the application gets. `user`: the claim with the person's name. */
 function authorizationOf(from: Translation, byBasicAuth: boolean, user: string): object | undefined {
   const password = from.text('basic_auth_password')
   const isBasic = byBasicAuth && password !== undefined

@@ -3,9 +3,7 @@ import type { Note } from './translation.ts'
 /** The reason why an endpoint of the provider is not needed. */
 export const discovered = 'the gateway discovers it from the issuer'
 
-/**
- * The reason why an option of oauth2-proxy has no setting here: it is not needed, or not supported.
- */
+/** Why an option of oauth2-proxy has no setting here: it is not needed, or not supported. */
 export const withoutTranslation: ReadonlyMap<string, { readonly level: Note['level']; readonly why: string }> = new Map(
   [
     ...options('unneeded', {

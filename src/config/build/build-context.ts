@@ -1,4 +1,3 @@
-import { parseOrigin } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { List } from '../settings.ts'
 
@@ -8,27 +7,25 @@ import type { List } from '../settings.ts'
  */
 export const standInUrl = new URL('https://stand-in.invalid')
 
-/** The valid entries of a list, each with its index in the file. */
-export function present<T>(list: List<T>): [number, T][] {
-  return list.flatMap((entry, index): [number, T][] => (entry === undefined ? [] : [[index, entry]]))
-}
-
 /** The valid entries of a list. */
 export function valuesOf<T>(list: List<T>): T[] {
-  return present(list).map(([, value]) => value)
+  return list.filter((entry) => entry !== undefined)
+}
+
+/** Reads each valid entry of a list; leaves out those that are reported. */
+export function readEach<T, V>(list: List<T>, at: Setting, read: (entry: T, at: Setting) => V | undefined): V[] {
+  return list.flatMap((entry, index) => {
+    const value = entry === undefined ? undefined : read(entry, at.below(index))
+    return value === undefined ? [] : [value]
+  })
 }
 
 /** Parses each valid entry of a list, and reports those that cannot be parsed. */
-export function parseEach<T, Value>(
+export function parseEach<T, V>(
   list: List<T>,
   at: Setting,
-  parse: (entry: T) => Value,
+  parse: (entry: T) => V,
   hintFor?: (entry: T) => string | undefined,
-): Value[] {
-  return present(list).flatMap(([index, entry]) => at.below(index).parse([], () => [parse(entry)], hintFor?.(entry)))
-}
-
-export function readOrigin(text: string | undefined, at: Setting, fallback: URL): URL {
-  if (text === undefined) return fallback
-  return at.parse(fallback, () => parseOrigin(text))
+): V[] {
+  return readEach(list, at, (entry, at) => at.parse(entry, parse, hintFor?.(entry)))
 }

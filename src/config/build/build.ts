@@ -2,21 +2,33 @@ import { availableParallelism } from 'node:os'
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern } from '../../core/path-pattern.ts'
 import { mapInSteps, type Steps } from '../../core/steps.ts'
-import { parseAddress, parseHost, parseSubnet } from '../addresses.ts'
+import { parseAddress, parseHost, parseHttpUrl, parseOrigin, parseSubnet } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import { workersWithin } from '../memory.ts'
-import type { AdminConfig, AdminPageConfig, ExtAuthzConfig, GatewayConfig, ListenConfig } from '../model/gateway.ts'
+import type {
+  AdminConfig,
+  AdminPageConfig,
+  ExtAuthzConfig,
+  GatewayConfig,
+  ListenConfig,
+  TracingConfig,
+} from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
-import type { AdminPageSettings, GatewaySettings, ListenSettings, SecretSettings } from '../settings.ts'
-import { parseEach, readOrigin, standInUrl } from './build-context.ts'
-import { checkTls } from './certificates.ts'
+import type {
+  AdminPageSettings,
+  GatewaySettings,
+  ListenSettings,
+  SecretSettings,
+  TracingSettings,
+} from '../settings.ts'
+import { parseEach, standInUrl } from './build-context.ts'
+import { checkTls, readAuthorities } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProviders, userinfoClaims } from './provider.ts'
 import { readSecret } from './secrets.ts'
 import { buildSession } from './session.ts'
-import { buildTracing } from './tracing.ts'
 import { buildUpstream } from './upstream.ts'
 
 /**
@@ -24,8 +36,9 @@ import { buildUpstream } from './upstream.ts'
  * and must not be used.
  */
 export function* buildConfig(file: string, settings: GatewaySettings, at: Setting): Steps<GatewayConfig> {
-  const externalUrl = readOrigin(settings.externalUrl, at.below('external_url'), standInUrl)
-  const reservedPrefix = readReservedPrefix(settings.reservedPrefix, at.below('reserved_prefix'))
+  const externalUrl = at.below('external_url').parse(settings.externalUrl, (text) => parseOrigin(text)) ?? standInUrl
+  const reservedPrefix =
+    at.below('reserved_prefix').parse(settings.reservedPrefix, (text) => parsePathPattern(text).text) ?? '/.gatehouse/'
   const egressProxy = buildEgressProxy(settings.egressProxy, at.below('egress_proxy'))
   const session = buildSession(settings.session, at.below('session'), externalUrl.protocol === 'https:')
   const providers = buildProviders(settings, at, {
@@ -80,7 +93,7 @@ function hostOfBrowsers({ trustedProxies }: GatewaySettings, externalUrl: URL, a
 }
 
 function buildListen(settings: ListenSettings, at: Setting, host: string | undefined): ListenConfig {
-  const address = at.below('address').parse(undefined, () => parseAddress(settings.address, '0.0.0.0'))
+  const address = at.below('address').parse(settings.address, (text) => parseAddress(text, '0.0.0.0'))
   return {
     ...(address ?? { host: '0.0.0.0', port: 0 }),
     tls: checkTls(settings.tls, at.below('tls'), host),
@@ -89,18 +102,15 @@ function buildListen(settings: ListenSettings, at: Setting, host: string | undef
 }
 
 function buildExtAuthz(settings: GatewaySettings['extAuthz'], at: Setting): ExtAuthzConfig | undefined {
-  if (settings?.listen === undefined) return undefined
-  const { listen, messageSizeBytes } = settings
-  const address = at.below('listen').parse(undefined, () => parseAddress(listen, '127.0.0.1'))
-  return address && { ...address, messageSizeBytes }
+  const address = at.below('listen').parse(settings?.listen, (text) => parseAddress(text, '127.0.0.1'))
+  return settings && address && { ...address, messageSizeBytes: settings.messageSizeBytes }
 }
 
 function buildAdmin(settings: GatewaySettings['admin'], at: Setting, claims: ShortNames): AdminConfig | undefined {
   if (settings?.listen === undefined) return undefined
-  const { listen, page } = settings
-  const address = at.below('listen').parse(undefined, () => parseAddress(listen, '127.0.0.1'))
-  const builtPage = page && buildAdminPage(page, at.below('page'), claims)
-  return address && { ...address, page: builtPage }
+  const address = at.below('listen').parse(settings.listen, (text) => parseAddress(text, '127.0.0.1'))
+  const page = settings.page && buildAdminPage(settings.page, at.below('page'), claims)
+  return address && { ...address, page }
 }
 
 /** Of the secret of the administration page. Longer credentials are not read. */
@@ -114,10 +124,7 @@ function buildAdminPage(
   return {
     token: token && readPassword(token, at.below('token')),
     hosts: parseEach(hosts, at.below('hosts'), parseOneHost),
-    showClaim:
-      showClaim === undefined
-        ? undefined
-        : at.below('show_claim').parse(undefined, () => withLongName(parseOneClaim(showClaim), claims)),
+    showClaim: at.below('show_claim').parse(showClaim, (text) => withLongName(parseOneClaim(text), claims)),
   }
 }
 
@@ -142,6 +149,32 @@ function parseOneHost(text: string): string {
   return parseHost(text)
 }
 
-function readReservedPrefix(text: string, at: Setting): string {
-  return at.parse('/.gatehouse/', () => parsePathPattern(text).text)
+/** Headers that the exporter sets itself. */
+const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
+
+function buildTracing(settings: TracingSettings | undefined, at: Setting): TracingConfig | undefined {
+  if (settings?.otlp === undefined) return undefined
+  if ('service.name' in settings.resource)
+    at.below('resource', 'service.name').errorAtKey('is set by service_name', 'write it there')
+  const headers = Object.entries(settings.headers).flatMap(([name, secret]) => {
+    const headerAt = at.below('headers', name)
+    if (ours.test(name)) headerAt.errorAtKey('is a header that the gateway sets itself')
+    const value = readSecret(secret, headerAt)
+    if (value !== undefined && /[^\x20-\x7e]/.test(value)) headerAt.error('must consist of printable ASCII characters')
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  const { caFile, ...others } = settings
+  return {
+    ...others,
+    otlp: at.below('otlp').parse(settings.otlp, collectorUrl) ?? standInUrl,
+    headers: Object.fromEntries(headers),
+    ca: readAuthorities(caFile, at.below('ca_file')),
+  }
+}
+
+/** Like OTEL_EXPORTER_OTLP_ENDPOINT: the address of the collector, or the full URL for traces. */
+function collectorUrl(text: string): URL {
+  const url = parseHttpUrl(text, 'http://127.0.0.1:4318')
+  if (url.pathname === '/') url.pathname = '/v1/traces'
+  return url
 }

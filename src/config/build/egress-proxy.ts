@@ -18,7 +18,7 @@ export function buildEgressProxy(
     settings?.url === undefined
       ? proxyOfEnvironment(at)
       : {
-          url: at.below('url').parse(undefined, () => proxyUrl(String(settings.url))),
+          url: at.below('url').parse(settings.url, proxyUrl),
           from: at.below('url').path,
           authorization: undefined,
         }
@@ -48,9 +48,7 @@ export function buildEgressProxy(
   }
 }
 
-/**
- * The names of the variables. The first one that is set counts. Most tools accept lower case too.
- */
+/** The first variable that is set counts. Most tools accept lower case too. */
 const proxyVariables = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']
 
 interface FoundProxy {

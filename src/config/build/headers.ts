@@ -2,6 +2,7 @@ import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../co
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import type { Setting } from '../document/report.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
+import type { SignedClaim, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
 import { parseEach } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
@@ -146,8 +147,8 @@ function readTemplate(
   at: Setting,
   { claims }: HeaderContext,
 ): ClaimTemplate {
-  const parse = () => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = at.parse([], parse, hintForClaims(text))
+  const parse = (): ClaimTemplate => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
+  const template = at.parse(text, parse, hintForClaims(text)) ?? []
   if (setting === 'template' && /\$\{(?!\{)/.test(text))
     at.warning('also sends the "$" before the claim', hintForClaims(text))
   return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
@@ -170,15 +171,42 @@ function parseHeaderTemplate(text: string): ClaimTemplate {
 }
 
 function readConstant(text: string, at: Setting): string {
-  return at.parse('', () => {
+  const read = () => {
     requireOneLine(text)
     // Recipients remove white space around a value (RFC 9110 §5.5).
     if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
     if (/^\{[\w.]+\}$/.test(text)) at.warning('is sent as it is', 'write template to send the claim')
     return text
-  })
+  }
+  return at.parse(text, read) ?? ''
 }
 
 function requireOneLine(text: string): void {
   if (/[\p{Cc}\u2028\u2029]/u.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
+}
+
+/** The claims that the gateway itself writes into a signed identity. */
+const ownClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
+
+/** `upstream` is the name of the upstream. Returns `undefined` when it gets no signed identity. */
+export function readSignedIdentity(
+  settings: UpstreamSettings['signedIdentity'],
+  at: Setting,
+  upstream: string,
+  { claims }: HeaderContext,
+): SignedIdentityConfig | undefined {
+  if (settings === false) return undefined
+  return {
+    ...settings,
+    audience: settings.audience ?? upstream,
+    claims: parseEach(settings.claims, at.below('claims'), (text) => readClaim(text, claims), hintForClaims),
+  }
+}
+
+function readClaim(text: string, names: ShortNames): SignedClaim {
+  const path = parseClaimPath(text)
+  // The quotes around a name with special characters are no part of it.
+  const name = path.length === 1 ? String(path[0]) : text
+  if (ownClaims.has(name)) throw new SyntaxError(`is a claim that the gateway writes itself: remove ${name}`)
+  return { name, path: withLongName(path, names) }
 }

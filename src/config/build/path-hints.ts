@@ -1,8 +1,6 @@
 import { parsePathPattern } from '../../core/path-pattern.ts'
 
-/**
- * A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy.
- */
+/** A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy. */
 export function hintForPath(text: string): string | undefined {
   const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(text) ?? []
   if (afterHost !== undefined) return `write the host in hosts of the upstream; the path is "${afterHost}"`

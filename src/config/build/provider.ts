@@ -2,15 +2,15 @@ import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { claimsIn, claimsOf } from '../claims-in-use.ts'
 import type { Setting } from '../document/report.ts'
+import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
-import type { EgressProxyConfig, ProviderConfig } from '../model/provider.ts'
+import type { EgressProxyConfig, EndSessionConfig, ProviderConfig, ProviderMetadata } from '../model/provider.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
-import type { GatewaySettings, ProviderSettings } from '../settings.ts'
-import { present, valuesOf } from './build-context.ts'
+import { providerKind, type ProviderKind } from '../provider-kind.ts'
+import type { GatewaySettings, List, ProviderMetadataSettings, ProviderSettings } from '../settings.ts'
+import { readEach, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
-import { readEndSession } from './end-session.ts'
-import { readMetadata } from './provider-metadata.ts'
 import { readSignals } from './signals.ts'
 
 interface ProviderContext {
@@ -100,7 +100,7 @@ export function userinfoClaims(
  */
 function readIssuer(text: string | undefined, at: Setting): string {
   if (text === undefined) return ''
-  const url = at.parse(undefined, () => parseHttpUrl(text, 'https://id.example.com'))
+  const url = at.parse(text, () => parseHttpUrl(text, 'https://id.example.com'))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
     at.error('must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)')
   if (url?.pathname.endsWith('/.well-known/openid-configuration'))
@@ -121,16 +121,16 @@ const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud',
 
 /** The names of claims as the provider spells them. */
 function readIdTokenClaims(settings: ProviderSettings, at: Setting): string[] {
-  return present(settings.idTokenClaims).map(([index, name]) => {
-    requireName(name, at.below(index))
+  return readEach(settings.idTokenClaims, at, (name, nameAt) => {
+    requireName(name, nameAt)
     const [whole, ...members] = pathIn(name)
     if (members.length > 0)
-      at.below(index).warning(
+      nameAt.warning(
         'is the name of a claim, not a path into it: there is probably no claim of this name',
         `write ${whole}, which takes the whole claim from the ID Token`,
       )
     if (protocolClaims.has(name))
-      at.below(index).error('has no effect: the gateway always takes it from the ID Token, or never passes it on')
+      nameAt.error('has no effect: the gateway always takes it from the ID Token, or never passes it on')
     return Object.hasOwn(settings.claims, name) ? (settings.claims[name] as string) : name
   })
 }
@@ -180,10 +180,10 @@ const signInParams: ReadonlySet<string> = new Set([
 ])
 
 function readLinkParams(settings: ProviderSettings, at: Setting): string[] {
-  return present(settings.linkParams).map(([index, name]) => {
-    if (gatewayParams.has(name)) at.below(index).error('is a parameter that only the gateway sets')
+  return readEach(settings.linkParams, at, (name, nameAt) => {
+    if (gatewayParams.has(name)) nameAt.error('is a parameter that only the gateway sets')
     else if (signInParams.has(name))
-      at.below(index).error(
+      nameAt.error(
         'must not be set by a link, which anybody can write',
         'write it in authorization_params, or as step_up of a rule',
       )
@@ -191,17 +191,15 @@ function readLinkParams(settings: ProviderSettings, at: Setting): string[] {
   })
 }
 
-/** Absolute URIs without a fragment (RFC 8707 §2). */
 function readResource(resource: ProviderSettings['resource'], at: Setting): string[] {
-  const entries =
-    typeof resource === 'string'
-      ? [[at, resource] as const]
-      : present(resource ?? []).map(([index, uri]) => [at.below(index), uri] as const)
-  return entries.map(([uriAt, uri]) => {
-    if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
-      uriAt.error('must be an absolute URI without a fragment, such as https://api.example.com')
-    return uri
-  })
+  return typeof resource === 'string' ? [readUri(resource, at)] : readEach(resource ?? [], at, readUri)
+}
+
+/** An absolute URI without a fragment (RFC 8707 §2). */
+function readUri(uri: string, at: Setting): string {
+  if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
+    at.error('must be an absolute URI without a fragment, such as https://api.example.com')
+  return uri
 }
 
 function readAuthorizationParams(settings: ProviderSettings, at: Setting): Record<string, string> {
@@ -219,4 +217,83 @@ const insteadOf: Readonly<Record<string, string>> = {
   response_mode: 'write it as provider.response_mode',
   redirect_uri: 'it follows from external_url and reserved_prefix',
   resource: 'write it as provider.resource',
+}
+
+/**
+ * The metadata of a provider without a discovery document. Its URLs get the same checks as those of
+ * a discovery document: https, or http when the issuer is on loopback.
+ */
+function readMetadata(
+  settings: ProviderMetadataSettings | undefined,
+  issuer: string | undefined,
+  at: Setting,
+): ProviderMetadata | undefined {
+  if (settings === undefined) return undefined
+  const onLoopback = issuer?.startsWith('http:') === true
+  const { mtls_endpoint_aliases: aliases, ...others } = settings
+  checkUrls(others, at, onLoopback)
+  if (aliases !== undefined) checkUrls(aliases, at.below('mtls_endpoint_aliases'), onLoopback)
+  const members = Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
+    value === undefined ? [] : [[name, Array.isArray(value) ? valuesOf(value as List<string>) : value]],
+  )
+  return Object.fromEntries(members) as ProviderMetadata
+}
+
+function checkUrls(settings: object, at: Setting, onLoopback: boolean): void {
+  for (const [name, text] of Object.entries(settings)) {
+    if (typeof text !== 'string') continue
+    const url = at.below(name).parse(withoutQuery(text), (url) => parseHttpUrl(url, 'https://id.example.com'))
+    if (url?.protocol === 'http:' && !(onLoopback && isLoopback(url.hostname)))
+      at.below(name).error('must be https; plain http is possible when issuer is http on this machine')
+  }
+}
+
+/** Endpoints may have a query (RFC 6749 §3.1). */
+function withoutQuery(text: string): string {
+  return text.replace(/\?[^#]*/, '')
+}
+
+/** How the gateway signs out at the provider of these settings, which stand at `at`. */
+function readEndSession(settings: ProviderSettings, at: Setting): EndSessionConfig {
+  const { endSessionParams, endSessionForm } = settings
+  const paramsAt = at.below('end_session_params')
+  for (const [name, value] of Object.entries(endSessionParams ?? {}))
+    for (const placeholder of placeholdersIn(value ?? ''))
+      if (!endSessionPlaceholders.some((known) => known === placeholder))
+        paramsAt
+          .below(name)
+          .error(
+            `has the unknown placeholder {${placeholder}}`,
+            `the placeholders are ${endSessionPlaceholders.map((known) => `{${known}}`).join(', ')}`,
+          )
+  const usual = usualOf(providerKind(settings.issuer ?? ''))
+  return {
+    ...usual,
+    endSessionParams: endSessionParams ?? usual.endSessionParams,
+    endSessionForm: endSessionForm ?? usual.endSessionForm,
+  }
+}
+
+/** What suits a provider. */
+function usualOf(kind: ProviderKind): EndSessionConfig {
+  switch (kind) {
+    case 'cognito':
+      // docs.aws.amazon.com/cognito/latest/developerguide/logout-endpoint.html
+      return {
+        endSessionParams: {
+          ...{ client_id: '{client_id}', logout_uri: '{post_logout_redirect_uri}' },
+          ...{ id_token_hint: null, post_logout_redirect_uri: null, state: null },
+        },
+        endSessionForm: 'never',
+        longestEndSessionUrlBytes: 4096,
+      }
+    case 'entra':
+      // Entra ID rejects a longer query with AADSTS90015. It needs no hint: it ends the session of
+      // its cookie.
+      return { endSessionParams: {}, endSessionForm: 'never', longestEndSessionUrlBytes: 2048 }
+    case 'keycloak':
+    case 'google':
+    case 'other':
+      return { endSessionParams: {}, endSessionForm: 'when_long', longestEndSessionUrlBytes: 4096 }
+  }
 }

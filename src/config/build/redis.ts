@@ -1,8 +1,8 @@
 import type { Setting } from '../document/report.ts'
-import type { Address } from '../model/address.ts'
+import type { Address } from '../addresses.ts'
 import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
 import type { List, RedisSettings } from '../settings.ts'
-import { present } from './build-context.ts'
+import { readEach } from './build-context.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 import { readSecret } from './secrets.ts'
 
@@ -41,7 +41,7 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       tls: readTls(settings, secure, 'cluster', at),
     }
   }
-  const server = url === undefined ? fallback : at.below('url').parse(fallback, () => parseRedisUrl(url))
+  const server = at.below('url').parse(url, parseRedisUrl) ?? fallback
   if (settings.database !== undefined)
     at.below('database').error(`belongs in the url: ${withDatabase(server, settings.database)}`)
   return {
@@ -87,13 +87,13 @@ function readServers(
   at: Setting,
 ): { readonly servers: readonly Address[]; readonly secure: boolean } {
   const defaultPort = Number(example.split(':')[1])
-  const urls = present(list).flatMap(([index, text]) =>
-    at.below(index).parse([], () => [{ index, url: parseServer(text, example) }]),
+  const urls = readEach(list, at, (text, urlAt) =>
+    urlAt.parse(text, () => ({ urlAt, url: parseServer(text, example) })),
   )
   const secure = urls[0]?.url.protocol === 'rediss:'
-  for (const { index, url } of urls)
+  for (const { urlAt, url } of urls)
     if ((url.protocol === 'rediss:') !== secure)
-      at.below(index).error(
+      urlAt.error(
         secure
           ? 'must begin with rediss:// (TLS) as the first one does'
           : 'begins with rediss:// (TLS), and the first one does not; write rediss:// for all of them or for none',

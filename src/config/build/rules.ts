@@ -9,15 +9,14 @@ import type { HeaderConfig } from '../model/header.ts'
 import type { Networks, RequirementConfig, RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
 import type { List, RequirementSettings, RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
-import { readRuleTokens } from './access-tokens.ts'
-import { parseEach, present, valuesOf } from './build-context.ts'
+import { readRuleAccounts, readRuleTokens } from './callers.ts'
+import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
-import { readRuleAccounts } from './service-accounts.ts'
 
 /**
- * Reads a rule. Returns an empty list when its path is missing or invalid.
+ * Reads a rule. Returns `undefined` when its path is missing or invalid.
  * @param inherited the headers of the upstream
  */
 export function readRule(
@@ -29,18 +28,13 @@ export function readRule(
       readonly takesTokens: boolean
       readonly serviceAccounts: ServiceAccountsConfig | undefined
     },
-): RuleConfig[] {
+): RuleConfig | undefined {
   const require = readRequirements(settings.require, at.below('require'), context.claims)
-  if (require.length > 0 && settings.access !== 'signed_in')
-    at.below('require').error(
-      `has no effect with access: ${settings.access}, which lets everybody in`,
-      'remove require or access',
-    )
-  if (settings.stepUp !== undefined && settings.access !== 'signed_in')
-    at.below('step_up').error(
-      `has no effect with access: ${settings.access}, which lets everybody in`,
-      'remove step_up or access',
-    )
+  if (settings.access !== 'signed_in') {
+    const noEffect = `has no effect with access: ${settings.access}, which lets everybody in`
+    if (require.length > 0) at.below('require').error(noEffect, 'remove require or access')
+    if (settings.stepUp !== undefined) at.below('step_up').error(noEffect, 'remove step_up or access')
+  }
   if (settings.deviceBinding !== undefined) {
     if (settings.access === 'public') at.below('device_binding').error('has no effect with access: public', 'remove it')
     reportUselessBinding(settings, at, context)
@@ -49,28 +43,24 @@ export function readRule(
   if (asksNothing && settings.mode === 'observe' && at.below('require').isValid)
     at.below('mode').error('has no effect without require or step_up: people must sign in all the same', 'remove mode')
   const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
-  const { path } = settings
-  if (path === undefined) return []
-  const read = (): RuleConfig[] => [
-    {
-      place: at.place,
-      setting: at.path,
-      name: settings.name,
-      path: parsePathPattern(path),
-      methods: readMethods(settings.methods),
-      clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
-      access: settings.access,
-      unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
-      require,
-      mode: settings.mode,
-      ...readStepUp(settings),
-      ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
-      ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
-      ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
-      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
-    },
-  ]
-  return at.below('path').parse([], read, hintForPath(path))
+  const read = (path: string): RuleConfig => ({
+    place: at.place,
+    setting: at.path,
+    name: settings.name,
+    path: parsePathPattern(path),
+    methods: readMethods(settings.methods),
+    clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
+    access: settings.access,
+    unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
+    require,
+    mode: settings.mode,
+    ...readStepUp(settings),
+    ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
+    ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
+    ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
+    ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
+  })
+  return at.below('path').parse(settings.path, read, hintForPath(settings.path ?? ''))
 }
 
 /** Reports a setting that needs keys of devices, which browsers do not register. */
@@ -129,7 +119,7 @@ function readRequirements(
   claims: ShortNames,
 ): readonly RequirementConfig[] {
   if (settings === undefined) return []
-  return isList(settings) ? readList(settings, at, claims) : readRequirement(settings, at, claims)
+  return isList(settings) ? readList(settings, at, claims) : [readRequirement(settings, at, claims) ?? []].flat()
 }
 
 function isList(settings: NonNullable<RuleSettings['require']>): settings is List<RequirementSettings> {
@@ -137,7 +127,7 @@ function isList(settings: NonNullable<RuleSettings['require']>): settings is Lis
 }
 
 function readList(list: List<RequirementSettings>, at: Setting, claims: ShortNames): readonly RequirementConfig[] {
-  return present(list).flatMap(([index, one]) => readRequirement(one, at.below(index), claims))
+  return readEach(list, at, (one, oneAt) => readRequirement(one, oneAt, claims))
 }
 
 /** The settings that test a claim. */
@@ -146,7 +136,11 @@ const claimTests = [
   ...['contains', 'begins_with', 'ends_with', 'matches'],
 ]
 
-function readRequirement(settings: RequirementSettings, at: Setting, claims: ShortNames): readonly RequirementConfig[] {
+function readRequirement(
+  settings: RequirementSettings,
+  at: Setting,
+  claims: ShortNames,
+): RequirementConfig | undefined {
   const settingAt = (setting: string) => at.below(setting)
   if (settings.claim === undefined)
     for (const test of claimTests)
@@ -158,14 +152,13 @@ function readRequirement(settings: RequirementSettings, at: Setting, claims: Sho
   if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, claims)
   if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at)
   if (settings.networks !== undefined)
-    return [{ kind: 'networks', ...readNetworks(settings.networks, settingAt('networks')) }]
+    return { kind: 'networks', ...readNetworks(settings.networks, settingAt('networks')) }
   if (settings.time !== undefined) return readTime(settings.time, settingAt('time'))
-  if (methods !== undefined) return [{ kind: 'methods', methods: readMethods(methods) ?? [] }]
-  if (all !== undefined) return [{ kind: 'all', all: readList(all, settingAt('all'), claims) }]
-  if (any !== undefined) return [{ kind: 'any', any: readList(any, settingAt('any'), claims) }]
-  if (not !== undefined)
-    return readRequirement(not, settingAt('not'), claims).map((requirement) => ({ kind: 'not', not: requirement }))
-  return []
+  if (methods !== undefined) return { kind: 'methods', methods: valuesOf(methods) }
+  if (all !== undefined) return { kind: 'all', all: readList(all, settingAt('all'), claims) }
+  if (any !== undefined) return { kind: 'any', any: readList(any, settingAt('any'), claims) }
+  const negated = not && readRequirement(not, settingAt('not'), claims)
+  return negated && { kind: 'not', not: negated }
 }
 
 function readClaimRequirement(
@@ -173,41 +166,33 @@ function readClaimRequirement(
   claim: string,
   at: Setting,
   claims: ShortNames,
-): readonly RequirementConfig[] {
+): RequirementConfig | undefined {
   const texts = (list: List<string> | undefined) => list && valuesOf(list)
-  const { matches } = settings
-  const pattern =
-    matches === undefined ? undefined : at.below('matches').parse(undefined, () => new LinearPattern(matches))
-  const read = (): RequirementConfig[] => [
-    {
-      kind: 'claim',
-      claim: withLongName(parseClaimPath(claim), claims),
-      claimText: claim,
-      equals: settings.equals,
-      anyOf: texts(settings.anyOf),
-      allOf: texts(settings.allOf),
-      noneOf: texts(settings.noneOf),
-      contains: settings.contains,
-      beginsWith: settings.beginsWith,
-      endsWith: settings.endsWith,
-      matches: pattern,
-    },
-  ]
-  return at.below('claim').parse([], read, hintForClaims(claim))
+  const pattern = at.below('matches').parse(settings.matches, (matches) => new LinearPattern(matches))
+  const read = (): RequirementConfig => ({
+    kind: 'claim',
+    claim: withLongName(parseClaimPath(claim), claims),
+    claimText: claim,
+    equals: settings.equals,
+    anyOf: texts(settings.anyOf),
+    allOf: texts(settings.allOf),
+    noneOf: texts(settings.noneOf),
+    contains: settings.contains,
+    beginsWith: settings.beginsWith,
+    endsWith: settings.endsWith,
+    matches: pattern,
+  })
+  return at.below('claim').parse(claim, read, hintForClaims(claim))
 }
 
-function readEmailDomains(
-  { verified }: RequirementSettings,
-  domains: List<string>,
-  at: Setting,
-): readonly RequirementConfig[] {
+function readEmailDomains({ verified }: RequirementSettings, domains: List<string>, at: Setting): RequirementConfig {
   const emailDomains = parseEach(domains, at.below('email_domains'), parseDomain, hintForDomain)
   if (!verified)
     at.below('verified').warning(
       'is false: with many providers, people can set any e-mail address for themselves',
       'let the provider send email_verified, or require a claim that only administrators change',
     )
-  return [{ kind: 'email_domains', emailDomains, verified }]
+  return { kind: 'email_domains', emailDomains, verified }
 }
 
 function parseDomain(text: string): string {
@@ -230,13 +215,11 @@ function readNetworks(networks: List<string>, at: Setting): Networks {
 function readTime(
   { days, from, to, zone }: NonNullable<RequirementSettings['time']>,
   at: Setting,
-): readonly RequirementConfig[] {
-  if (zone === undefined) return []
-  const names = valuesOf(days)
-  if (from === to) at.below('to').error('is the same as from', 'for the whole day, remove both')
-  return at.below('zone').parse([], () => {
+): RequirementConfig | undefined {
+  if (zone !== undefined && from === to) at.below('to').error('is the same as from', 'for the whole day, remove both')
+  return at.below('zone').parse(zone, (zone): RequirementConfig => {
     try {
-      return [{ kind: 'time', time: new TimeWindow({ days: names, from, to, zone }) }]
+      return { kind: 'time', time: new TimeWindow({ days: valuesOf(days), from, to, zone }) }
     } catch {
       throw new SyntaxError('must be the name of a time zone such as Europe/Berlin or UTC')
     }

@@ -54,9 +54,7 @@ function checkSecret(text: string, at: Setting, source: string): string | undefi
   return undefined
 }
 
-/**
- * Compose files, `.env` files and `echo "..." >` can put quotes or spaces around a secret.
- */
+/** Compose files, `.env` files and `echo "..." >` can put quotes or spaces around a secret. */
 function warnOfQuotesAndSpaces(secret: string, at: Setting, source: string): void {
   const found =
     secret.trim() === secret
@@ -73,9 +71,7 @@ function withoutLastLineBreaks(text: string): string {
   return text.slice(0, end)
 }
 
-/**
- * Reads a file that a setting names. The path is relative to the file that contains the setting.
- */
+/** Reads a file that a setting names, relative to the file that contains the setting. */
 export function readNamedFile(
   path: string,
   at: Setting,

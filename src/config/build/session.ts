@@ -3,7 +3,7 @@ import { parseCookieDomain } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
 import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
-import { present } from './build-context.ts'
+import { readEach } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { readSecret } from './secrets.ts'
 
@@ -35,8 +35,7 @@ function buildDeviceBinding(settings: SessionSettings, at: Setting, secure: bool
 }
 
 function buildCookie(settings: SessionSettings['cookie'], at: Setting, secure: boolean): SessionCookieConfig {
-  const { domain: text } = settings
-  const domain = text === undefined ? undefined : at.below('domain').parse(undefined, () => parseCookieDomain(text))
+  const domain = at.below('domain').parse(settings.domain, parseCookieDomain)
   // Browsers accept a cookie with the prefix __Host- only with Secure and from this host, so that
   // no sibling site can set one (RFC 6265bis §4.1.3.2). With a domain, only __Secure- is possible.
   const prefix = domain === undefined ? '__Host-' : '__Secure-'
@@ -50,11 +49,9 @@ function buildCookie(settings: SessionSettings['cookie'], at: Setting, secure: b
 
 function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): readonly Buffer[] {
   if (settings.keys !== undefined)
-    return present(settings.keys).flatMap(([index, secret]) => {
-      const place = at.below('keys', index)
-      const text = readSecret(secret, place)
-      return text === undefined ? [] : place.parse([], () => [decodeKey(text)], generateHint)
-    })
+    return readEach(settings.keys, at.below('keys'), (secret, keyAt) =>
+      keyAt.parse(readSecret(secret, keyAt), decodeKey, generateHint),
+    )
   // The memory store is lost with the process, so a new key for each start is sufficient.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
   at.below('keys').missing(

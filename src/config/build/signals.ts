@@ -34,7 +34,7 @@ function checkTransmitter(text: string, at: Setting): void {
 }
 
 function checkUrl(text: string, at: Setting, example: string): void {
-  const url = at.parse(undefined, () => parseHttpUrl(text, example))
+  const url = at.parse(text, () => parseHttpUrl(text, example))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
     at.error('must be https; plain http is possible on this machine only')
 }

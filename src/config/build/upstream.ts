@@ -7,15 +7,13 @@ import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
-import { readAccessTokens } from './access-tokens.ts'
-import { parseEach, present, standInUrl, valuesOf } from './build-context.ts'
+import { readAccessTokens, readServiceAccounts } from './callers.ts'
+import { parseEach, readEach, standInUrl, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
-import { type HeaderContext, readHeaders } from './headers.ts'
+import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
-import { readServiceAccounts } from './service-accounts.ts'
-import { readSignedIdentity } from './signed-identity.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
@@ -31,10 +29,11 @@ export function buildUpstream(
   const { claims } = context
   const { preset: _, deviceBinding = context.deviceBinding, caFile, ...others } = settings
   const own: Setting['below'] = (...names) => at.below(...names)
-  const externalUrl = readUpstreamOrigin(settings.externalUrl, own('external_url'), context)
-  const path = own('path').parse('/', () => parseUpstreamPath(settings.path), hintForFolder(settings.path))
+  const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
+  const path = own('path').parse(settings.path, parseUpstreamPath, hintForFolder(settings.path)) ?? '/'
   const headers = readHeaders(settings.headers, own('headers'), context)
-  const trustedOrigins = readTrustedOrigins(settings.trustedOrigins, own('trusted_origins'))
+  const trustedOrigins =
+    settings.trustedOrigins === 'any' ? 'any' : readOrigins(settings.trustedOrigins, own('trusted_origins'))
   const providers = readProviders(settings.providers, own('providers'), context)
   reportUselessBinding(settings, at, context)
   const serviceAccounts = readServiceAccounts(settings.serviceAccounts, own('service_accounts'), {
@@ -47,7 +46,7 @@ export function buildUpstream(
     ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
     place: at.place,
     hosts: readHosts(settings, externalUrl, own('hosts')),
-    url: settings.forwardAuth === true ? otherProxyUrl : readUrl(settings.url, own('url')),
+    url: settings.forwardAuth === true ? otherProxyUrl : (own('url').parse(settings.url, parseUrl) ?? standInUrl),
     forwardAuth: settings.forwardAuth === true,
     needsDeviceBinding: deviceBinding === 'required',
     alsoKnownAs: parseEach(
@@ -57,8 +56,8 @@ export function buildUpstream(
     ),
     responseHeaders: { ...settings.responseHeaders, remove: valuesOf(settings.responseHeaders.remove) },
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
-    rules: present(settings.rules).flatMap(([index, rule]) =>
-      readRule(rule, own('rules', index), headers, { ...context, takesTokens, serviceAccounts }),
+    rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
+      readRule(rule, ruleAt, headers, { ...context, takesTokens, serviceAccounts }),
     ),
     tokenExchange: settings.tokenExchange && {
       ...settings.tokenExchange,
@@ -74,7 +73,7 @@ export function buildUpstream(
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
     upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
     ca: readAuthorities(caFile, own('ca_file')),
-    tests: present(settings.tests).flatMap(([index, test]) => readTest(test, own('tests', index), claims)),
+    tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
   }
 }
 
@@ -95,7 +94,7 @@ function readLogout(
   at: Setting,
   { externalUrl, path }: Pick<UpstreamConfig, 'externalUrl' | 'path'>,
 ): UpstreamConfig['logout'] {
-  const paths = present(settings.paths).flatMap(([index, link]) => readLogoutLink(link, at.below('paths', index)))
+  const paths = readEach(settings.paths, at.below('paths'), readLogoutLink)
   return {
     paths,
     passFirst: settings.passFirst,
@@ -108,29 +107,23 @@ function readLogout(
   }
 }
 
-function readLogoutLink({ path, query = {}, methods }: LogoutLinkSettings, at: Setting): LogoutLink[] {
-  if (path === undefined) return []
-  return at
-    .below('path')
-    .parse(
-      [],
-      () => [{ path: parsePathPattern(path), query: Object.entries(query), methods: readMethods(methods) }],
-      hintForLogoutLink(path) ?? hintForPath(path),
-    )
+function readLogoutLink(link: LogoutLinkSettings, at: Setting): LogoutLink | undefined {
+  const { path: text = '', query = {}, methods } = link
+  const path = at.below('path').parse(link.path, parsePathPattern, hintForLogoutLink(text) ?? hintForPath(text))
+  return path && { path, query: Object.entries(query), methods: readMethods(methods) }
 }
 
 function readLogoutCall(call: LogoutCallSettings | undefined, at: Setting): LogoutCall | undefined {
   const { get, post, timeoutMs = 0 } = call ?? {}
-  const target = get ?? post
-  if (target === undefined) return undefined
-  const read = (): LogoutCall => {
+  const read = (target: string): LogoutCall => {
     const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
     if (parsePathPattern(path).text.includes('*')) throw new SyntaxError('must not contain "*": it is one address')
     if (/[^\x21-\x7e]|#/.test(query)) throw new SyntaxError('must have a percent-encoded query, without "#"')
     return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
   }
-  const hint = /^\w[^:]*$/.test(target) ? `did you mean "/${target}"?` : undefined
-  return at.below(get === undefined ? 'post' : 'get').parse(undefined, read, hint)
+  const target = get ?? post
+  const hint = /^\w[^:]*$/.test(target ?? '') ? `did you mean "/${target}"?` : undefined
+  return at.below(get === undefined ? 'post' : 'get').parse(target, read, hint)
 }
 
 function hintForLogoutLink(text: string): string | undefined {
@@ -166,17 +159,11 @@ function cookieDomains(hostname: string): readonly string[] {
   return domains.slice(-maxCookieDomains)
 }
 
-/**
- * The names of the folders above the paths that a pattern matches, up to its first "*".
- */
+/** The names of the folders above the paths that a pattern matches, up to its first "*". */
 function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   const folders = isOpen ? segments : segments.slice(0, -1)
   const star = folders.indexOf('*')
   return star < 0 ? folders : folders.slice(0, star)
-}
-
-function readUpstreamOrigin(text: string | undefined, at: Setting, { externalUrl }: UpstreamContext): URL {
-  return text === undefined ? externalUrl : at.parse(externalUrl, () => parseUpstreamOrigin(text))
 }
 
 function readHosts(settings: UpstreamSettings, externalUrl: URL, at: Setting): readonly string[] {
@@ -191,21 +178,16 @@ function readProviders(
 ): readonly string[] {
   const known = providers.map(({ name }) => name)
   if (names === undefined) return known
-  if (!at.report.at('/providers').isSet) at.errorAtKey('needs providers at the top level, and provider is one only')
-  for (const [index, name] of present(names))
-    if (at.report.at('/providers').isSet && !known.includes(name)) {
-      const meant = didYouMean(name, known)
-      const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
-      at.below(index).error('is not the name of a provider', hint)
-    }
-  return valuesOf(names)
-}
-
-function readTrustedOrigins(
-  origins: UpstreamSettings['trustedOrigins'],
-  at: Setting,
-): UpstreamConfig['trustedOrigins'] {
-  return origins === 'any' ? 'any' : readOrigins(origins, at)
+  if (!at.report.at('/providers').isSet) {
+    at.errorAtKey('needs providers at the top level, and provider is one only')
+    return valuesOf(names)
+  }
+  return readEach(names, at, (name, nameAt) => {
+    const meant = didYouMean(name, known)
+    const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
+    if (!known.includes(name)) nameAt.error('is not the name of a provider', hint)
+    return name
+  })
 }
 
 function readCors(
@@ -234,44 +216,42 @@ function parseUpstreamPath(text: string): string {
   return text.endsWith('/') ? text : `${text}/`
 }
 
-function readUrl(text: string | undefined, at: Setting): URL {
-  if (text === undefined) return standInUrl
-  return at.parse(standInUrl, () => {
-    const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
-    // Checks the path as it is written, because the URL parser removes dot segments.
-    parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
-    return url
-  })
+function parseUrl(text: string): URL {
+  const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
+  // Checks the path as it is written, because the URL parser removes dot segments.
+  parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
+  return url
 }
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
 
-function readTest(settings: TestSettings, at: Setting, claims: Readonly<Record<string, string>>): EmbeddedTest[] {
-  const { from, host, at: time } = settings
+function readTest(
+  settings: TestSettings,
+  at: Setting,
+  claims: Readonly<Record<string, string>>,
+): EmbeddedTest | undefined {
   const method = testMethods.find((name) => settings[name] !== undefined)
-  if (method === undefined || settings.expect === undefined) return []
+  if (method === undefined || settings.expect === undefined) return undefined
   if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
     at.below('headers').error(`cannot be tested with expect: ${settings.expect}, because the upstream gets no request`)
   if (settings.bearer && settings.as === undefined)
     at.below('bearer').error('needs as beside it: the claims of the access token')
   if (settings.serviceAccount !== undefined && (settings.as !== undefined || settings.bearer))
     at.below('service_account').error('must not have as or bearer beside it: the claims are those of service_accounts')
-  return [
-    {
-      place: at.place,
-      setting: at.path,
-      as: settings.as && withLongNames(settings.as, claims),
-      bearer: settings.bearer,
-      serviceAccount: settings.serviceAccount,
-      method: method.toUpperCase(),
-      path: settings[method] ?? '/',
-      host: host === undefined ? undefined : at.below('host').parse(undefined, () => parseHost(host)),
-      from: from && at.below('from').parse(undefined, () => parseClientAddress(from)),
-      at: time === undefined ? undefined : at.below('at').parse(undefined, () => parseTime(time)),
-      expect: settings.expect,
-      headers: settings.headers,
-    },
-  ]
+  return {
+    place: at.place,
+    setting: at.path,
+    as: settings.as && withLongNames(settings.as, claims),
+    bearer: settings.bearer,
+    serviceAccount: settings.serviceAccount,
+    method: method.toUpperCase(),
+    path: settings[method] ?? '/',
+    host: at.below('host').parse(settings.host, parseHost),
+    from: at.below('from').parse(settings.from, parseClientAddress),
+    at: at.below('at').parse(settings.at, parseTime),
+    expect: settings.expect,
+    headers: settings.headers,
+  }
 }
 
 function parseClientAddress(text: string): string {

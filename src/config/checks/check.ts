@@ -13,9 +13,7 @@ export type Check = (config: GatewayConfig, at: At, settings: GatewaySettings) =
 /** A check of one provider. `at` finds its settings. */
 export type ProviderCheck = (provider: ProviderConfig, at: At) => void
 
-/**
- * A check of one upstream. `at` finds its settings, and `file` those of the whole configuration.
- */
+/** A check of one upstream. `at` finds its settings, `file` those of the whole configuration. */
 export type UpstreamCheck = (upstream: UpstreamConfig, at: At, config: GatewayConfig, file: At) => void
 
 /** The check of each upstream, as one of the whole configuration. */

@@ -1,6 +1,5 @@
 import { areValid } from '../document/report.ts'
-import { fapiAlgorithms } from '../fapi.ts'
-import type { ProviderConfig } from '../model/provider.ts'
+import { fapiAlgorithms, type ProviderConfig } from '../model/provider.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { At, ProviderCheck } from './check.ts'
 

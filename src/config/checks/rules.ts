@@ -196,9 +196,7 @@ class RuleIndex {
     }
   }
 
-  /**
-   * The index of the first rule that matches every request that `other` matches; -1 without one.
-   */
+  /** The index of the first rule that matches all requests that `other` matches, or -1. */
   firstCovering(other: RuleConfig): number {
     const found = this.#along(this.#root, other.path.segments).map((rules) =>
       rules.find((index) => covers(this.#rules[index] as RuleConfig, other)),

@@ -1,6 +1,5 @@
-import type { Diagnostic } from './diagnostics.ts'
+import { type Diagnostic, type Place, Sources } from './diagnostics.ts'
 import { stampOf } from './files.ts'
-import { type Place, Sources } from './sources.ts'
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -10,9 +9,7 @@ export interface Entry {
   readonly key: Place
   readonly value: Place
   readonly isList: boolean
-  /**
-   * The source text of a number, `true` or `null`, so that a hint can say how to write it as text.
-   */
+  /** The source text of a number, `true` or `null`, for a hint how to write it as text. */
   readonly typed?: string
   /** The name of the setting is not written: `/logout` stands for `{ path: /logout }`. */
   readonly isImplied?: true
@@ -90,9 +87,7 @@ export class Report {
     return this.#files
   }
 
-  /**
-   * Records the stamp of a file. Call this before reading it, so that a later change is noticed.
-   */
+  /** Records the stamp of a file. Call this before reading it, to notice later changes. */
   recordFile(file: string): void {
     if (!this.#files.has(file)) this.#files.set(file, stampOf(file))
   }
@@ -210,17 +205,14 @@ export class Setting {
     this.report.record('warning', place, this.path, message, hint)
   }
 
-  /**
-   * Calls `read` and reports a SyntaxError of it. Returns `fallback` then, so that the rest can be
-   * checked too.
-   */
-  parse<T>(fallback: T, read: () => T, hint?: string): T {
+  /** What `read` makes of a value that is set. Reports a SyntaxError, and returns `undefined`. */
+  parse<T, V>(written: T | undefined, read: (written: T) => V, hint?: string): V | undefined {
     try {
-      return read()
+      return written === undefined ? undefined : read(written)
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       this.error(error.message, hint)
-      return fallback
+      return undefined
     }
   }
 

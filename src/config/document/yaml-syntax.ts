@@ -1,6 +1,6 @@
 import { type Document, visit, type YAMLError } from 'yaml'
 import type { Setting } from './report.ts'
-import type { Place } from './sources.ts'
+import type { Place } from './diagnostics.ts'
 
 const maxSyntaxErrors = 5
 
@@ -56,9 +56,7 @@ function isUnclosedQuote(error: YAMLError): boolean {
   return error.code === 'MISSING_CHAR' && error.message.includes('quote')
 }
 
-/**
- * Where an unclosed quote begins. The parser reports it at the end of the file.
- */
+/** Where an unclosed quote begins. The parser reports it at the end of the file. */
 function startOfLastQuote(document: Document, end: number): number {
   let begin = end
   visit(document, {

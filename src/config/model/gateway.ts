@@ -8,7 +8,7 @@ import type {
   SigningKeysSettings,
   TracingSettings,
 } from '../settings.ts'
-import type { Address, Subnet } from './address.ts'
+import type { Address, Subnet } from '../addresses.ts'
 import type { PagesConfig } from './pages.ts'
 import type { ProviderConfig } from './provider.ts'
 import type { SessionConfig } from './session.ts'

@@ -1,9 +1,7 @@
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
-import type { Subnet } from './address.ts'
+import type { Subnet } from '../addresses.ts'
 
-/**
- * The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed.
- */
+/** The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed. */
 export const signingAlgorithms = [
   'RS256',
   'RS384',
@@ -113,9 +111,7 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   readonly idTokenClaims: readonly string[]
   /** The claims that headers and rules use and that UserInfo must contain. */
   readonly userinfoClaims: readonly string[]
-  /**
-   * Certificate authorities (PEM) for the provider, in addition to those of Node.js.
-   */
+  /** Certificate authorities (PEM) for the provider, in addition to those of Node.js. */
   readonly ca: string | undefined
 }
 
@@ -155,3 +151,6 @@ export interface SignalsConfig extends Pick<ProviderSignalsSettings, 'signingAlg
   /** By the last segment of the type of the event. */
   readonly events: Readonly<Record<string, SignalAction>>
 }
+
+/** The signature algorithms of the FAPI 2.0 Security Profile §5.4.1. */
+export const fapiAlgorithms: readonly SigningAlgorithm[] = ['PS256', 'ES256', 'EdDSA']

@@ -4,7 +4,7 @@ import type { LinearPattern } from '../../core/linear-pattern.ts'
 import type { PathPattern } from '../../core/path-pattern.ts'
 import type { StepUp } from '../../core/step-up.ts'
 import type { TimeWindow } from '../../core/time-window.ts'
-import type { Place } from '../document/sources.ts'
+import type { Place } from '../document/diagnostics.ts'
 import type { RuleSettings } from '../settings.ts'
 import type { HeaderConfig } from './header.ts'
 

@@ -5,7 +5,7 @@ import type {
   SessionMaxPerPersonSettings,
   SessionSettings,
 } from '../settings.ts'
-import type { Address } from './address.ts'
+import type { Address } from '../addresses.ts'
 
 export interface SessionConfig extends Pick<
   SessionSettings,
@@ -26,9 +26,7 @@ export interface MaxPerPersonConfig extends SessionMaxPerPersonSettings {
   readonly count: number
 }
 
-/**
- * Sessions that are bound to a key of the browser's device (W3C Device Bound Session Credentials).
- */
+/** Sessions bound to a key of the browser's device (W3C Device Bound Session Credentials). */
 export interface DeviceBindingConfig extends Omit<SessionDeviceBindingSettings, 'mode'> {
   /**
    * Whether browsers register keys. Upstreams and rules say where a session without one has no

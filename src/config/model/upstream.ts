@@ -2,7 +2,7 @@ import type { Claims, ClaimPath } from '../../core/claims.ts'
 import type { NamePattern } from '../../core/name-pattern.ts'
 import type { PathPattern } from '../../core/path-pattern.ts'
 import type { ScryptHash } from '../../core/scrypt-hash.ts'
-import type { Place } from '../document/sources.ts'
+import type { Place } from '../document/diagnostics.ts'
 import type {
   TestSettings,
   UpstreamAccessTokensSettings,
@@ -32,9 +32,7 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   readonly path: string
   /** Its path, if any, precedes the paths of requests. With `forwardAuth` a stand-in. */
   readonly url: URL
-  /**
-   * Another proxy carries the requests to the application, and asks the gateway about each one.
-   */
+  /** Another proxy carries the requests to the application, and asks the gateway about each one. */
   readonly forwardAuth: boolean
   /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
   readonly needsDeviceBinding: boolean
@@ -67,9 +65,7 @@ export interface UpstreamConfig extends SettingsOfUpstream {
     /** The request that the gateway sends when a session ends. Absent: none. */
     readonly call: LogoutCall | undefined
   }
-  /**
-   * The protocols of `Upgrade` that are passed on, in lower case. Without a version: any version.
-   */
+  /** The protocols of `Upgrade` that are passed on, in lower case. No version: any version. */
   readonly upgrade: readonly string[]
   /** Certificate authorities (PEM) for an `https:` upstream. */
   readonly ca: string | undefined

@@ -1,5 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis'
-import type { Address } from '../../../config/model/address.ts'
+import type { Address } from '../../../config/addresses.ts'
 import type {
   RedisClusterConfig,
   RedisSentinelConfig,
