@@ -7,14 +7,15 @@ import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } f
 import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
-  type Call,
   type CommandInput,
   configOption,
-  formatFault,
-  formatOption,
-  readOptions,
-  unexpected,
   fileHint,
+  formatOption,
+  formatOf,
+  jsonText,
+  reader,
+  readOptions,
+  takeNone,
 } from './command.ts'
 import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
@@ -22,14 +23,12 @@ const formats = ['text', 'json', 'github'] as const
 export type CheckFormat = (typeof formats)[number]
 
 /** Reads the arguments of `gatehouse check`. */
-export function readCheckCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, { ...configOption, ...formatOption })
-  if (!read.ok) return read
-  const { config: file, format } = read.values
-  const fault = formatFault(format, formats) ?? unexpected(read.positionals, fileHint)
-  if (fault !== undefined) return { fault }
-  return { carryOut: (terminal) => check({ ...terminal, file }, format as CheckFormat) }
-}
+export const readCheckCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, { ...configOption, ...formatOption })
+  const format = formatOf(values.format, formats)
+  takeNone(positionals, fileHint)
+  return (terminal) => check({ ...terminal, file: values.config }, format)
+})
 
 /**
  * `gatehouse check`: prints all errors of the file, runs its embedded tests, and prints what to
@@ -119,14 +118,9 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     )
   },
   json({ file, diagnostics, tests, config }, { out }) {
-    const signed = config && signedIdentityFacts(config)
-    const register =
-      config === undefined
-        ? {}
-        : { register: registrationsOf(config), ...(signed !== undefined && { signed_identity: signed }) }
-    out(
-      `${JSON.stringify({ version: 1, file, good: config !== undefined, tests, diagnostics, ...register }, null, 2)}\n`,
-    )
+    const signed_identity = config && signedIdentityFacts(config)
+    const register = config && { register: registrationsOf(config), ...(signed_identity && { signed_identity }) }
+    out(jsonText({ file, good: config !== undefined, tests, diagnostics, ...register }))
   },
   github({ diagnostics }, { out }) {
     for (const diagnostic of diagnostics) out(`${gitHubCommand(diagnostic)}\n`)

@@ -21,20 +21,32 @@ export interface CommandInput extends Terminal {
   readonly file: string
 }
 
-/**
- * The meaning of a command's arguments: run the command, report a fault in the call, or print the
- * help text.
- */
-export type Call = { readonly carryOut: (terminal: Terminal) => Promise<number> } | Fault | { readonly help: true }
+/** Runs a command with its arguments. Resolves to the exit code. */
+type CarryOut = (terminal: Terminal) => Promise<number>
 
-/** What is wrong with a call. */
-export interface Fault {
-  readonly fault: string
-  readonly isUnknownOption?: boolean
-}
+/** What the arguments of a command mean: run it, report a fault, or print its help text. */
+export type Call = { readonly carryOut: CarryOut } | { readonly fault: string } | { readonly help: true }
 
 /** Reads the arguments that follow a command's name. */
 export type CommandReader = (argv: readonly string[]) => Call
+
+/** What is wrong with a call. */
+export class CallFault extends Error {}
+
+class HelpWanted extends Error {}
+
+/** The reader of a command. `read` may throw a CallFault, as the functions below do. */
+export function reader(read: (argv: readonly string[]) => CarryOut): CommandReader {
+  return (argv) => {
+    try {
+      return { carryOut: read(argv) }
+    } catch (error) {
+      if (error instanceof HelpWanted) return { help: true }
+      if (error instanceof CallFault) return { fault: error.message }
+      throw error
+    }
+  }
+}
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
@@ -44,9 +56,21 @@ export const configOption = { config: { type: 'string', short: 'c', default: 'ga
 /** The option of every command that can print its result for programs. */
 export const formatOption = { format: { type: 'string', default: 'text' } } as const
 
-/** The fault in the value of `--format`; `undefined` when it is valid. */
-export function formatFault(wanted: string, formats: readonly string[] = ['text', 'json']): string | undefined {
-  return formats.includes(wanted) ? undefined : `--format must be one of ${formats.join(', ')}`
+/** The value of `--format`, which must be one of these. */
+export function formatOf<F extends string>(given: string, formats: readonly F[]): F {
+  const format = formats.find((each) => each === given)
+  if (format === undefined) throw new CallFault(`--format must be one of ${formats.join(', ')}`)
+  return format
+}
+
+/** Whether `--format` is `json`, and not `text`. */
+export function isJson(format: string): boolean {
+  return formatOf(format, ['text', 'json']) === 'json'
+}
+
+/** A result for programs. */
+export function jsonText(result: object): string {
+  return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
 type Read<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: T }>>
@@ -54,22 +78,23 @@ type Read<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; all
 /** The values of options, as {@link readOptions} returns them. */
 export type ValuesOf<T extends Options> = Read<T>['values']
 
-/** Reads options and positionals. Returns the first fault instead, or `help` for `--help`. */
+/** Reads options and positionals. `hint` ends the message about a fault in an option. */
 export function readOptions<T extends Options>(
   argv: readonly string[],
   options: T,
-): (Read<T> & { readonly ok: true }) | (Exclude<Call, { carryOut: unknown }> & { readonly ok: false }) {
+  hint: (isUnknown: boolean) => string = () => '',
+): Read<T> {
   const all = { ...options, help: { type: 'boolean', short: 'h' } } as const
   const call = { args: [...argv], allowPositionals: true, options: all }
   const { tokens } = parseArgs({ ...call, strict: false, tokens: true })
-  const fault = faultIn(
+  checkOptions(
     tokens.flatMap((token) => (token.kind === 'option' ? [token] : [])),
     all,
+    hint,
   )
-  if (fault !== undefined) return { ok: false, ...fault }
   const read = parseArgs(call)
-  if ((read.values as { help?: boolean }).help === true) return { ok: false, help: true }
-  return { ...(read as Read<T>), ok: true }
+  if ((read.values as { help?: boolean }).help === true) throw new HelpWanted()
+  return read as Read<T>
 }
 
 interface GivenOption {
@@ -81,21 +106,23 @@ interface GivenOption {
   readonly inlineValue?: boolean | undefined
 }
 
-/** The first fault in the options. The messages of Node.js are not written for people. */
-function faultIn(given: readonly GivenOption[], options: Options): Fault | undefined {
+/** Throws the first fault. The messages of Node.js are not written for people. */
+function checkOptions(given: readonly GivenOption[], options: Options, hint: (isUnknown: boolean) => string): void {
   const seen = new Set<string>()
+  const fail = (fault: string, isUnknown = false): never => {
+    throw new CallFault(`${fault}${hint(isUnknown)}`)
+  }
   for (const { name, rawName, value, inlineValue } of given) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (option === undefined) return { fault: unknownOption(rawName, options), isUnknownOption: true }
-    if (option.type === 'boolean' && value !== undefined) return { fault: `${rawName} takes no value` }
-    if (option.type === 'string' && value === undefined) return { fault: `${rawName} needs a value` }
+    if (option === undefined) return fail(unknownOption(rawName, options), true)
+    if (option.type === 'boolean' && value !== undefined) fail(`${rawName} takes no value`)
+    if (option.type === 'string' && value === undefined) fail(`${rawName} needs a value`)
     if (inlineValue === false && value !== undefined && /^-./.test(value))
-      return { fault: `${rawName} needs a value; write a value that begins with "-" as --${name}=${value}` }
+      fail(`${rawName} needs a value; write a value that begins with "-" as --${name}=${value}`)
     // parseArgs would silently use the last one.
-    if (seen.has(name) && option.multiple !== true) return { fault: `--${name} is given twice` }
+    if (seen.has(name) && option.multiple !== true) fail(`--${name} is given twice`)
     seen.add(name)
   }
-  return undefined
 }
 
 function unknownOption(rawName: string, options: Options): string {
@@ -108,13 +135,11 @@ export const fileHint = '; name the file with --config FILE'
 
 /** A reader for a command whose only option is `--config`. */
 export function aboutFile(command: (input: CommandInput) => Promise<number>): CommandReader {
-  return (argv) => {
-    const read = readOptions(argv, configOption)
-    if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${fileHint}` } : read
-    const extra = unexpected(read.positionals, fileHint)
-    if (extra !== undefined) return { fault: extra }
-    return { carryOut: (terminal) => command({ ...terminal, file: read.values.config }) }
-  }
+  return reader((argv) => {
+    const { values, positionals } = readOptions(argv, configOption, () => fileHint)
+    takeNone(positionals, fileHint)
+    return (terminal) => command({ ...terminal, file: values.config })
+  })
 }
 
 /** The fault that a parser finds in a text; `undefined` when the text is valid or missing. */
@@ -128,9 +153,9 @@ export function faultOf(parse: (text: string) => unknown, text: string | undefin
   }
 }
 
-/** The fault when positionals are given to a command that takes none. */
-export function unexpected(positionals: readonly string[], hint = ''): string | undefined {
-  return positionals.length > 0 ? `unexpected argument: "${positionals.join(' ')}"${hint}` : undefined
+/** Throws when there are positionals, where a command takes none. */
+export function takeNone(positionals: readonly string[], hint = ''): void {
+  if (positionals.length > 0) throw new CallFault(`unexpected argument: "${positionals.join(' ')}"${hint}`)
 }
 
 /** How the person called this program: the start of each command line that a message suggests. */

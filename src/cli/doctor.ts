@@ -2,42 +2,37 @@ import { registrationsOf, registrationsText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'
-import { readClaims } from './claims-file.ts'
+import { readClaims } from './given-file.ts'
 import {
-  type Call,
   type CommandInput,
   configOption,
-  formatFault,
-  formatOption,
-  readOptions,
-  unexpected,
   fileHint,
+  formatOption,
+  isJson,
+  jsonText,
+  reader,
+  readOptions,
+  takeNone,
 } from './command.ts'
 import { loadAndReport } from './load.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
-/** The options of `gatehouse doctor`. */
-export interface DoctorTask {
-  readonly asJson: boolean
-  /** A file with the claims of a person, to measure the identity headers. */
-  readonly as: string | undefined
-}
+const options = { ...configOption, ...formatOption, as: { type: 'string' } } as const
 
 /** Reads the arguments of `gatehouse doctor`. */
-export function readDoctorCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, { ...configOption, ...formatOption, as: { type: 'string' } } as const)
-  if (!read.ok) return read
-  const { config: file, format, as } = read.values
-  const fault = formatFault(format) ?? unexpected(read.positionals, fileHint)
-  if (fault !== undefined) return { fault }
-  return { carryOut: (terminal) => doctor({ asJson: format === 'json', as }, { ...terminal, file }) }
-}
+export const readDoctorCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, options)
+  const asJson = isJson(values.format)
+  takeNone(positionals, fileHint)
+  return (terminal) => doctor({ ...terminal, file: values.config }, asJson, values.as)
+})
 
 /**
  * `gatehouse doctor`: examines the real environment of a gateway. Prints for each finding what it
  * is, why it matters and what to do.
+ * @param as a file with the claims of a person, to measure the identity headers
  */
-export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): Promise<number> {
+async function doctor(input: CommandInput, asJson: boolean, as: string | undefined): Promise<number> {
   const loaded = loadAndReport(asJson ? { ...input, err: () => {} } : input, 'all')
   if (!loaded.ok) {
     input.err(`${asJson ? '' : '\n'}gatehouse: ${input.file} is invalid${asJson ? '; run gatehouse check' : ''}\n`)
@@ -47,14 +42,11 @@ export async function doctor({ asJson, as }: DoctorTask, input: CommandInput): P
   const claims = as === undefined ? undefined : readClaims(as)
   const examined = await examine({ config, secretFiles, env: input.env, claims })
   const count = countOf(examined)
-  if (asJson)
-    input.out(
-      `${JSON.stringify({ version: 1, file: input.file, ...count, examined, register: registrationsOf(config) }, null, 2)}\n`,
-    )
-  else
-    input.out(
-      `${examinedText(examined, input.paintOut ?? withoutColors)}\n${registrationsText(config)}\n${summary(count)}\n`,
-    )
+  input.out(
+    asJson
+      ? jsonText({ file: input.file, ...count, examined, register: registrationsOf(config) })
+      : `${examinedText(examined, input.paintOut ?? withoutColors)}\n${registrationsText(config)}\n${summary(count)}\n`,
+  )
   return count.faults > 0 ? 1 : 0
 }
 

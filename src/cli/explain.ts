@@ -13,38 +13,35 @@ import { LogStory, type Story } from '../explain/log-story.ts'
 import { personWith } from '../explain/person.ts'
 import type { SuppliedRequest } from '../explain/request.ts'
 import type { UpstreamRequest } from '../explain/upstream-request.ts'
-import { readClaims } from './claims-file.ts'
+import { displayName, readClaims, readLines } from './given-file.ts'
 import {
-  type Call,
+  CallFault,
   type CommandInput,
   configOption,
-  type Fault,
-  formatFault,
   formatOption,
+  isJson,
+  jsonText,
+  reader,
   readOptions,
+  takeNone,
   type Terminal,
-  unexpected,
   type ValuesOf,
 } from './command.ts'
-import { readLines } from './given-file.ts'
 import { loadAndReport } from './load.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
-/** What `gatehouse explain` explains: a request, or the log lines of a request. */
-export type ExplainTask =
-  | {
-      readonly kind: 'request'
-      /** A file with claims, `-` for standard input; absent: nobody is signed in. */
-      readonly as: string | undefined
-      readonly method: string
-      readonly url: string
-      /** `Name: value`, as they were given. */
-      readonly headers: readonly string[]
-      readonly peer: string | undefined
-      /** When the request arrives, in ms since the epoch; absent: now. */
-      readonly at: number | undefined
-    }
-  | { readonly kind: 'log'; readonly log: string; readonly request: string }
+/** A request to explain. */
+interface RequestTask {
+  /** A file with claims, `-` for standard input; absent: nobody is signed in. */
+  readonly as: string | undefined
+  readonly method: string
+  readonly url: string
+  /** `Name: value`, as they were given. */
+  readonly headers: readonly string[]
+  readonly peer: string | undefined
+  /** When the request arrives, in ms since the epoch; absent: now. */
+  readonly at: number | undefined
+}
 
 const options = {
   ...configOption,
@@ -59,69 +56,54 @@ const options = {
 } as const
 
 /** Reads the arguments of `gatehouse explain`. */
-export function readExplainCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, options)
-  if (!read.ok) return 'fault' in read ? { fault: `${read.fault}${dashedId(read, argv)}` } : read
-  const { values, positionals } = read
-  const fault = formatFault(values.format)
-  if (fault !== undefined) return { fault }
-  const asJson = values.format === 'json'
-  if (values.preset === true) return presetCall(positionals, asJson)
-  const task =
-    values.log === undefined ? requestTask(positionals, values) : logTask(positionals, { ...values, log: values.log })
-  if (typeof task === 'string') return { fault: task }
-  if (task.kind === 'log') return { carryOut: (terminal) => explainLog(task, asJson, terminal) }
-  return { carryOut: (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config }) }
-}
+export const readExplainCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, options, (isUnknown) => (isUnknown ? hintForDashedId(argv) : ''))
+  const asJson = isJson(values.format)
+  if (values.preset === true) return explainPresets(positionals, asJson)
+  if (values.log !== undefined) return explainLog(values.log, requestIn(positionals, values), asJson)
+  const task = requestTask(positionals, values)
+  return (terminal) => explainRequest(task, asJson, { ...terminal, file: values.config })
+})
 
 /** `gatehouse explain --preset [NAME]`: the settings of one preset, or of all. */
-function presetCall([name, ...more]: readonly string[], asJson: boolean): Call {
-  const tooMuch = unexpected(more)
-  if (tooMuch !== undefined) return { fault: tooMuch }
+function explainPresets([name, ...more]: readonly string[], asJson: boolean): (terminal: Terminal) => Promise<number> {
+  takeNone(more)
   const shown = Object.entries(presets).filter(([each]) => name === undefined || each === name)
-  if (shown.length === 0) return { fault: `there is no preset "${name}"; known: ${Object.keys(presets).join(', ')}` }
+  if (shown.length === 0) throw new CallFault(`there is no preset "${name}"; known: ${Object.keys(presets).join(', ')}`)
   const text = asJson
-    ? `${JSON.stringify({ version: 1, presets: Object.fromEntries(shown) }, null, 2)}\n`
+    ? jsonText({ presets: Object.fromEntries(shown) })
     : shown.map(([each, preset]) => presetAsYaml(each, preset)).join('\n')
-  return {
-    carryOut: ({ out }) => {
-      out(text)
-      return Promise.resolve(0)
-    },
-  }
+  return async ({ out }) => (out(text), 0)
 }
 
 /**
  * A hint for request ids that begin with a dash: the gateway keeps the id of a trusted proxy, which
  * may begin with one.
  */
-function dashedId({ isUnknownOption = false }: Fault, argv: readonly string[]): string {
+function hintForDashedId(argv: readonly string[]): string {
   const isAboutLog = argv.some((arg) => /^--log(?:=|$)/.test(arg))
-  if (!isAboutLog || !isUnknownOption) return ''
-  return '; write an id that begins with "-" at the end, after --'
+  return isAboutLog ? '; write an id that begins with "-" at the end, after --' : ''
 }
 
 type Values = ValuesOf<typeof options>
 
-/** The task, or what is wrong with the call. */
 function requestTask(
-  positionals: readonly string[],
+  [first, second, ...more]: readonly string[],
   { as, anonymous, header = [], peer, at }: Values,
-): ExplainTask | string {
-  const [first, second, ...more] = positionals
-  const tooMuch = unexpected(more)
-  if (tooMuch !== undefined) return tooMuch
-  if (first === undefined) return 'explain needs a method and a URL, or --log FILE and a request id'
-  if (as !== undefined && anonymous === true) return '--as and --anonymous contradict each other'
+): RequestTask {
+  takeNone(more)
+  if (first === undefined) throw new CallFault('explain needs a method and a URL, or --log FILE and a request id')
+  if (as !== undefined && anonymous === true) throw new CallFault('--as and --anonymous contradict each other')
   const [method, url] = second === undefined ? ['GET', first] : [first, second]
-  if (!/^[!#$%&'*+.^`|~\w-]+$/.test(method)) return `"${method}" is not a method`
-  if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) return neitherUrlNorPath(url)
+  if (!/^[!#$%&'*+.^`|~\w-]+$/.test(method)) throw new CallFault(`"${method}" is not a method`)
+  if (!/^(https?:\/\/[^/?#\s]+|\/)/i.test(url)) throw new CallFault(neitherUrlNorPath(url))
   const malformed = header.find((line) => !/^[!#$%&'*+.^`|~\w-]+:/.test(line))
-  if (malformed !== undefined) return `"${malformed}" is not a header: write 'Name: value'`
+  if (malformed !== undefined) throw new CallFault(`"${malformed}" is not a header: write 'Name: value'`)
   const time = at === undefined ? undefined : Date.parse(at)
-  if (peer !== undefined && ipAddress(peer) === undefined) return `"${peer}" is not an IP address: write 10.1.2.3`
-  if (Number.isNaN(time)) return `"${at}" is not a time: write 2026-01-05T09:30:00Z`
-  return { kind: 'request', as, method, url, headers: header, peer, at: time }
+  if (peer !== undefined && ipAddress(peer) === undefined)
+    throw new CallFault(`"${peer}" is not an IP address: write 10.1.2.3`)
+  if (Number.isNaN(time)) throw new CallFault(`"${at}" is not a time: write 2026-01-05T09:30:00Z`)
+  return { as, method, url, headers: header, peer, at: time }
 }
 
 function neitherUrlNorPath(text: string): string {
@@ -131,20 +113,17 @@ function neitherUrlNorPath(text: string): string {
   return `"${text}" is neither a URL nor a path${meant}`
 }
 
-function logTask(positionals: readonly string[], values: Values & { readonly log: string }): ExplainTask | string {
-  const [request, ...more] = positionals
-  if (request === undefined) return '--log needs a request id, as shown on error pages and in the log'
-  const { as, anonymous, header, peer, at } = values
-  if ([as, anonymous, header, peer, at].some((value) => value !== undefined)) return '--log takes a request id only'
-  return unexpected(more) ?? { kind: 'log', log: values.log, request }
+/** The ID of the request that the log is searched for. */
+function requestIn([request, ...more]: readonly string[], { as, anonymous, header, peer, at }: Values): string {
+  if (request === undefined) throw new CallFault('--log needs a request id, as shown on error pages and in the log')
+  if ([as, anonymous, header, peer, at].some((value) => value !== undefined))
+    throw new CallFault('--log takes a request id only')
+  takeNone(more)
+  return request
 }
 
 /** `gatehouse explain METHOD URL`: the decision that the gateway would make, step by step. */
-export async function explainRequest(
-  task: Extract<ExplainTask, { kind: 'request' }>,
-  asJson: boolean,
-  input: CommandInput,
-): Promise<number> {
+async function explainRequest(task: RequestTask, asJson: boolean, input: CommandInput): Promise<number> {
   const loaded = loadAndReport(asJson ? { ...input, err: () => {} } : input, 'faults')
   if (!loaded.ok) {
     if (asJson) input.err(`gatehouse: ${input.file} is invalid: run gatehouse check\n`)
@@ -158,8 +137,10 @@ export async function explainRequest(
   const as = claims === undefined ? 'nobody' : String(claims['sub'] ?? 'somebody (the claims have no sub)')
   if (claims !== undefined && (claims['sub'] ?? undefined) === undefined)
     input.err('gatehouse: the claims have no sub, which every sign-in has; using sub "somebody"\n')
-  if (asJson) input.out(`${JSON.stringify({ version: 1, request, as, ...explanation }, null, 2)}\n`)
-  else input.out(explainedText(explanation, { request, as, sources, paint: input.paintOut ?? withoutColors }))
+  const paint = input.paintOut ?? withoutColors
+  input.out(
+    asJson ? jsonText({ request, as, ...explanation }) : explainedText(explanation, { request, as, sources, paint }),
+  )
   return 0
 }
 
@@ -167,10 +148,7 @@ export async function explainRequest(
  * Completes a request: a path alone is requested at `external_url`, and missing header fields are
  * those of a page load in a browser.
  */
-function suppliedRequest(
-  { method, url, headers, peer }: Extract<ExplainTask, { kind: 'request' }>,
-  config: GatewayConfig,
-): SuppliedRequest {
+function suppliedRequest({ method, url, headers, peer }: RequestTask, config: GatewayConfig): SuppliedRequest {
   const [, host = config.externalUrl.host, rest = url] = /^https?:\/\/([^/?#]+)([^]*)$/i.exec(url) ?? []
   const target = rest.replace(/#.*$/s, '')
   const given = headers.map((line): [string, string] => {
@@ -265,28 +243,26 @@ function upstreamLines(
 }
 
 /** `gatehouse explain --log FILE ID`: what the log says about a request. */
-export async function explainLog(
-  { log, request }: Extract<ExplainTask, { kind: 'log' }>,
-  asJson: boolean,
-  { out, err, paintOut = withoutColors }: Terminal,
-): Promise<number> {
-  const logStory = new LogStory(request)
-  try {
-    const input = log === '-' ? process.stdin : createReadStream(log)
-    for await (const line of readLines(input.setEncoding('utf8'))) logStory.add(line)
-  } catch (error) {
-    throw new OperatorError(`${log} ${explainFileError(error)}`, { cause: error })
+function explainLog(log: string, request: string, asJson: boolean): (terminal: Terminal) => Promise<number> {
+  return async ({ out, err, paintOut = withoutColors }) => {
+    const logStory = new LogStory(request)
+    try {
+      const input = log === '-' ? process.stdin : createReadStream(log)
+      for await (const line of readLines(input.setEncoding('utf8'))) logStory.add(line)
+    } catch (error) {
+      throw new OperatorError(`${log} ${explainFileError(error)}`, { cause: error })
+    }
+    const story = logStory.story()
+    if (story === undefined) {
+      err(
+        `gatehouse: ${displayName(log)} has no line about the request ${request}: check that it is the log of that time, ` +
+          `from every replica, as JSON (log.format). Requests that were not refused are logged only with log.access: true and log.level: info.\n`,
+      )
+      return 1
+    }
+    out(asJson ? jsonText(story) : storyText(story, paintOut))
+    return 0
   }
-  const story = logStory.story()
-  if (story === undefined) {
-    err(
-      `gatehouse: ${log === '-' ? 'standard input' : log} has no line about the request ${request}: check that it is the log of that time, ` +
-        `from every replica, as JSON (log.format). Requests that were not refused are logged only with log.access: true and log.level: info.\n`,
-    )
-    return 1
-  }
-  out(asJson ? `${JSON.stringify({ version: 1, ...story }, null, 2)}\n` : storyText(story, paintOut))
-  return 0
 }
 
 function storyText({ request, told, code, rule, advice }: Story, paint: Paint): string {

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { readInput } from '../config/document/files.ts'
+import type { Claims } from '../core/claims.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 
 const maxBytes = 1024 * 1024
 /** In characters. The lines of the gateway's log are much shorter. */
@@ -50,4 +52,26 @@ export async function* readLines(input: AsyncIterable<unknown>): AsyncGenerator<
       if (isWithinLimit()) line += piece
     }
   if (line !== '' && isWithinLimit()) yield line
+}
+
+const example = '{ "sub": "u1", "groups": ["admins"] }'
+
+/**
+ * Reads claims from a JSON file; `-` is standard input.
+ * @throws {OperatorError} when the file cannot be read or is invalid; the message quotes no claim
+ */
+export function readClaims(file: string): Claims {
+  const name = displayName(file)
+  const claims = parseJson(readText(file, `--as needs a JSON file of claims, such as ${example}`), name)
+  if (!isObject(claims)) throw new OperatorError(`${name} must be a JSON object of claims, such as ${example}`)
+  return claims as Claims
+}
+
+function parseJson(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The error of the parser quotes the text, and so the claims.
+    throw new OperatorError(`${name} is not JSON`)
+  }
 }

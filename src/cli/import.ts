@@ -4,12 +4,12 @@ import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { readFlatToml } from '../setup/flat-toml.ts'
 import { levels, translate, type Translated } from '../setup/oauth2-proxy.ts'
-import { type Call, commandPrefix, faultOf, readOptions, type Terminal } from './command.ts'
+import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
 /** The arguments of `gatehouse import oauth2-proxy`. */
-export interface ImportTask {
+interface ImportTask {
   readonly file: string
   /** The origin at which browsers reach the gateway, when redirect_url does not contain it. */
   readonly url: string | undefined
@@ -26,18 +26,17 @@ const options = {
 } as const
 
 /** Reads the arguments of `gatehouse import`. */
-export function readImportCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, options)
-  if (!read.ok) return read
-  const [from, file, ...more] = read.positionals
-  if (from !== 'oauth2-proxy') return { fault: 'import supports one gateway: import oauth2-proxy FILE' }
+export const readImportCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, options)
+  const [from, file, ...more] = positionals
+  if (from !== 'oauth2-proxy') throw new CallFault('import supports one gateway: import oauth2-proxy FILE')
   if (file === undefined || more.length > 0)
-    return { fault: 'import oauth2-proxy needs one configuration file; - is standard input' }
-  const { url, out: target, force } = read.values
+    throw new CallFault('import oauth2-proxy needs one configuration file; - is standard input')
+  const { url, out: target, force } = values
   const fault = faultOf(parseOrigin, url)
-  if (fault !== undefined) return { fault: `--url: ${fault}` }
-  return { carryOut: async (terminal) => importOauth2Proxy({ file, url, target, force }, terminal) }
-}
+  if (fault !== undefined) throw new CallFault(`--url: ${fault}`)
+  return async (terminal) => importOauth2Proxy({ file, url, target, force }, terminal)
+})
 
 /**
  * `gatehouse import oauth2-proxy`: translates a configuration of oauth2-proxy, and prints notes

@@ -5,13 +5,13 @@ import { loadConfig } from '../config/load.ts'
 import { registrationsText } from '../config/registration.ts'
 import { OperatorError } from '../core/errors.ts'
 import { type Answers, exportsFor, firstFile, type Question, questions } from '../setup/first-file.ts'
-import { type Call, commandPrefix, faultOf, readOptions, type Terminal, unexpected } from './command.ts'
+import { CallFault, commandPrefix, faultOf, reader, readOptions, takeNone, type Terminal } from './command.ts'
 import { writeText } from './given-file.ts'
 import { withoutColors } from './paint.ts'
 import { formatDiagnostics } from './show-diagnostics.ts'
 
 /** The arguments of `gatehouse init`. */
-export interface InitTask {
+interface InitTask {
   readonly given: Partial<Answers>
   readonly file: string
   /** Overwrite existing files. */
@@ -29,19 +29,18 @@ const options = {
 } as const
 
 /** Reads the arguments of `gatehouse init`. */
-export function readInitCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, options)
-  if (!read.ok) return read
-  const { 'client-id': client_id, out: file, force, ...others } = read.values
+export const readInitCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, options)
+  const { 'client-id': client_id, out: file, force, ...others } = values
   const all = Object.entries({ ...others, client_id }).filter(([, answer]) => answer !== undefined)
   const given = Object.fromEntries(all) as Partial<Answers>
-  const faults = questions.flatMap((question) => {
+  takeNone(positionals)
+  for (const question of questions) {
     const why = faultOf(question.check, given[question.name])
-    return why === undefined ? [] : [`${optionOf(question)}: ${why}`]
-  })
-  const fault = unexpected(read.positionals) ?? faults[0]
-  return fault === undefined ? { carryOut: (terminal) => init({ given, file, force }, terminal) } : { fault }
-}
+    if (why !== undefined) throw new CallFault(`${optionOf(question)}: ${why}`)
+  }
+  return (terminal) => init({ given, file, force }, terminal)
+})
 
 function optionOf({ name }: Question): string {
   return `--${name.replace('_', '-')}`
@@ -51,7 +50,7 @@ function optionOf({ name }: Question): string {
  * `gatehouse init`: writes a first configuration from five answers. Asks on a terminal for answers
  * that no option gives.
  */
-export async function init({ given, file, force }: InitTask, terminal: Terminal): Promise<number> {
+async function init({ given, file, force }: InitTask, terminal: Terminal): Promise<number> {
   if (!force && existsSync(file))
     throw new OperatorError(`${file} exists already; --force overwrites it, --out NAME writes another file`)
   const missing = questions.filter(({ name, fallback }) => given[name] === undefined && fallback === undefined)

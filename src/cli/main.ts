@@ -1,9 +1,18 @@
+import { createInterface, type Interface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/document/did-you-mean.ts'
 import { OperatorError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
-import { askOnTerminal } from './ask.ts'
-import { aboutFile, type Call, type CommandReader, readOptions, unexpected } from './command.ts'
+import {
+  aboutFile,
+  type Call,
+  CallFault,
+  type CommandReader,
+  reader,
+  readOptions,
+  takeNone,
+  type Terminal,
+} from './command.ts'
 import { help, overview } from './help.ts'
 import { paintFor } from './paint.ts'
 
@@ -81,18 +90,38 @@ function unknownCommand(name: string): string {
 }
 
 function printing(text: () => string): CommandReader {
-  return (argv) => {
-    const read = readOptions(argv, {})
-    if (!read.ok) return read
-    const fault = unexpected(read.positionals)
-    return fault === undefined ? { carryOut: async ({ out }) => (out(text()), 0) } : { fault }
-  }
+  return reader((argv) => {
+    takeNone(readOptions(argv, {}).positionals)
+    return async ({ out }) => (out(text()), 0)
+  })
 }
 
-function readHelpCall([about, ...more]: readonly string[]): Call {
-  const fault = unexpected(more)
-  if (fault !== undefined) return { fault }
+const readHelpCall = reader(([about, ...more]) => {
+  takeNone(more)
   if (about !== undefined && !about.startsWith('-') && !Object.hasOwn(commands, about))
-    return { fault: unknownCommand(about) }
-  return { carryOut: async ({ out }) => (out(help[about ?? ''] ?? overview), 0) }
+    throw new CallFault(unknownCommand(about))
+  return async ({ out }) => (out(help[about ?? ''] ?? overview), 0)
+})
+
+/**
+ * Asks questions on the terminal of the process and reads one line for each. Returns `undefined`
+ * when the process has no terminal.
+ */
+function askOnTerminal(): Terminal['ask'] {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined
+  let reader: Interface | undefined
+  let lines: AsyncIterator<string> | undefined
+  return async (question) => {
+    reader ??= createInterface({ input: process.stdin, output: process.stdout })
+    // The iterator keeps lines that arrive before their question, such as pasted lines. question()
+    // loses them.
+    lines ??= reader[Symbol.asyncIterator]()
+    reader.setPrompt(question)
+    reader.prompt()
+    const { value, done } = await lines.next()
+    if (done !== true) return value
+    // After Ctrl+D or Ctrl+C the cursor is still on the line of the question.
+    process.stdout.write('\n')
+    throw new OperatorError('the input ended before all questions were answered; nothing was written')
+  }
 }

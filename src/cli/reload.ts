@@ -1,4 +1,5 @@
 import { type Diagnostic, listDiagnostics } from '../config/document/diagnostics.ts'
+import { stampOf } from '../config/document/files.ts'
 import { loadConfigInSteps } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
@@ -6,7 +7,6 @@ import { runInTurns } from '../core/steps.ts'
 import { failingTestsInSteps } from '../explain/embedded-tests.ts'
 import type { Log } from '../observe/log.ts'
 import type { CommandInput } from './command.ts'
-import { watchFiles } from './watch-files.ts'
 
 export interface ReloadParts {
   readonly log: Log
@@ -74,4 +74,40 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
 
 function isError({ severity }: Diagnostic): boolean {
   return severity === 'error'
+}
+
+/** How often the files are checked, in ms. */
+const pollEveryMs = 2_000
+
+interface FileWatch {
+  /** Watches these files from now on. Each has the stamp that it had before it was read. */
+  watch(files: ReadonlyMap<string, string>): void
+  stop(): void
+}
+
+/**
+ * Calls `onChange` after a file was changed, replaced, removed or created. It waits until no file
+ * changes between two checks, because a program may write several files. It polls, because
+ * `fs.watch` does not notice when a symbolic link leads elsewhere, as in a container.
+ */
+export function watchFiles(onChange: () => void, everyMs = pollEveryMs): FileWatch {
+  let files: readonly string[] = []
+  let reported = ''
+  let last = ''
+  const poll = () => {
+    const found = files.map(stampOf).join()
+    const isSettled = found === last
+    last = found
+    if (!isSettled || found === reported) return
+    reported = found
+    onChange()
+  }
+  const timer = setInterval(poll, everyMs).unref()
+  return {
+    watch: (read) => {
+      files = [...read.keys()]
+      reported = last = [...read.values()].join()
+    },
+    stop: () => clearInterval(timer),
+  }
 }

@@ -15,7 +15,7 @@ import { announceReady, isWorker, startWorkers } from '../workers/primary.ts'
 import { configsFromPrimary, type ConfigsFromPrimary } from '../workers/worker-config.ts'
 import type { CommandInput } from './command.ts'
 import { loadServableOrReport } from './load.ts'
-import { logFormat } from './log-format.ts'
+import { logFormat } from './paint.ts'
 import { reloadOnChange } from './reload.ts'
 
 /** How long writing the last lines of the log may take, in ms. */

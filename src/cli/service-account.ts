@@ -2,27 +2,24 @@ import { isAccountName } from '../config/build/callers.ts'
 import { OperatorError } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { hashSecret } from '../core/scrypt-hash.ts'
-import { type Call, readOptions, type Terminal, unexpected } from './command.ts'
+import { CallFault, reader, readOptions, takeNone, type Terminal } from './command.ts'
 import { readText } from './given-file.ts'
 
 /** The shortest secret that is accepted, in characters. */
 const shortest = 16
 
 /** Reads the arguments of `gatehouse service-account`. */
-export function readServiceAccountCall(argv: readonly string[]): Call {
-  const read = readOptions(argv, { stdin: { type: 'boolean', default: false } })
-  if (!read.ok) return read
-  const [name, ...more] = read.positionals
-  if (name === undefined) return { fault: 'the name of the service account is missing' }
-  const fault = unexpected(more)
-  if (fault !== undefined) return { fault }
+export const readServiceAccountCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, { stdin: { type: 'boolean', default: false } })
+  const [name, ...more] = positionals
+  if (name === undefined) throw new CallFault('the name of the service account is missing')
+  takeNone(more)
   if (!isAccountName(name))
-    return {
-      fault: `"${name}" is not a name for a service account: it has at most 64 letters, digits, ".", "_" and "-"`,
-    }
-  const { stdin } = read.values
-  return { carryOut: (terminal) => printLine(name, stdin ? givenSecret() : undefined, terminal) }
-}
+    throw new CallFault(
+      `"${name}" is not a name for a service account: it has at most 64 letters, digits, ".", "_" and "-"`,
+    )
+  return (terminal) => printLine(name, values.stdin ? givenSecret() : undefined, terminal)
+})
 
 /** @throws {OperatorError} when it is no usable secret */
 function givenSecret(): string {

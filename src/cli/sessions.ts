@@ -11,22 +11,25 @@ import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import {
-  type Call,
+  CallFault,
   type CommandInput,
   configOption,
-  formatFault,
   formatOption,
+  isJson,
+  jsonText,
+  reader,
   readOptions,
+  takeNone,
   type ValuesOf,
 } from './command.ts'
 import { loadOrReport } from './load.ts'
-import { logFormat } from './log-format.ts'
+import { logFormat } from './paint.ts'
 
 /** How long the command waits for audit events to be written, in ms. */
 const flushLimitMs = 1000
 
 /** A subcommand of `gatehouse sessions` with its arguments. */
-export type SessionsTask =
+type SessionsTask =
   | { readonly kind: 'list'; readonly selection: Selection; readonly asJson: boolean }
   | { readonly kind: 'show'; readonly key: string; readonly asJson: boolean }
   | { readonly kind: 'end'; readonly selection: Selection; readonly asJson: boolean }
@@ -35,7 +38,7 @@ export type SessionsTask =
  * `gatehouse sessions`: lists, shows and ends sessions of running gateways. The result goes to
  * `out`, audit events go to standard error.
  */
-export async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
+async function sessions(task: SessionsTask, input: CommandInput): Promise<number> {
   const config = loadOrReport(input)
   if (config === undefined) return 1
   const log = createLog({
@@ -80,7 +83,7 @@ async function carryOut(
       return list(task, administration, { out, err, showsPerson, showsProvider: providers.length > 1 })
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
-        out(task.asJson ? asDocument(details(session)) : sessionText(session))
+        out(task.asJson ? jsonText(details(session)) : sessionText(session))
         return 0
       }
       throw new OperatorError(`unknown session ${quoted(task.key)}`)
@@ -91,7 +94,7 @@ async function carryOut(
       await log.flush(flushLimitMs)
       if (outcome.failure !== undefined) err(`gatehouse: some sessions have not ended: ${outcome.failure}\n`)
       else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`unknown session ${quoted(key)}`)
-      out(task.asJson ? asDocument(counts(outcome)) : endingText(outcome, providers))
+      out(task.asJson ? jsonText(counts(outcome)) : endingText(outcome, providers))
       return outcome.failure === undefined ? 0 : 1
     }
   }
@@ -130,10 +133,6 @@ function asLine(
     name === undefined ? '-' : quoted(name),
   )
   return [key, iso(created_at), iso(absolute_expires_at), ...names].join('  ')
-}
-
-function asDocument(result: object): string {
-  return `${JSON.stringify({ version: 1, ...result }, null, 2)}\n`
 }
 
 function summaryOf(session: SessionSummary) {
@@ -228,27 +227,18 @@ function quoted(text: string): string {
 }
 
 /** Reads the arguments of `gatehouse sessions`. */
-export function readSessionsCall(argv: readonly string[]): Call {
-  const read = readSessionsArguments(argv)
-  if (!('task' in read)) return read
-  return { carryOut: (terminal) => sessions(read.task, { ...terminal, file: read.file }) }
-}
+export const readSessionsCall = reader((argv) => {
+  const { task, file } = readSessionsArguments(argv)
+  return (terminal) => sessions(task, { ...terminal, file })
+})
 
-export function readSessionsArguments(
-  argv: readonly string[],
-): { readonly task: SessionsTask; readonly file: string } | { readonly fault: string } | { readonly help: true } {
+export function readSessionsArguments(argv: readonly string[]): { readonly task: SessionsTask; readonly file: string } {
   // A session key may begin with a dash; it is not an option.
   const isDashedKey = (arg: string) => /^-[\w-]{23}:[\w-]{32}$/.test(arg)
-  const read = readOptions(
-    argv.filter((arg) => !isDashedKey(arg)),
-    sessionsOptions,
-  )
-  if (!read.ok) return read
-  const { values, positionals } = read
-  const [name, ...rest] = positionals
-  const keys = [...rest, ...argv.filter(isDashedKey)]
-  const task = taskOf(name, keys, values)
-  return typeof task === 'string' ? { fault: task } : { task, file: values.config }
+  const others = argv.filter((arg) => !isDashedKey(arg))
+  const { values, positionals } = readOptions(others, sessionsOptions)
+  const [name, ...keys] = positionals
+  return { task: taskOf(name, [...keys, ...argv.filter(isDashedKey)], values), file: values.config }
 }
 
 const sessionsOptions = {
@@ -261,44 +251,41 @@ const sessionsOptions = {
   yes: { type: 'boolean' },
 } as const
 
-/** The task, or the fault in the call. */
 function taskOf(
   name: string | undefined,
-  keys: readonly string[],
-  options: ValuesOf<typeof sessionsOptions>,
-): SessionsTask | string {
-  const { sub, sid, upstream, format, all = false, yes = false } = options
-  const asJson = format === 'json'
-  const [key, ...more] = keys
-  if (more.length > 0) return `unexpected argument: "${more.join(' ')}"`
+  [key, ...more]: readonly string[],
+  { sub, sid, upstream, format, all = false, yes = false }: ValuesOf<typeof sessionsOptions>,
+): SessionsTask {
+  takeNone(more)
   const criteria = {
     ...(sub === undefined ? {} : { sub }),
     ...(sid === undefined ? {} : { sid }),
     ...(upstream === undefined ? {} : { upstream }),
   }
   const empty = Object.entries(criteria).find(([, value]) => value === '')
-  if (empty !== undefined) return `--${empty[0]} is empty`
+  if (empty !== undefined) throw new CallFault(`--${empty[0]} is empty`)
   const hasCriteria = Object.keys(criteria).length > 0
-  const fault = formatFault(format)
-  if (fault !== undefined) return fault
+  const asJson = isJson(format)
   switch (name) {
     case 'list':
-      if (key !== undefined) return `unexpected argument: "${key}"`
-      if (all || yes) return 'sessions list takes --sub, --sid, --upstream and --format only'
+      takeNone(key === undefined ? [] : [key])
+      if (all || yes) throw new CallFault('sessions list takes --sub, --sid, --upstream and --format only')
       return { kind: 'list', selection: criteria, asJson }
     case 'show':
-      if (key === undefined) return 'sessions show needs the key of a session'
-      if (hasCriteria || all || yes) return 'sessions show takes a key and --format only'
+      if (key === undefined) throw new CallFault('sessions show needs the key of a session')
+      if (hasCriteria || all || yes) throw new CallFault('sessions show takes a key and --format only')
       return { kind: 'show', key, asJson }
     case 'end':
       if (Number(key !== undefined) + Number(hasCriteria) + Number(all) !== 1)
-        return 'sessions end needs one of these: a key; --sub, --sid or --upstream; --all'
-      if (all && !yes) return 'sessions end --all needs --yes, because it signs all people out'
+        throw new CallFault('sessions end needs one of these: a key; --sub, --sid or --upstream; --all')
+      if (all && !yes) throw new CallFault('sessions end --all needs --yes, because it signs all people out')
       return { kind: 'end', selection: key === undefined ? criteria : { key }, asJson }
+    case undefined:
+      throw new CallFault('sessions needs list, show or end')
     default: {
-      if (name === undefined) return 'sessions needs list, show or end'
       const meant = didYouMean(name, ['list', 'show', 'end'])
-      return `unknown command "sessions ${name}"${meant === undefined ? '' : `; did you mean "${meant}"?`}`
+      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`
+      throw new CallFault(`unknown command "sessions ${name}"${hint}`)
     }
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { main } from '../../src/cli/main.ts'
-import { readSessionsArguments } from '../../src/cli/sessions.ts'
+import { readSessionsArguments, readSessionsCall } from '../../src/cli/sessions.ts'
 
 const key = `-${'x'.repeat(23)}:${'y'.repeat(32)}`
 
@@ -23,7 +23,7 @@ for (const [argv, fault] of [
   [['end', key, 'more'], /unexpected argument/],
 ] as [string[], RegExp][])
   test(`An invalid call is rejected: sessions ${argv.join(' ')}`, () => {
-    const read = readSessionsArguments(argv)
+    const read = readSessionsCall(argv)
 
     assert.match('fault' in read ? read.fault : '', fault)
   })

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { watchFiles } from '../../src/cli/watch-files.ts'
+import { watchFiles } from '../../src/cli/reload.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { until } from '../support/until.ts'
 
