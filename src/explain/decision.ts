@@ -2,7 +2,7 @@ import { asAsked } from '../check-requests/check-request.ts'
 import { claimsOf } from '../config/claims-in-use.ts'
 import type { Place } from '../config/document/diagnostics.ts'
 import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
-import { externalUrlAt, siteOf } from '../config/hosts.ts'
+import { externalUrlAt } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
@@ -13,7 +13,6 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
 import type { Admission, ObservedDenial } from '../gate/admission.ts'
-import { createAdmit } from '../gate/admit.ts'
 import { bearerToken, missingScopes, resourceMetadata } from '../gate/bearer.ts'
 import { crossSiteReason, isSafe } from '../gate/context.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -28,14 +27,11 @@ import { isScript, type RequestFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isReserved, unambiguousFacts } from '../http/unambiguous-request.ts'
 import { carriedProtocols, requestsUpgrade, listedProtocols } from '../http/upgrade-field.ts'
-import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
-import { accountOf, standInToken, tokenOf, type Who } from './person.ts'
-import { type ArrivedRequest, arrived, type SuppliedRequest } from './request.ts'
-import { isExpectationUnmet, serverRefusal } from './server-refusal.ts'
-import { trialIdentities } from './trial-identities.ts'
+import { accountOf, trialAdmit, type Who } from './trial.ts'
+import { arrived, type ArrivedRequest, isExpectationUnmet, serverRefusal, type SuppliedRequest } from './request.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, ruleText, stepUpText } from './words.ts'
 
@@ -58,7 +54,7 @@ export interface Step {
     | 'step-up'
   readonly text: string
   /** The setting that decides here. */
-  readonly place?: Place
+  readonly place?: Place | undefined
 }
 
 /** How the gateway would handle a request. */
@@ -80,82 +76,84 @@ export interface Explanation {
   readonly upstream?: UpstreamRequest
 }
 
+/** A request that is explained, with what decides about it. */
+interface Trial {
+  readonly supplied: SuppliedRequest
+  readonly req: ArrivedRequest
+  readonly who: Who
+  readonly config: GatewayConfig
+  readonly clock: Clock
+  /** Whether the gateway handles the request as an upgrade, and does not ignore `Upgrade`. */
+  readonly switches: boolean
+}
+
 /**
  * Explains step by step how a gateway with this configuration would handle a request. The decision
  * comes from the code that serves requests, and each step from the functions that it calls.
  */
 export function explain(
-  request: SuppliedRequest,
+  supplied: SuppliedRequest,
   who: Who,
   config: GatewayConfig,
   clock: Clock = systemClock,
 ): Explanation {
-  const req = arrived(request, config.listen.tls !== undefined)
+  const req = arrived(supplied, config.listen.tls !== undefined)
   const steps: Step[] = []
-  const switches = isSwitching(req, config)
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
+    const trial = { supplied, req, who, config, clock, switches: isSwitching(req, config) }
     const received = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
-    steps.push(...aboutRequest(received, request, switches))
-    if (isExpectationUnmet(req, switches))
-      throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
-    if (received.target === wholeServer && !switches)
-      return {
-        steps,
-        decision: { outcome: 'own_url', why: 'OPTIONS * is a request to the gateway itself, which responds with 200' },
-      }
-    if (received.target === wholeServer || isReserved(received.target, config.reservedPrefix)) {
-      if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
-      return { steps, decision: atEndpoint(received, req.headers, who, config) }
-    }
-    const routes = createRouteTable(config.upstreams)
-    const facts = askedWhereNeeded(received, pathAsSent(request.target), routes)
-    if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
-      return {
-        steps,
-        decision: { outcome: 'own_url', why: 'the gateway itself publishes metadata here (access_tokens.metadata)' },
-      }
-    const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
-    steps.push(...aboutRoute(route))
-    const cookie = new SessionCookie(config.session.cookie)
-    const admission = createAdmit(config, {
-      routes,
-      identify: (_cookie, upstream) => who.at(upstream),
-      identifyToken: (_token, upstream) => tokenOf(who.at(upstream)),
-      identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
-      exchange: () => standInToken,
-      identities: trialIdentities(config),
-      isStrict: cookie.isStrict,
-      site: siteOf(config),
-      ...{ clock, log: silent },
-    })(facts)
-    if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
-    if (route !== undefined && !route.isLogout)
-      steps.push(...aboutSender(route, who, facts, { config, now: clock.now() }))
-    const outcome = decided(admission, req, switches)
-    // A form, and a request that is upgraded, are not redirected to the sign-in.
-    const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
-    const decision = { ...outcome, ...(isRedirected && wrongHost(facts, req.headers, config)) }
-    if (admission.kind !== 'pass') return { steps, decision }
-    if (switches && hasBody(req))
-      throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
-    return {
-      steps,
-      decision,
-      upstream: upstreamRequest(request, facts, admission, {
-        configured: route?.rule.headers ?? admission.upstream.headers,
-        upstreams: config.upstreams,
-        reservedPrefix: config.reservedPrefix,
-        cookie,
-        isTracing: config.tracing !== undefined,
-      }),
-    }
+    steps.push(...aboutRequest(received, trial))
+    const own = byGateway(received, trial)
+    return own === undefined ? explainRoute(received, trial, steps) : { steps, decision: own }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, status, message: why } = error
     return { steps, decision: { outcome: 'refused', status, code, why } }
   }
+}
+
+/** The decision about a request that is not for an upstream. */
+function byGateway(facts: RequestFacts, { req, who, config, switches }: Trial): Decision | undefined {
+  const { target } = facts
+  if (isExpectationUnmet(req, switches))
+    throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
+  if (target === wholeServer && !switches)
+    return { outcome: 'own_url', why: 'OPTIONS * is a request to the gateway itself, which responds with 200' }
+  if (target !== wholeServer && !isReserved(target, config.reservedPrefix)) return undefined
+  if (switches) throw new GatewayError('ERR_NO_ROUTE', 'an endpoint of the gateway cannot be upgraded')
+  return atEndpoint(facts, req.headers, who, config)
+}
+
+/** Explains a request for an upstream. Adds the steps while it decides, because it may throw. */
+function explainRoute(received: RequestFacts, trial: Trial, steps: Step[]): Explanation {
+  const { supplied, req, who, config, clock, switches } = trial
+  const routes = createRouteTable(config.upstreams)
+  const facts = askedWhereNeeded(received, pathAsSent(supplied.target), routes)
+  if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
+    return {
+      steps,
+      decision: { outcome: 'own_url', why: 'the gateway itself publishes metadata here (access_tokens.metadata)' },
+    }
+  const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
+  steps.push(...aboutRoute(route))
+  const cookie = new SessionCookie(config.session.cookie)
+  const identify = (upstream: UpstreamConfig) => who.at(upstream)
+  const admission = trialAdmit(config, {
+    ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
+    identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
+  })(facts)
+  if (route !== undefined && !route.isLogout) steps.push(...aboutSender(route, facts, trial))
+  const outcome = decided(admission, req, switches)
+  // A form, and a request that is upgraded, are not redirected to the sign-in.
+  const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
+  const decision = { ...outcome, ...(isRedirected && wrongHost(facts, req.headers, config)) }
+  if (admission.kind !== 'pass') return { steps, decision }
+  if (switches && hasBody(req))
+    throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
+  const configured = route?.rule.headers ?? admission.upstream.headers
+  return { steps, decision, upstream: upstreamRequest(supplied, facts, admission, { configured, config, cookie }) }
 }
 
 /**
@@ -223,17 +221,15 @@ function observedNote({ why }: ObservedDenial): string {
   return `without mode: observe, the rule would deny access: ${why}`
 }
 
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const keptNote =
   'if a page of this site sends the form, and the person has signed in before in this browser, the gateway keeps the content and redirects to the sign-in (303): see kept_requests'
 
-/** Whether the gateway handles the request as an upgrade, and does not ignore `Upgrade`. */
 function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayConfig, 'upstreams'>): boolean {
   const { connection, upgrade } = headers
   return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
-function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, switches: boolean): Step[] {
+function aboutRequest(facts: RequestFacts, { supplied: { target, peer }, switches }: Trial): Step[] {
   const { isPage, isFrame, forwarded, host } = facts
   const kind = switches
     ? 'an upgrade to another protocol: no page load, never redirected'
@@ -258,33 +254,21 @@ function aboutRequest(facts: RequestFacts, { target, peer }: SuppliedRequest, sw
 function aboutRoute(route: Route | undefined): Step[] {
   if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
   const { upstream, rule, isLogout } = route
-  const found: Step = { name: 'upstream', text: `${upstream.name}: ${hostsText(upstream)}`, ...placeOf(upstream) }
-  if (isLogout)
-    return [found, { name: 'rule', text: 'the application’s own logout link (logout.paths)' }, ...callOf(upstream)]
-  return [found, { name: 'rule', text: ruleText(rule), ...placeOf(rule) }]
-}
-
-function callOf({ logout: { call } }: UpstreamConfig): Step[] {
-  if (call === undefined) return []
+  const { name, place, logout } = upstream
+  const found: Step = { name: 'upstream', text: `${name}: ${hostsText(upstream)}`, place }
+  if (!isLogout) return [found, { name: 'rule', text: ruleText(rule), place: rule.place }]
+  const { method, target } = logout.call ?? {}
+  const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`
   return [
-    {
-      name: 'logout call',
-      text: `afterwards the gateway sends ${call.method} ${call.target} to the application (logout.call)`,
-    },
+    found,
+    { name: 'rule', text: 'the application’s own logout link (logout.paths)' },
+    ...(logout.call === undefined ? [] : [{ name: 'logout call', text: call } as const]),
   ]
 }
 
-function placeOf({ place }: UpstreamConfig | RuleConfig): { readonly place?: Place } {
-  return place === undefined ? {} : { place }
-}
-
 /** The caller that the request names, or the person. */
-function aboutSender(
-  route: Route,
-  who: Who,
-  facts: RequestFacts,
-  { config, now }: { readonly config: GatewayConfig; readonly now: number },
-): Step[] {
+function aboutSender(route: Route, facts: RequestFacts, { who, config, clock }: Trial): Step[] {
+  const now = clock.now()
   const { rule, upstream } = route
   const isPerson =
     rule.access === 'public' ||

@@ -1,19 +1,17 @@
 import { asAsked } from '../check-requests/check-request.ts'
 import type { Diagnostic } from '../config/document/diagnostics.ts'
-import { isWildcard, siteOf } from '../config/hosts.ts'
+import { isWildcard } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { EmbeddedTest, UpstreamConfig } from '../config/model/upstream.ts'
 import { reason } from '../core/errors.ts'
 import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
 import type { Admission } from '../gate/admission.ts'
-import { type Admit, createAdmit } from '../gate/admit.ts'
 import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
-import { headerPairs, shownHeaders } from './header-text.ts'
-import { accountWith, personWith, standInToken, tokenOf } from './person.ts'
-import { trialIdentities } from './trial-identities.ts'
+import { headerPairs, shownHeaders } from './upstream-request.ts'
+import { accountWith, personWith, trialAdmit } from './trial.ts'
 
 /**
  * Runs the tests of the configuration file with the decision that serves requests.
@@ -70,19 +68,15 @@ function admissions(config: GatewayConfig): AdmissionOf {
   let current: EmbeddedTest | undefined
   const routes = createRouteTable(config.upstreams)
   const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
-  const admit = createAdmit(config, {
+  const admit = trialAdmit(config, {
     routes,
     // A request with a token has no session.
-    identify: (_cookie, requested) => (current?.bearer === true ? anonymous : person).at(requested),
-    identifyToken: (_token, requested) => tokenOf(person.at(requested)),
+    session: (upstream) => (current?.bearer === true ? anonymous : person).at(upstream),
+    token: (upstream) => person.at(upstream),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
-    identifyAccount: (credentials, _requested, accepts) => accountWith(credentials.name, accepts, config),
-    exchange: () => standInToken,
-    identities: trialIdentities(config),
+    identifyAccount: ({ name }, _upstream, accepts) => accountWith(name, accepts, config),
     isStrict: false,
-    site: siteOf(config),
     clock: { now: () => current?.at ?? Date.now() },
-    log: silent,
   })
   return (test, upstream) => {
     current = test
@@ -96,7 +90,7 @@ interface Prepared {
   readonly routes: RouteTable
   /** The hosts that upstreams name. */
   readonly takenHosts: ReadonlySet<string>
-  readonly admit: Admit
+  readonly admit: ReturnType<typeof trialAdmit>
 }
 
 function admissionOf(
@@ -127,8 +121,7 @@ function admissionOf(
     if (test.host !== undefined && other === undefined) return `no upstream serves this path at ${test.host}`
     if (other !== undefined && other !== upstream)
       return `upstreams.${other.name} serves this path: move the test there`
-    const admission = admit(facts)
-    return admission instanceof Promise ? 'the decision is not synchronous' : admission
+    return admit(facts)
   } catch (error) {
     return reason(error)
   }
@@ -149,5 +142,3 @@ function hostOf({ hosts, externalUrl }: UpstreamConfig, taken: ReadonlySet<strin
 function quoted(value: string | null): string {
   return value === null ? 'absent' : `"${value}"`
 }
-
-const silent = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }

@@ -1,5 +1,6 @@
 import { upstreamAt } from '../config/hosts.ts'
-import type { HeaderConfig } from '../config/model/header.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { HeaderConfig, HeaderSource } from '../config/model/header.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Pass } from '../gate/admission.ts'
@@ -9,7 +10,6 @@ import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from '../proxy/addresses.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
-import { headerPairs, shownHeaders } from './header-text.ts'
 import type { SuppliedRequest } from './request.ts'
 
 type Header = readonly [name: string, value: string]
@@ -31,14 +31,11 @@ export interface UpstreamRequest {
 }
 
 /** The parts of the gateway that decide about header fields. */
-export interface HeaderParts {
+interface HeaderParts {
   /** The headers of the rule, or of the upstream. */
   readonly configured: readonly HeaderConfig[]
-  readonly upstreams: readonly UpstreamConfig[]
-  readonly reservedPrefix: string
+  readonly config: GatewayConfig
   readonly cookie: SessionCookie
-  /** Whether the gateway writes trace headers. */
-  readonly isTracing: boolean
 }
 
 /** The gateway generates these for each request. */
@@ -55,7 +52,9 @@ export function upstreamRequest(
   pass: Pass,
   parts: HeaderParts,
 ): UpstreamRequest {
-  const { upstreams, reservedPrefix, cookie, isTracing } = parts
+  const { config, cookie } = parts
+  const { upstreams, reservedPrefix } = config
+  const isTracing = config.tracing !== undefined
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const addresses = new Addresses(upstreamAt(upstream, facts.host), reservedPrefix)
@@ -110,8 +109,9 @@ function removedHeaders(
   others: readonly string[],
   reserved: ReadonlySet<string>,
   upstream: UpstreamConfig,
-  { cookie, isTracing }: HeaderParts,
+  { cookie, config }: HeaderParts,
 ): Header[] {
+  const isTracing = config.tracing !== undefined
   const kept = new Set(others.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
   return headerPairs(received).flatMap(([name, value]): Header[] => {
     const lower = name.toLowerCase()
@@ -142,4 +142,41 @@ function removalReason(name: string, reserved: ReadonlySet<string>): string {
   if (name === 'authorization') return 'these credentials are for the gateway'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
   return withheldReason(name) ?? 'the Connection field names it, so it is about one connection only'
+}
+
+/**
+ * Decodes a field value, in which each character is one byte on the wire: as UTF-8 when it is
+ * valid, otherwise as Latin-1.
+ */
+function headerText(value: string): string {
+  const bytes = Buffer.from(value, 'latin1')
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return value
+  }
+}
+
+/** Converts a list of alternating names and values to pairs with decoded values. */
+export function headerPairs(lines: readonly string[]): [name: string, text: string][] {
+  const pairs: [string, string][] = []
+  for (let at = 0; at + 1 < lines.length; at += 2)
+    pairs.push([lines[at] as string, headerText(lines[at + 1] as string)])
+  return pairs
+}
+
+/** {@link headerPairs} of headers that the gateway sets, without secrets and signatures. */
+export function shownHeaders(
+  lines: readonly string[],
+  { headers, rules, signedIdentity }: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity'>,
+): [name: string, text: string][] {
+  const all = [...headers, ...rules.flatMap((rule) => rule.headers ?? [])]
+  const hidden = new Map(all.flatMap(({ name, source }) => (isSecret(source) ? [[name, '(secret)']] : [])))
+  if (signedIdentity !== undefined) hidden.set(signedIdentity.header, '(signed)')
+  return headerPairs(lines).map(([name, text]) => [name, hidden.get(name) ?? text])
+}
+
+function isSecret(source: HeaderSource): boolean {
+  const isToken = source.kind === 'bearer' || source.kind === 'exchanged'
+  return isToken || source.kind === 'basic' || (source.kind === 'constant' && source.isSecret)
 }

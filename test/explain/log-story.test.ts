@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { adviceOn } from '../../src/explain/advice.ts'
-import { LogStory } from '../../src/explain/log-story.ts'
+import { adviceOn, LogStory } from '../../src/explain/log-story.ts'
 
 function storyOf(request: string, lines: readonly object[], prefix = '') {
   const story = new LogStory(request)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { explain } from '../../src/explain/decision.ts'
-import { personWith } from '../../src/explain/person.ts'
+import { personWith } from '../../src/explain/trial.ts'
 import { startAskedWorld } from '../check-requests/asking.ts'
 import { configOf } from '../doctor/support.ts'
 

@@ -1,10 +1,19 @@
+import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
-import type { ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import type { IdentityAlgorithm, ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
+import { systemClock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
+import type { Admission } from '../gate/admission.ts'
+import { createAdmit } from '../gate/admit.ts'
+import type { AdmitParts } from '../gate/context.ts'
 import { type Identity, signedIn } from '../gate/identify.ts'
+import { SignedIdentities } from '../identity/signed/signed-identity.ts'
+import { createSigningKey, type SigningKey } from '../identity/signed/signing-key.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import { claimsOfSession, type StoredSession } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
@@ -44,8 +53,38 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
   }
 }
 
+/** What differs between the decisions that are tried. */
+interface TrialParts extends Pick<AdmitParts, 'routes' | 'identifyAccount' | 'isStrict' | 'clock'> {
+  readonly session: (upstream: UpstreamConfig) => Identity
+  /** Whose claims an access token has. */
+  readonly token: (upstream: UpstreamConfig) => Identity
+}
+
+const silent: Log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+
+/** The decision that serves requests, for people who have not signed in. */
+export function trialAdmit(
+  config: GatewayConfig,
+  { session, token, ...parts }: TrialParts,
+): (facts: RequestFacts) => Admission {
+  const admit = createAdmit(config, {
+    ...parts,
+    identify: (_cookie, upstream) => session(upstream),
+    identifyToken: (_token, upstream) => tokenOf(token(upstream)),
+    exchange: () => standInToken,
+    identities: trialIdentities(config),
+    site: siteOf(config),
+    log: silent,
+  })
+  return (facts) => {
+    const admission = admit(facts)
+    if (admission instanceof Promise) throw new TypeError('a decision about a known identity is synchronous')
+    return admission
+  }
+}
+
 /** The same claims as those of an access token. `explain` has no token that it could verify. */
-export function tokenOf(who: Identity): TokenIdentity {
+function tokenOf(who: Identity): TokenIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
   const { key, audience, record } = who.session
@@ -53,7 +92,7 @@ export function tokenOf(who: Identity): TokenIdentity {
 }
 
 /** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */
-export const standInToken = { kind: 'token', token: 'token' } as const
+const standInToken = { kind: 'token', token: 'token' } as const
 
 /** The service account of this name. `explain` does not verify its secret. */
 export function accountOf(
@@ -99,4 +138,19 @@ function authenticationIn({ acr, auth_time }: Claims): Authentication {
     ...(typeof acr === 'string' && { acr }),
     auth_time: typeof auth_time === 'number' ? auth_time * 1000 : Infinity,
   }
+}
+
+const keys = new Map<IdentityAlgorithm, SigningKey>()
+
+/**
+ * Signs identities as the gateway does, with keys that nobody publishes: `explain` and `check` have
+ * no access to the store.
+ */
+export function trialIdentities(config: Pick<GatewayConfig, 'externalUrl' | 'providers'>): SignedIdentities {
+  const inUse = (alg: IdentityAlgorithm): SigningKey => {
+    const key = keys.get(alg) ?? createSigningKey(alg, 0)
+    keys.set(alg, key)
+    return key
+  }
+  return new SignedIdentities(config, { keys: { has: () => true, inUse }, clock: systemClock })
 }
