@@ -1,3 +1,4 @@
+import type { Environment } from '../config/document/report.ts'
 import { upstreamAt } from '../config/hosts.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -12,14 +13,13 @@ import { claimsOfSession } from '../session/record/record.ts'
 import { examineRedis } from '../session/store/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
-import { type Environment, gatewayFindings } from './gateway.ts'
-import { headerBudgetFinding } from './header-budget.ts'
+import { gatewayFindings } from './gateway.ts'
+import { headerBudgetFinding, withheldFindings } from './upstream-claims.ts'
 import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { transmitterFindings } from './transmitter.ts'
 import { upstreamFindings } from './upstreams.ts'
-import { withheldFindings } from './withheld-claims.ts'
 
 /** The findings about one subject. */
 export interface SubjectFindings {
@@ -55,43 +55,33 @@ export function examine(
   }))
   const factsFor = (upstream: UpstreamConfig) =>
     examinations.filter(({ provider }) => upstream.providers.includes(provider.name)).map(({ facts }) => facts)
-  const checks: readonly (readonly [subject: string, check: () => Promise<Finding[]>])[] = [
-    ...examinations.map(
-      ({ provider, facts }) =>
-        [
-          providers.length === 1 ? `provider ${provider.issuer}` : `provider ${provider.name}, ${provider.issuer}`,
-          async () => {
-            const ofTransmitter = examineSignals(provider, config)
-            const findings = providerFindings(await facts, provider, upstreamsOf(provider, upstreams))
-            return [...findings, ...(await ofTransmitter)].map((finding) =>
-              withTexts(finding, (text) => inSettingsOf(provider, text)),
-            )
-          },
-        ] as const,
+  const about = async (subject: string, check: () => Promise<Finding[]>): Promise<SubjectFindings> => ({
+    subject,
+    findings: await Promise.race([check().catch(failed), unfinishedAfter(limitMs)]),
+  })
+  return Promise.all([
+    ...examinations.map(({ provider, facts }) =>
+      about(`provider ${providers.length === 1 ? '' : `${provider.name}, `}${provider.issuer}`, async () => {
+        const ofTransmitter = examineSignals(provider, config)
+        const findings = providerFindings(await facts, provider, upstreamsOf(provider, upstreams))
+        return [...findings, ...(await ofTransmitter)].map((finding) =>
+          withTexts(finding, (text) => inSettingsOf(provider, text)),
+        )
+      }),
     ),
     store.kind === 'memory'
-      ? ['sessions in memory', async () => [memoryFinding()]]
-      : ['Redis', async () => redisFindings(await examineRedis(store), store)],
-    ...upstreams.map(
-      (upstream) =>
-        [
-          `upstream ${upstream.name}`,
-          async () => [
-            ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),
-            ...withheldFindings(upstream, claims),
-            ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
-          ],
-        ] as const,
+      ? about('sessions in memory', async () => [memoryFinding()])
+      : about('Redis', async () => redisFindings(await examineRedis(store), store)),
+    ...upstreams.map((upstream) =>
+      about(`upstream ${upstream.name}`, async () => [
+        ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),
+        ...withheldFindings(upstream, claims),
+        ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
+      ]),
     ),
-    [`gateway ${config.externalUrl.origin}`, () => gatewayFindings(config, env, Date.now())],
-    ['files', async () => fileFindings(config.file, secretFiles)],
-  ]
-  return Promise.all(
-    checks.map(async ([subject, check]) => ({
-      subject,
-      findings: await Promise.race([check().catch(failed), unfinishedAfter(limitMs)]),
-    })),
-  )
+    about(`gateway ${config.externalUrl.origin}`, () => gatewayFindings(config, env, Date.now())),
+    about('files', async () => fileFindings(config.file, secretFiles)),
+  ])
 }
 
 async function examineSignals(provider: ProviderConfig, config: GatewayConfig): Promise<Finding[]> {

@@ -27,6 +27,11 @@ export function fault(id: string, what: string, remedy: Remedy): Finding {
   return { id, level: 'fault', what, ...remedy }
 }
 
+/** The findings of some checks, of which each may have none. */
+export function found(...all: readonly (Finding | undefined)[]): Finding[] {
+  return all.filter((finding) => finding !== undefined)
+}
+
 /** The finding with its texts changed. */
 export function withTexts({ what, why, todo, ...finding }: Finding, change: (text: string) => string): Finding {
   return {

@@ -1,32 +1,30 @@
 import { isLoopback } from '../config/addresses.ts'
+import type { Environment } from '../config/document/report.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { originsOf } from '../config/registration.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 const day = 86_400_000
-
-/** Environment variables. */
-export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The findings about how browsers and the provider reach the gateway, and about its cookie. */
 export async function gatewayFindings(config: GatewayConfig, env: Environment, now: number): Promise<Finding[]> {
   // One host that a wildcard matches shows whether its name and its certificate exist.
   const origins = originsOf(config).map((origin) => origin.replace('//*.', '//gatehouse-doctor.'))
   const [reach, reached] = await Promise.all([
-    Promise.all(config.providers.map((provider) => providerReachFindings(provider, config))),
+    Promise.all(config.providers.map((provider) => providerReachFinding(provider, config))),
     Promise.all(origins.map((origin) => originFindings(origin, config.reservedPrefix, now))),
   ])
-  const own = [...tlsFindings(config), ...cookieFindings(config), ...deviceFindings(config)]
-  return [...reached.flat(), ...own, ...reach.flat(), ...environmentFindings(env)]
+  const own = [tlsFinding(config), cookieFinding(config), deviceFinding(config)]
+  return found(...reached.flat(), ...own, ...reach, environmentFinding(env))
 }
 
-async function originFindings(origin: string, reservedPrefix: string, now: number): Promise<Finding[]> {
+async function originFindings(origin: string, reservedPrefix: string, now: number): Promise<(Finding | undefined)[]> {
   const url = new URL(`${reservedPrefix}session`, origin)
   const outcome = await request(url, { method: 'GET', headers: { accept: 'application/json' } })
-  return [externalUrlFinding(origin, outcome), ...('why' in outcome ? [] : certificateFindings(outcome, origin, now))]
+  return [externalUrlFinding(origin, outcome), certificateFinding(outcome, origin, now)]
 }
 
 function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
@@ -54,83 +52,67 @@ function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
   })
 }
 
-function certificateFindings(
-  outcome: Extract<HttpOutcome, { status: number }>,
-  origin: string,
-  now: number,
-): Finding[] {
-  const { certificateEndsAt } = outcome
-  if (certificateEndsAt === undefined || certificateEndsAt.getTime() - now > 14 * day) return []
-  return [
-    warning(
-      'gateway.certificate',
-      `the certificate of ${origin} ends on ${certificateEndsAt.toISOString().slice(0, 10)}`,
-      {
-        why: 'after that, browsers show an error instead of the page',
-        todo: 'renew it, and check why it was not renewed automatically',
-      },
-    ),
-  ]
+function certificateFinding(outcome: HttpOutcome, origin: string, now: number): Finding | undefined {
+  const { certificateEndsAt } = 'why' in outcome ? {} : outcome
+  if (certificateEndsAt === undefined || certificateEndsAt.getTime() - now > 14 * day) return undefined
+  return warning(
+    'gateway.certificate',
+    `the certificate of ${origin} ends on ${certificateEndsAt.toISOString().slice(0, 10)}`,
+    {
+      why: 'after that, browsers show an error instead of the page',
+      todo: 'renew it, and check why it was not renewed automatically',
+    },
+  )
 }
 
-function tlsFindings({ externalUrl, listen, trustedProxies }: GatewayConfig): Finding[] {
+function tlsFinding({ externalUrl, listen, trustedProxies }: GatewayConfig): Finding {
   const id = 'gateway.https'
   if (externalUrl.protocol === 'http:')
     return isLoopback(externalUrl.hostname)
-      ? [
-          warning(id, 'external_url is http, on this machine only', {
-            why: 'this is for trial use: the cookie has neither Secure nor __Host-, so other programs on this host can read and set it',
-            todo: 'use https:// before other people use it',
-          }),
-        ]
-      : [
-          fault(id, 'external_url is http', {
-            why: 'the session cookie has neither Secure nor __Host-: anyone on the network path can read it, and another host below the same domain can set it',
-            todo: 'serve https, with listen.tls or with a proxy in front of the gateway',
-          }),
-        ]
-  if (listen.tls !== undefined) return [ok(id, 'external_url is https, and TLS ends in the gateway')]
-  if (trustedProxies.length > 0) return [ok(id, 'external_url is https, and TLS ends in a proxy of trusted_proxies')]
-  return [
-    warning(id, 'external_url is https, but neither listen.tls nor trusted_proxies is set', {
-      why: 'the gateway does not trust the proxy that terminates TLS, so applications get the scheme http, and the address of the proxy instead of the client’s',
-      todo: 'add the addresses of that proxy to trusted_proxies',
-    }),
-  ]
+      ? warning(id, 'external_url is http, on this machine only', {
+          why: 'this is for trial use: the cookie has neither Secure nor __Host-, so other programs on this host can read and set it',
+          todo: 'use https:// before other people use it',
+        })
+      : fault(id, 'external_url is http', {
+          why: 'the session cookie has neither Secure nor __Host-: anyone on the network path can read it, and another host below the same domain can set it',
+          todo: 'serve https, with listen.tls or with a proxy in front of the gateway',
+        })
+  if (listen.tls !== undefined) return ok(id, 'external_url is https, and TLS ends in the gateway')
+  if (trustedProxies.length > 0) return ok(id, 'external_url is https, and TLS ends in a proxy of trusted_proxies')
+  return warning(id, 'external_url is https, but neither listen.tls nor trusted_proxies is set', {
+    why: 'the gateway does not trust the proxy that terminates TLS, so applications get the scheme http, and the address of the proxy instead of the client’s',
+    todo: 'add the addresses of that proxy to trusted_proxies',
+  })
 }
 
 /** Without https, the finding `gateway.https` is about the cookie too. */
-function cookieFindings(config: GatewayConfig): Finding[] {
+function cookieFinding(config: GatewayConfig): Finding | undefined {
   const { name, secure, sameSite, domain } = config.session.cookie
   const hosts = originsOf(config).map((origin) => new URL(origin).hostname)
-  if (!secure) return []
+  if (!secure) return undefined
   if (domain !== undefined)
-    return [
-      warning('gateway.cookie', `the cookie ${name} is sent to all hosts of ${domain} (session.cookie.domain)`, {
-        why: `a host of ${domain} that is not behind the gateway can read it, and act in the name of its visitors; doctor cannot see which hosts there are, and whether ${domain} is a public suffix, for which browsers ignore cookies`,
-        todo: `check that you operate or trust every host of ${domain}`,
-      }),
-    ]
+    return warning('gateway.cookie', `the cookie ${name} is sent to all hosts of ${domain} (session.cookie.domain)`, {
+      why: `a host of ${domain} that is not behind the gateway can read it, and act in the name of its visitors; doctor cannot see which hosts there are, and whether ${domain} is a public suffix, for which browsers ignore cookies`,
+      todo: `check that you operate or trust every host of ${domain}`,
+    })
   // A cookie without Domain is for one host, so public suffixes do not matter (RFC 6265bis §5.7).
   const what = `the cookie ${name} has no Domain attribute: it is sent to ${hosts.join(', ')} only, over https only (SameSite=${sameSite}); no other host below the same domain or public suffix can read or set it`
-  return [ok('gateway.cookie', what)]
+  return ok('gateway.cookie', what)
 }
 
 /** Without https, browsers bind no sessions, and the finding `gateway.https` says more. */
-function deviceFindings({ session, upstreams }: GatewayConfig): Finding[] {
+function deviceFinding({ session, upstreams }: GatewayConfig): Finding | undefined {
   const id = 'gateway.device_binding'
   const { isOn, cookieLifetimeMs } = session.deviceBinding
-  if (!session.cookie.secure) return []
+  if (!session.cookie.secure) return undefined
   if (!isOn)
-    return [
-      warning(id, 'no session is bound to its device', {
-        why: 'a copied session cookie works on every machine until the session ends',
-        todo:
-          session.cookie.domain === undefined
-            ? 'set session.device_binding to when_supported'
-            : 'browsers bind a session to one host, so this is not possible with session.cookie.domain; a short idle_timeout and absolute_timeout limit the risk',
-      }),
-    ]
+    return warning(id, 'no session is bound to its device', {
+      why: 'a copied session cookie works on every machine until the session ends',
+      todo:
+        session.cookie.domain === undefined
+          ? 'set session.device_binding to when_supported'
+          : 'browsers bind a session to one host, so this is not possible with session.cookie.domain; a short idle_timeout and absolute_timeout limit the risk',
+    })
   const isRequired = upstreams.some(
     ({ needsDeviceBinding, rules }) => needsDeviceBinding || rules.some((rule) => rule.needsDeviceBinding),
   )
@@ -138,40 +120,35 @@ function deviceFindings({ session, upstreams }: GatewayConfig): Finding[] {
     ? 'where one is required, other sessions have no access'
     : 'sessions of other browsers are not protected'
   const limits = 'it stops neither malware that stays on the device nor a thief of the provider’s cookies'
-  return [
-    ok(
-      id,
-      `browsers that can bind a session to their device do: elsewhere its cookies are worthless ${cookieLifetimeMs / 60_000} minutes after they were copied; ${others}; ${limits}`,
-    ),
-  ]
+  return ok(
+    id,
+    `browsers that can bind a session to their device do: elsewhere its cookies are worthless ${cookieLifetimeMs / 60_000} minutes after they were copied; ${others}; ${limits}`,
+  )
 }
 
 /** A provider on the internet cannot send Logout Tokens to a private address. */
-async function providerReachFindings(
+async function providerReachFinding(
   { issuer, prefix }: ProviderConfig,
   { externalUrl }: GatewayConfig,
-): Promise<Finding[]> {
+): Promise<Finding | undefined> {
   const [ours, theirs] = await Promise.all([addressesOf(externalUrl.hostname), addressesOf(new URL(issuer).hostname)])
   const isFar = theirs.length > 0 && theirs.every((address) => !isPrivate(address))
-  if (ours.length === 0 || theirs.length === 0 || !isFar || ours.some((address) => !isPrivate(address))) return []
-  return [
-    warning(
-      'gateway.backchannel_way',
-      `${externalUrl.hostname} has private addresses only (${ours.join(', ')}), and the provider is on the internet`,
-      {
-        why: `the servers of the provider have to reach ${externalUrl.origin}${prefix}backchannel-logout, otherwise logouts at the provider never arrive; the provider may resolve the name to other addresses, which doctor cannot see`,
-        todo: 'publish that path, or set session.poll_userinfo, for example to 60s',
-      },
-    ),
-  ]
+  if (ours.length === 0 || theirs.length === 0 || !isFar || ours.some((address) => !isPrivate(address)))
+    return undefined
+  return warning(
+    'gateway.backchannel_way',
+    `${externalUrl.hostname} has private addresses only (${ours.join(', ')}), and the provider is on the internet`,
+    {
+      why: `the servers of the provider have to reach ${externalUrl.origin}${prefix}backchannel-logout, otherwise logouts at the provider never arrive; the provider may resolve the name to other addresses, which doctor cannot see`,
+      todo: 'publish that path, or set session.poll_userinfo, for example to 60s',
+    },
+  )
 }
 
-function environmentFindings(env: Environment): Finding[] {
-  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return []
-  return [
-    fault('gateway.environment', 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set', {
-      why: 'certificates are not checked: anyone on the network path can pose as the provider, and sign in as anybody',
-      todo: 'remove it; use ca_file for an authority of your own',
-    }),
-  ]
+function environmentFinding(env: Environment): Finding | undefined {
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return undefined
+  return fault('gateway.environment', 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set', {
+    why: 'certificates are not checked: anyone on the network path can pose as the provider, and sign in as anybody',
+    todo: 'remove it; use ca_file for an authority of your own',
+  })
 }

@@ -6,8 +6,8 @@ import { connectionAdvice } from '../core/connection-advice.ts'
 import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
 import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { issuerHint } from '../provider/metadata.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
-import { overageFindings } from './withheld-claims.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
+import { overageFindings } from './upstream-claims.ts'
 
 type Metadata = Readonly<Record<string, unknown>>
 
@@ -17,38 +17,37 @@ export function providerFindings(
   config: ProviderConfig,
   upstreams: readonly UpstreamConfig[],
 ): Finding[] {
-  const clock = clockFindings(facts, config)
-  const proxy = proxyFindings(config)
-  if ('why' in facts.metadata)
-    return [unreachableFinding(facts.metadata, facts.wrongScheme, config), ...proxy, ...clock]
+  const around = found(proxyFinding(config), clockFinding(facts, config))
+  if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, config), ...around]
   const { value: metadata, ms } = facts.metadata
-  if ('why' in facts.derived) return [unusableFinding(facts.derived), ...proxy, ...clock]
-  return [
+  if ('why' in facts.derived) return [unusableFinding(facts.derived), ...around]
+  return found(
     ok(
       'provider.discovery',
       config.metadata === undefined
         ? `responds in ${Math.ceil(ms)} ms, with the issuer ${config.issuer}`
         : 'is described by provider.metadata; its discovery document is not read',
     ),
-    ...proxy,
-    ...clock,
+    ...around,
     keysFinding(facts.keys, facts.derived.algorithm),
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
-    ...scopeFindings(metadata, config, facts.derived.access),
-    ...acrFindings(metadata, upstreams),
-    ...userinfoFindings(metadata),
+    scopeFinding(metadata, config, facts.derived.access),
+    acrFinding(metadata, upstreams),
+    userinfoFinding(metadata),
     ...overageFindings(config, upstreams),
-    ...logoutFindings(metadata, config),
+    backchannelFinding(metadata),
+    endSessionFinding(metadata),
+    frontchannelFinding(metadata, config),
     ...facts.redirectUris.map(redirectUriFinding),
     clientFinding(facts, config),
-  ]
+  )
 }
 
 /** The proxy between the gateway and the provider, if there is one. */
-function proxyFindings({ issuer, egressProxy }: ProviderConfig): Finding[] {
+function proxyFinding({ issuer, egressProxy }: ProviderConfig): Finding | undefined {
   const proxy = proxyFor(new URL(issuer), egressProxy)
-  return proxy === undefined ? [] : [ok('provider.proxy', `is reached through the proxy ${proxyText(proxy)}`)]
+  return proxy && ok('provider.proxy', `is reached through the proxy ${proxyText(proxy)}`)
 }
 
 function unreachableFinding(
@@ -82,22 +81,22 @@ function unusableFinding({ why, problem }: ProbeFailure): Finding {
   })
 }
 
-function clockFindings({ clockAheadMs, metadata }: ProviderFacts, { clockToleranceMs }: ProviderConfig): Finding[] {
-  if (clockAheadMs !== undefined) return [clockFinding(clockAheadMs, clockToleranceMs)]
-  if ('why' in metadata) return []
-  return [ok('provider.clock', 'sends no Date, so its clock cannot be compared with the local clock')]
-}
-
-function clockFinding(aheadMs: number, toleranceMs: number): Finding {
+function clockFinding(
+  { clockAheadMs: aheadMs, metadata }: ProviderFacts,
+  { clockToleranceMs: toleranceMs }: ProviderConfig,
+): Finding | undefined {
+  const id = 'provider.clock'
+  if (aheadMs === undefined)
+    return 'why' in metadata ? undefined : ok(id, 'sends no Date, so its clock cannot be compared with the local clock')
   const seconds = (Math.abs(aheadMs) / 1000).toFixed(1)
   const what = `its clock is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the local clock (accurate to about half a second)`
   const remedy = {
     why: `tokens are rejected when the clocks differ by more than provider.clock_tolerance (${toleranceMs / 1000} s)`,
     todo: 'synchronize both clocks with NTP; a container uses the clock of its host',
   }
-  if (Math.abs(aheadMs) > toleranceMs + 1000) return fault('provider.clock', what, remedy)
-  if (Math.abs(aheadMs) > Math.max(2000, toleranceMs / 2)) return warning('provider.clock', what, remedy)
-  return ok('provider.clock', what)
+  if (Math.abs(aheadMs) > toleranceMs + 1000) return fault(id, what, remedy)
+  if (Math.abs(aheadMs) > Math.max(2000, toleranceMs / 2)) return warning(id, what, remedy)
+  return ok(id, what)
 }
 
 const keyTypes: Readonly<Record<string, string>> = { RS: 'RSA', PS: 'RSA', ES: 'EC', Ed: 'OKP' }
@@ -150,28 +149,24 @@ function includes(metadata: Metadata, name: string, member: string, defaults: re
 
 function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
   const { token_endpoint_auth_method: method, response_mode } = config
-  const findings: Finding[] = []
   // `provider.metadata` has no lists of methods and modes.
-  if (config.metadata !== undefined) return findings
-  if (!includes(metadata, 'token_endpoint_auth_methods_supported', method, ['client_secret_basic']))
-    findings.push(
-      warning(
-        'provider.token_endpoint_auth_method',
-        `does not list ${method} among its token_endpoint_auth_methods_supported`,
-        {
+  if (config.metadata !== undefined) return []
+  const methods = 'token_endpoint_auth_methods_supported'
+  return found(
+    includes(metadata, methods, method, ['client_secret_basic'])
+      ? undefined
+      : warning('provider.token_endpoint_auth_method', `does not list ${method} among its ${methods}`, {
           why: 'the code cannot be exchanged if the provider accepts only other methods',
-          todo: `set provider.token_endpoint_auth_method to one that it lists: ${listed(metadata['token_endpoint_auth_methods_supported'])}`,
-        },
-      ),
-    )
-  if (!includes(metadata, 'response_modes_supported', response_mode, ['query', 'fragment']))
-    findings.push(
-      fault('provider.response_mode', `does not support response_mode ${response_mode}`, {
-        why: 'the authorization response does not arrive in the expected form',
-        todo: 'set provider.response_mode to query',
-      }),
-    )
-  return [...findings, ...algorithmFindings(metadata, config)]
+          todo: `set provider.token_endpoint_auth_method to one that it lists: ${listed(metadata[methods])}`,
+        }),
+    includes(metadata, 'response_modes_supported', response_mode, ['query', 'fragment'])
+      ? undefined
+      : fault('provider.response_mode', `does not support response_mode ${response_mode}`, {
+          why: 'the authorization response does not arrive in the expected form',
+          todo: 'set provider.response_mode to query',
+        }),
+    ...algorithmFindings(metadata, config),
+  )
 }
 
 /** The lists of algorithms that the gateway signs with, and the setting that each is about. */
@@ -201,68 +196,56 @@ function algorithmFindings(metadata: Metadata, config: ProviderConfig): Finding[
   )
 }
 
-function scopeFindings(metadata: Metadata, { issuer }: ProviderConfig, access: RequestedAccess): Finding[] {
+function scopeFinding(metadata: Metadata, { issuer }: ProviderConfig, access: RequestedAccess): Finding {
   const { scopes } = access
   const harm = scopes.includes(offlineAccess) ? harmOfOfflineAccess(kindOf(issuer, metadata)) : undefined
   if (harm !== undefined)
-    return [
-      warning('provider.scopes', 'the gateway requests offline_access, which is harmful at this provider', {
-        why: harm.what,
-        todo: 'remove offline_access from provider.scopes: this provider issues refresh tokens without it',
-      }),
-    ]
+    return warning('provider.scopes', 'the gateway requests offline_access, which is harmful at this provider', {
+      why: harm.what,
+      todo: 'remove offline_access from provider.scopes: this provider issues refresh tokens without it',
+    })
   const unknown = scopes.filter(
     (scope) => Array.isArray(metadata['scopes_supported']) && !includes(metadata, 'scopes_supported', scope),
   )
   if (unknown.length === 0) {
     const mayNeedConsent = scopes.includes(offlineAccess) && !access.params['prompt']?.split(' ').includes('consent')
     const hint = '; if the log has provider.no_refresh_token, set provider.authorization_params: { prompt: consent }'
-    return [ok('provider.scopes', `the gateway requests ${scopes.join(' ')}${mayNeedConsent ? hint : ''}`)]
+    return ok('provider.scopes', `the gateway requests ${scopes.join(' ')}${mayNeedConsent ? hint : ''}`)
   }
-  return [
-    warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
-      why: unknown.includes(offlineAccess)
-        ? 'without a refresh token, a session that has expired at the provider continues here until session.absolute_timeout'
-        : 'claims of these scopes may be missing; some providers do not list all of their scopes',
-      todo: 'check the names of the scopes at the provider, and whether this client may request them',
-    }),
-  ]
+  return warning('provider.scopes', `does not list ${unknown.join(', ')} among its scopes_supported`, {
+    why: unknown.includes(offlineAccess)
+      ? 'without a refresh token, a session that has expired at the provider continues here until session.absolute_timeout'
+      : 'claims of these scopes may be missing; some providers do not list all of their scopes',
+    todo: 'check the names of the scopes at the provider, and whether this client may request them',
+  })
 }
 
 /** Whether the provider knows the `acr_values` that rules require. */
-function acrFindings(metadata: Metadata, upstreams: readonly Pick<UpstreamConfig, 'rules'>[]): Finding[] {
+function acrFinding(metadata: Metadata, upstreams: readonly Pick<UpstreamConfig, 'rules'>[]): Finding | undefined {
   const required = new Set(upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp?.acr_values ?? [])))
-  if (required.size === 0) return []
+  if (required.size === 0) return undefined
   const id = 'provider.acr'
   const what = `rules require acr ${[...required].join(', ')}`
   if (!Array.isArray(metadata['acr_values_supported']))
-    return [ok(id, `${what}; it does not list its acr_values_supported, so try such a page once`)]
+    return ok(id, `${what}; it does not list its acr_values_supported, so try such a page once`)
   const unknown = [...required].filter((acr) => !includes(metadata, 'acr_values_supported', acr))
-  if (unknown.length === 0) return [ok(id, what)]
-  return [
-    warning(id, `${what}, but it does not list ${unknown.join(', ')} among its acr_values_supported`, {
-      why: 'if it does not send this acr, nobody can open the pages of these rules (ERR_STEP_UP_UNMET)',
-      todo: `compare acr_values of step_up with those that it lists: ${listed(metadata['acr_values_supported'])}`,
-    }),
-  ]
+  if (unknown.length === 0) return ok(id, what)
+  return warning(id, `${what}, but it does not list ${unknown.join(', ')} among its acr_values_supported`, {
+    why: 'if it does not send this acr, nobody can open the pages of these rules (ERR_STEP_UP_UNMET)',
+    todo: `compare acr_values of step_up with those that it lists: ${listed(metadata['acr_values_supported'])}`,
+  })
 }
 
 function listed(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : 'none listed'
 }
 
-function userinfoFindings(metadata: Metadata): Finding[] {
-  if (metadata['userinfo_endpoint'] !== undefined) return []
-  return [
-    warning('provider.userinfo', 'has no userinfo_endpoint: all claims come from the ID Token', {
-      why: 'claims change at the sign-in and at refreshes only, and session.poll_userinfo has no effect',
-      todo: 'nothing, if provider.id_token_claims names all claims that the application needs; a short session.absolute_timeout limits their age',
-    }),
-  ]
-}
-
-function logoutFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
-  return [backchannelFinding(metadata), endSessionFinding(metadata), ...frontchannelFindings(metadata, config)]
+function userinfoFinding(metadata: Metadata): Finding | undefined {
+  if (metadata['userinfo_endpoint'] !== undefined) return undefined
+  return warning('provider.userinfo', 'has no userinfo_endpoint: all claims come from the ID Token', {
+    why: 'claims change at the sign-in and at refreshes only, and session.poll_userinfo has no effect',
+    todo: 'nothing, if provider.id_token_claims names all claims that the application needs; a short session.absolute_timeout limits their age',
+  })
 }
 
 function backchannelFinding(metadata: Metadata): Finding {
@@ -296,14 +279,16 @@ function endSessionFinding(metadata: Metadata): Finding {
   })
 }
 
-function frontchannelFindings(metadata: Metadata, { frontchannelLogout }: ProviderConfig): Finding[] {
-  if (!frontchannelLogout || metadata['frontchannel_logout_supported'] === true) return []
-  return [
-    warning('provider.frontchannel_logout', 'does not announce front-channel logout (frontchannel_logout_supported)', {
+function frontchannelFinding(metadata: Metadata, { frontchannelLogout }: ProviderConfig): Finding | undefined {
+  if (!frontchannelLogout || metadata['frontchannel_logout_supported'] === true) return undefined
+  return warning(
+    'provider.frontchannel_logout',
+    'does not announce front-channel logout (frontchannel_logout_supported)',
+    {
       why: 'provider.frontchannel_logout is on, but has no effect',
       todo: 'remove the setting, or enable front-channel logout at the provider',
-    }),
-  ]
+    },
+  )
 }
 
 /** The errors for a person who is not signed in at the provider: OpenID Connect Core §3.1.2.6. */

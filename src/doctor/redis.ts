@@ -2,17 +2,17 @@ import type { RedisStoreConfig } from '../config/model/session.ts'
 import { printable } from '../core/printable.ts'
 import { redisAdvice } from '../session/store/redis/advice.ts'
 import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/store/redis/examine.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /** The findings about the Redis that stores the sessions. */
 export function redisFindings(facts: RedisFacts | RedisFailure, config: RedisStoreConfig): Finding[] {
   if ('why' in facts) return [connectionFinding(facts)]
-  return [
+  return found(
     ...facts.servers.flatMap((server) => serverFindings(server, config, facts.servers.length)),
-    ...rightsFindings(facts, config),
-    ...fitnessFindings(facts),
-    ...(facts.error === undefined ? [] : [errorFinding(facts.error)]),
-  ]
+    rightsFinding(facts, config),
+    fitnessFinding(facts),
+    facts.error === undefined ? undefined : errorFinding(facts.error),
+  )
 }
 
 const whileUnavailable = 'until it responds, pages that need a session get 503, and nobody can sign in'
@@ -25,16 +25,16 @@ function connectionFinding(failure: RedisFailure): Finding {
 }
 
 function serverFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
-  return [
+  return found(
     versionFinding(server),
-    ...runFindings(server),
-    ...modeFindings(server, config, count),
+    runFinding(server),
+    modeFinding(server, config, count),
     memoryFinding(server),
-    ...persistenceFindings(server),
+    persistenceFinding(server),
     latencyFinding(server, config),
-    ...clockFindings(server),
-    ...replicaFindings(server, config),
-  ]
+    clockFinding(server),
+    replicaFinding(server, config),
+  )
 }
 
 const undetectedRestore =
@@ -55,30 +55,30 @@ function versionFinding({ version }: RedisServerFacts): Finding {
   })
 }
 
-function runFindings({ version, run_id }: RedisServerFacts): Finding[] {
+function runFinding({ version, run_id }: RedisServerFacts): Finding | undefined {
   // Without INFO this is unknown; the finding `redis.version` says so.
-  if (version === undefined || run_id !== undefined) return []
-  return [
-    warning('redis.run', 'has no run_id in INFO', {
-      why: undetectedRestore,
-      todo: 'use a Redis that has a run_id, or never restore it from a file that is older than its last write',
-    }),
-  ]
+  if (version === undefined || run_id !== undefined) return undefined
+  return warning('redis.run', 'has no run_id in INFO', {
+    why: undetectedRestore,
+    todo: 'use a Redis that has a run_id, or never restore it from a file that is older than its last write',
+  })
 }
 
-function replicaFindings(
+function replicaFinding(
   { replicasAcknowledging: count }: RedisServerFacts,
   { replicasAcknowledge: wanted }: RedisStoreConfig,
-): Finding[] {
-  if (count === undefined) return []
+): Finding | undefined {
+  if (count === undefined) return undefined
   const id = 'redis.replicas'
-  if (count >= wanted) return [ok(id, `${count} replicas acknowledge writes (replicas_acknowledge: ${wanted})`)]
-  return [
-    fault(id, `${count} replicas acknowledge writes, but session.store.redis.replicas_acknowledge requires ${wanted}`, {
+  if (count >= wanted) return ok(id, `${count} replicas acknowledge writes (replicas_acknowledge: ${wanted})`)
+  return fault(
+    id,
+    `${count} replicas acknowledge writes, but session.store.redis.replicas_acknowledge requires ${wanted}`,
+    {
       why: 'each Logout Token and each sign-out gets 503',
       todo: 'connect more replicas to this server (INFO replication lists them), or lower replicas_acknowledge',
-    }),
-  ]
+    },
+  )
 }
 
 const modes: Readonly<Record<RedisStoreConfig['kind'], string>> = {
@@ -92,12 +92,9 @@ const settings: Readonly<Record<RedisStoreConfig['kind'], string>> = {
   redis_cluster: 'cluster',
 }
 
-function modeFindings(server: RedisServerFacts, config: RedisStoreConfig, count: number): Finding[] {
+function modeFinding({ mode, role }: RedisServerFacts, { kind }: RedisStoreConfig, count: number): Finding | undefined {
   // Without INFO this is unknown; the finding `redis.version` says so.
-  return server.mode === undefined ? [] : [modeFinding(server.mode, server.role, config, count)]
-}
-
-function modeFinding(mode: string, role: string | undefined, { kind }: RedisStoreConfig, count: number): Finding {
+  if (mode === undefined) return undefined
   const id = 'redis.mode'
   const expected = modes[kind]
   if (mode !== expected) {
@@ -156,18 +153,16 @@ function memoryFinding({
  * Counts snapshots, because the Redis user of the gateway may not read the configuration (`CONFIG
  * GET save`).
  */
-function persistenceFindings({
+function persistenceFinding({
   aof_enabled,
   rdb_saves = 0,
   rdb_last_load_keys_loaded = 0,
-}: RedisServerFacts): Finding[] {
-  if (aof_enabled !== 0 || (rdb_saves === 0 && rdb_last_load_keys_loaded === 0)) return []
-  return [
-    warning('redis.persistence', 'stores its data in snapshots only (aof_enabled:0)', {
-      why: 'after a restart from a snapshot, the last minutes of sign-ins, refreshes and logouts are missing: the gateway checks each session at the provider, and people whose tokens were refreshed in these minutes have to sign in again',
-      todo: 'set appendonly yes, appendfsync everysec and save "" as docs/redis.md recommends',
-    }),
-  ]
+}: RedisServerFacts): Finding | undefined {
+  if (aof_enabled !== 0 || (rdb_saves === 0 && rdb_last_load_keys_loaded === 0)) return undefined
+  return warning('redis.persistence', 'stores its data in snapshots only (aof_enabled:0)', {
+    why: 'after a restart from a snapshot, the last minutes of sign-ins, refreshes and logouts are missing: the gateway checks each session at the provider, and people whose tokens were refreshed in these minutes have to sign in again',
+    todo: 'set appendonly yes, appendfsync everysec and save "" as docs/redis.md recommends',
+  })
 }
 
 function megabytes(bytes: number): string {
@@ -189,46 +184,40 @@ function latencyFinding({ pingMs }: RedisServerFacts, { timeoutMs }: RedisStoreC
   })
 }
 
-function clockFindings({ clockAheadMs }: RedisServerFacts): Finding[] {
-  if (clockAheadMs === undefined || Math.abs(clockAheadMs) < 1000) return []
-  return [
-    warning(
-      'redis.clock',
-      `its clock is ${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s ${clockAheadMs < 0 ? 'behind' : 'ahead of'} the local clock`,
-      {
-        why: 'one of the two is wrong: the gateway may accept expired tokens or reject valid ones, and sessions may end early or late (logouts depend on the clock of Redis only)',
-        todo: 'synchronize all clocks with NTP',
-      },
-    ),
-  ]
+function clockFinding({ clockAheadMs }: RedisServerFacts): Finding | undefined {
+  if (clockAheadMs === undefined || Math.abs(clockAheadMs) < 1000) return undefined
+  return warning(
+    'redis.clock',
+    `its clock is ${(Math.abs(clockAheadMs) / 1000).toFixed(1)} s ${clockAheadMs < 0 ? 'behind' : 'ahead of'} the local clock`,
+    {
+      why: 'one of the two is wrong: the gateway may accept expired tokens or reject valid ones, and sessions may end early or late (logouts depend on the clock of Redis only)',
+      todo: 'synchronize all clocks with NTP',
+    },
+  )
 }
 
-function rightsFindings(
+function rightsFinding(
   { denied, error }: RedisFacts,
   { keyPrefix, username = 'default' }: RedisStoreConfig,
-): Finding[] {
+): Finding | undefined {
   const id = 'redis.rights'
   if (denied.length === 0)
-    return error === undefined ? [ok(id, 'the user may run all commands that the gateway needs')] : []
-  return [
-    fault(id, `the user ${username} may not run ${denied.join(', ')} on ${keyPrefix}*`, {
-      why: effectOfDenied(denied),
-      todo: `ACL SETUSER ${username} ~${keyPrefix}* &${keyPrefix}* ${denied.map((command) => `+${command.toLowerCase()}`).join(' ')}`,
-    }),
-  ]
+    return error === undefined ? ok(id, 'the user may run all commands that the gateway needs') : undefined
+  return fault(id, `the user ${username} may not run ${denied.join(', ')} on ${keyPrefix}*`, {
+    why: effectOfDenied(denied),
+    todo: `ACL SETUSER ${username} ~${keyPrefix}* &${keyPrefix}* ${denied.map((command) => `+${command.toLowerCase()}`).join(' ')}`,
+  })
 }
 
-function fitnessFindings({ unfit, denied, error }: RedisFacts): Finding[] {
+function fitnessFinding({ unfit, denied, error }: RedisFacts): Finding | undefined {
   const id = 'redis.fitness'
   // Without these rights, it cannot be tried.
-  if (denied.length > 0 || error !== undefined) return []
-  if (unfit === undefined) return [ok(id, 'its time, expiries, scripts and messages are as the gateway relies on')]
-  return [
-    fault(id, `is not fit: ${printable(unfit)}`, {
-      why: `logouts could be lost, so the gateway refuses it: ${whileUnavailable}`,
-      todo: 'use one of the servers that docs/redis.md names as tried',
-    }),
-  ]
+  if (denied.length > 0 || error !== undefined) return undefined
+  if (unfit === undefined) return ok(id, 'its time, expiries, scripts and messages are as the gateway relies on')
+  return fault(id, `is not fit: ${printable(unfit)}`, {
+    why: `logouts could be lost, so the gateway refuses it: ${whileUnavailable}`,
+    todo: 'use one of the servers that docs/redis.md names as tried',
+  })
 }
 
 function effectOfDenied(denied: readonly string[]): string {

@@ -1,20 +1,18 @@
 import { statSync } from 'node:fs'
 import type { SecretFile } from '../config/document/report.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /** The findings about the permissions of the configuration file and the files of secrets. */
 export function fileFindings(file: string, secretFiles: readonly SecretFile[]): Finding[] {
-  return [...configurationFindings(file), ...secretFiles.map(secretFinding)]
+  return found(configurationFinding(file), ...secretFiles.map(secretFinding))
 }
 
-function configurationFindings(file: string): Finding[] {
-  if ((modeOf(file) & 0o002) === 0) return []
-  return [
-    fault('files.configuration', `every user of this machine may change ${file} (mode ${octal(modeOf(file))})`, {
-      why: 'an attacker who changes it decides who gets access, and which headers the application gets',
-      todo: `chmod o-w ${file}`,
-    }),
-  ]
+function configurationFinding(file: string): Finding | undefined {
+  if ((modeOf(file) & 0o002) === 0) return undefined
+  return fault('files.configuration', `every user of this machine may change ${file} (mode ${octal(modeOf(file))})`, {
+    why: 'an attacker who changes it decides who gets access, and which headers the application gets',
+    todo: `chmod o-w ${file}`,
+  })
 }
 
 function secretFinding({ setting, file }: SecretFile): Finding {

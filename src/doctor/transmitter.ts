@@ -2,7 +2,7 @@ import type { SignalsConfig } from '../config/model/provider.ts'
 import type { StreamFailure, TransmitterFacts } from '../provider/examine.ts'
 import { deliveryMethods, type Stream } from '../provider/stream-client.ts'
 import type { TransmitterMetadata } from '../provider/transmitter.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 const noEvents = 'no security event arrives: sessions of disabled accounts continue'
 
@@ -37,22 +37,20 @@ function keysFinding(keys: TransmitterFacts['keys']): Finding {
 
 function deliveryFindings(metadata: TransmitterMetadata, { delivery, stream }: SignalsConfig): Finding[] {
   const { delivery_methods_supported: methods, default_subjects } = metadata
-  const findings: Finding[] = []
-  if (methods !== undefined && !methods.includes(deliveryMethods[delivery]))
-    findings.push(
-      warning('signals.delivery', `the transmitter does not list ${deliveryMethods[delivery]} (${delivery})`, {
-        why: noEvents,
-        todo: `set provider.signals.delivery to a method that it lists: ${methods.join(', ')}`,
-      }),
-    )
-  if (stream === 'managed' && default_subjects === 'NONE')
-    findings.push(
-      warning('signals.subjects', 'a new stream has no people (default_subjects is NONE)', {
-        why: 'there are events only about people that were added to the stream, which the gateway does not do',
-        todo: 'set the default of the stream or of the client to ALL at the transmitter',
-      }),
-    )
-  return findings
+  return found(
+    methods === undefined || methods.includes(deliveryMethods[delivery])
+      ? undefined
+      : warning('signals.delivery', `the transmitter does not list ${deliveryMethods[delivery]} (${delivery})`, {
+          why: noEvents,
+          todo: `set provider.signals.delivery to a method that it lists: ${methods.join(', ')}`,
+        }),
+    stream === 'managed' && default_subjects === 'NONE'
+      ? warning('signals.subjects', 'a new stream has no people (default_subjects is NONE)', {
+          why: 'there are events only about people that were added to the stream, which the gateway does not do',
+          todo: 'set the default of the stream or of the client to ALL at the transmitter',
+        })
+      : undefined,
+  )
 }
 
 function streamFindings(
@@ -87,31 +85,31 @@ function streamFindings(
 
 function mismatches(stream: Stream, { delivery, audience, events }: SignalsConfig, receiverUrl: string): Finding[] {
   const { method, endpoint_url, aud, events_delivered } = stream
-  const findings: Finding[] = []
-  if (method !== deliveryMethods[delivery] || (delivery === 'push' && endpoint_url !== receiverUrl))
-    findings.push(
-      warning('signals.delivery', `the stream has the delivery ${method ?? 'none'} to ${endpoint_url ?? 'no URL'}`, {
-        why: 'the running gateway has another configuration, or it has not changed the stream yet',
-        todo: 'start or reload the gateway, which changes the stream',
-      }),
-    )
-  if (aud.length > 0 && !aud.some((value) => audience.includes(value)))
-    findings.push(
-      fault('signals.audience', `the events are for ${aud.join(', ')}`, {
-        why: 'the gateway refuses each of them',
-        todo: `set provider.signals.audience: [${aud.join(', ')}]`,
-      }),
-    )
-  const delivered = new Set(events_delivered?.map((type) => type.slice(type.lastIndexOf('/') + 1)))
+  const isOther = method !== deliveryMethods[delivery] || (delivery === 'push' && endpoint_url !== receiverUrl)
   const used = Object.entries(events).flatMap(([name, action]) => (action === 'ignore' ? [] : [name]))
-  const missing = used.filter((name) => !delivered.has(name))
-  if (events_delivered === undefined || missing.length === 0) return findings
+  const delivered = events_delivered?.map((type) => type.slice(type.lastIndexOf('/') + 1))
+  const missing = delivered === undefined ? [] : used.filter((name) => !delivered.includes(name))
   const what = `the transmitter does not deliver ${missing.join(', ')}`
   const remedy = { why: 'these events have no effect', todo: 'enable them at the transmitter, if it has them' }
-  return [
-    ...findings,
-    missing.length < used.length ? ok('signals.events', what) : warning('signals.events', what, remedy),
-  ]
+  return found(
+    isOther
+      ? warning('signals.delivery', `the stream has the delivery ${method ?? 'none'} to ${endpoint_url ?? 'no URL'}`, {
+          why: 'the running gateway has another configuration, or it has not changed the stream yet',
+          todo: 'start or reload the gateway, which changes the stream',
+        })
+      : undefined,
+    aud.length === 0 || aud.some((value) => audience.includes(value))
+      ? undefined
+      : fault('signals.audience', `the events are for ${aud.join(', ')}`, {
+          why: 'the gateway refuses each of them',
+          todo: `set provider.signals.audience: [${aud.join(', ')}]`,
+        }),
+    missing.length === 0
+      ? undefined
+      : missing.length < used.length
+        ? ok('signals.events', what)
+        : warning('signals.events', what, remedy),
+  )
 }
 
 function pollFinding(poll: NonNullable<TransmitterFacts['poll']>): Finding {

@@ -6,7 +6,7 @@ import { connectionAdvice } from '../core/connection-advice.ts'
 import { AddressText } from '../http/address-text.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { addressesOf, isPrivate, listens, request } from './connect.ts'
-import { fault, type Finding, ok, warning } from './finding.ts'
+import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /**
  * The findings about an upstream: whether it responds, and whether it is reachable without the
@@ -18,7 +18,7 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
     bypassFinding(upstream, outside),
     addressesFinding(upstream),
   ])
-  return [reachable, bypass, ...addresses]
+  return found(reachable, bypass, addresses)
 }
 
 /** How much of the first page is examined, in bytes. */
@@ -29,29 +29,27 @@ const pageBytes = 256 * 1024
  * to an address that they cannot reach. This finds nothing if the first page is a redirect, or is
  * only for signed-in people.
  */
-async function addressesFinding(upstream: UpstreamConfig): Promise<readonly Finding[]> {
+async function addressesFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
   const { name, url, path, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream
-  if (rewriteContent) return []
+  if (rewriteContent) return undefined
   const first = firstPage(upstream)
   const publicUrl = externalUrl.origin + path.replace(/\/$/, '')
   const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity' }
   const page = await request(first, { method: 'GET', headers, ca, contentBytes: pageBytes })
-  if (!('status' in page) || page.content === undefined) return []
+  if (!('status' in page) || page.content === undefined) return undefined
   const own = [url.origin, ...alsoKnownAs].filter((origin) => origin !== externalUrl.origin)
   const twin = externalUrl.protocol === 'https:' ? [`http://${externalUrl.host}`] : []
   const pairs = [...own, ...twin].map((from) => ({ from, to: externalUrl.origin, base: '', publicBase: '' }))
   const count = pairs.length === 0 ? 0 : new AddressText(pairs, url.protocol).count(page.content)
-  if (count === 0) return []
-  return [
-    warning(
-      'upstream.addresses',
-      `the application writes its own address ${count === 1 ? 'once' : `${count} times`} into ${first.pathname}, not ${publicUrl}`,
-      {
-        why: 'browsers cannot reach that address, or reach the application without the gateway',
-        todo: `set the base URL of the application to ${publicUrl}, or set upstreams.${name}.rewrite_content`,
-      },
-    ),
-  ]
+  if (count === 0) return undefined
+  return warning(
+    'upstream.addresses',
+    `the application writes its own address ${count === 1 ? 'once' : `${count} times`} into ${first.pathname}, not ${publicUrl}`,
+    {
+      why: 'browsers cannot reach that address, or reach the application without the gateway',
+      todo: `set the base URL of the application to ${publicUrl}, or set upstreams.${name}.rewrite_content`,
+    },
+  )
 }
 
 /** The page that the application gets for the `path` of the upstream. */
