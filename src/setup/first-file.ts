@@ -112,11 +112,15 @@ ${store === 'memory' ? memoryText : redisText(store)}
   # … and after this time even while it is used.
   absolute_timeout: 12h
 
-# The applications behind the gateway, each under a name of your choice.
+${upstreamsText(upstream)}`
+}
+
+function upstreamsText(url: string): string {
+  return `# The applications behind the gateway, each under a name of your choice.
 upstreams:
   app:
     # Where the application listens. Only the gateway should be able to reach it.
-    url: ${scalar(upstream)}
+    url: ${scalar(url)}
 
     # Request headers that tell the application who is signed in. The gateway removes headers with these names from clients.
     headers:
@@ -144,12 +148,8 @@ upstreams:
 
 /** The default scopes that are known before discovery. */
 function firstScopes(issuer: string): string {
-  return [
-    'openid',
-    'profile',
-    'email',
-    ...(harmOfOfflineAccess(providerKind(issuer)) === undefined ? [offlineAccess] : []),
-  ].join(', ')
+  const isHarmful = harmOfOfflineAccess(providerKind(issuer)) !== undefined
+  return `openid, profile, email${isHarmful ? '' : `, ${offlineAccess}`}`
 }
 
 const tlsText = `# To terminate TLS in the gateway, replace the line above with:

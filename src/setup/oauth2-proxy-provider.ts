@@ -28,9 +28,8 @@ const withoutOpenidConnect: ReadonlySet<string> = new Set([
 export function translateProvider(from: Translation): object {
   const provider = from.text('provider') ?? 'google'
   if (from.text('prompt')?.split(' ').includes('none'))
-    from.note(
+    from.changed(
       'prompt',
-      'changed',
       'with prompt: none, only people who are signed in at the provider can sign in; remove it unless this is meant',
     )
   noteLoginUrl(from)
@@ -59,11 +58,10 @@ function noteLoginUrl(from: Translation): void {
   const url = from.text('login_url')
   if (url === undefined) return
   const names = [...new URLSearchParams(/\?(.*)/.exec(url)?.[1] ?? '').keys()]
-  if (names.length === 0) from.note('login_url', 'unneeded', discovered)
+  if (names.length === 0) from.unneeded('login_url', discovered)
   else
-    from.note(
+    from.changed(
       'login_url',
-      'changed',
       `${discovered}; its parameters (${names.join(', ')}) are not sent: write those that are needed in provider.authorization_params`,
     )
 }
@@ -82,9 +80,8 @@ function issuerOf(provider: string, from: Translation): string {
         `with the provider ${provider}, oauth2-proxy ignores the issuer; decide whether people sign in there`,
       )
     if (multiTenantNames.some((name) => given.includes(`/${name}/`)))
-      from.note(
+      from.decide(
         'oidc_issuer_url',
-        'decide',
         'the tokens of this multi-tenant endpoint have other issuers; write the issuer of one tenant',
       )
     return given
@@ -93,9 +90,8 @@ function issuerOf(provider: string, from: Translation): string {
     return `https://login.microsoftonline.com/${tenant}/v2.0`
   const known = issuers[provider]
   if (known !== undefined) return known
-  from.note(
+  from.decide(
     'provider',
-    'decide',
     withoutOpenidConnect.has(provider)
       ? `${provider} is not an OpenID Provider; use an OpenID Provider that signs people in with ${provider}`
       : `write the issuer of ${provider} as provider.issuer: the URL before /.well-known/openid-configuration`,
@@ -106,14 +102,14 @@ function issuerOf(provider: string, from: Translation): string {
 function clientId(from: Translation): string {
   const id = from.text('client_id')
   if (id === undefined)
-    from.note('client_id', 'decide', 'write the client ID of the gateway at the provider as provider.client_id')
+    from.decide('client_id', 'write the client ID of the gateway at the provider as provider.client_id')
   return id ?? placeholder
 }
 
 function clientSecret(from: Translation): object {
   const file = from.text('client_secret_file')
   if (from.text('client_secret') === undefined && file !== undefined) return { file }
-  from.note('client_secret', 'changed', 'the file contains no secret; set the environment variable CLIENT_SECRET')
+  from.changed('client_secret', 'the file contains no secret; set the environment variable CLIENT_SECRET')
   return { env: 'CLIENT_SECRET' }
 }
 
@@ -122,7 +118,7 @@ function scopes(provider: string, issuer: string, from: Translation): readonly s
   const given = from.text('scope')?.split(/[\s,]+/)
   if (given !== undefined) {
     const harm = given.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
-    if (harm !== undefined) from.note('scope', 'changed', `offline_access is removed: ${harm.what}`)
+    if (harm !== undefined) from.changed('scope', `offline_access is removed: ${harm.what}`)
     const left = harm === undefined ? given : given.filter((scope) => scope !== offlineAccess)
     return ['openid', ...left.filter((scope) => scope !== 'openid')]
   }
@@ -137,9 +133,8 @@ function algorithm(from: Translation): string | undefined {
   const wanted = from.list('oidc_enabled_signing_algs')
   const [only] = wanted
   if (only === undefined || (wanted.length === 1 && signingAlgorithms.some((known) => known === only))) return only
-  from.note(
+  from.lost(
     'oidc_enabled_signing_algs',
-    'lost',
     'the gateway accepts one algorithm: RS256, or provider.id_token_signed_response_alg; it never accepts HS256',
   )
   return undefined
@@ -149,7 +144,7 @@ function responseMode(from: Translation): string | undefined {
   const mode = from.text('auth_request_response_mode')
   if (mode === 'form_post') return mode
   if (mode !== undefined && mode !== 'query')
-    from.note('auth_request_response_mode', 'lost', 'the gateway supports query and form_post')
+    from.lost('auth_request_response_mode', 'the gateway supports query and form_post')
   return undefined
 }
 
@@ -163,12 +158,8 @@ function idTokenClaims(from: Translation): readonly string[] | undefined {
 function authority(from: Translation): string | undefined {
   const [file, ...more] = from.list('provider_ca_files')
   if (file !== undefined && !from.isOn('use_system_trust_store'))
-    from.note(
-      'provider_ca_files',
-      'changed',
-      'the CAs of Node.js are trusted too, so a public CA can vouch for the provider',
-    )
+    from.changed('provider_ca_files', 'the CAs of Node.js are trusted too, so a public CA can vouch for the provider')
   if (more.length > 0)
-    from.note('provider_ca_files', 'decide', 'put all certificates into one file and name it in provider.ca_file')
+    from.decide('provider_ca_files', 'put all certificates into one file and name it in provider.ca_file')
   return file
 }

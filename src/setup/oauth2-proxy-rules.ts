@@ -2,7 +2,6 @@ import { Document, type Node } from 'yaml'
 import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
 import { printable } from '../core/printable.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
-import { translatePattern, translateRoute } from './routes.ts'
 import type { Translation } from './translation.ts'
 
 /** A rule as written in the file. */
@@ -75,11 +74,11 @@ function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from:
   // oauth2-proxy reads a method in `skip_auth_routes` only. Elsewhere, it is a part of the pattern.
   const translated = option === 'skip_auth_routes' ? translateRoute(route) : translatePattern(route)
   if ('why' in translated) {
-    from.note(option, 'lost', `${route}: ${translated.why}; these paths need a sign-in like all others`)
+    from.lost(option, `${route}: ${translated.why}; these paths need a sign-in like all others`)
     return []
   }
   const { paths, difference, ...where } = translated
-  if (difference !== undefined) from.note(option, 'changed', difference)
+  if (difference !== undefined) from.changed(option, difference)
   return paths.map((path) => ({ path, ...where, ...rule }))
 }
 
@@ -125,9 +124,8 @@ function reportRestrictions(from: Translation): void {
       )
   const unmatched = from.list('email_domains').filter((domain) => domain !== domain.trim())
   if (unmatched.length > 0)
-    from.note(
+    from.lost(
       'email_domains',
-      'lost',
       `oauth2-proxy keeps the spaces in ${unmatched.map((domain) => JSON.stringify(domain)).join(', ')}, which no address matches; write the domain without them if it is meant`,
     )
   if (emailDomains(from).length === 0 && from.text('authenticated_emails_file') === undefined)
@@ -216,7 +214,7 @@ function domainRequirements(
   const patterns = domains.map((domain) => (domain.startsWith('.') ? `[^@]+${literal(domain)}` : literal(domain)))
   const addresses = (pattern: string) => ({ claim, matches: `[^@]+@${pattern}` })
   if (claim !== 'email') {
-    from.note('email_domains', 'changed', `letter case counts in the domain of the claim ${claim}`)
+    from.changed('email_domains', `letter case counts in the domain of the claim ${claim}`)
     return [anyOf(patterns.map(addresses))]
   }
   const exact = domains.filter((domain) => !domain.startsWith('.'))
@@ -225,15 +223,13 @@ function domainRequirements(
     exact.length === 0 ? [] : [{ email_domains: exact, ...(isUnverified && { verified: false as const }) }]
   const isByHostedDomain = isGoogle(from) && parents.length === 0
   if (isByHostedDomain)
-    from.note(
+    from.changed(
       'email_domains',
-      'changed',
       'people also need a Google Workspace account of the domain (the claim hd); oauth2-proxy also admits other Google accounts with such an address',
     )
   else if (!isUnverified && exact.length > 0)
-    from.note(
+    from.changed(
       'email_domains',
-      'changed',
       'the provider must say that it has verified the address (email_verified: true); oauth2-proxy also admits people when it says nothing',
     )
   return [
@@ -267,9 +263,8 @@ function groupRequirements(from: Translation): Requirement[] {
   const groups = read.length + roles.length > 0 ? read : ignored
   const claim = groupsClaim(from)
   if (groups.length + roles.length === 0) return []
-  from.note(
+  from.changed(
     groups.length > 0 ? 'allowed_groups' : 'allowed_roles',
-    'changed',
     'the gateway reads claims from UserInfo; let the provider send them there, or name them in provider.id_token_claims',
   )
   return [anyOf([...(groups.length > 0 ? [{ claim, any_of: groups }] : []), ...roleRequirements(roles)])]
@@ -293,4 +288,40 @@ function roleRequirements(roles: readonly string[]): Requirement[] {
 /** The path of a claim; a name with special characters is quoted. */
 function claimPath(name: string): string {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(name) ? name : JSON.stringify(name)
+}
+
+/** The paths of the rules that replace a pattern, or the reason why rules cannot express it. */
+type TranslatedRoute =
+  | { readonly paths: readonly string[]; readonly methods?: readonly string[]; readonly difference?: string }
+  | { readonly why: string }
+
+/**
+ * Translates `METHOD=^/regular-expression` to paths of rules. Only patterns that are paths are
+ * translated, because a rule that is too wide would make protected paths public.
+ */
+export function translateRoute(route: string): TranslatedRoute {
+  const [, method, negated, pattern = ''] = /^(?:([A-Za-z]+)?(!)?=)?([^]*)$/.exec(route) ?? []
+  if (negated !== undefined) return { why: 'it matches all paths except one, which rules cannot express' }
+  const translated = translatePattern(pattern)
+  return method === undefined || 'why' in translated ? translated : { ...translated, methods: [method.toUpperCase()] }
+}
+
+/** Translates `^/regular-expression` in the same way. */
+function translatePattern(pattern: string): TranslatedRoute {
+  if (!pattern.startsWith('^')) return { why: 'it matches anywhere in a path, but rules match from the start' }
+  // "^/a$" matches that path. "^/a/" and "^/a/.*" match the paths below it. "^/a(/.*)?$" matches
+  // both.
+  const [, literal = '', below, end] = /^\^(.*?)(\/\.\*|\(\/\.\*\)\?)?(\$)?$/.exec(pattern) ?? []
+  // In a regular expression a dot matches any character; the rule matches a dot only.
+  const path = literal.replaceAll(/\\([./_-])/g, '$1')
+  if (!/^(?:\/[\w.~-]*)+$|^$/.test(path) || path.includes('//'))
+    return { why: 'rules use paths, not regular expressions' }
+  if (below === undefined && end !== undefined && path === '') return { why: 'it matches no path' }
+  if (below === undefined && end !== undefined) return { paths: [path] }
+  const itself = path.replace(/\/$/, '')
+  if (itself === '' || below === '(/.*)?') return { paths: [`${itself}/*`] }
+  // "/a/*" would also match "/a".
+  if (below !== undefined || path !== itself) return { paths: [`${itself}/`, `${itself}/*/*`] }
+  const difference = `${pattern} also matched paths with a longer name, such as ${path}-other; the rule matches ${path} and the paths below it`
+  return { paths: [`${path}/*`], difference }
 }

@@ -3,7 +3,6 @@ import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
 import { asciiDomain } from '../core/addresses.ts'
 import { isDomainOf } from '../core/domain.ts'
-import { goDurationMs } from './go-duration.ts'
 import type { Translation } from './translation.ts'
 
 const maxMs = 365 * 86_400_000
@@ -15,9 +14,8 @@ export function translateSession(from: Translation, externalUrl: string): object
 
 function store(from: Translation): object {
   const isRedis = from.text('session_store_type') === 'redis'
-  from.note(
+  from.changed(
     'session_store_type',
-    'changed',
     isRedis
       ? 'data in Redis is encrypted; set the environment variable SESSION_KEY to the same value for all replicas (create it with openssl rand -base64 32)'
       : 'sessions are stored in memory, not in the cookie; a restart ends all sessions, and several replicas need Redis',
@@ -60,7 +58,7 @@ function servers(
     parseRedisUrl(text)
     return { url: text }
   } catch {
-    from.note('redis_connection_url', 'decide', 'write the address of Redis as session.store.redis.url')
+    from.decide('redis_connection_url', 'write the address of Redis as session.store.redis.url')
     return { url: `redis://${placeholder}:6379` }
   }
 }
@@ -78,18 +76,16 @@ function bare(server: string): string {
 
 function secret(option: string, variable: string, from: Translation, isInUrl = false): object | undefined {
   if (from.text(option) === undefined && !isInUrl) return undefined
-  from.note(option, 'changed', `the file contains no secret; set the environment variable ${variable}`)
+  from.changed(option, `the file contains no secret; set the environment variable ${variable}`)
   return { env: variable }
 }
 
 function times(from: Translation): object {
-  const ms = goDurationMs(from.text('cookie_expire') ?? '')
-  const isUsable = ms !== undefined && ms >= 1000 && ms <= maxMs
-  const absolute = isUsable ? durationText(ms) : '12h'
-  const idle = isUsable && ms < 30 * 60_000 ? absolute : '30m'
-  from.note(
+  const ms = from.durationMs('cookie_expire', 1000, maxMs)
+  const absolute = ms === undefined ? '12h' : durationText(ms)
+  const idle = ms !== undefined && ms < 30 * 60_000 ? absolute : '30m'
+  from.changed(
     'cookie_expire',
-    'changed',
     `sessions end after ${absolute} (session.absolute_timeout), and after ${idle} without requests (session.idle_timeout), which oauth2-proxy does not have`,
   )
   return { absolute_timeout: absolute, idle_timeout: idle }
@@ -99,9 +95,8 @@ function cookie(from: Translation, externalUrl: string): object | undefined {
   const name = from.text('cookie_name')?.replace(/^__(?:Host|Secure)-/i, '')
   const sameSite = from.text('cookie_samesite')
   if (sameSite === 'none')
-    from.note(
+    from.lost(
       'cookie_samesite',
-      'lost',
       'SameSite is Lax, because with SameSite=None other sites could send requests with the session',
     )
   const isValidName = name !== undefined && /^(?!__)[\w-]{1,64}$/.test(name)
@@ -123,17 +118,15 @@ function cookieDomain(from: Translation, externalUrl: string): string | undefine
   const domain = given.map(asciiDomain).find((each) => each !== undefined && isDomainOf(each, hostname))
   const isUsable = domain !== undefined && protocol === 'https:'
   if (given.length > 0)
-    from.note(
+    from[isUsable ? 'changed' : 'lost'](
       'cookie_domains',
-      isUsable ? 'changed' : 'lost',
       isUsable
         ? `the hosts of ${domain} share one session (session.cookie.domain), and each of them receives the cookie; give each application on another host an upstream with its own external_url, which may be https://*.${domain}`
         : 'no domain in it has the host of external_url and https; for one session on several hosts, set session.cookie.domain',
     )
   if (allowed !== undefined)
-    from.note(
+    from.changed(
       'whitelist_domains',
-      'changed',
       'after the sign-in, the gateway redirects only to hosts that an external_url names; with session.cookie.domain, one may be https://*.DOMAIN',
     )
   return isUsable ? domain : undefined

@@ -1,5 +1,4 @@
 import { durationText } from '../config/quantities.ts'
-import { goDurationMs } from './go-duration.ts'
 import { denyingRule, emailClaim, groupsClaim, onlyFor, translateRules, type Rule } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
 
@@ -17,11 +16,10 @@ interface Upstream {
  */
 export function translateUpstreams(from: Translation): object {
   const { upstreams, lost } = upstreamsOf(from)
-  const timeout = goDurationMs(from.text('upstream_timeout') ?? '')
+  const timeout = from.durationMs('upstream_timeout', 10, 86_400_000)
   const settings = {
     host_header: from.isOn('pass_host_header', true) ? undefined : 'upstream',
-    response_timeout:
-      timeout !== undefined && timeout >= 10 && timeout <= 86_400_000 ? durationText(timeout) : undefined,
+    response_timeout: timeout && durationText(timeout),
     headers: headersOf(from),
   }
   const rules = [...lost.map(({ path, shown }) => denyingRule(`${path}*`, denied(shown))), ...translateRules(from)]
@@ -60,33 +58,30 @@ function upstreamsOf(from: Translation): { readonly upstreams: Upstream[]; reado
     const shown = text.replace(/\/\/.*@/, '//…@')
     if (url === undefined || !/^https?:$/.test(url.protocol)) {
       const why = 'the gateway supports http and https, not files, sockets or static responses'
-      from.note('upstreams', 'lost', `${shown}: ${why}`)
+      from.lost('upstreams', `${shown}: ${why}`)
       const path = url?.protocol === 'file:' ? (url.hash.slice(1) || url.pathname).replace(/\/*$/, '/') : '/'
       if (path !== '/') lost.push({ path, shown })
       continue
     }
     if (url.username + url.password !== '')
-      from.note(
+      from.lost(
         'upstreams',
-        'lost',
         `${shown}: the gateway takes no password from a URL; write headers: { Authorization: { env: NAME } }, with the value that the application expects`,
       )
     const path = url.pathname.endsWith('/') ? url.pathname : `${url.pathname}/`
     const only = path === url.pathname ? undefined : url.pathname
     if (only !== undefined)
-      from.note(
+      from.changed(
         'upstreams',
-        'changed',
         `${shown} was for exactly this path; here it also has the paths below it, and the rules deny them`,
       )
     if (found.some((other) => other.path === path))
-      from.note('upstreams', 'lost', `${shown} has the same path as another upstream`)
+      from.lost('upstreams', `${shown} has the same path as another upstream`)
     else found.push({ name: nameFor(url, found), origin: url.origin, path, only })
   }
   if (found.length > 0) return { upstreams: found, lost }
-  from.note(
+  from.decide(
     'upstreams',
-    'decide',
     'write the URL of the application as upstreams.app.url; for auth_request of another proxy, write forward_auth: true in place of url (docs/forward-auth.md)',
   )
   return { upstreams: [{ name: 'app', origin: 'http://127.0.0.1:3000', path: '/', only: undefined }], lost }
@@ -123,10 +118,10 @@ function authorizationOf(from: Translation, byBasicAuth: boolean, user: string):
   const password = from.text('basic_auth_password')
   const isBasic = byBasicAuth && password !== undefined
   if (from.isOn('pass_authorization_header')) {
-    if (isBasic) from.note('basic_auth_password', 'lost', 'the application receives the ID Token instead')
+    if (isBasic) from.lost('basic_auth_password', 'the application receives the ID Token instead')
     return { bearer: 'id_token' }
   }
   if (!isBasic) return undefined
-  from.note('basic_auth_password', 'changed', 'put the password into the environment variable BASIC_AUTH_PASSWORD')
+  from.changed('basic_auth_password', 'put the password into the environment variable BASIC_AUTH_PASSWORD')
   return { basic: { user, password: { env: 'BASIC_AUTH_PASSWORD' } } }
 }

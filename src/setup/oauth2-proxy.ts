@@ -39,7 +39,7 @@ export function translate(options: Options, externalUrl: string | undefined): Tr
   }
   for (const option of from.rest) {
     const known = withoutTranslation.get(option)
-    if (known !== undefined) from.note(option, from.isOff(option) ? 'unneeded' : known.level, known.why)
+    if (known !== undefined) from[from.isOff(option) ? 'unneeded' : known.level](option, known.why)
   }
   const notes = from.notes.toSorted((one, other) => levels.indexOf(one.level) - levels.indexOf(other.level))
   return { yaml: yamlOf(config, notes), notes }
@@ -87,7 +87,7 @@ function listen(from: Translation): unknown {
   if (cert_file === undefined || key_file === undefined)
     return address(http ?? '127.0.0.1:4180', 'http_address', from) ?? '127.0.0.1:4180'
   if (http !== undefined)
-    from.note('http_address', 'changed', 'the gateway has one address to listen on; this file has the https address')
+    from.changed('http_address', 'the gateway has one address to listen on; this file has the https address')
   const given = address(https ?? ':443', 'https_address', from)
   return { address: given ?? '0.0.0.0:443', tls: { cert_file, key_file } }
 }
@@ -99,7 +99,7 @@ function address(given: string, option: string, from: Translation): string | und
     parseAddress(text, '0.0.0.0')
     return text
   } catch {
-    from.note(option, 'lost', 'the gateway listens only on a host and a port')
+    from.lost(option, 'the gateway listens only on a host and a port')
     return undefined
   }
 }
@@ -114,20 +114,15 @@ function browsers(
   const reserved_prefix = isUsable ? prefix : '/.gatehouse/'
   const external_url = given ?? redirect?.origin ?? `https://${placeholder}.example.com`
   if (given === undefined && redirect === undefined)
-    from.note(
-      'redirect_url',
-      'decide',
-      'write the URL at which browsers reach the gateway as external_url (--url sets it)',
-    )
-  from.note(
+    from.decide('redirect_url', 'write the URL at which browsers reach the gateway as external_url (--url sets it)')
+  from.changed(
     'proxy_prefix',
-    'changed',
     redirect?.href === `${external_url}${reserved_prefix}callback`
       ? `the redirect URI stays the same; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`
       : `the redirect URI is ${external_url}${reserved_prefix}callback: register it at the provider; links to ${prefix}sign_in and ${prefix}sign_out become ${reserved_prefix}sign-in and ${reserved_prefix}sign-out`,
   )
   if (!from.isOn('cookie_secure', true))
-    from.note('cookie_secure', 'changed', 'the cookie is Secure exactly when external_url is https')
+    from.changed('cookie_secure', 'the cookie is Secure exactly when external_url is https')
   return { external_url, reserved_prefix }
 }
 
@@ -143,9 +138,8 @@ function trustedProxies(from: Translation): readonly string[] | undefined {
   const isBehind = from.isOn('reverse_proxy')
   const subnets = from.list('trusted_proxy_ips').flatMap(networkOf)
   if (isBehind && subnets.length === 0)
-    from.note(
+    from.decide(
       'reverse_proxy',
-      'decide',
       'write the addresses of the proxies in front of the gateway in trusted_proxies; until then the gateway ignores X-Forwarded-*, and applications receive http as the scheme',
     )
   return isBehind && subnets.length > 0 ? subnets : undefined

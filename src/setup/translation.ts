@@ -1,3 +1,4 @@
+import { amountOf } from '../config/quantities.ts'
 import type { Options } from './flat-toml.ts'
 
 /** A note about an option. */
@@ -54,13 +55,36 @@ export class Translation {
     return (this.#options.get(option) ?? '').length === 0
   }
 
-  note(option: string, level: Note['level'], text: string): void {
-    this.notes.push({ option, level, text })
+  /** A duration of Go (`168h0m0s`, `1.5h`) in ms; `undefined` when it is none, or out of range. */
+  durationMs(option: string, least: number, most: number): number | undefined {
+    const text = this.text(option) ?? ''
+    if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined
+    let total = 0
+    for (const [, number, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g))
+      total += Number(number) * amountOf(`1${unit}`)
+    const ms = Math.round(total)
+    return ms >= least && ms <= most ? ms : undefined
+  }
+
+  decide(option: string, text: string): void {
+    this.notes.push({ option, level: 'decide', text })
+  }
+
+  lost(option: string, text: string): void {
+    this.notes.push({ option, level: 'lost', text })
+  }
+
+  changed(option: string, text: string): void {
+    this.notes.push({ option, level: 'changed', text })
+  }
+
+  unneeded(option: string, text: string): void {
+    this.notes.push({ option, level: 'unneeded', text })
   }
 
   /** Notes a decision. Until an operator has taken it, the file denies all people. */
   deny(option: string, text: string): void {
-    this.note(option, 'decide', `${text}; until then the file denies all people`)
+    this.decide(option, `${text}; until then the file denies all people`)
     this.denials.push(`${option}: ${text}`)
   }
 

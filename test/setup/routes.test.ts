@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { matchesPath, parsePathPattern } from '../../src/core/path-pattern.ts'
-import { translateRoute } from '../../src/setup/routes.ts'
+import { translateRoute } from '../../src/setup/oauth2-proxy-rules.ts'
 
 for (const [route, paths, methods] of [
   ['^/', '/*'],
