@@ -2,7 +2,6 @@ import { registrationsOf, registrationsText } from '../config/registration.ts'
 import { printable } from '../core/printable.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'
-import { readClaims } from './given-file.ts'
 import {
   type CommandInput,
   configOption,
@@ -14,6 +13,7 @@ import {
   readOptions,
   takeNone,
 } from './command.ts'
+import { readClaims } from './given-file.ts'
 import { loadAndReport } from './load.ts'
 import { type Paint, withoutColors } from './paint.ts'
 

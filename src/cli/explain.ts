@@ -1,18 +1,17 @@
 import { createReadStream } from 'node:fs'
-import { explainFileError } from '../config/document/files.ts'
 import { placeText, type Place, type Sources } from '../config/document/diagnostics.ts'
+import { explainFileError } from '../config/document/files.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { presetAsYaml, presets } from '../config/presets.ts'
 import { ipAddress } from '../core/addresses.ts'
 import { systemClock } from '../core/clock.ts'
 import { OperatorError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
-import { adviceOn, LogStory, type Story } from '../explain/log-story.ts'
 import { type Decision, explain, type Explanation } from '../explain/decision.ts'
-import { personWith } from '../explain/trial.ts'
+import { adviceOn, LogStory, type Story } from '../explain/log-story.ts'
 import type { SuppliedRequest } from '../explain/request.ts'
+import { personWith } from '../explain/trial.ts'
 import type { UpstreamRequest } from '../explain/upstream-request.ts'
-import { displayName, readClaims, readLines } from './given-file.ts'
 import {
   CallFault,
   type CommandInput,
@@ -26,6 +25,7 @@ import {
   type Terminal,
   type ValuesOf,
 } from './command.ts'
+import { displayName, readClaims, readLines } from './given-file.ts'
 import { loadAndReport } from './load.ts'
 import { type Paint, withoutColors } from './paint.ts'
 

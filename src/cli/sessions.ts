@@ -49,12 +49,7 @@ async function sessions(task: SessionsTask, input: CommandInput): Promise<number
   try {
     const administration = await openAdministration(config, { log, clock: systemClock })
     try {
-      return await carryOut(task, administration, {
-        ...input,
-        log,
-        providers: config.providers,
-        showsPerson: config.admin?.page?.showClaim !== undefined,
-      })
+      return await carryOut(task, administration, { input, config, log })
     } finally {
       await administration.close()
     }
@@ -63,24 +58,29 @@ async function sessions(task: SessionsTask, input: CommandInput): Promise<number
   }
 }
 
+interface TaskParts {
+  readonly input: CommandInput
+  readonly config: GatewayConfig
+  readonly log: Pick<WritingLog, 'flush'>
+}
+
 async function carryOut(
   task: SessionsTask,
   administration: Administration,
-  {
-    out,
-    err,
-    log,
-    providers,
-    showsPerson,
-  }: Pick<CommandInput, 'out' | 'err'> & {
-    readonly log: Pick<WritingLog, 'flush'>
-    readonly providers: GatewayConfig['providers']
-    readonly showsPerson: boolean
-  },
+  { input: { out, err }, config, log }: TaskParts,
 ): Promise<number> {
   switch (task.kind) {
-    case 'list':
-      return list(task, administration, { out, err, showsPerson, showsProvider: providers.length > 1 })
+    case 'list': {
+      let count = 0
+      for await (const session of administration.list(task.selection)) {
+        if (count === 0 && !task.asJson) out(`${headOf(columnsOf(config))}\n`)
+        out(`${task.asJson ? JSON.stringify(summaryOf(session)) : asLine(session, columnsOf(config))}\n`)
+        count += 1
+      }
+      const isNarrowed = Object.keys(task.selection).length > 0
+      if (count === 0) err(`gatehouse: ${isNarrowed ? 'no session matches' : 'nobody is signed in'}\n`)
+      return 0
+    }
     case 'show':
       for await (const session of administration.list({ key: task.key })) {
         out(task.asJson ? jsonText(details(session)) : sessionText(session))
@@ -94,45 +94,30 @@ async function carryOut(
       await log.flush(flushLimitMs)
       if (outcome.failure !== undefined) err(`gatehouse: some sessions have not ended: ${outcome.failure}\n`)
       else if (key !== undefined && outcome.ended === 0) throw new OperatorError(`unknown session ${quoted(key)}`)
-      out(task.asJson ? jsonText(counts(outcome)) : endingText(outcome, providers))
+      out(task.asJson ? jsonText(counts(outcome)) : endingText(outcome, config.providers))
       return outcome.failure === undefined ? 0 : 1
     }
   }
 }
 
-async function list(
-  { selection, asJson }: Extract<SessionsTask, { kind: 'list' }>,
-  administration: Administration,
-  { out, err, ...columns }: Pick<CommandInput, 'out' | 'err'> & Columns,
-): Promise<number> {
-  let count = 0
-  for await (const session of administration.list(selection)) {
-    if (count === 0 && !asJson)
-      out(
-        `${'session'.padEnd(57)}  ${'signed in at'.padEnd(24)}  ${'expires at'.padEnd(24)}  sub  sid${columns.showsPerson ? '  person' : ''}${columns.showsProvider ? '  provider' : ''}\n`,
-      )
-    out(`${asJson ? JSON.stringify(summaryOf(session)) : asLine(session, columns)}\n`)
-    count += 1
-  }
-  if (count === 0)
-    err(`gatehouse: ${Object.keys(selection).length > 0 ? 'no session matches' : 'nobody is signed in'}\n`)
-  return 0
+/** The columns of the list after those of each session, which depend on the configuration. */
+function columnsOf({ admin, providers }: GatewayConfig): readonly ('sub' | 'sid' | 'person' | 'provider')[] {
+  const hasPerson = admin?.page?.showClaim !== undefined
+  return [
+    'sub',
+    'sid',
+    ...(hasPerson ? ['person' as const] : []),
+    ...(providers.length > 1 ? ['provider' as const] : []),
+  ]
 }
 
-/** The columns of the list that depend on the configuration. */
-interface Columns {
-  readonly showsPerson: boolean
-  readonly showsProvider: boolean
+function headOf(columns: ReturnType<typeof columnsOf>): string {
+  return ['session'.padEnd(57), 'signed in at'.padEnd(24), 'expires at'.padEnd(24), ...columns].join('  ')
 }
 
-function asLine(
-  { key, provider, sub, person, sid, created_at, absolute_expires_at }: SessionSummary,
-  { showsPerson, showsProvider }: Columns,
-): string {
-  const names = [sub, sid, ...(showsPerson ? [person] : []), ...(showsProvider ? [provider] : [])].map((name) =>
-    name === undefined ? '-' : quoted(name),
-  )
-  return [key, iso(created_at), iso(absolute_expires_at), ...names].join('  ')
+function asLine(session: SessionSummary, columns: ReturnType<typeof columnsOf>): string {
+  const names = columns.map((column) => quoted(session[column]))
+  return [session.key, iso(session.created_at), iso(session.absolute_expires_at), ...names].join('  ')
 }
 
 function summaryOf(session: SessionSummary) {
@@ -140,48 +125,50 @@ function summaryOf(session: SessionSummary) {
   return {
     ...{ session: key, provider, sub, person, sid, origin },
     signed_in_at: iso(session.created_at),
-    last_used_at: session.last_used_at === undefined ? undefined : iso(session.last_used_at),
+    last_used_at: isoOf(session.last_used_at),
     expires_at: iso(session.absolute_expires_at),
     ...{ browser, address, bound: bound_at !== undefined },
   }
 }
 
 function details(session: SessionSummary) {
-  const { access_token_expires_at, authentication: { acr, auth_time } = {} } = session
+  const { acr, auth_time } = session.authentication ?? {}
   return {
     ...summaryOf(session),
     acr,
-    authenticated_at: auth_time === undefined ? undefined : iso(auth_time),
+    authenticated_at: isoOf(auth_time),
     claims_of: iso(session.userinfo_read_at),
-    ...(access_token_expires_at === undefined ? {} : { access_token_expires_at: iso(access_token_expires_at) }),
+    access_token_expires_at: isoOf(session.access_token_expires_at),
     refresh_token: session.hasRefreshToken,
     claim_names: session.claimNames,
   }
 }
 
 function sessionText(session: SessionSummary): string {
-  const { key, provider, sub, person, sid, origin, bound_at, access_token_expires_at, authentication } = session
-  const { browser, address } = session
-  const { acr, auth_time } = authentication ?? {}
-  const lines = [
-    ['session', key],
+  const { provider, person, origin, bound_at, access_token_expires_at, last_used_at } = session
+  const { acr, auth_time } = session.authentication ?? {}
+  const lines: readonly (readonly [name: string, value: string])[] = [
+    ['session', session.key],
     ...(provider === undefined ? [] : [['provider', provider] as const]),
-    ['sub', quoted(sub)],
+    ['sub', quoted(session.sub)],
     ...(person === undefined ? [] : [['person', quoted(person)] as const]),
-    ['sid', sid === undefined ? '-' : quoted(sid)],
+    ['sid', quoted(session.sid)],
     ['signed in at', `${iso(session.created_at)}${origin === undefined ? '' : `, ${origin}`}`],
-    ['browser', browser ?? '-'],
-    ['address', address ?? '-'],
-    ['last used at', lastUse(session)],
-    ['authenticated', auth_time === undefined ? '-' : iso(auth_time)],
-    ['acr', acr === undefined ? '-' : quoted(acr)],
+    ['browser', session.browser ?? '-'],
+    ['address', session.address ?? '-'],
+    [
+      'last used at',
+      last_used_at === undefined ? 'within the last idle timeout' : `${iso(last_used_at)}, approximately`,
+    ],
+    ['authenticated', isoOf(auth_time) ?? '-'],
+    ['acr', quoted(acr)],
     ['bound', bound_at === undefined ? 'no' : `to a device, since ${iso(bound_at)}`],
     ['expires at', `${iso(session.absolute_expires_at)}, or when it is idle for too long`],
     ['claims as of', iso(session.userinfo_read_at)],
     ['access token', access_token_expires_at === undefined ? '-' : `until ${iso(access_token_expires_at)}`],
     ['refresh token', session.hasRefreshToken ? 'yes' : 'no'],
     ['claim names', session.claimNames.map(quoted).join(', ')],
-  ] as const
+  ]
   return lines.map(([name, value]) => `${name.padEnd(14)}${value}\n`).join('')
 }
 
@@ -211,16 +198,17 @@ function sessionCount(count: number): string {
   return count === 1 ? '1 session' : `${count} sessions`
 }
 
-function lastUse({ last_used_at }: SessionSummary): string {
-  return last_used_at === undefined ? 'within the last idle timeout' : `${iso(last_used_at)}, approximately`
-}
-
 function iso(time: number): string {
   return new Date(time).toISOString()
 }
 
+function isoOf(time: number | undefined): string | undefined {
+  return time === undefined ? undefined : iso(time)
+}
+
 /** A provider's text on one line of a terminal: quoted unless it is one plain word. */
-function quoted(text: string): string {
+function quoted(text: string | undefined): string {
+  if (text === undefined) return '-'
   if (/^[^\s"\p{C}]+$/u.test(text) && text !== '-') return text
   const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   return JSON.stringify(text).replace(/\p{C}/gu, (char) => [...char.split('')].map(escaped).join(''))

@@ -24,6 +24,10 @@ function letsEndSessions(_provider: ProviderConfig, { session }: EndpointConfig)
   return session.page || session.maxPerPerson?.whenExceeded === 'refuse'
 }
 
+function signsIdentities(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
+  return upstreams.some(({ signedIdentity }) => signedIdentity !== undefined)
+}
+
 /** One of the gateway's own URLs below `reserved_prefix`, with the methods that share a handler. */
 export interface Endpoint {
   /** The last segment of its path. */
@@ -46,20 +50,17 @@ export interface Endpoint {
   readonly exists?: (provider: ProviderConfig, config: EndpointConfig) => boolean
 }
 
+const reading = ['GET', 'HEAD'] as const
+const anyMethod = ['GET', 'HEAD', 'POST'] as const
+
 /**
  * All endpoints. The routes, the methods that are allowed, the limits per client and `explain` are
  * derived from this table. HEAD is allowed where GET changes nothing that lasts (RFC 9110 §9.3.2):
  * a callback and a sign-out happen once.
  */
 export const endpoints = {
-  signIn: { name: 'sign-in', at: 'both', methods: ['GET', 'HEAD'], limit: 'sign_ins', isForPageLoads: true },
-  initiateLogin: {
-    name: 'initiate-login',
-    at: 'provider',
-    methods: ['GET', 'HEAD'],
-    limit: 'sign_ins',
-    isForPageLoads: true,
-  },
+  signIn: { name: 'sign-in', at: 'both', methods: reading, limit: 'sign_ins', isForPageLoads: true },
+  initiateLogin: { name: 'initiate-login', at: 'provider', methods: reading, limit: 'sign_ins', isForPageLoads: true },
   initiateLoginPost: { name: 'initiate-login', at: 'provider', methods: ['POST'] },
   callback: { name: 'callback', at: 'provider', methods: ['GET'], limit: 'callbacks', isForPageLoads: true },
   callbackPost: {
@@ -69,13 +70,8 @@ export const endpoints = {
     exists: ({ response_mode }: ProviderConfig) => response_mode.startsWith('form_post'),
   },
   signOut: { name: 'sign-out', at: 'both', methods: ['GET', 'POST'] },
-  signedOut: { name: 'signed-out', at: 'both', methods: ['GET', 'HEAD'] },
-  backchannelLogout: {
-    name: 'backchannel-logout',
-    at: 'provider',
-    methods: ['POST'],
-    limit: 'refused_logout_tokens',
-  },
+  signedOut: { name: 'signed-out', at: 'both', methods: reading },
+  backchannelLogout: { name: 'backchannel-logout', at: 'provider', methods: ['POST'], limit: 'refused_logout_tokens' },
   securityEvents: {
     name: 'security-events',
     at: 'provider',
@@ -90,48 +86,22 @@ export const endpoints = {
     limit: 'frames',
     exists: ({ frontchannelLogout }: ProviderConfig) => frontchannelLogout,
   },
-  signedIn: { name: 'signed-in', at: 'gateway', methods: ['GET', 'HEAD'] },
+  signedIn: { name: 'signed-in', at: 'gateway', methods: reading },
   keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
-  deviceRegistration: {
-    name: 'device-registration',
-    at: 'provider',
-    methods: ['POST'],
-    exists: bindsDevices,
-  },
+  deviceRegistration: { name: 'device-registration', at: 'provider', methods: ['POST'], exists: bindsDevices },
   deviceRefresh: { name: 'device-refresh', at: 'provider', methods: ['POST'], exists: bindsDevices },
-  session: { name: 'session', at: 'both', methods: ['GET', 'HEAD'] },
+  session: { name: 'session', at: 'both', methods: reading },
   extendSession: { name: 'session', at: 'both', methods: ['POST'] },
-  ownSessions: { name: 'sessions', at: 'both', methods: ['GET', 'HEAD'], isForPageLoads: true, exists: showsSessions },
+  ownSessions: { name: 'sessions', at: 'both', methods: reading, isForPageLoads: true, exists: showsSessions },
   endOwnSessions: { name: 'sessions', at: 'both', methods: ['POST'], isForPageLoads: true, exists: letsEndSessions },
-  sessionScript: { name: 'session.js', at: 'gateway', methods: ['GET', 'HEAD'] },
+  sessionScript: { name: 'session.js', at: 'gateway', methods: reading },
   events: { name: 'events', at: 'both', methods: ['GET'] },
-  jwks: {
-    name: 'jwks.json',
-    at: 'gateway',
-    methods: ['GET', 'HEAD'],
-    exists: (_provider: ProviderConfig, { upstreams }: EndpointConfig) =>
-      upstreams.some(({ signedIdentity }) => signedIdentity !== undefined),
-  },
-  forwardAuth: { name: 'forward-auth', at: 'gateway', methods: ['GET', 'HEAD', 'POST'], exists: someForwardAuth },
-  authRequest: {
-    name: 'forward-auth/auth-request',
-    at: 'gateway',
-    methods: ['GET', 'HEAD', 'POST'],
-    exists: someForwardAuth,
-  },
-  extAuthz: {
-    name: 'forward-auth/ext-authz',
-    at: 'gateway',
-    methods: ['GET', 'HEAD', 'POST'],
-    exists: someForwardAuth,
-  },
-  authResponse: {
-    name: 'forward-auth/response',
-    at: 'gateway',
-    methods: ['GET', 'HEAD', 'POST'],
-    exists: someForwardAuth,
-  },
+  jwks: { name: 'jwks.json', at: 'gateway', methods: reading, exists: signsIdentities },
+  forwardAuth: { name: 'forward-auth', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
+  authRequest: { name: 'forward-auth/auth-request', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
+  extAuthz: { name: 'forward-auth/ext-authz', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
+  authResponse: { name: 'forward-auth/response', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
 } as const satisfies Readonly<Record<string, Endpoint>>
 
 export type EndpointKey = keyof typeof endpoints

@@ -14,11 +14,11 @@ import { examineRedis } from '../session/store/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
-import { headerBudgetFinding, withheldFindings } from './upstream-claims.ts'
 import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { transmitterFindings } from './transmitter.ts'
+import { headerBudgetFinding, withheldFindings } from './upstream-claims.ts'
 import { upstreamFindings } from './upstreams.ts'
 
 /** The findings about one subject. */

@@ -30,8 +30,8 @@ import { carriedProtocols, requestsUpgrade, listedProtocols } from '../http/upgr
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
-import { accountOf, trialAdmit, type Who } from './trial.ts'
 import { arrived, type ArrivedRequest, isExpectationUnmet, serverRefusal, type SuppliedRequest } from './request.ts'
+import { accountOf, trialAdmit, type Who } from './trial.ts'
 import { upstreamRequest, type UpstreamRequest } from './upstream-request.ts'
 import { hostsText, ruleText, stepUpText } from './words.ts'
 

@@ -10,8 +10,8 @@ import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { requestFacts } from '../http/request-facts.ts'
 import { isReserved } from '../http/unambiguous-request.ts'
-import { headerPairs, shownHeaders } from './upstream-request.ts'
 import { accountWith, personWith, trialAdmit } from './trial.ts'
+import { headerPairs, shownHeaders } from './upstream-request.ts'
 
 /**
  * Runs the tests of the configuration file with the decision that serves requests.

@@ -10,10 +10,10 @@ import {
   placeholdersOf,
 } from '../../core/page-names.ts'
 import { expandColor, textColorOn } from '../colors.ts'
+import type { Place } from '../document/diagnostics.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { explainFileError, readBounded } from '../document/files.ts'
 import type { Setting } from '../document/report.ts'
-import type { Place } from '../document/diagnostics.ts'
 import type { ColorsConfig, PagesConfig, SupportConfig } from '../model/pages.ts'
 import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
 import { parsePageTemplate, type TemplateFault, withPlainLineBreaks } from './page-template.ts'

@@ -1,5 +1,5 @@
-import type { Setting } from '../document/report.ts'
 import type { Address } from '../addresses.ts'
+import type { Setting } from '../document/report.ts'
 import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
 import type { List, RedisSettings } from '../settings.ts'
 import { readEach } from './build-context.ts'

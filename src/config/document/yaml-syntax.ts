@@ -1,6 +1,6 @@
 import { type Document, visit, type YAMLError } from 'yaml'
-import type { Setting } from './report.ts'
 import type { Place } from './diagnostics.ts'
+import type { Setting } from './report.ts'
 
 const maxSyntaxErrors = 5
 

@@ -1,4 +1,5 @@
 import type { ClaimPath } from '../../core/claims.ts'
+import type { Address, Subnet } from '../addresses.ts'
 import type {
   ExtAuthzSettings,
   KeptRequestsSettings,
@@ -8,7 +9,6 @@ import type {
   SigningKeysSettings,
   TracingSettings,
 } from '../settings.ts'
-import type { Address, Subnet } from '../addresses.ts'
 import type { PagesConfig } from './pages.ts'
 import type { ProviderConfig } from './provider.ts'
 import type { SessionConfig } from './session.ts'

@@ -1,5 +1,5 @@
-import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import type { Subnet } from '../addresses.ts'
+import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 
 /** The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed. */
 export const signingAlgorithms = [

@@ -1,3 +1,4 @@
+import type { Address } from '../addresses.ts'
 import type {
   RedisSettings,
   SessionCookieSettings,
@@ -5,7 +6,6 @@ import type {
   SessionMaxPerPersonSettings,
   SessionSettings,
 } from '../settings.ts'
-import type { Address } from '../addresses.ts'
 
 export interface SessionConfig extends Pick<
   SessionSettings,
