@@ -39,41 +39,31 @@ export async function run(input: CommandInput): Promise<number> {
   })
 }
 
-/** Calls `work` with a log, and writes the last lines of the log before it returns. */
-async function withLog<T>(
-  config: GatewayConfig,
-  input: CommandInput,
-  work: (log: WritingLog) => Promise<T>,
-): Promise<T> {
+/** Starts to serve. Resolves to the function that stops it. */
+type Start = (parts: ServingParts, signals: StopSignals) => Promise<() => Promise<void>>
+
+/**
+ * Serves until a signal stops it, and writes the last lines of the log before it returns. Resolves
+ * to the exit code.
+ */
+export async function serve(config: GatewayConfig, input: CommandInput, start: Start): Promise<number> {
   const log = createLog({
     level: config.log.level,
     format: logFormat(config.log.format, process.stdout.isTTY, input.env),
     isShared: config.workers > 1,
   })
   try {
-    return await work(log)
+    const metrics = new Metrics()
+    logUnexpectedErrors(countedLog(log, metrics))
+    const signals = stopSignals()
+    const stop = await start({ log, metrics }, signals)
+    await signals.first
+    if (!isWorker()) log.announce('gatehouse is stopping')
+    return await Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
   } finally {
     // `process.exit` would wait for the reader of the log, which may have stalled.
     if (!(await log.flush(flushTimeoutMs))) process.kill(process.pid, 'SIGKILL')
   }
-}
-
-/** Starts to serve. Resolves to the function that stops it. */
-type Start = (parts: ServingParts, signals: StopSignals) => Promise<() => Promise<void>>
-
-/** Serves until a signal stops it. Resolves to the exit code. */
-export function serve(config: GatewayConfig, input: CommandInput, start: Start): Promise<number> {
-  return withLog(config, input, (log) => serveLogged(log, start))
-}
-
-async function serveLogged(log: WritingLog, start: Start): Promise<number> {
-  const metrics = new Metrics()
-  logUnexpectedErrors(countedLog(log, metrics))
-  const signals = stopSignals()
-  const stop = await start({ log, metrics }, signals)
-  await signals.first
-  if (!isWorker()) log.announce('gatehouse is stopping')
-  return Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
 }
 
 interface ServingParts {
@@ -227,10 +217,9 @@ function stopSignals(): StopSignals {
  */
 function logUnexpectedErrors(log: Log): void {
   process.on('unhandledRejection', (error) =>
-    log.error('process.unhandled_rejection', { reason: reason(error), stack: stackOf(error) }),
+    log.error('process.unhandled_rejection', {
+      reason: reason(error),
+      stack: error instanceof Error ? error.stack : undefined,
+    }),
   )
-}
-
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.stack : undefined
 }

@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
-import type { Admission, ObservedDenial } from '../gate/admission.ts'
+import type { Admission } from '../gate/admission.ts'
 import { bearerToken, missingScopes, resourceMetadata } from '../gate/bearer.ts'
 import { crossSiteReason, isSafe } from '../gate/context.ts'
 import type { CorsFields } from '../gate/cors.ts'
@@ -217,10 +217,6 @@ function wrongHost(
   }
 }
 
-function observedNote({ why }: ObservedDenial): string {
-  return `without mode: observe, the rule would deny access: ${why}`
-}
-
 const keptNote =
   'if a page of this site sends the form, and the person has signed in before in this browser, the gateway keeps the content and redirects to the sign-in (303): see kept_requests'
 
@@ -293,10 +289,12 @@ function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFac
       ? [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
       : [{ name: 'session', text: `${isNeeded}; absent` }]
   const { claims, sub } = who.record
+  const missing = missingScopes(claims, upstream, rule)
+  const scopes = missing.length === 0 ? 'has all that are needed' : `lacks ${missing.join(', ')}`
   const about: Step[] = isToken
     ? [
         { name: 'access token', text: `used instead of a session; of ${sub}` },
-        { name: 'scopes', text: scopesText(missingScopes(claims, upstream, rule)) },
+        { name: 'scopes', text: `the token ${scopes}` },
       ]
     : [
         { name: 'session', text: `${isNeeded}; present, of ${sub}` },
@@ -314,10 +312,6 @@ function aboutRequirements({ require }: RuleConfig, claims: Claims, facts: Reque
       text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
     }
   })
-}
-
-function scopesText(missing: readonly string[]): string {
-  return missing.length === 0 ? 'the token has all that are needed' : `the token lacks ${missing.join(', ')}`
 }
 
 function aboutStepUp(
@@ -347,7 +341,9 @@ function preflightWhy(fields: CorsFields): string {
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
   if (outcome === 'pass')
-    return admission.observed === undefined ? { outcome } : { outcome, note: observedNote(admission.observed) }
+    return admission.observed === undefined
+      ? { outcome }
+      : { outcome, note: `without mode: observe, the rule would deny access: ${admission.observed.why}` }
   const { code, why } = refusalOf(admission)
   const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused
