@@ -1,5 +1,5 @@
 import { registrationsOf, registrationsText } from '../config/registration.ts'
-import { printable } from '../core/printable.ts'
+import { printable } from '../core/errors.ts'
 import { examine, type SubjectFindings } from '../doctor/examine.ts'
 import type { Finding } from '../doctor/finding.ts'
 import {

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { parseOrigin } from '../config/addresses.ts'
-import { OperatorError } from '../core/errors.ts'
-import { printable } from '../core/printable.ts'
+import { OperatorError, printable } from '../core/errors.ts'
 import { readFlatToml } from '../setup/flat-toml.ts'
 import { levels, translate, type Translated } from '../setup/oauth2-proxy.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'

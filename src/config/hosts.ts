@@ -1,4 +1,4 @@
-import { isDomainOf } from '../core/domain.ts'
+import { isDomainOf } from '../core/addresses.ts'
 import type { Site } from '../core/site.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import type { UpstreamConfig } from './model/upstream.ts'

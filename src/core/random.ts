@@ -1,4 +1,4 @@
-import { createHmac, hash, randomBytes as newBytes, randomFillSync } from 'node:crypto'
+import { createHmac, hash, randomBytes as newBytes, randomFillSync, createHash, timingSafeEqual } from 'node:crypto'
 
 /** Random bytes are generated in advance, because many small calls of the generator are slower. */
 const pool = Buffer.alloc(6 * 1024)
@@ -62,4 +62,10 @@ function draw(bytes: number): number {
   }
   poolAt += bytes
   return poolAt - bytes
+}
+
+/** Compares two texts in constant time. */
+export function isSameSecret(one: string, other: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(one), digest(other))
 }

@@ -1,5 +1,5 @@
 import type { RedisStoreConfig } from '../config/model/session.ts'
-import { printable } from '../core/printable.ts'
+import { printable } from '../core/errors.ts'
 import { redisAdvice } from '../session/store/redis/advice.ts'
 import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/store/redis/examine.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'

@@ -1,7 +1,6 @@
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import type { BearerChallenge } from '../core/bearer-challenge.ts'
-import type { Caller } from '../core/caller.ts'
+import type { BearerChallenge, Caller } from '../core/credentials.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { StepUp } from '../core/step-up.ts'

@@ -2,8 +2,8 @@ import { upstreamsOfHost } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import type { BearerChallenge } from '../core/bearer-challenge.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
+import type { BearerChallenge } from '../core/credentials.ts'
 
 const credentials = /^bearer +([\w.~+/-]+=*) *$/i
 /** Any field with the scheme, also one with several schemes or tokens. */

@@ -1,5 +1,4 @@
-import { basicCredentials } from '../core/basic-credentials.ts'
-import type { Caller } from '../core/caller.ts'
+import { basicCredentials, type Caller } from '../core/credentials.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'

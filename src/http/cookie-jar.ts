@@ -1,4 +1,5 @@
-import { isDomainOf } from '../core/domain.ts'
+import { isDomainOf } from '../core/addresses.ts'
+import { withoutSpaceAround } from '../wire/fields.ts'
 
 /** A cookie that an application has set, as a browser would keep it (RFC 6265bis §5.7). */
 export interface KeptCookie {
@@ -49,8 +50,8 @@ export function readSetCookie(text: string, { host, path }: CookieScope, now: nu
   if (hasControlCharacter.test(text)) return undefined
   const [pair = '', ...attributes] = text.split(';')
   const equals = pair.indexOf('=')
-  const name = trimmed(pair.slice(0, Math.max(equals, 0)))
-  const value = trimmed(pair.slice(equals + 1))
+  const name = withoutSpaceAround(pair.slice(0, Math.max(equals, 0)))
+  const value = withoutSpaceAround(pair.slice(equals + 1))
   if (name.length + value.length > maxPairBytes || (name === '' && value === '')) return undefined
   const read = new Map<string, string>()
   for (const text of attributes) {
@@ -76,8 +77,8 @@ export function readSetCookie(text: string, { host, path }: CookieScope, now: nu
 export function readAttribute(text: string): { readonly name: string; readonly value: string } {
   const end = text.indexOf('=')
   return end < 0
-    ? { name: trimmed(text).toLowerCase(), value: '' }
-    : { name: trimmed(text.slice(0, end)).toLowerCase(), value: trimmed(text.slice(end + 1)) }
+    ? { name: withoutSpaceAround(text).toLowerCase(), value: '' }
+    : { name: withoutSpaceAround(text.slice(0, end)).toLowerCase(), value: withoutSpaceAround(text.slice(end + 1)) }
 }
 
 /** The name in a `Set-Cookie` value. A browser may take `=name=value` and ` name` for `name`. */
@@ -203,15 +204,6 @@ function isUnchanged(cookie: KeptCookie, kept: KeptCookie, now: number): boolean
 
 function hasExpired({ expires_at }: KeptCookie, now: number): boolean {
   return expires_at !== undefined && expires_at <= now
-}
-
-/** Without white space (WSP) around it. A regular expression would take quadratic time. */
-function trimmed(text: string): string {
-  const isSpace = (at: number) => text[at] === ' ' || text[at] === '\t'
-  let [from, to] = [0, text.length]
-  while (from < to && isSpace(from)) from += 1
-  while (to > from && isSpace(to - 1)) to -= 1
-  return text.slice(from, to)
 }
 
 const hasControlCharacter = /[\x00-\x08\x0a-\x1f\x7f]/

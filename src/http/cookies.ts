@@ -1,5 +1,5 @@
-import { matchesAny, type NamePattern } from '../core/name-pattern.ts'
-import { withoutSpaceAround } from '../wire/field-value.ts'
+import { matchesAny, type NamePattern } from '../core/patterns.ts'
+import { withoutSpaceAround } from '../wire/fields.ts'
 
 /** How a cookie is set. Deleting it takes the same attributes (RFC 6265 §5.3). */
 export interface CookieAttributes {

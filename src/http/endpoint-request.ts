@@ -1,7 +1,7 @@
 import type { ApplicationCookie } from '../config/model/upstream.ts'
 import type { Cause } from '../observe/audit.ts'
-import type { HeaderView } from './forwarded.ts'
-import { embeddingPage } from './request-facts.ts'
+import { type HeaderView, textOf } from './forwarded.ts'
+import { embeddingPage, isPrefetch } from './request-facts.ts'
 import { isFromSite } from './requesting-page.ts'
 import type { Incoming } from './response.ts'
 
@@ -11,27 +11,20 @@ export interface Initiator {
   readonly secFetchSite: string | undefined
   readonly secFetchMode: string | undefined
   readonly secFetchDest: string | undefined
-  /**
-   * The values of `Sec-Purpose`, `Purpose` and `X-Moz`, joined. With these fields, browsers mark a
-   * prefetch, which no person has requested.
-   */
-  readonly purpose: string
+  /** No person has requested it. */
+  readonly isPrefetch: boolean
   readonly origin: string | undefined
   readonly referer: string | undefined
 }
 
 export function initiatorOf(headers: HeaderView): Initiator {
-  const textOf = (name: string) => {
-    const value = headers[name]
-    return typeof value === 'object' ? value.join(', ') : value
-  }
   return {
-    secFetchSite: textOf('sec-fetch-site'),
-    secFetchMode: textOf('sec-fetch-mode'),
-    secFetchDest: textOf('sec-fetch-dest'),
-    purpose: [headers['sec-purpose'], headers['purpose'], headers['x-moz']].flat().join(', '),
-    origin: textOf('origin'),
-    referer: textOf('referer'),
+    secFetchSite: textOf(headers, 'sec-fetch-site'),
+    secFetchMode: textOf(headers, 'sec-fetch-mode'),
+    secFetchDest: textOf(headers, 'sec-fetch-dest'),
+    isPrefetch: isPrefetch(headers),
+    origin: textOf(headers, 'origin'),
+    referer: textOf(headers, 'referer'),
   }
 }
 
@@ -41,9 +34,9 @@ export function initiatorOf(headers: HeaderView): Initiator {
  * loads a page.
  */
 export function isByPerson(isPage: boolean, headers: HeaderView): boolean {
-  const { purpose, secFetchMode } = initiatorOf(headers)
+  if (isPage) return !isPrefetch(headers)
   const mayBeScript = headers['x-requested-with'] !== undefined || [headers['accept']].flat().join().includes('json')
-  return isPage ? !/\bprefetch\b/i.test(purpose) : !mayBeScript && secFetchMode === undefined
+  return !mayBeScript && headers['sec-fetch-mode'] === undefined
 }
 
 /** A request to an endpoint of the gateway. */

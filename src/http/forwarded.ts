@@ -95,7 +95,7 @@ function withoutEmptyPort(host: string): string {
 
 /** What the proxies report, the nearest proxy first. */
 function hops(headers: HeaderView): Hop[] {
-  const addresses = nearestOf(headers['x-forwarded-for'])
+  const addresses = nearestOf(textOf(headers, 'x-forwarded-for'))
   const proto = valueOf(headers, 'x-forwarded-proto')
   const host = valueOf(headers, 'x-forwarded-host')
   // If one of these fields is present, even if it is too long to be read, `Forwarded` is ignored.
@@ -115,7 +115,7 @@ function lastOf(list: string | undefined): string | undefined {
 }
 
 function valueOf(headers: HeaderView, name: string): string | undefined {
-  const text = joined(headers[name])
+  const text = textOf(headers, name)
   return text !== undefined && text.length <= maxValueLength ? text : undefined
 }
 
@@ -123,15 +123,16 @@ function valueOf(headers: HeaderView, name: string): string | undefined {
  * The end of a list, at most `maxValueLength` characters. A client can make the list long. The
  * gateway must still read what the proxy appended.
  */
-function nearestOf(list: HeaderView[string]): string | undefined {
-  const text = joined(list)
+function nearestOf(text: string | undefined): string | undefined {
   if (text === undefined || text.length <= maxValueLength) return text
   const end = text.slice(-maxValueLength)
   return end.slice(end.indexOf(',') + 1)
 }
 
-function joined(value: HeaderView[string]): string | undefined {
-  return typeof value === 'object' ? value.join(', ') : value
+/** The value of a field. Several fields of one name are joined. */
+export function textOf(headers: HeaderView, name: string, separator = ', '): string | undefined {
+  const value = headers[name]
+  return typeof value === 'object' ? value.join(separator) : value
 }
 
 const forwardedPair = /[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+)))?[\t ]*([,;]|$)/y

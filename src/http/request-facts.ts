@@ -1,5 +1,5 @@
 import { ownText } from '../wire/own-text.ts'
-import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies } from './forwarded.ts'
+import { type ForwardedFacts, forwardedFacts, type HeaderView, type TrustedProxies, textOf } from './forwarded.ts'
 import { hostName, canonicalTarget, type CanonicalTarget, wholeServer } from './request-target.ts'
 
 /** The facts about a request that the decision depends on. */
@@ -163,7 +163,7 @@ export function isScript(method: string, headers: HeaderView): boolean {
 }
 
 /** Whether the request is a prefetch: the browser loads a page before the person opens it. */
-function isPrefetch(headers: HeaderView): boolean {
+export function isPrefetch(headers: HeaderView): boolean {
   return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b/i.test(textOf(headers, name) ?? ''))
 }
 
@@ -185,9 +185,4 @@ function acceptsHtml(accept: string | undefined): boolean {
   if (knownAccepts.size < maxKnownAccepts && accept.length <= maxKnownAcceptLength)
     knownAccepts.set(ownText(accept), accepts)
   return accepts
-}
-
-function textOf(headers: HeaderView, name: string, separator = ', '): string | undefined {
-  const value = headers[name]
-  return typeof value === 'object' ? value.join(separator) : value
 }

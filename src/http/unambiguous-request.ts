@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { GatewayError } from '../core/errors.ts'
-import { foldCase } from '../core/path-pattern.ts'
+import { foldCase } from '../core/patterns.ts'
 import type { TrustedProxies } from './forwarded.ts'
 import { requestFacts, type ReceivedRequest, type RequestFacts } from './request-facts.ts'
 import { type CanonicalTarget, isAuthority } from './request-target.ts'

@@ -93,9 +93,9 @@ async function signOutWithoutBrowser(
  * person, or a prefetched link. An `<img crossorigin>` has the mode "cors", an `<object>`
  * "navigate".
  */
-function lacksUserActivation({ secFetchMode, secFetchDest, purpose }: Initiator): boolean {
+function lacksUserActivation({ secFetchMode, secFetchDest, isPrefetch }: Initiator): boolean {
   if (secFetchMode !== undefined && secFetchMode !== 'navigate') return true
-  return secFetchDest === 'object' || secFetchDest === 'embed' || /\bprefetch\b/i.test(purpose ?? '')
+  return secFetchDest === 'object' || secFetchDest === 'embed' || isPrefetch
 }
 
 type SignOutRequest = Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>

@@ -1,4 +1,4 @@
-import type { Caller } from '../core/caller.ts'
+import type { Caller } from '../core/credentials.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Cause } from './audit.ts'
 import type { RequestTrace } from './trace-context.ts'

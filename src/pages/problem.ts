@@ -1,4 +1,4 @@
-import { type BearerChallenge, bearerChallenge } from '../core/bearer-challenge.ts'
+import { type BearerChallenge, bearerChallenge } from '../core/credentials.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { clearCache, cookies, ownHeaders, reasonPhrase, type Response } from '../http/response.ts'

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import { retryAfterMs } from '../core/retry-after.ts'
+import { retryAfterMs } from '../core/repeating.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
 import type { Transmitter, TransmitterCredentials, TransmitterMetadata } from './transmitter.ts'
 

@@ -1,8 +1,7 @@
 // Token exchange (RFC 8693).
 import type { TokenEndpointResponse } from 'openid-client'
 import type { TokenExchangeConfig } from '../config/model/upstream.ts'
-import { GatewayError, reason } from '../core/errors.ts'
-import { printable } from '../core/printable.ts'
+import { GatewayError, reason, printable } from '../core/errors.ts'
 import { providerErrorIn, throwProviderError } from './provider-errors.ts'
 
 /** A token for an upstream. Times are in ms since the epoch. */

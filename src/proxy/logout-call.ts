@@ -1,7 +1,7 @@
 import { isWildcard } from '../config/hosts.ts'
 import type { LogoutCall, UpstreamConfig } from '../config/model/upstream.ts'
+import { isDomainOf } from '../core/addresses.ts'
 import type { Claims } from '../core/claims.ts'
-import { isDomainOf } from '../core/domain.ts'
 import { GatewayError } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { headersForLogoutCall } from '../gate/headers-for-upstream.ts'

@@ -6,7 +6,7 @@ import type { CorsFields } from '../gate/cors.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
 import { ByName } from '../wire/by-name.ts'
-import { isFieldValue } from '../wire/field-line.ts'
+import { isFieldValue } from '../wire/fields.ts'
 import { ownText } from '../wire/own-text.ts'
 import type { Addresses } from './addresses.ts'
 

@@ -1,6 +1,6 @@
 import { Document, type Node } from 'yaml'
-import { matchesPath, parsePathPattern } from '../core/path-pattern.ts'
-import { printable } from '../core/printable.ts'
+import { printable } from '../core/errors.ts'
+import { matchesPath, parsePathPattern } from '../core/patterns.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import type { Translation } from './translation.ts'
 

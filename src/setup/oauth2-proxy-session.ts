@@ -1,8 +1,7 @@
 import { parseRedisUrl } from '../config/build/redis.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
-import { asciiDomain } from '../core/addresses.ts'
-import { isDomainOf } from '../core/domain.ts'
+import { asciiDomain, isDomainOf } from '../core/addresses.ts'
 import type { Translation } from './translation.ts'
 
 const maxMs = 365 * 86_400_000

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml'
 import { networkText, parseAddress, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../config/addresses.ts'
 import { placeholder } from '../config/placeholder.ts'
-import { printable } from '../core/printable.ts'
+import { printable } from '../core/errors.ts'
 import type { Options } from './flat-toml.ts'
 import { translateProvider } from './oauth2-proxy-provider.ts'
 import { translateSession } from './oauth2-proxy-session.ts'

@@ -1,7 +1,6 @@
 import { inSettingsOf } from '../config/provider-setting.ts'
-import { GatewayError, reason } from '../core/errors.ts'
+import { GatewayError, reason, printable } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import { printable } from '../core/printable.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { registrationHeader } from '../device/endpoints.ts'

@@ -1,7 +1,7 @@
 import { errors } from 'jose'
 import { BoundedMap } from '../core/bounded-map.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { isSameSecret } from '../core/same-secret.ts'
+import { isSameSecret } from '../core/random.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'

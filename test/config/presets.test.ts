@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import schema from '../../schemas/gateway.schema.json' with { type: 'json' }
 import { loadConfig } from '../../src/config/load.ts'
 import { presetAsYaml, presets } from '../../src/config/presets.ts'
-import { matchesAny } from '../../src/core/name-pattern.ts'
+import { matchesAny } from '../../src/core/patterns.ts'
 import { blocksOf, pages } from '../docs/markdown.ts'
 import { kindOf, wholeFile } from '../docs/snippets.ts'
 import { formatDiagnostics } from '../support/diagnostics.ts'

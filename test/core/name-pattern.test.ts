@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { matchesName, parseNamePattern } from '../../src/core/name-pattern.ts'
+import { matchesName, parseNamePattern } from '../../src/core/patterns.ts'
 
 for (const [pattern, name, isMatch] of [
   ['JSESSIONID', 'JSESSIONID', true],

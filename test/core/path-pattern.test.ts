@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { matchesPath, parsePathPattern } from '../../src/core/path-pattern.ts'
+import { matchesPath, parsePathPattern } from '../../src/core/patterns.ts'
 
 function matches(pattern: string, path: string): boolean {
   return matchesPath(parsePathPattern(pattern), path.slice(1).split('/'))

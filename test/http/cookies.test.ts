@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseNamePattern } from '../../src/core/name-pattern.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
 import { cookieNames, expireCookie, isWithheld, readCookie, setCookie, withoutCookies } from '../../src/http/cookies.ts'
 import { processorTime } from '../support/processor-time.ts'
 import { searchFor } from '../support/searches.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { parsePathPattern } from '../../src/core/patterns.ts'
 import { createRouteTable, type Route, type RouteTable } from '../../src/gate/rules/route-table.ts'
 import { canonicalTarget } from '../../src/http/request-target.ts'
 import { rule, upstream } from '../gate/rules/configs.ts'

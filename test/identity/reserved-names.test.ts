@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { parsePathPattern } from '../../src/core/patterns.ts'
 import { canonicalName, reservedNames } from '../../src/identity/reserved-names.ts'
 
 const url = new URL('http://127.0.0.1:3000')

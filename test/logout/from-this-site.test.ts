@@ -20,7 +20,7 @@ const nothing: EndpointRequest = {
   secFetchSite: undefined,
   secFetchMode: undefined,
   secFetchDest: undefined,
-  purpose: '',
+  isPrefetch: false,
   origin: undefined,
   referer: undefined,
   externalUrl: new URL('https://orders.example.com'),

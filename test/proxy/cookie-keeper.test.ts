@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { GatewayError } from '../../src/core/errors.ts'
-import { parseNamePattern } from '../../src/core/name-pattern.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
 import { fetchWhole, type GatewayOptions, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
 

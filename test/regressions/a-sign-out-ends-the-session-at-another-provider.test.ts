@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '../../src/core/clock.ts'
-import { parsePathPattern } from '../../src/core/path-pattern.ts'
+import { parsePathPattern } from '../../src/core/patterns.ts'
 import { createAdmit } from '../../src/gate/admit.ts'
 import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'

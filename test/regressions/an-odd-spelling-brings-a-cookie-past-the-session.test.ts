@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseNamePattern } from '../../src/core/name-pattern.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
 import { fetchWhole, httpUpstream, startGateway } from '../proxy/support.ts'
 
 const sessionCookies = ['JSESSIONID', 'wordpress_*', 'PHPSESSID'].map(parseNamePattern)

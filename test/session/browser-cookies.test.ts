@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseNamePattern } from '../../src/core/name-pattern.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
 import { browserCookiesAt, foreignCookies } from '../../src/session/cookies/application-cookies.ts'
 import { SessionCookie } from '../../src/session/cookies/cookie.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { matchesPath, parsePathPattern } from '../../src/core/path-pattern.ts'
+import { matchesPath, parsePathPattern } from '../../src/core/patterns.ts'
 import { translateRoute } from '../../src/setup/oauth2-proxy-rules.ts'
 
 for (const [route, paths, methods] of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fieldLine } from '../../src/wire/field-line.ts'
+import { fieldLine } from '../../src/wire/fields.ts'
 
 test('A field follows the line before it', () => {
   assert.equal(fieldLine('X-A', 'a\tb é'), '\r\nX-A: a\tb é')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { headEndOf } from '../../src/wire/field-value.ts'
+import { headEndOf } from '../../src/wire/fields.ts'
 import { searchFor } from '../support/searches.ts'
 
 /** The same as `headEndOf`, a byte at a time. */

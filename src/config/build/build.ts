@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
-import { parsePathPattern } from '../../core/path-pattern.ts'
+import { parsePathPattern } from '../../core/patterns.ts'
 import { mapInSteps, type Steps } from '../../core/steps.ts'
 import { parseAddress, parseHost, parseHttpUrl, parseOrigin, parseSubnet } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'

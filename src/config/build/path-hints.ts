@@ -1,4 +1,4 @@
-import { parsePathPattern } from '../../core/path-pattern.ts'
+import { parsePathPattern } from '../../core/patterns.ts'
 
 /** A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy. */
 export function hintForPath(text: string): string | undefined {

@@ -1,7 +1,7 @@
 import { AddressSet, asciiDomain } from '../../core/addresses.ts'
 import { parseClaimPath } from '../../core/claims.ts'
 import { LinearPattern } from '../../core/linear-pattern.ts'
-import { parsePathPattern } from '../../core/path-pattern.ts'
+import { parsePathPattern } from '../../core/patterns.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'

@@ -1,6 +1,5 @@
 import { ipAddress } from '../../core/addresses.ts'
-import { type NamePattern, parseNamePattern } from '../../core/name-pattern.ts'
-import { parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
+import { type NamePattern, parseNamePattern, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
 import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import type { Setting } from '../document/report.ts'

@@ -1,4 +1,4 @@
-import { matchesPath, type PathPattern } from '../../core/path-pattern.ts'
+import { matchesPath, type PathPattern } from '../../core/patterns.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RuleConfig } from '../model/rule.ts'

@@ -1,4 +1,4 @@
-import { isDomainOf } from '../../core/domain.ts'
+import { isDomainOf } from '../../core/addresses.ts'
 import { isLoopback } from '../addresses.ts'
 import { areValid } from '../document/report.ts'
 import { isWildcard } from '../hosts.ts'

@@ -1,5 +1,4 @@
-import { portOf } from '../../core/addresses.ts'
-import { isDomainOf } from '../../core/domain.ts'
+import { portOf, isDomainOf } from '../../core/addresses.ts'
 import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
 import { type Address, isEveryAddress, isLoopback } from '../addresses.ts'
 import { areValid } from '../document/report.ts'

@@ -1,4 +1,4 @@
-import { printable } from '../../core/printable.ts'
+import { printable } from '../../core/errors.ts'
 
 /** An error or a warning about a configuration: the place, what is wrong, and what to do. */
 export interface Diagnostic extends Place {

@@ -1,7 +1,7 @@
 import type { AddressSet } from '../../core/addresses.ts'
 import type { ClaimPath } from '../../core/claims.ts'
 import type { LinearPattern } from '../../core/linear-pattern.ts'
-import type { PathPattern } from '../../core/path-pattern.ts'
+import type { PathPattern } from '../../core/patterns.ts'
 import type { StepUp } from '../../core/step-up.ts'
 import type { TimeWindow } from '../../core/time-window.ts'
 import type { Place } from '../document/diagnostics.ts'

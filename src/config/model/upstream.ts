@@ -1,6 +1,5 @@
 import type { Claims, ClaimPath } from '../../core/claims.ts'
-import type { NamePattern } from '../../core/name-pattern.ts'
-import type { PathPattern } from '../../core/path-pattern.ts'
+import type { NamePattern, PathPattern } from '../../core/patterns.ts'
 import type { ScryptHash } from '../../core/scrypt-hash.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type {

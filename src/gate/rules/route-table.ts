@@ -3,7 +3,7 @@ import { isWildcard, wildcardOf } from '../../config/hosts.ts'
 import type { RuleConfig } from '../../config/model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../../config/model/upstream.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../../core/path-pattern.ts'
+import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
 
 /** The upstream of a request, and the rule that applies. */
 export interface Route {

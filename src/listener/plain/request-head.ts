@@ -1,5 +1,5 @@
 import { singleFields } from '../../core/header-fields.ts'
-import { withoutSpaceAround } from '../../wire/field-value.ts'
+import { withoutSpaceAround } from '../../wire/fields.ts'
 import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
 
 /** A request head that has only one possible meaning. */

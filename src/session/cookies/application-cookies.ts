@@ -1,8 +1,8 @@
+import { isDomainOf } from '../../core/addresses.ts'
 import type { Clock } from '../../core/clock.ts'
-import { isDomainOf } from '../../core/domain.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { matchesAny, type NamePattern } from '../../core/name-pattern.ts'
 import type { SessionKey } from '../../core/names.ts'
+import { matchesAny, type NamePattern } from '../../core/patterns.ts'
 import {
   belongsTo,
   type CookieScope,

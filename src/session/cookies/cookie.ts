@@ -1,9 +1,9 @@
 import type { SessionCookieConfig } from '../../config/model/session.ts'
 import type { ApplicationCookie } from '../../config/model/upstream.ts'
+import { isDomainOf } from '../../core/addresses.ts'
 import { BoundedMap } from '../../core/bounded-map.ts'
-import { isDomainOf } from '../../core/domain.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { matchesName } from '../../core/name-pattern.ts'
+import { matchesName } from '../../core/patterns.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
 import type { KeptCookie } from '../../http/cookie-jar.ts'
 import {

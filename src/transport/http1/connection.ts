@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
-import { headEndBytes, headEndOf, incomplete } from '../../wire/field-value.ts'
+import { headEndBytes, headEndOf, incomplete } from '../../wire/fields.ts'
 import { ReadBuffer, shortBytes, usualBytes, type GiveBack } from '../../wire/read-buffers.ts'
 import type { Connect } from '../connect.ts'
 import { SwitchedConnection, type RawFields, type RequestContent, type ResponseHandler } from '../transport.ts'

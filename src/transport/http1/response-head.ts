@@ -1,4 +1,4 @@
-import { withoutSpaceAround } from '../../wire/field-value.ts'
+import { withoutSpaceAround } from '../../wire/fields.ts'
 import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
 import { ownText } from '../../wire/own-text.ts'
 

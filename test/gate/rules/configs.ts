@@ -2,7 +2,7 @@ import type { ClaimRequirement, RuleConfig } from '../../../src/config/model/rul
 import type { DeviceBindingConfig } from '../../../src/config/model/session.ts'
 import type { UpstreamConfig } from '../../../src/config/model/upstream.ts'
 import { parseClaimPath } from '../../../src/core/claims.ts'
-import { parsePathPattern, type PathPattern } from '../../../src/core/path-pattern.ts'
+import { parsePathPattern, type PathPattern } from '../../../src/core/patterns.ts'
 import type { Subject } from '../../../src/gate/rules/requirement.ts'
 
 /** An upstream for which everybody has to sign in. `settings` replace its settings. */
