@@ -9,7 +9,6 @@ import { isWithheld, mayBeNamed } from '../http/cookies.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import type { Log } from '../observe/log.ts'
 import { Http1Transport } from '../transport/http1/http1-transport.ts'
-import type { Transport } from '../transport/transport.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { Addresses } from './addresses.ts'
 import { ConnectionSlots } from './connection-slots.ts'
@@ -58,7 +57,7 @@ function addressesOf(config: UpstreamConfig, reservedPrefix: string): UpstreamAd
 
 /** An upstream at run time: its connections, and what all its requests share. */
 export class Upstream {
-  readonly transport: Transport
+  readonly transport: Http1Transport
   readonly slots: ConnectionSlots
   readonly reserved: ReadonlySet<string>
   readonly fields: RequestFields

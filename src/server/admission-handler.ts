@@ -18,7 +18,7 @@ import { carry } from '../proxy/carry.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { SeveralSessionsError } from '../session/cookies/cookie.ts'
 import type { Decisions } from './decisions.ts'
-import type { EndpointRouter } from './endpoint-router.ts'
+import type { Endpoints } from './endpoints.ts'
 import type { Realms } from './realms.ts'
 import { endRecord, pageContext, pageToSignIn, redirectToSignIn, type Refusals, respond } from './responses.ts'
 
@@ -27,7 +27,7 @@ export interface AdmissionHandlerParts {
   readonly refusals: Refusals
   readonly pages: Pages
   readonly proxy: ProxyParts
-  readonly endpoints: EndpointRouter
+  readonly endpoints: Endpoints
   readonly reservedPrefix: string
   readonly realms: Realms
   readonly log: Log

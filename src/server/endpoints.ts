@@ -1,5 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { refuseOtherSpelling } from '../check-requests/endpoints.ts'
-import { type EndpointAtPath, endpointRefusal, type EndpointKey } from '../config/endpoints.ts'
+import {
+  type EndpointAtPath,
+  endpointRefusal,
+  type EndpointKey,
+  endpointsOf,
+  maxFormBytes,
+} from '../config/endpoints.ts'
 import { externalUrlAt, upstreamsOfHost, startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
@@ -9,8 +17,9 @@ import { GatewayError, reason } from '../core/errors.ts'
 import { retryAfter } from '../core/repeating.ts'
 import { type DeviceParts, deviceRefresh, deviceRegistration } from '../device/endpoints.ts'
 import { type EndpointContent, endpointRequest, type EndpointRequest } from '../http/endpoint-request.ts'
+import { hasBody } from '../http/request-body.ts'
 import { hostName } from '../http/request-target.ts'
-import { type Incoming, cookies, type Response, withHeaders } from '../http/response.ts'
+import { type Incoming, cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
 import { jwks, type JwksParts } from '../identity/signed/signing-keys.ts'
 import { declineKeptRequest, keptRequest } from '../kept-forms/kept-request.ts'
 import type { KeptParts } from '../kept-forms/send.ts'
@@ -30,10 +39,9 @@ import { extendSession, session, signedIn, signInRequired } from '../sign-in/ses
 import { signIn } from '../sign-in/sign-in.ts'
 import type { SignalParts } from '../signals/carry-out.ts'
 import { rejectSecurityEvent, securityEvents } from '../signals/delivery.ts'
-import { type EndpointResponses, EndpointRouter } from './endpoint-router.ts'
 import type { Realm } from './realm.ts'
 import type { Meant, PageOfHost, Realms } from './realms.ts'
-import type { Refusals } from './responses.ts'
+import { endRecord, type Refusals } from './responses.ts'
 import { type SessionEventsParts, sessionEvents } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
@@ -92,31 +100,72 @@ export interface EndpointsParts extends Omit<EndpointParts, OfRealm> {
   readonly realms: Realms
   readonly store: SignInParts['store'] & SessionEventsParts['store'] & SignalParts['store']
   readonly rejectedClients: RejectedClients
+  readonly refusals: Pick<Refusals, 'limitFormTime'>
 }
 
-/** Serves the requests for the endpoints of the gateway. */
-export function createEndpoints(
-  config: GatewayConfig,
-  parts: EndpointsParts & { readonly refusals: Refusals },
-): Promise<EndpointRouter> {
-  return EndpointRouter.create(config, new Endpoints(config, parts), parts.refusals)
-}
-
-class Endpoints implements EndpointResponses {
+/**
+ * Serves the requests for the endpoints of the gateway: finds the endpoint, reads the content, and
+ * sends the response. Fastify never listens: requests of both kinds of connections are handed to
+ * it.
+ */
+export class Endpoints {
   readonly #config: GatewayConfig
   readonly #parts: EndpointsParts
   readonly #limits: EndpointLimits
   readonly #partsOf: ReadonlyMap<Realm, Omit<EndpointParts, 'scope'>>
+  readonly #app: FastifyInstance
 
-  constructor(config: GatewayConfig, parts: EndpointsParts) {
+  static async create(config: GatewayConfig, parts: EndpointsParts): Promise<Endpoints> {
+    const endpoints = new Endpoints(config, parts)
+    await endpoints.#app.ready()
+    return endpoints
+  }
+
+  private constructor(config: GatewayConfig, parts: EndpointsParts) {
     this.#config = config
     this.#parts = parts
     this.#limits = new EndpointLimits(config.limits.perClient, parts)
     const partsOf = (realm: Realm) => ({ ...parts, ...realm, others: parts.realms.besides(realm), choices: [] })
     this.#partsOf = new Map(parts.realms.all.map((realm) => [realm, partsOf(realm)]))
+    this.#app = this.#createApp()
   }
 
-  async respond(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
+  #createApp(): FastifyInstance {
+    const failed = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+      send(reply, this.#failed(error, incomingOf(request)))
+    const app = Fastify({
+      logger: false,
+      bodyLimit: maxFormBytes,
+      exposeHeadRoutes: false,
+      trustProxy: false,
+      frameworkErrors: (error, request, reply) => void failed(error, request, reply),
+      // The endpoints have no schemas. Fastify would load two compilers of schemas.
+      schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
+    })
+    readContent(app)
+    app.setErrorHandler(failed)
+    app.setNotFoundHandler((request, reply) => send(reply, this.#notFound(incomingOf(request))))
+    for (const at of endpointsOf(this.#config))
+      app.route({
+        method: [...at.endpoint.methods],
+        url: at.path,
+        handler: async (request, reply) => {
+          const content = (request.body as EndpointContent | undefined) ?? {}
+          return send(reply, await this.#respond(at, incomingOf(request), content))
+        },
+      })
+    return app
+  }
+
+  /** Serves a request by its method and canonical target. */
+  serve(incoming: Incoming): void {
+    endRecord(incoming)
+    if (hasBody(incoming.req)) this.#parts.refusals.limitFormTime(incoming)
+    const message = new RoutedMessage(incoming) as unknown as IncomingMessage
+    this.#app.routing(message, incoming.res as ServerResponse)
+  }
+
+  async #respond(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
     const { key, endpoint, provider } = at
     const { handle, reject } = endpointHandlers[key]
     const received = await this.#withOneCookie(this.#requestOf(incoming, content), incoming)
@@ -136,14 +185,15 @@ class Endpoints implements EndpointResponses {
     }
   }
 
-  notFound(incoming: Incoming): Response {
+  /** No endpoint has this path and method. */
+  #notFound(incoming: Incoming): Response {
     const { method, target } = incoming.facts
     const refusal = endpointRefusal(method, target.path, this.#config)
     const headers = refusal?.code === 'ERR_METHOD_NOT_ALLOWED' ? { Allow: refusal.allowed.join(', ') } : {}
     return this.#refused(incoming, refusal?.code ?? 'ERR_NO_ROUTE', headers)
   }
 
-  failed(error: unknown, incoming: Incoming): Response {
+  #failed(error: unknown, incoming: Incoming): Response {
     const code = codeOf(error)
     if (error instanceof TooManyRequests) return this.#refused(incoming, code, retryAfter(error.waitMs))
     const fields = { url: incoming.facts.target.path, code, reason: reason(error), request: incoming.record.id }
@@ -215,4 +265,74 @@ function codeOf(error: unknown): ErrorCode {
   if (status === 413) return 'ERR_PAYLOAD_TOO_LARGE'
   if (status === 415) return 'ERR_MEDIA_TYPE'
   return typeof status === 'number' && status < 500 ? 'ERR_REQUEST_MALFORMED' : 'ERR_INTERNAL'
+}
+
+/** The parts of a request that Fastify uses. */
+class RoutedMessage {
+  readonly incoming: Incoming
+  readonly method: string
+  readonly url: string
+
+  constructor(incoming: Incoming) {
+    const { method, target } = incoming.facts
+    this.incoming = incoming
+    this.method = method
+    this.url = target.path + target.query
+  }
+
+  get headers() {
+    return this.incoming.req.headers
+  }
+
+  get socket() {
+    return this.incoming.req.socket
+  }
+
+  on(event: 'data', listener: (part: Buffer) => void): this {
+    this.incoming.req.on(event, listener)
+    return this
+  }
+
+  removeListener(event: 'data', listener: (part: Buffer) => void): this {
+    this.incoming.req.off(event, listener)
+    return this
+  }
+
+  resume(): this {
+    this.incoming.req.resume()
+    return this
+  }
+}
+
+function incomingOf({ raw }: Pick<FastifyRequest, 'raw'>): Incoming {
+  return (raw as unknown as RoutedMessage).incoming
+}
+
+/** Sends the response and writes its facts to the record of the request. */
+function send(reply: FastifyReply, response: Response): FastifyReply {
+  const incoming = incomingOf(reply.request)
+  const { record } = incoming
+  reply.hijack()
+  if (response.code !== undefined) record.code = response.code
+  if (response.stream !== undefined) record.markAsStream('event_stream')
+  record.bytes = writeResponse(incoming, response)
+  return reply
+}
+
+/** Takes the place of a compiler of schemas. A schema for an endpoint would be an error. */
+function noSchemas(): never {
+  throw new Error('The endpoints have no schemas.')
+}
+
+/** RFC 8417 §2.3. */
+const securityEventType = 'application/secevent+jwt'
+
+/** Other content than that of an endpoint is read within the limit, as an empty form. */
+function readContent(app: FastifyInstance): void {
+  const read = (type: string, contentOf: (text: string) => EndpointContent) =>
+    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, contentOf(String(body))))
+  app.removeAllContentTypeParsers()
+  read('application/x-www-form-urlencoded', (form) => ({ form }))
+  read(securityEventType, (securityEvent) => ({ securityEvent }))
+  read('*', () => ({}))
 }

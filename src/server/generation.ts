@@ -17,7 +17,7 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { SessionCookies } from '../session/cookies/application-cookies.ts'
 import { AdmissionHandler } from './admission-handler.ts'
 import { createGate, Decisions } from './decisions.ts'
-import { createEndpoints } from './endpoints.ts'
+import { Endpoints } from './endpoints.ts'
 import type { GenerationParts } from './parts.ts'
 import { RequestHandler } from './request-handler.ts'
 import { Refusals } from './responses.ts'
@@ -121,7 +121,7 @@ async function createHandlers(config: GatewayConfig, parts: GenerationParts): Pr
   const deviceMetrics = createDeviceMetrics(parts.metrics)
   const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })
   const proxy = proxyParts(config, parts, pages)
-  const endpoints = await createEndpoints(config, {
+  const endpoints = await Endpoints.create(config, {
     ...{ ...parts, reservedPrefix, pages, refusals, deviceMetrics, misuseLog },
     hasGeneratedKeys: config.session.isKeyGenerated,
     site: siteOf(config),

@@ -35,7 +35,7 @@ import { carryUpgrade, refuseUpgrade } from '../proxy/carry.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { type AdmissionHandler, overloaded } from './admission-handler.ts'
 import type { Decisions } from './decisions.ts'
-import type { EndpointRouter } from './endpoint-router.ts'
+import type { Endpoints } from './endpoints.ts'
 import { type Refusals, codeOf, respond } from './responses.ts'
 
 export interface RequestHandlerParts {
@@ -50,7 +50,7 @@ export interface RequestHandlerParts {
   readonly tracer: Tracer | undefined
   /** Serves the check requests of other proxies. Absent: no upstream has `forward_auth`. */
   readonly checks?: Pick<ForwardAuthEndpoints, 'handlerOf'> | undefined
-  readonly endpoints: EndpointRouter
+  readonly endpoints: Endpoints
   readonly decisions: Decisions
   readonly admissions: AdmissionHandler
   readonly refusals: Refusals

@@ -90,16 +90,6 @@ export interface ResponseHandler {
   onDone(): void
 }
 
-/** Carries requests to one target. */
-export interface Transport {
-  /** Never throws: a request that cannot be sent fails with `onError`. */
-  dispatch(request: UpstreamRequest, handler: ResponseHandler): void
-  /** Rejects new requests, and resolves when all exchanges have ended. */
-  close(): Promise<void>
-  /** Ends all exchanges, except those that have switched to another protocol. */
-  destroy(): Promise<void>
-}
-
 /** Receives data. Its memory is used again after the call, so the receiver copies what it keeps. */
 export type Receiver = (bytes: Buffer) => void
 

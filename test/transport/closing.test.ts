@@ -3,7 +3,7 @@ import diagnostics from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
-import type { RequestContent, ResponseHandler, Transport, UpstreamRequest } from '../../src/transport/transport.ts'
+import type { RequestContent, ResponseHandler, UpstreamRequest } from '../../src/transport/transport.ts'
 import type { ContentReader } from '../../src/wire/read-buffers.ts'
 import { rawUpstream } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
@@ -18,7 +18,7 @@ const get: UpstreamRequest = {
   upgrade: undefined,
 }
 
-function startTransport(t: TestContext, port: number, maxConnections: number): Transport {
+function startTransport(t: TestContext, port: number, maxConnections: number): Http1Transport {
   // Longer than the test waits, so that no timer closes a connection.
   const timeouts = { connectTimeoutMs: 10_000, keepAliveMs: 600_000, lifetimeMs: 600_000 }
   const transport = new Http1Transport({ host: '127.0.0.1', port, tls: undefined, maxConnections, ...timeouts })
@@ -27,7 +27,7 @@ function startTransport(t: TestContext, port: number, maxConnections: number): T
 }
 
 /** Resolves with `end`, or with the reason of the failure. */
-function send(transport: Transport, request: UpstreamRequest = get): Promise<string> {
+function send(transport: Http1Transport, request: UpstreamRequest = get): Promise<string> {
   return new Promise((resolve) => {
     const handler: ResponseHandler = {
       onSend: () => true,

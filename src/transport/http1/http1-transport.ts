@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { type Connect, createConnect } from '../connect.ts'
-import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
+import type { ResponseHandler, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
@@ -25,7 +25,7 @@ const closed = new GatewayError(
 )
 
 /** Our own HTTP/1.1 client: connections to one target, and requests that wait for one. */
-export class Http1Transport implements Transport, ConnectionOwner {
+export class Http1Transport implements ConnectionOwner {
   readonly #target: TransportTarget
   readonly #connectSocket: Connect
   readonly #open = new Set<UpstreamConnection>()
@@ -44,7 +44,8 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   /**
    * Sends the request after the data that has arrived on all sockets was read. So an idle
-   * connection is not used when it was closed or has received unexpected data.
+   * connection is not used when it was closed or has received unexpected data. Never throws: a
+   * request that cannot be sent fails with `onError`.
    */
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {
@@ -59,6 +60,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
     }
   }
 
+  /** Rejects new requests, and resolves when all exchanges have ended. */
   close(): Promise<void> {
     this.#isClosing = true
     this.#closeIdle()
@@ -68,6 +70,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
     })
   }
 
+  /** Ends all exchanges, except those that have switched to another protocol. */
   destroy(): Promise<void> {
     const isClosed = this.close()
     for (const { handler } of this.#queue.splice(0)) fail(handler, closed)
