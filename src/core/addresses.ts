@@ -91,10 +91,7 @@ export function firstAddress({ address, prefix, family }: Subnet): string {
   return new URL(`http://[${first.map((group) => group.toString(16)).join(':')}]`).hostname.slice(1, -1)
 }
 
-/**
- * The network that a client belongs to: the /24 of an IPv4 address, or the /56 of an IPv6 address.
- * Takes a result of `clientOf`.
- */
+/** The network of a client as `clientOf` gives it: the /24 of IPv4, or the /56 of IPv6. */
 export function networkOf(client: string): string {
   if (isIP(client) === 4) return `${client.slice(0, client.lastIndexOf('.'))}.0/24`
   const [first, second, third, fourth] = client.split(':')

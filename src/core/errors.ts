@@ -1,9 +1,6 @@
 import { type ErrorCode, errorRow } from './error-codes.ts'
 
-/**
- * A request that cannot be served. `message` is for the operator's log and may name things;
- * `publicText` is all that people see.
- */
+/** A request that cannot be served. `message` is for the log; people see `publicText` only. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
   readonly code: ErrorCode
@@ -50,10 +47,7 @@ function codeBehind(error: Error): string {
   return hasOne ? ` (${String(error.code)})` : ''
 }
 
-/**
- * Replaces all characters that a terminal interprets: escape sequences, line breaks, changes of
- * direction. The length stays the same.
- */
+/** Replaces characters that a terminal interprets, such as escape sequences. Keeps the length. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd')
 }

@@ -101,10 +101,7 @@ export function isReservedField(name: string): boolean {
   return name.startsWith('proxy-') || (kind !== undefined && (fields[kind] as FieldRow).isReserved === true)
 }
 
-/**
- * Identity headers of other gateways, which applications may expect. A client can never set them,
- * because they begin with `x-forwarded-`.
- */
+/** Identity headers of other gateways. A client can never set them: see `x-forwarded-` above. */
 const forwardedIdentity: ReadonlySet<string> = new Set([
   'x-forwarded-user',
   'x-forwarded-email',

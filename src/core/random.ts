@@ -22,20 +22,14 @@ export function createKeyedHash(): (...parts: readonly string[]) => string {
   return (...parts) => createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex')
 }
 
-/**
- * The left half of a digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. `bits` is the
- * length of the SHA-2 digest.
- */
+/** The left half of a SHA-2 digest, as base64url: `at_hash` of OpenID Connect Core §3.1.3.6. */
 export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
   return hash(`sha${bits}`, text, 'buffer')
     .subarray(0, bits / 16)
     .toString('base64url')
 }
 
-/**
- * 95 random bits as 16 characters of base64url. The first one is from A to f, so that an ID on a
- * command line is never an option.
- */
+/** 95 random bits as 16 characters of base64url. The first is from A to f, so never a "-". */
 export function randomId(): string {
   const at = draw(12)
   pool[at] = (pool[at] ?? 0) & 0x7f

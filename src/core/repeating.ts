@@ -105,10 +105,7 @@ export class BackOff {
 /** The longest time that a server may ask to wait, in ms. */
 const longestMs = 10 * 60 * 1000
 
-/**
- * How long a server asks to wait (RFC 9110 §10.2.3), in ms, ten minutes at most; `undefined` when
- * the field is absent or is a date.
- */
+/** How long a server asks to wait (RFC 9110 §10.2.3), in ms. A date counts as no wish. */
 export function retryAfterMs(field: unknown): number | undefined {
   return typeof field === 'string' && /^\d{1,9}$/.test(field) ? Math.min(Number(field) * 1000, longestMs) : undefined
 }

@@ -8,10 +8,7 @@ import { HeadersForUpstream } from './headers-for-upstream.ts'
 import { admitSender } from './person.ts'
 import type { Route } from './rules/route-table.ts'
 
-/**
- * THE decision. Returns no promise when the session is in memory and needs no refresh, because this
- * is the most frequent case.
- */
+/** THE decision. No promise when the session is in memory and fresh, the most frequent case. */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
 export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {

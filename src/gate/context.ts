@@ -48,10 +48,7 @@ export interface AdmitParts {
   readonly site?: Site | undefined
   /** See `SessionCookie.expireFormer`. Absent: browsers have no former cookies. */
   readonly expireFormer?: (facts: Pick<RequestFacts, 'cookie' | 'host'>) => readonly string[]
-  /**
-   * Who sends a request with Basic credentials, for an upstream. `client` is the address. Absent:
-   * there are no service accounts.
-   */
+  /** Who sends Basic credentials, for an upstream, from an address. Absent: no service accounts. */
   readonly identifyAccount?: (
     credentials: Credentials,
     upstream: UpstreamConfig,

@@ -22,10 +22,7 @@ export interface Realm extends RealmOfPerson {
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
   readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
-  /**
-   * Whether a session has ended because its person has signed in elsewhere. Absent: sign-ins do not
-   * end sessions of other browsers.
-   */
+  /** Whether a sign-in elsewhere has ended a session. Absent: sign-ins end no other sessions. */
   readonly hasEndedElsewhere?: ((key: SessionKey) => Promise<boolean>) | undefined
 }
 

@@ -3,10 +3,7 @@ import type { GiveBack } from '../wire/read-buffers.ts'
 
 type Socket = IncomingMessage['socket']
 
-/**
- * The parts of a client's request that the gateway uses. Both Node's `IncomingMessage` and the
- * `PlainRequest` of `listener/plain/` have them.
- */
+/** What the gateway uses of a request: of Node's `IncomingMessage`, or of a `PlainRequest`. */
 export interface ClientMessage {
   method?: string | undefined
   url?: string | undefined
@@ -34,10 +31,7 @@ export interface ClientMessage {
   deliver?(): void
 }
 
-/**
- * The parts of a response to a client that the gateway uses. Both Node's `ServerResponse` and the
- * `PlainResponse` of `listener/plain/` have them.
- */
+/** What the gateway uses of a response: of Node's `ServerResponse`, or of a `PlainResponse`. */
 export interface ClientReply {
   readonly socket: Socket | null
   readonly statusCode: number

@@ -12,10 +12,7 @@ export interface CookieAttributes {
   readonly domain?: string
 }
 
-/**
- * The value of a cookie in a `Cookie` header. A name that occurs twice counts as absent, because
- * either of its values may be the valid one.
- */
+/** The value of a cookie. A name that occurs twice counts as absent: either may be valid. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined
   let value: string | undefined

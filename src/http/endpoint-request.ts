@@ -59,10 +59,7 @@ export interface EndpointRequest extends Initiator {
   readonly isPage: boolean
   /** Whether a browser loads a page in a frame. */
   readonly isFrame: boolean
-  /**
-   * The path and query of the page that contains the frame or makes the request. `undefined` when
-   * that page is on another host.
-   */
+  /** The path and query of the page around the frame, or of the request, if it is on this host. */
   readonly embeddingPage: string | undefined
   /** The external URL of the gateway at this host: from the configuration, never from `Host`. */
   readonly externalUrl: URL

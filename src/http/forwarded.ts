@@ -119,10 +119,7 @@ function valueOf(headers: HeaderView, name: string): string | undefined {
   return text !== undefined && text.length <= maxValueLength ? text : undefined
 }
 
-/**
- * The end of a list, at most `maxValueLength` characters. A client can make the list long. The
- * gateway must still read what the proxy appended.
- */
+/** The end of a list, which a proxy appended. A client can make the list long. */
 function nearestOf(text: string | undefined): string | undefined {
   if (text === undefined || text.length <= maxValueLength) return text
   const end = text.slice(-maxValueLength)

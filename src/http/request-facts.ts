@@ -6,17 +6,11 @@ import { hostName, canonicalTarget, type CanonicalTarget, wholeServer } from './
 export interface RequestFacts {
   readonly method: string
   readonly target: CanonicalTarget
-  /**
-   * The requested host name: lower case, without port and trailing dot. Behind a trusted proxy, the
-   * host that the client sent to the proxy.
-   */
+  /** The requested host: lower case, no port, no trailing dot; as trusted proxies report it. */
   readonly host: string
   /** Whether a browser loads a page. Only a page load is redirected to the sign-in. */
   readonly isPage: boolean
-  /**
-   * Whether a browser loads a page in a frame. Such a load is not redirected to the sign-in,
-   * because providers refuse to appear in frames.
-   */
+  /** Whether a browser loads a page in a frame. No redirect: providers refuse frames. */
   readonly isFrame: boolean
   /** Whether it has `Upgrade`. The protocol is nearly always WebSocket. */
   readonly isUpgrade: boolean
@@ -94,10 +88,7 @@ function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string 
   return all.length > 1 ? all.join(', ') : textOf(headers, 'authorization')
 }
 
-/**
- * Whether a browser would show the response as a page. `Sec-Fetch-*` takes precedence over
- * `Accept`, because scripts cannot set it.
- */
+/** Whether a browser would show the response as a page. Scripts cannot set `Sec-Fetch-*`. */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
   if (headers['upgrade'] !== undefined) return false

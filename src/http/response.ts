@@ -45,10 +45,7 @@ export interface Redirect {
   readonly setCookies: readonly string[]
 }
 
-/**
- * A redirect with 303. The browser continues with GET after every method, so it never sends a form
- * to the new URL (RFC 9700 §4.12).
- */
+/** A redirect with 303, so that no browser sends a form to the new URL (RFC 9700 §4.12). */
 export function redirect({ location, setCookies }: Redirect, headers: Response['headers'] = {}): Response {
   return empty(303, { ...headers, ...cookies(setCookies), Location: location })
 }

@@ -27,10 +27,7 @@ export class ClientBudget {
     return this.#fullAt.size
   }
 
-  /**
-   * Uses the budget once and returns 0. When the budget is empty, uses nothing and returns how long
-   * the client has to wait, in ms.
-   */
+  /** Uses the budget once and returns 0; or how long the client has to wait for that, in ms. */
   take(client: string): number {
     const fullAt = this.#fullAtOf(client)
     const waitMs = this.#waitUntil(fullAt)

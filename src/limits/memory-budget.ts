@@ -141,15 +141,10 @@ export class MemoryBudget {
   /** Counts what a connection holds until it is closed. */
   watch(socket: ClientSocket, baseBytes: number, held: HeldForConnection): void {
     this.#accounts.set(socket, {
-      ...{
-        socket,
-        baseBytes,
-        held,
-        copies: 'encrypted' in socket ? 2 : 1,
-        address: socket.remoteAddress ?? 'unknown',
-        party: undefined,
-      },
-      ...{ readBytes: 0, readAt: this.#now(), bytes: baseBytes, isClosing: false },
+      ...{ socket, baseBytes, held, bytes: baseBytes, isClosing: false, readBytes: 0, readAt: this.#now() },
+      copies: 'encrypted' in socket ? 2 : 1,
+      address: socket.remoteAddress ?? 'unknown',
+      party: undefined,
     })
     socket.once('close', () => this.unwatch(socket))
     this.#timer ??= setInterval(() => this.check(), everyMs).unref()

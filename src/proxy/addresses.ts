@@ -153,10 +153,7 @@ export class Addresses {
     }
   }
 
-  /**
-   * A `Set-Cookie` value with other attributes. Name and value stay unchanged, so the caller can
-   * check the name before or after.
-   */
+  /** A `Set-Cookie` value with other attributes. Name and value stay unchanged. */
   #publicCookie(value: string): string {
     const [pair = '', ...attributes] = value.split(';')
     const { domain, path, secure, sameSite } = this.#setCookie
@@ -279,10 +276,7 @@ function originOf(url: string): string | undefined {
   return username === '' && password === '' ? origin : undefined
 }
 
-/**
- * The public origins, by each origin that an upstream may write for them. Many applications write
- * `http:` behind a gateway with TLS.
- */
+/** The public origins, by each origin that an upstream may write. Many write `http:` behind TLS. */
 function publicOrigins({ externalUrl, hosts }: AddressConfig): ReadonlyMap<string, string> {
   const { protocol, port, host: externalHost } = externalUrl
   const origins = new Map<string, string>()

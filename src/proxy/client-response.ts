@@ -94,10 +94,7 @@ export class ClientResponse {
   }
 }
 
-/**
- * Whether a response has been sent completely. Node.js detaches the socket then. A response that
- * still has its socket was closed earlier.
- */
+/** Whether a response was sent completely. Only then does Node.js detach the socket. */
 export function isSentCompletely(res: ClientReply): boolean {
   return res.writableFinished && res.socket === null
 }

@@ -57,10 +57,7 @@ export class ConnectionSlot {
     return this.#waitedMs ?? performance.now() - this.#waitingSince
   }
 
-  /**
-   * Counts the exchange as a stream from now on. Returns `false` when the client, or all clients
-   * together, have too many streams.
-   */
+  /** Counts the exchange as a stream. `false`: the client, or all clients, have too many. */
   keepAsStream(): boolean {
     return this.#slots.keepAsStream(this)
   }

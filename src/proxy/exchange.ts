@@ -144,10 +144,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#slot?.release()
   }
 
-  /**
-   * Before the response gets here, cookies that the gateway keeps are taken out of it, and
-   * addresses in its content are replaced.
-   */
+  /** Takes kept cookies out of the response and replaces addresses, before it gets here. */
   #responseHandler(): ResponseHandler {
     const { pass, parts, facts } = this.#input
     const { upstream, session } = pass

@@ -18,11 +18,10 @@ export class LiveStreams {
     () => [],
     ({ length }) => length > 0,
   )
-  #size = 0
 
   /** How many streams are open. */
   get size(): number {
-    return this.#size
+    return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.length, 0)
   }
 
   /**
@@ -32,7 +31,6 @@ export class LiveStreams {
   open(session: SessionKey | undefined, stream: LiveStream): () => void {
     const streams = this.#open.of(session)
     streams.push(stream)
-    this.#size += 1
     return () => this.#release(streams, stream)
   }
 
@@ -61,7 +59,6 @@ export class LiveStreams {
     if (at < 0) return
     const last = streams.pop() as LiveStream
     if (last !== stream) streams[at] = last
-    this.#size -= 1
   }
 }
 

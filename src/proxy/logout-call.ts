@@ -106,10 +106,7 @@ function requestOf(
   }
 }
 
-/**
- * One logout call. It shares the connections of the upstream with the requests of people. When its
- * time is over, its connection is closed.
- */
+/** One logout call. It shares the connections of the upstream with the requests of people. */
 class LogoutExchange implements ResponseHandler, SlotHolder {
   /** The status of the response, below 500. Rejects with a `GatewayError`. */
   readonly status: Promise<number>

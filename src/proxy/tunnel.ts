@@ -171,10 +171,7 @@ export class Tunnel implements LiveStream {
   }
 }
 
-/**
- * Whether more may be written after a `write`. A write that the kernel took at once leaves nothing
- * to wait for, even if `write` returned `false`.
- */
+/** Whether more may be written after a `write`. If the kernel took it at once, nothing waits. */
 function isPassed(socket: Socket, isTaken: boolean): boolean {
   return isTaken || socket.writableLength === 0
 }

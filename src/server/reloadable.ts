@@ -26,10 +26,7 @@ const startSettings: readonly StartSetting[] = [
 /** Settings, such as `session.store`, that need a restart with all settings below them. */
 export const settingsThatNeedRestart: readonly string[] = startSettings.map(({ setting }) => setting)
 
-/**
- * The configuration that a reload from `running` to `next` can use, and the settings that differ
- * but take effect at the next start only.
- */
+/** What a reload to `next` can use, and the settings that differ but need a new start. */
 export function reloadable(
   running: GatewayConfig,
   next: GatewayConfig,

@@ -69,10 +69,7 @@ interface CheckToServe {
   readonly reject: Reject
 }
 
-/**
- * Handles each request of one generation: an endpoint of the gateway serves it, or the proxy
- * carries it to its upstream, or it is refused.
- */
+/** Handles each request of one generation: an endpoint or an upstream serves it, or none. */
 export class RequestHandler implements ListenerHandlers {
   readonly upgradeProtocols: readonly string[]
   readonly #config: HandlerConfig

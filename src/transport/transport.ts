@@ -105,10 +105,7 @@ const memory = Buffer.allocUnsafeSlow(64 * 1024)
  * about as much as the system call that reads a short message.
  */
 export class SwitchedConnection {
-  /**
-   * For writing, pausing and closing, and for all events except `data`. After a pause, data that
-   * was read already may still arrive.
-   */
+  /** For all but reading. After a pause, data that was read already may still arrive. */
   readonly socket: Socket
   readonly memory = memory
   /** Data that arrived before there was a receiver. */

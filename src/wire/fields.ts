@@ -85,10 +85,7 @@ export function fieldLine(name: string, value: string): string | undefined {
   return beginning === null || !isFieldValue(value) ? undefined : beginning + value
 }
 
-/**
- * Whether a text contains no control character and none beyond a byte. Otherwise it could end the
- * head, or begin another field (RFC 9110 §5.5).
- */
+/** Whether a text has bytes and no control character, which could end the field (RFC 9110 §5.5). */
 export function isFieldValue(text: string): boolean {
   return !notInValue.test(text)
 }

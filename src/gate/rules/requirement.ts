@@ -15,10 +15,7 @@ import { type Authentication, insufficiency } from '../../core/step-up.ts'
 export interface Unmet {
   readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_ABSENT' | 'ERR_CLAIM_WITHHELD' | 'ERR_STEP_UP' | 'ERR_DEVICE_BINDING'
   readonly why: string
-  /**
-   * The requirement cannot be decided, for example because a claim has an unexpected shape. Then
-   * `not` of it is not met either.
-   */
+  /** It cannot be decided, because of the shape of a claim. Then `not` of it is not met either. */
   readonly isUnknown?: true
 }
 
@@ -41,10 +38,7 @@ export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subje
   return undefined
 }
 
-/**
- * Why the authentication of a person is not sufficient for a rule. `undefined` when it is. The
- * options are those of {@link insufficiency}.
- */
+/** Why an authentication is not sufficient for a rule: see {@link insufficiency}. */
 export function unmetStepUp(
   { stepUp }: Pick<RuleConfig, 'stepUp'>,
   authentication: Authentication = {},

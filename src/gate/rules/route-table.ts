@@ -223,10 +223,7 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   return wanted.every(([name, value]) => sent.some((parameter) => parameter[0] === name && parameter[1] === value))
 }
 
-/**
- * Whether two routes have the same effect. Rules with requirements, a step-up, access tokens or
- * service accounts are never equivalent.
- */
+/** Whether two routes have the same effect. Different rules that may deny a person never do. */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true

@@ -117,10 +117,7 @@ function identityText(identity: readonly string[]): string {
   return text
 }
 
-/**
- * The request parser and the configuration already reject control characters. This check is the
- * last guard against field injection.
- */
+/** The last guard against field injection. Parser and configuration reject such fields already. */
 function field(name: string, value: string): string {
   const line = fieldLine(name, value)
   if (line === undefined)
