@@ -22,6 +22,8 @@ export interface Realm extends RealmOfPerson {
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
   readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
+  /** Of sessions that have ended. Browsers do not have them any more. */
+  readonly expiredCookies: Pick<ExpiredCookies, 'has' | 'add'>
   /** Whether a sign-in elsewhere has ended a session. Absent: sign-ins end no other sessions. */
   readonly hasEndedElsewhere?: ((key: SessionKey) => Promise<boolean>) | undefined
 }
@@ -62,19 +64,15 @@ export interface EndedCookie {
  * needs no refresh. Returns `unavailable` when the store or the provider cannot be reached.
  * @param realms those of the upstream; the first one with a session counts
  */
-export function identify(
-  cookieHeader: string | undefined,
-  realms: readonly Realm[],
-  expiredCookies: ExpiredCookies,
-): Identity | Promise<Identity> {
+export function identify(cookieHeader: string | undefined, realms: readonly Realm[]): Identity | Promise<Identity> {
   const [first] = realms
   if (first === undefined) return anyone
-  const found = identifyAt(first, cookieHeader, expiredCookies)
+  const found = identifyAt(first, cookieHeader)
   if (realms.length === 1) return found
   const others = realms.slice(1)
   return found instanceof Promise
-    ? found.then((identity) => orElsewhere(identity, cookieHeader, others, expiredCookies))
-    : orElsewhere(found, cookieHeader, others, expiredCookies)
+    ? found.then((identity) => orElsewhere(identity, cookieHeader, others))
+    : orElsewhere(found, cookieHeader, others)
 }
 
 const anyone: AnonymousIdentity = { kind: 'anonymous', realm: undefined, staleCookie: false }
@@ -84,10 +82,9 @@ function orElsewhere(
   identity: Identity,
   cookieHeader: string | undefined,
   others: readonly Realm[],
-  expiredCookies: ExpiredCookies,
 ): Identity | Promise<Identity> {
   if (identity.kind === 'signed_in') return identity
-  const elsewhere = identify(cookieHeader, others, expiredCookies)
+  const elsewhere = identify(cookieHeader, others)
   return elsewhere instanceof Promise
     ? elsewhere.then((other) => moreTelling(identity, other))
     : moreTelling(identity, elsewhere)
@@ -101,20 +98,16 @@ function moreTelling(one: Exclude<Identity, { kind: 'signed_in' }>, other: Ident
   return one.staleCookie ? one : other.staleCookie ? other : anyone
 }
 
-function identifyAt(
-  realm: Realm,
-  cookieHeader: string | undefined,
-  expiredCookies: ExpiredCookies,
-): Identity | Promise<Identity> {
+function identifyAt(realm: Realm, cookieHeader: string | undefined): Identity | Promise<Identity> {
   const id = realm.cookie.read(cookieHeader)
   if (id === undefined) return { kind: 'anonymous', realm, staleCookie: realm.cookie.isIn(cookieHeader) }
   const key = sessionKey(id)
   const inMemory = realm.sessions.findInMemory(key)
-  if (inMemory !== undefined) return identityOf(inMemory, realm, cookieHeader, expiredCookies)
+  if (inMemory !== undefined) return identityOf(inMemory, realm, cookieHeader)
   return realm.sessions.find(key).then(async (found) => {
-    if (found !== undefined) return identityOf(found, realm, cookieHeader, expiredCookies)
+    if (found !== undefined) return identityOf(found, realm, cookieHeader)
     // The reason is only for the page, so the request goes on without it.
-    return endedIdentity(key, realm, expiredCookies, await realm.hasEndedElsewhere?.(key).catch(() => false))
+    return endedIdentity(key, realm, await realm.hasEndedElsewhere?.(key).catch(() => false))
   }, unavailable)
 }
 
@@ -123,14 +116,13 @@ function identityOf(
   session: StoredSession,
   realm: Realm,
   cookieHeader: string | undefined,
-  expiredCookies: ExpiredCookies,
 ): Identity | Promise<Identity> {
   const misuse = misuseOf(session, realm, cookieHeader)
   if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
   const fresh = realm.upkeep.fresh(session)
   if (!(fresh instanceof Promise)) return signedIn(fresh, realm)
   return fresh.then(
-    (renewed) => (renewed === undefined ? endedIdentity(session.key, realm, expiredCookies) : signedIn(renewed, realm)),
+    (renewed) => (renewed === undefined ? endedIdentity(session.key, realm) : signedIn(renewed, realm)),
     unavailable,
   )
 }
@@ -140,17 +132,9 @@ export function signedIn(session: StoredSession, realm: RealmOfPerson): SignedIn
 }
 
 /** The sender of a request with the cookie of a session that has ended. */
-function endedIdentity(
-  key: SessionKey,
-  realm: Realm,
-  expiredCookies: ExpiredCookies,
-  isElsewhere = false,
-): AnonymousIdentity {
-  const ended = {
-    isExpired: () => expiredCookies.has(key),
-    noteExpired: () => expiredCookies.add(key),
-    isElsewhere,
-  }
+function endedIdentity(key: SessionKey, realm: Realm, isElsewhere = false): AnonymousIdentity {
+  const { expiredCookies } = realm
+  const ended = { isExpired: () => expiredCookies.has(key), noteExpired: () => expiredCookies.add(key), isElsewhere }
   return { kind: 'anonymous', realm, staleCookie: true, ended }
 }
 

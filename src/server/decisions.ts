@@ -25,13 +25,13 @@ import type { Refusals } from './responses.ts'
 
 /** Builds the decision about requests, with all that it asks. */
 export function createGate(config: GatewayConfig, parts: GenerationParts) {
-  const { realms, expiredCookies, signingKeys, cookie, routes, clock, log } = parts
+  const { realms, signingKeys, cookie, routes, clock, log } = parts
   const admitOne = createAdmit(config, {
     ...callers(config, parts),
     ...{ routes, clock, log },
     site: siteOf(config),
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
-    identify: (header, upstream) => identify(header, realms.ofUpstream(upstream), expiredCookies),
+    identify: (header, upstream) => identify(header, realms.ofUpstream(upstream)),
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
   })

@@ -81,7 +81,6 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
     config: config.session,
   })
   const { endings } = sessions
-  /** Of sessions that have ended. Browsers do not have them any more. */
   const expiredCookies = new ExpiredCookies()
   endings.onEnded((keys, where) => {
     live.closeAll(keys)
@@ -93,7 +92,7 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
     ...{ routes, upstreams, keyring, cookie, providerCookie, sessions, endings, expiredCookies, onActivity },
     trusted: new TrustedProxies(config.trustedProxies),
     realms: new Realms(config, {
-      ...{ store, sessions, endings, keyring, providerCookie, routes, clock, log, audit, metrics },
+      ...{ store, sessions, endings, expiredCookies, keyring, providerCookie, routes, clock, log, audit, metrics },
     }),
     signingKeys: new SigningKeys({
       ...{ store, keyring, clock, log },

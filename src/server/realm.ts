@@ -11,7 +11,7 @@ import type { Log, LogFields } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
 import { BoundCookie } from '../session/cookies/bound-cookie.ts'
-import { SessionCookie } from '../session/cookies/cookie.ts'
+import { type ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import { PersonCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import { hasEndedBy, type SessionEndings } from '../session/live/endings.ts'
 import type { Sessions } from '../session/live/sessions.ts'
@@ -28,6 +28,7 @@ export interface RealmParts {
   readonly store: SessionStore
   readonly sessions: Sessions
   readonly endings: SessionEndings
+  readonly expiredCookies: ExpiredCookies
   readonly keyring: Keyring
   readonly clock: Clock
   readonly log: Log
@@ -50,6 +51,7 @@ export class Realm implements GateRealm {
   readonly personSessions: PersonSessions
   readonly refusedSignIns: RefusedSignIns
   readonly returns: Returns
+  readonly expiredCookies: ExpiredCookies
   readonly hasEndedElsewhere: GateRealm['hasEndedElsewhere']
   readonly streamRecord: StreamRecord
   /** Polls the transmitter, or keeps its stream. Absent: the transmitter gets no requests. */
@@ -62,6 +64,7 @@ export class Realm implements GateRealm {
     const audience = audienceOf(config)
     this.config = config
     this.prefix = config.prefix
+    this.expiredCookies = parts.expiredCookies
     this.clockToleranceMs = config.clockToleranceMs
     this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
     this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
