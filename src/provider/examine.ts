@@ -1,7 +1,7 @@
 import * as client from 'openid-client'
 import type { ProviderConfig, SignalsConfig } from '../config/model/provider.ts'
 import { systemClock } from '../core/clock.ts'
-import { GatewayError, reason } from '../core/errors.ts'
+import { GatewayError, printable, reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'

@@ -1,6 +1,6 @@
 import * as client from 'openid-client'
 import { fapiAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model/provider.ts'
-import { GatewayError } from '../core/errors.ts'
+import { GatewayError, printable } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { type AuthorizationRequestForm, requestedAccess, type RequestedAccess } from './authorization-request.ts'
 import { clientAuth, type ClientSigner, importSigner } from './client-auth.ts'

@@ -3,8 +3,8 @@ import type { ApplicationCookie } from '../../config/model/upstream.ts'
 import { isDomainOf } from '../../core/addresses.ts'
 import { BoundedMap } from '../../core/bounded-map.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { matchesName } from '../../core/patterns.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
+import { matchesName } from '../../core/patterns.ts'
 import type { KeptCookie } from '../../http/cookie-jar.ts'
 import {
   type CookieAttributes,
