@@ -6,7 +6,7 @@ const reads = 1_000
  * turns the prototype of strings into a dictionary. From then on, compiled code looks each method
  * up. V8 turns the prototype back when a property of a `String` object is read. That lasts: later
  * classes do not change it (tested by
- * test/regressions/a-class-of-a-package-slows-all-strings-down.test.ts).
+ * test/regressions/a-class-of-a-package-makes-all-strings-slow.test.ts).
  */
 export function makeStringsFast(): void {
   const text = Object('') as string
