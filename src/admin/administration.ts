@@ -147,15 +147,15 @@ export async function openAdministration(
 export function administer(parts: AdministrationParts): SessionsAdministration {
   const { config, store, sessions, endings, providerOf, audit } = parts
   const audiences = config.providers.map(audienceOf)
-  const nameOf = (audience: string) =>
+  const providerNameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
   const select = (selection: Selection, { deadline = Infinity, onRead = () => {} }: ListOptions = {}) =>
-    selected(selection, { config, store, sessions, audiences, deadline, onRead, nameOf })
+    selected(selection, { config, store, sessions, audiences, deadline, onRead, providerNameOf })
   return {
     async *list(selection, options) {
       try {
         for await (const session of select(selection, options))
-          yield { ...summary(session, config.admin?.page?.showClaim), provider: nameOf(session.audience) }
+          yield { ...summary(session, config.admin?.page?.showClaim), provider: providerNameOf(session.audience) }
       } catch (error) {
         throw forOperator(error)
       }

@@ -50,7 +50,7 @@ export async function* selected(
     readonly store: SessionStore
     readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
     readonly audiences: readonly string[]
-    readonly nameOf: (audience: string) => string | undefined
+    readonly providerNameOf: (audience: string) => string | undefined
   } & Required<ListOptions>,
 ): AsyncIterable<FoundSession> {
   const { sub, sid } = selection
@@ -72,7 +72,7 @@ export async function* selected(
             (sub === undefined || record.sub === sub) &&
             (sid === undefined || record.sid === sid) &&
             (origin === undefined || record.origin === origin) &&
-            (text === undefined || searchText(record, parts.nameOf(audience), parts.config).includes(text)),
+            (text === undefined || searchText(record, parts.providerNameOf(audience), parts.config).includes(text)),
         )
       const used = await Promise.all(matching.map((session) => parts.sessions.lastUse(session)))
       for (const [index, session] of matching.entries()) {

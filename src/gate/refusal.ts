@@ -92,7 +92,7 @@ export function auditDenial(audit: Audit, record: RequestRecord, denial: Denial 
   }
   record.caller = denial.caller
   if (denial.caller === 'access_token') audit.record('token.refused', tokenFields(record, denial), record.cause)
-  else audit.record('service_account.refused', accountFields(record, denial, nameOf(denial)), record.cause)
+  else audit.record('service_account.refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
 }
 
 /** Records that the credentials of a request are not accepted, or do not suffice. */
@@ -110,7 +110,7 @@ export function auditObserved(audit: Audit, record: RequestRecord, denial: Obser
     return audit.record('access.would_be_denied', denialFields(record, denial, session), record.cause)
   if (denial.caller === 'access_token')
     return audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
-  audit.record('service_account.would_be_refused', accountFields(record, denial, nameOf(denial)), record.cause)
+  audit.record('service_account.would_be_refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
 }
 
 function denialFields(
@@ -150,6 +150,6 @@ function callerFields({ method, path, askedBy }: RequestRecord, { code, why, ups
   }
 }
 
-function nameOf({ principal }: Pick<Denial, 'principal'>): string {
+function accountNameOf({ principal }: Pick<Denial, 'principal'>): string {
   return String(principal.record.claims['client_id'])
 }

@@ -39,7 +39,7 @@ export function cookieValues(header: string, name: string): readonly string[] {
 /** The names of all cookies in a `Cookie` header that start with `prefix`. */
 export function cookieNames(header: string | undefined, prefix: string): string[] {
   return pairs(header)
-    .map(nameOf)
+    .map(cookieNameOf)
     .filter((name) => name.startsWith(prefix))
 }
 
@@ -135,7 +135,7 @@ function exactName(text: string, start: number, equals: number): string {
 }
 
 /** The name of a cookie as some applications read it. */
-function nameOf(pair: string): string {
+function cookieNameOf(pair: string): string {
   const end = pair.indexOf('=')
   return (end < 0 ? pair : pair.slice(0, end)).trim()
 }
@@ -145,7 +145,7 @@ function nameOf(pair: string): string {
  * value: those that read a comma (RFC 2109 §4.4) or white space as a separator.
  */
 function mayHaveName(pair: string, matches: (name: string) => boolean): boolean {
-  if (matches(nameOf(pair))) return true
+  if (matches(cookieNameOf(pair))) return true
   const value = pair.slice(pair.indexOf('=') + 1)
   if (!/[,\s]/.test(value)) return false
   return [...value.matchAll(/[,\s]([^\s,=]+)\s*=/g)].some(([, inner = '']) => matches(inner))

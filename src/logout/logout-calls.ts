@@ -117,7 +117,7 @@ export class LogoutCalls {
   }
 
   #start(taken: TakenJob): void {
-    const running = this.#carryOut(taken)
+    const running = this.#runJob(taken)
       // The store is unavailable. The job is due again when the lease is over.
       .catch((error: unknown) =>
         this.#parts.log.debug('application_logout.not_stored', { session: taken.key, reason: reason(error) }),
@@ -126,7 +126,7 @@ export class LogoutCalls {
     this.#running.add(running)
   }
 
-  async #carryOut(taken: TakenJob): Promise<void> {
+  async #runJob(taken: TakenJob): Promise<void> {
     const { store, jobs } = this.#parts
     const { key } = taken
     const opened = await store.open(key, this.#leaseMs)

@@ -86,7 +86,7 @@ function serverSpan(record: RequestRecord, trace: RequestTrace, offset: number):
     spanId: trace.spanId,
     ...(trace.parentId === undefined ? {} : { parentSpanId: trace.parentId }),
     ...stateOf(trace),
-    name: nameOf(record),
+    name: spanNameOf(record),
     kind: 2,
     startTimeUnixNano: nanoseconds(record.startedAt + offset),
     endTimeUnixNano: nanoseconds(record.startedAt + record.durationMs + offset),
@@ -120,7 +120,7 @@ function clientSpan(record: RequestRecord, trace: RequestTrace, sentAt: number, 
     spanId: trace.upstreamSpanId,
     parentSpanId: trace.spanId,
     ...stateOf(trace),
-    name: nameOf(record),
+    name: spanNameOf(record),
     kind: 3,
     startTimeUnixNano: nanoseconds(sentAt + offset),
     endTimeUnixNano: nanoseconds((trace.upstreamEndedAt ?? record.startedAt + record.durationMs) + offset),
@@ -140,7 +140,7 @@ function methodOf({ method }: RequestRecord): readonly Attribute[] {
   return [text('http.request.method', '_OTHER'), text('http.request.method_original', method)]
 }
 
-function nameOf({ method }: RequestRecord): string {
+function spanNameOf({ method }: RequestRecord): string {
   return methods.has(method) ? method : 'HTTP'
 }
 

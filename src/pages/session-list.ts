@@ -61,7 +61,7 @@ export function sessionListHtml({ sessions, othersToken, hasMore }: ShownSession
 
 function itemHtml(session: ShownSession, index: number, forms: ListForms, words: Words): string {
   const { texts, signOut } = words
-  const name = nameOf(session, texts)
+  const name = browserNameOf(session, texts)
   const facts = factsOf(session, words).map(([term, value]) => `<dt>${escape(term)}</dt><dd>${value}</dd>`)
   const about = `about-${index}`
   const form = session.isCurrent
@@ -75,7 +75,7 @@ function itemHtml(session: ShownSession, index: number, forms: ListForms, words:
   return `<li><h2>${escape(name)}${badge}</h2><dl id="${about}">${facts.join('')}</dl>${form}</li>`
 }
 
-function nameOf({ browser }: ShownSession, texts: SessionListMessages): string {
+function browserNameOf({ browser }: ShownSession, texts: SessionListMessages): string {
   if (browser === undefined) return texts.unknownBrowser
   const { name, system } = browser
   if (system === undefined) return name

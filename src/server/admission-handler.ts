@@ -59,7 +59,7 @@ export class AdmissionHandler {
   handle(incoming: Incoming, content: ReadContent = {}): void {
     this.#parts.decisions.decide(
       incoming,
-      (admission) => this.#carryOut(incoming, admission, content),
+      (admission) => this.#respond(incoming, admission, content),
       (error) => {
         const setCookies = error instanceof SeveralSessionsError ? error.setCookies : []
         this.#parts.refusals.fail(incoming, error, { kept: content.kept, setCookies })
@@ -67,7 +67,7 @@ export class AdmissionHandler {
     )
   }
 
-  #carryOut(incoming: Incoming, admission: Admission, content: ReadContent): void {
+  #respond(incoming: Incoming, admission: Admission, content: ReadContent): void {
     switch (admission.kind) {
       case 'pass':
         return this.#pass(incoming, admission, content)

@@ -188,7 +188,7 @@ class YamlReader {
     const values = new Map<string, unknown>()
     for (const pair of map.items) {
       const place = this.#keyPlace(pair, map)
-      const name = nameOf(pair.key)
+      const name = keyText(pair.key)
       if (name === undefined) {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
         at.errorAtPlace(place, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
@@ -217,7 +217,7 @@ class YamlReader {
   }
 }
 
-function nameOf(key: unknown): string | undefined {
+function keyText(key: unknown): string | undefined {
   if (!isScalar(key) || key.value === null) return undefined
   return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
 }

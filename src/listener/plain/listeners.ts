@@ -1,6 +1,6 @@
 type Listener = (...values: never[]) => void
 
-interface Entry {
+interface AddedListener {
   readonly event: string
   readonly listener: Listener
   readonly isOnce: boolean
@@ -11,7 +11,7 @@ interface Entry {
  * none. So a message costs less than with an `EventEmitter`, which creates three objects for that.
  */
 export class Listeners {
-  #entries: readonly Entry[] = noEntries
+  #entries: readonly AddedListener[] = noEntries
 
   on(event: string, listener: Listener): this {
     return this.#add({ event, listener, isOnce: false })
@@ -45,16 +45,16 @@ export class Listeners {
     return isHeard
   }
 
-  #remove(entry: Entry): void {
+  #remove(entry: AddedListener): void {
     const [only, second] = this.#entries
     this.#entries =
       only === entry && second === undefined ? noEntries : this.#entries.filter((other) => other !== entry)
   }
 
-  #add(entry: Entry): this {
+  #add(entry: AddedListener): this {
     this.#entries = this.#entries === noEntries ? [entry] : [...this.#entries, entry]
     return this
   }
 }
 
-const noEntries: readonly Entry[] = []
+const noEntries: readonly AddedListener[] = []

@@ -114,7 +114,7 @@ export class SessionEndings {
   /** Ends one session. `cause` is for the audit event, here and below. */
   async endOne(key: SessionKey, by: EndedBy, cause?: Cause): Promise<readonly Ended[]> {
     const { near, store } = this.#parts
-    const sessions = await this.#carryOut({
+    const sessions = await this.#endInStore({
       name: key,
       scope: key,
       isProven: near.has(key),
@@ -143,7 +143,7 @@ export class SessionEndings {
   async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
     this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
-    const ended = await this.#carryOut({
+    const ended = await this.#endInStore({
       name: `${tag} ${jtiOf(order)}`,
       scope: tag,
       isProven: true,
@@ -160,7 +160,7 @@ export class SessionEndings {
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
     this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
-    const ended = await this.#carryOut({
+    const ended = await this.#endInStore({
       name: jtiOf(order),
       scope: tag,
       isProven: true,
@@ -185,7 +185,7 @@ export class SessionEndings {
     return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
   }
 
-  async #carryOut<T>({ name, scope, isProven, send, findInMemory, repeat }: Order<T>): Promise<T> {
+  async #endInStore<T>({ name, scope, isProven, send, findInMemory, repeat }: Order<T>): Promise<T> {
     const { clock, pending } = this.#parts
     try {
       const result = await send()

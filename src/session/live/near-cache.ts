@@ -19,7 +19,7 @@ export interface NearSession {
 }
 
 /** Has `stored` or `unopened`. Many sessions are not used again, so they stay sealed at first. */
-interface Entry {
+interface CachedSession {
   readonly key: SessionKey
   stored: StoredSession | undefined
   unopened: HeldSession | undefined
@@ -53,7 +53,7 @@ export interface PendingReads {
  * Ids are random, so an ended session never returns.
  */
 export class NearCache {
-  readonly #live = new BoundedMap<SessionKey, Entry>('sessions', maxBytes, {
+  readonly #live = new BoundedMap<SessionKey, CachedSession>('sessions', maxBytes, {
     sizeOf: ({ bytes }) => bytes + entryBytes,
     dispose: ({ unopened }) => unopened?.record.release(),
   })
@@ -180,7 +180,7 @@ export class NearCache {
     this.#pending.delete(key)
   }
 
-  #openRecord(entry: Entry, { key, audience, version, isDoubtful, record: held }: HeldSession): void {
+  #openRecord(entry: CachedSession, { key, audience, version, isDoubtful, record: held }: HeldSession): void {
     const { keyring, log } = this.#parts
     const onTokens = growing(entry, this.#self)
     const opened = openRecord(keyring, { key, audiences: [audience] }, held.bytes, onTokens)
@@ -200,7 +200,7 @@ export class NearCache {
   }
 
   /** @internal */
-  resize(entry: Entry, bytes: number): void {
+  resize(entry: CachedSession, bytes: number): void {
     entry.bytes = bytes
     if (this.#live.peek(entry.key) !== entry) return
     // The cache takes the size of an entry when it is set, unless the same entry is there already.
@@ -213,17 +213,17 @@ export class NearCache {
  * Counts what an entry takes in addition. Its record may outlive this near-cache, which it must not
  * keep in memory.
  */
-function growing(entry: Entry, near: WeakRef<NearCache>): (bytes: number) => void {
+function growing(entry: CachedSession, near: WeakRef<NearCache>): (bytes: number) => void {
   return (bytes) => near.deref()?.resize(entry, entry.bytes + bytes)
 }
 
-function ownerOf({ stored, unopened }: Entry): SessionOwner {
+function ownerOf({ stored, unopened }: CachedSession): SessionOwner {
   if (stored === undefined) return unopened as HeldSession
   const { key, audience, record } = stored
   return { key, audience, sub: record.sub }
 }
 
-function versionOf({ stored, unopened }: Entry): number {
+function versionOf({ stored, unopened }: CachedSession): number {
   return (stored ?? unopened)?.version ?? 0
 }
 

@@ -16,7 +16,7 @@ export async function rememberEmailEnding(
   store: DocumentStore & Pick<SessionStore, 'time'>,
 ): Promise<void> {
   const { latest } = await store.time()
-  const isKnown = await changeDocument(store, nameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
+  const isKnown = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
     sealed !== undefined && timeIn(sealed) >= latest ? undefined : Buffer.from(String(latest)),
   )
   if (isKnown) return
@@ -30,7 +30,7 @@ export async function isEmailEndedSince(
   begun_at: number,
   store: Pick<DocumentStore, 'readDocument'>,
 ): Promise<boolean> {
-  const document = await store.readDocument(nameOf(email, audience))
+  const document = await store.readDocument(documentNameOf(email, audience))
   return document !== undefined && begun_at <= timeIn(document.sealed)
 }
 
@@ -52,6 +52,6 @@ function timeIn(sealed: Uint8Array): number {
 }
 
 /** The store sees only a hash of the address. */
-function nameOf(email: string, audience: string): string {
+function documentNameOf(email: string, audience: string): string {
   return `ending of ${sha256(audience, email)}`
 }

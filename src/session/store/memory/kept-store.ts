@@ -8,7 +8,7 @@ const personBytes = maxBytes / 2
 /** The approximate size of an entry without its content, in bytes. */
 const entryBytes = 1024
 
-interface Entry {
+interface KeptEntry {
   state: 'arriving' | KeptHead['state']
   head: Uint8Array
   parts: Uint8Array[]
@@ -20,7 +20,7 @@ interface Entry {
 /** Kept requests in the memory of this process. See {@link KeptStore}. */
 export class MemoryKeptStore implements KeptStore {
   readonly #now: () => number
-  readonly #people = new Map<SubTag, Map<KeptKey, Entry>>()
+  readonly #people = new Map<SubTag, Map<KeptKey, KeptEntry>>()
   #bytes = 0
 
   /** @param now a clock in ms that never goes back */
@@ -35,7 +35,7 @@ export class MemoryKeptStore implements KeptStore {
   async begin(key: KeptKey, max: number, ttl: number): Promise<'begun' | 'too_many' | 'full'> {
     const now = this.#now()
     const person = personOf(key)
-    const entries = this.#people.get(person) ?? new Map<KeptKey, Entry>()
+    const entries = this.#people.get(person) ?? new Map<KeptKey, KeptEntry>()
     for (const [each, { expires_at }] of entries) if (expires_at <= now) this.#delete(each)
     if ([...entries.values()].filter(({ state }) => state !== 'sent').length >= max) return 'too_many'
     // Without this bound, one person could fill the memory with requests that were sent.
@@ -106,7 +106,7 @@ export class MemoryKeptStore implements KeptStore {
     return [...(this.#people.get(person)?.values() ?? [])].reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  #find(key: KeptKey, state?: Entry['state']): Entry | undefined {
+  #find(key: KeptKey, state?: KeptEntry['state']): KeptEntry | undefined {
     const entry = this.#people.get(personOf(key))?.get(key)
     if (entry === undefined || (state !== undefined && entry.state !== state)) return undefined
     if (entry.expires_at > this.#now()) return entry

@@ -10,7 +10,7 @@ interface Job {
   readonly expires_at: number
 }
 
-interface Entry {
+interface WaitingJob {
   readonly key: SessionKey
   readonly audience: string
   until: number
@@ -22,7 +22,7 @@ export class MemoryLogoutJobs implements LogoutJobStore {
   readonly #aliveForMs: (key: SessionKey) => number
   readonly #jobs = new Map<SessionKey, Job>()
   /** By the key of the session alone, because a session has one audience. */
-  readonly #index = new Map<SessionKey, Entry>()
+  readonly #index = new Map<SessionKey, WaitingJob>()
 
   /**
    * @param max how many jobs there may be; the oldest one is dropped
