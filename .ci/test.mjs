@@ -85,7 +85,7 @@ async function bundle(groups) {
 
 /** A source sees its own place in `import.meta`, not the place of the bundle. */
 function keepPlace({ onLoad }) {
-  onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+  onLoad({ filter: /\.m?ts$|\.mjs$/ }, async ({ path }) => {
     const text = await readFile(path, 'utf8')
     const place = { url: pathToFileURL(path).href, filename: path, dirname: dirname(path) }
     // In the first line, so that the numbers of the lines stay.
