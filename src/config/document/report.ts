@@ -5,7 +5,7 @@ import { stampOf } from './files.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The place of a setting. */
-export interface Entry {
+export interface SettingPlace {
   readonly key: Place
   readonly value: Place
   readonly isList: boolean
@@ -58,7 +58,7 @@ export class Report {
   /** The files that hold secrets. */
   readonly secretFiles: SecretFile[] = []
   readonly #file: string
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, SettingPlace>()
   readonly #diagnostics: Diagnostic[] = []
   readonly #invalid = new Set<string>()
   /** All maps and lists that contain an invalid setting. */
@@ -101,11 +101,11 @@ export class Report {
   }
 
   /** Several files can contribute to one map: the first place counts. */
-  addEntry(at: string, entry: Entry): void {
+  addEntry(at: string, entry: SettingPlace): void {
     if (!this.#entries.has(at)) this.#entries.set(at, entry)
   }
 
-  entry(at: string): Entry | undefined {
+  entry(at: string): SettingPlace | undefined {
     return this.#entries.get(at)
   }
 
@@ -158,7 +158,7 @@ export class Setting {
   }
 
   /** Records where the setting is in a file. */
-  addPlace(entry: Entry): void {
+  addPlace(entry: SettingPlace): void {
     this.report.addEntry(this.pointer, entry)
   }
 
