@@ -1,6 +1,6 @@
 import type { SessionKey } from '../core/names.ts'
 import type { Audit, AuditEvents, Cause } from '../observe/audit.ts'
-import type { EndingReach } from '../observe/ending-reach.ts'
+import type { EndingReach } from '../observe/processes.ts'
 
 /**
  * The end of a session, or an order to end some, and its result. It contains only what audit events

@@ -2,9 +2,8 @@ import { METHODS } from 'node:http'
 import { ipAddress } from '../core/addresses.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type HeaderView, nodeAddress, reportedSchemes, type TrustedProxies } from '../http/forwarded.ts'
-import { requestFacts, type RequestFacts } from '../http/request-facts.ts'
-import { isAuthority, type CanonicalTarget, canonicalTarget, decodeUnreserved } from '../http/request-target.ts'
-import { requireForwardable } from '../http/unambiguous-request.ts'
+import { type RequestFacts, requestFacts, requireForwardable } from '../http/request-facts.ts'
+import { canonicalTarget, type CanonicalTarget, decodeUnreserved, isAuthority } from '../http/request-target.ts'
 
 /**
  * A check request: another proxy describes a request, and asks whether it may send the request to

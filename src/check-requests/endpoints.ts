@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
 import { cookies, empty, redirect, type Response, withHeaders } from '../http/response.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
-import { checkRequestInFields, checkRequestInTarget, type CheckRequest } from './check-request.ts'
+import { type CheckRequest, checkRequestInFields, checkRequestInTarget } from './check-request.ts'
 import type { ForwardAuth, Permission, Refusal } from './forward-auth.ts'
 
 /** Responds to the check request of a proxy. */

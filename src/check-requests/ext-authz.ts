@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
-import { type TrustedProxies, requestId } from '../http/forwarded.ts'
+import { requestId, type TrustedProxies } from '../http/forwarded.ts'
 import type { Response } from '../http/response.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { type CheckRequest, validCheckRequest } from './check-request.ts'

@@ -1,7 +1,7 @@
 import {
-  openAdministration,
   type Administration,
   type EndingResult,
+  openAdministration,
   type SessionSummary,
 } from '../admin/administration.ts'
 import type { Selection } from '../admin/selection.ts'

@@ -1,8 +1,7 @@
 import { METHODS } from 'node:http'
 import type { LimitsConfig } from '../config/model/gateway.ts'
 import { singleFields } from '../core/header-fields.ts'
-import type { ReceivedRequest } from '../http/request-facts.ts'
-import type { FramedRequest } from '../http/unambiguous-request.ts'
+import type { FramedRequest, ReceivedRequest } from '../http/request-facts.ts'
 
 /** A request to explain. */
 export interface SuppliedRequest {

@@ -6,9 +6,9 @@ import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
 import {
-  type GateContext,
-  crossSiteReason,
   challengesOf,
+  crossSiteReason,
+  type GateContext,
   lacksKey,
   noKey,
   nothing,

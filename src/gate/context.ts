@@ -9,7 +9,7 @@ import type {
 } from '../config/model/upstream.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Credentials } from '../core/credentials.ts'
-import { type NamePattern, matchesAny } from '../core/patterns.ts'
+import { matchesAny, type NamePattern } from '../core/patterns.ts'
 import type { Site } from '../core/site.ts'
 import { cookieNames } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'

@@ -5,8 +5,9 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import { cookiesOf, foreignCookies } from '../session/cookies/application-cookies.ts'
 import type { Admission, Pass } from './admission.ts'
 import {
-  type GateContext,
+  challengesOf,
   crossSiteReason,
+  type GateContext,
   lacksKey,
   noKey,
   nothing,
@@ -14,9 +15,8 @@ import {
   unmetBy,
   withExchanged,
   withoutHeader,
-  challengesOf,
 } from './context.ts'
-import type { Identity, SignedIn, AnonymousIdentity, RealmOfPerson } from './identify.ts'
+import type { AnonymousIdentity, Identity, RealmOfPerson, SignedIn } from './identify.ts'
 import type { Unmet } from './rules/requirement.ts'
 import type { Route } from './rules/route-table.ts'
 

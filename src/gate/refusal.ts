@@ -4,11 +4,10 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { unreachable } from '../core/errors.ts'
 import { retryAfter } from '../core/repeating.ts'
 import type { StepUp } from '../core/step-up.ts'
-import { withoutParameters } from '../observe/access-log.ts'
 import type { Audit, AuditEvents } from '../observe/audit.ts'
-import type { RequestRecord } from '../observe/request-record.ts'
+import { type RequestRecord, withoutParameters } from '../observe/request-record.ts'
 import type { StoredSession } from '../session/record/record.ts'
-import type { Admission, CallerRefused, SignInFirst, Denial, ObservedDenial } from './admission.ts'
+import type { Admission, CallerRefused, Denial, ObservedDenial, SignInFirst } from './admission.ts'
 
 export interface Refusal {
   readonly code: ErrorCode

@@ -1,6 +1,6 @@
 import { ipAddress } from '../core/addresses.ts'
 import { GatewayError } from '../core/errors.ts'
-import { ownText } from '../wire/own-text.ts'
+import { ownText } from '../wire/fields.ts'
 
 const authority = /^(?:\[([\da-f:.]+)\]|[\w.-]+)(?::(\d{0,5}))?$/i
 const nameSyntax = /^(\[[\da-f:.]+\]|[\w.-]*?)\.?(?::\d{0,5})?$/i

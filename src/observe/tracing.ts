@@ -1,6 +1,5 @@
 import { portOf } from '../core/addresses.ts'
-import { withoutParameters } from './access-log.ts'
-import type { RequestRecord, RequestSink } from './request-record.ts'
+import { type RequestRecord, type RequestSink, withoutParameters } from './request-record.ts'
 import { parseTraceParent, RequestTrace } from './trace-context.ts'
 
 /** A span as OTLP has it, in JSON (opentelemetry-proto, trace.v1). Times in ns since the epoch. */

@@ -1,5 +1,12 @@
+import type { ResponseHeadersConfig } from '../config/model/upstream.ts'
+import { GatewayError } from '../core/errors.ts'
+import { isCorsField, isHopByHop, namedInConnection } from '../core/header-fields.ts'
+import type { Caching } from '../gate/admission.ts'
+import type { CorsFields } from '../gate/cors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
+import { nameInSetCookie } from '../http/cookie-jar.ts'
 import type { RawFields } from '../transport/transport.ts'
+import { ByName, isFieldValue, ownText } from '../wire/fields.ts'
 import type { Addresses } from './addresses.ts'
 
 /**
@@ -105,4 +112,152 @@ export function isEventStream(fields: readonly string[]): boolean {
     if (fields[at]?.length === 12 && fields[at]?.toLowerCase() === 'content-type')
       return /^text\/event-stream\b/i.test(fields[at + 1] ?? '')
   return false
+}
+
+export interface ResponseHeadersInput {
+  readonly isGatewayCookie: (name: string) => boolean
+  readonly caching: Caching
+  /** The changes of the configuration. */
+  readonly changes?: ResponseChanges | undefined
+  /** The fields for pages of other origins. They replace those of the upstream. */
+  readonly cors?: CorsFields | undefined
+  /** The addresses of the upstream. */
+  readonly addresses: Addresses
+  /** The status of the response. A 204 has no Content-Length (RFC 9110 §8.6). */
+  readonly status: number
+}
+
+/** Changes of the header fields of all responses of an upstream. */
+export interface ResponseChanges {
+  /** The names of fields that are removed, in lower case. */
+  readonly removed: ReadonlySet<string>
+  /** Fields that are added: names and values in turn. */
+  readonly added: readonly string[]
+}
+
+/** Returns `undefined` without changes. */
+export function responseChanges({ set, remove }: ResponseHeadersConfig): ResponseChanges | undefined {
+  const added = Object.entries(set).flat()
+  const removed = new Set([...Object.keys(set), ...remove].map((name) => name.toLowerCase()))
+  return removed.size === 0 ? undefined : { removed, added }
+}
+
+/**
+ * The fields for the client, from those of the upstream: names and values in turn. `Set-Cookie`
+ * fields are not joined.
+ * @throws {GatewayError} when the response cannot be passed on
+ */
+export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
+  const listed = namedInConnection(received)
+  const withoutLength = input.status === 204
+  const { caching, changes, cors } = input
+  const fields: string[] = []
+  let cacheControl: string | undefined
+  let varies = false
+  let hasDate = false
+
+  for (let at = 0; at + 1 < received.length; at += 2) {
+    const name = received[at] as string
+    const value = received[at + 1] as string
+    const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
+    if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
+    if (endsHere || listed.has(lowerCase)) continue
+    if (changes?.removed.has(lowerCase)) continue
+    if (cors !== undefined && isCorsField(lowerCase)) continue
+
+    if (lowerCase === 'set-cookie' && input.isGatewayCookie(nameInSetCookie(value))) continue
+    if (lowerCase === 'content-length' && withoutLength) continue
+    // Date has a single value. When there are two, recipients may use either (RFC 9110 §5.3,
+    // §6.6.1).
+    if (lowerCase === 'date') {
+      if (hasDate) continue
+      hasDate = true
+    }
+    if (lowerCase === 'vary') varies ||= /\*|\bcookie\b/i.test(value)
+    if (caching !== 'anybody' && caching !== 'varies') {
+      if (lowerCase === 'cache-control') {
+        cacheControl = cacheControl === undefined ? value : `${cacheControl}, ${value}`
+        continue
+      }
+      if (caching !== 'upstream' && isForSharedCaches) continue
+      if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
+    }
+    fields.push(name, input.addresses.response(lowerCase, value))
+  }
+
+  if (changes !== undefined) fields.push(...changes.added)
+  if (cors !== undefined) fields.push(...Object.entries(cors).flat())
+  if (caching === 'anybody') return fields
+  if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
+  // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).
+  if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
+  return fields
+}
+
+const namesOfFields = new ByName((name) => {
+  const lowerCase = name.toLowerCase()
+  return { lowerCase, endsHere: isHopByHop(lowerCase), isForSharedCaches: forSharedCaches.test(lowerCase) }
+})
+
+/** Fields for caches in front of the gateway, not for browsers: RFC 9213 and its predecessors. */
+const forSharedCaches = /^(?:surrogate-control|x-accel-expires|.*cdn-cache-control)$/
+
+function cacheControlFor(caching: 'private' | 'no_store' | 'upstream', received: string | undefined): string {
+  if (caching === 'no_store') return 'no-store'
+  if (received === undefined) return 'private'
+  return caching === 'upstream' ? received : privateCacheControl(received)
+}
+
+/** The key is the value of the upstream. Upstreams use few different values. */
+const maxPrivateValues = 256
+const privateValues = new Map<string, string>()
+
+function privateCacheControl(received: string): string {
+  const cached = privateValues.get(received)
+  if (cached !== undefined) return cached
+  const directives = received.match(/[^\s,="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^\s,]*))?/g) ?? []
+  const names = directives.map((directive) => directive.toLowerCase())
+  // With one of these directives, no shared cache stores the response.
+  const isPrivate = names.includes('no-store') || names.includes('private')
+  const kept = directives.filter((_, at) => !/^(?:public$|s-maxage\b|private=)/.test(names[at] ?? ''))
+  const value = (isPrivate ? kept : [...kept, 'private']).join(', ')
+  if (privateValues.size < maxPrivateValues) privateValues.set(ownText(received), value)
+  return value
+}
+
+/** Not allowed in trailers, because recipients need them before the content (RFC 9110 §6.5.1). */
+const notInTrailers: ReadonlySet<string> = new Set([
+  'content-length',
+  'content-encoding',
+  'content-type',
+  'content-range',
+  'host',
+  'expect',
+  'location',
+  'cache-control',
+  'vary',
+  'authorization',
+  'www-authenticate',
+  'cookie',
+  'set-cookie',
+])
+
+/** The trailers for the client as pairs, without those that are not allowed. */
+export function responseTrailers(received: RawFields, reserved: ReadonlySet<string>) {
+  const trailers: [name: string, value: string][] = []
+  for (let at = 0; at + 1 < received.length; at += 2) {
+    const name = received[at] as string
+    const value = received[at + 1] as string
+    const lowerCase = name.toLowerCase()
+    const isForbidden = isHopByHop(lowerCase) || notInTrailers.has(lowerCase) || reserved.has(lowerCase)
+    if (!isForbidden && isFieldValue(value)) trailers.push([name, value])
+  }
+  return trailers
+}
+
+// The transport removes the chunked coding only. The client could not decode another coding,
+// because Transfer-Encoding is not passed on.
+function checkTransferEncoding(value: string): void {
+  if (value.trim().toLowerCase() !== 'chunked')
+    throw new GatewayError('ERR_UPSTREAM_RESPONSE', 'the response has a Transfer-Encoding other than chunked')
 }

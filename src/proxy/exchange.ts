@@ -3,20 +3,25 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { corsFields } from '../gate/cors.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
-import { hasBody, RequestBody, type ReplacedContent, type StoredContent } from '../http/request-body.ts'
+import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
 import { type Incoming, writeResponse } from '../http/response.ts'
 import type {
-  SwitchedConnection,
   ExchangeControl,
   RawFields,
   ResponseHandler,
+  SwitchedConnection,
   UpstreamRequest,
 } from '../transport/transport.ts'
-import { atEndOfTurn } from '../wire/end-of-turn.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
-import { ReusedTimer } from '../wire/reused-timers.ts'
-import { ClientResponse, isEventStream, isSentCompletely } from './client-response.ts'
+import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
+import {
+  ClientResponse,
+  isEventStream,
+  isSentCompletely,
+  responseHeaders,
+  responseTrailers,
+} from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
@@ -28,9 +33,8 @@ import {
   logUnkeptCookies,
   logWithheldCookies,
 } from './exchange-log.ts'
-import { reportActivity, type CutReason, type LiveStream } from './live-streams.ts'
+import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import type { Pass, ProxyParts } from './parts.ts'
-import { responseHeaders, responseTrailers } from './response-headers.ts'
 import type { SessionNotice } from './session-notice.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'

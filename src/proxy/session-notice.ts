@@ -1,6 +1,6 @@
 import type { TextStream } from '../http/address-text.ts'
 import type { RawFields } from '../transport/transport.ts'
-import type { ResponseChanges } from './response-headers.ts'
+import type { ResponseChanges } from './client-response.ts'
 
 /** The line of the notice in the pages of an upstream that has `session_notice`. */
 export interface SessionNotice {

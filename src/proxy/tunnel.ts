@@ -4,7 +4,7 @@ import type { RequestRecord } from '../observe/request-record.ts'
 import type { SwitchedConnection } from '../transport/transport.ts'
 import { writeWrapped } from '../wire/direct-writes.ts'
 import { ReadBuffer, shortBytes } from '../wire/read-buffers.ts'
-import { reportActivity, type CutReason, type LiveStream } from './live-streams.ts'
+import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
 

@@ -3,7 +3,7 @@ import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
 import { canonicalName } from '../identity/reserved-names.ts'
 import type { RequestTrace } from '../observe/trace-context.ts'
-import { ByName } from '../wire/by-name.ts'
+import { ByName } from '../wire/fields.ts'
 
 export interface UpstreamHeadersInput {
   readonly fields: RequestFields

@@ -9,20 +9,19 @@ import { clearCookiesUrl } from '../core/return-to.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/bearer.ts'
 import type { CorsFields } from '../gate/cors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
-import { type TrustedProxies, type UntrustedProxies, requestId } from '../http/forwarded.ts'
-import { isPage, type RequestFacts } from '../http/request-facts.ts'
+import { requestId, type TrustedProxies, type UntrustedProxies } from '../http/forwarded.ts'
+import { isPage, isReserved, type RequestFacts, requireUnambiguous, unambiguousFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isFromSite } from '../http/requesting-page.ts'
 import {
-  type Incoming,
   clearCookies,
   empty,
+  type Incoming,
   json,
   type Response,
   withHeaders,
   writeToSocket,
 } from '../http/response.ts'
-import { isReserved, requireUnambiguous, unambiguousFacts } from '../http/unambiguous-request.ts'
 import { listedProtocols } from '../http/upgrade-field.ts'
 import { mayBeSendCommand, readSendCommand, referenceInSendCommand, sameContent } from '../kept-forms/send.ts'
 import type { ListenerHandlers } from '../listener/listener.ts'
@@ -36,7 +35,7 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { type AdmissionHandler, overloaded } from './admission-handler.ts'
 import type { Decisions } from './decisions.ts'
 import type { Endpoints } from './endpoints.ts'
-import { type Refusals, codeOf, respond } from './responses.ts'
+import { codeOf, type Refusals, respond } from './responses.ts'
 
 export interface RequestHandlerParts {
   /** See `createCors`. */

@@ -6,10 +6,10 @@ import type { ClientMessage } from '../http/client-messages.ts'
 import { continueIfExpected } from '../http/request-body.ts'
 import { isFrame, isPage, returnPage } from '../http/request-facts.ts'
 import {
-  type Incoming,
-  type Received,
   clearCache,
   cookies,
+  type Incoming,
+  type Received,
   redirect,
   type Redirect,
   type Response,

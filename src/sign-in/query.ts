@@ -2,8 +2,8 @@ import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
 import { maxReturnToLength, sessionsPath, signedInPath } from '../core/return-to.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
+import { isReserved } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
-import { isReserved } from '../http/unambiguous-request.ts'
 import type { SignInParts } from './parts.ts'
 
 /** The value of a query parameter; `undefined` also when it is repeated, and so unclear. */

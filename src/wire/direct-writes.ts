@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import { atEndOfTurn } from './end-of-turn.ts'
 import { shortBytes } from './read-buffers.ts'
+import { atEndOfTurn } from './timing.ts'
 
 /** The part of a TCP handle that writes. Its methods return 0, or the number of a system error. */
 interface Handle {

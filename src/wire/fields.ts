@@ -1,4 +1,112 @@
-import { ByName } from './by-name.ts'
+/**
+ * A copy of a text, one byte for each character. V8 represents a part of a string as a reference to
+ * the whole string, so a part that is kept would keep a whole message in memory.
+ */
+export function ownText(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}
+
+/** How many names are remembered. Peers use few different ones. */
+const maxNames = 1024
+/** Longer names are not remembered, because peers may invent them. */
+const maxNameLength = 64
+
+interface Remembered<Value> {
+  readonly name: string
+  readonly value: Value
+  /** The remembered name that followed the last time. */
+  next: Remembered<Value> | undefined
+}
+
+/**
+ * Remembers something about each name of a header field, in bounded memory. Fields usually have the
+ * same order again. So a name is first compared with the one that followed the last time, which
+ * takes less time than a search in a map.
+ */
+export class ByName<Value> {
+  readonly #make: (name: string) => Value
+  readonly #names = new Map<string, Remembered<Value>>()
+  #last: Remembered<Value> | undefined
+
+  /** @param make receives a copy of the name, which does not keep the message in memory */
+  constructor(make: (name: string) => Value) {
+    this.#make = make
+  }
+
+  /** @param name as the peer wrote it */
+  of(name: string): Value {
+    const last = this.#last
+    const expected = last?.next
+    if (expected?.name === name) {
+      this.#last = expected
+      return expected.value
+    }
+    const known = this.#names.get(name)
+    if (known === undefined) return this.#add(name)
+    if (last !== undefined) last.next = known
+    this.#last = known
+    return known.value
+  }
+
+  #add(name: string): Value {
+    const copy = ownText(name)
+    const value = this.#make(copy)
+    if (this.#names.size < maxNames && copy.length <= maxNameLength)
+      this.#names.set(copy, { name: copy, value, next: undefined })
+    return value
+  }
+
+  remembers(name: string): boolean {
+    return this.#names.has(name)
+  }
+}
+
+/** A header field, by its name as the peer wrote it. */
+export interface KnownField<Facts> {
+  readonly written: string
+  readonly facts: Facts
+  /** The name and its colon. */
+  readonly beginning: string
+  /** The field that followed the last time. */
+  next: KnownField<Facts> | undefined
+}
+
+/**
+ * Finds header fields in the text of a head, and remembers facts about them. A peer usually writes
+ * its fields in the same order again. So most fields are found by comparing the text with the name
+ * that followed the last time, which takes less time than a search in a map.
+ */
+export class KnownFields<Facts> {
+  readonly #fields: ByName<KnownField<Facts>>
+  #first: KnownField<Facts> | undefined
+
+  /** @param factsOf receives a copy of the name, which does not keep the message in memory */
+  constructor(factsOf: (written: string) => Facts) {
+    this.#fields = new ByName((written) => ({
+      written,
+      facts: factsOf(written),
+      beginning: `${written}:`,
+      next: undefined,
+    }))
+  }
+
+  /**
+   * The field whose line begins at `start` and ends at `end`. `undefined`: the line has no colon.
+   * @param before the field of the line before it; `undefined` for the first line
+   */
+  at(text: string, start: number, end: number, before: KnownField<Facts> | undefined): KnownField<Facts> | undefined {
+    const expected = before === undefined ? this.#first : before.next
+    if (expected !== undefined && text.startsWith(expected.beginning, start)) return expected
+    const colon = text.indexOf(':', start)
+    if (colon === -1 || colon >= end) return undefined
+    const field = this.#fields.of(text.slice(start, colon))
+    // A chain of invented names would stay in memory.
+    if (!this.#fields.remembers(field.written)) return field
+    if (before === undefined) this.#first = field
+    else before.next = field
+    return field
+  }
+}
 
 /**
  * The part of a text from `from` to `to`, without the spaces and tabs around it (RFC 9110 §5.6.3).

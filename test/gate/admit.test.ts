@@ -12,7 +12,7 @@ import { type Identity, signedIn } from '../../src/gate/identify.ts'
 import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { rule, upstream, unbound } from './rules/configs.ts'
+import { rule, unbound, upstream } from './rules/configs.ts'
 
 // The decision as a table: each rule, for each identity and each kind of request. A line that is
 // missing here has not been decided.

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { SessionKey } from '../../src/core/names.ts'
-import { accessLine } from '../../src/observe/access-log.ts'
-import { RequestRecord } from '../../src/observe/request-record.ts'
+import { accessLine, RequestRecord } from '../../src/observe/request-record.ts'
 
 const time = '2026-01-02T03:04:05.678Z'
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import { test, type TestContext } from 'node:test'
-import { Lines } from '../../src/observe/lines.ts'
+import { Lines } from '../../src/observe/writing-log.ts'
 import { buildModule } from '../support/bundle.ts'
 import { folderWith } from '../support/command-line.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createRequestMetrics } from '../../src/observe/event-metrics.ts'
 import { exposition, merged } from '../../src/observe/exposition.ts'
-import { Metrics, type Family } from '../../src/observe/metrics.ts'
-import { createRequestMetrics } from '../../src/observe/request-metrics.ts'
+import { type Family, Metrics } from '../../src/observe/metrics.ts'
 import { RequestRecord } from '../../src/observe/request-record.ts'
 import { parseMetrics } from '../support/metrics.ts'
 

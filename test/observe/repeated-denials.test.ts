@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AuditEvents } from '../../src/observe/audit.ts'
-import { RepeatedDenials } from '../../src/observe/repeated-denials.ts'
+import { type AuditEvents, RepeatedDenials } from '../../src/observe/audit.ts'
 
 test('A flood of refused tokens from many addresses becomes few audit events', () => {
   const recorded: [string, object][] = []

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Caching } from '../../src/gate/admission.ts'
 import { Addresses } from '../../src/proxy/addresses.ts'
-import { responseChanges, responseHeaders, responseTrailers } from '../../src/proxy/response-headers.ts'
+import { responseChanges, responseHeaders, responseTrailers } from '../../src/proxy/client-response.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {

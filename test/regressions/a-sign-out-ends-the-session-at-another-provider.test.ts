@@ -6,7 +6,7 @@ import { createAdmit } from '../../src/gate/admit.ts'
 import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
-import { upstream, unbound } from '../gate/rules/configs.ts'
+import { unbound, upstream } from '../gate/rules/configs.ts'
 import { Browser } from '../support/browser.ts'
 import { isSignedIn, separate, twoProviders } from '../support/two-providers.ts'
 

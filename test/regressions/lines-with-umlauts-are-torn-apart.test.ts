@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { test } from 'node:test'
-import { Lines } from '../../src/observe/lines.ts'
+import { Lines } from '../../src/observe/writing-log.ts'
 
 test('Writes into a shared pipe never exceed PIPE_BUF bytes', async (t) => {
   const write = t.mock.method(fs, 'write')

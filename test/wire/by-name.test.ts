@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ByName } from '../../src/wire/by-name.ts'
+import { ByName } from '../../src/wire/fields.ts'
 
 test('a name never gets the value of another one, in whichever order names are asked for', () => {
   const names = fc.oneof(

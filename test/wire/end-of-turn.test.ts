@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { atEndOfTurn } from '../../src/wire/end-of-turn.ts'
+import { atEndOfTurn } from '../../src/wire/timing.ts'
 
 test('Functions are called after the current event and before the next one, in their order', async () => {
   const called: string[] = []

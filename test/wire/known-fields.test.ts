@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ByName } from '../../src/wire/by-name.ts'
-import { KnownFields } from '../../src/wire/known-fields.ts'
+import { ByName, KnownFields } from '../../src/wire/fields.ts'
 
 /**
  * The names of the fields in a text, found one after the other. `undefined`: a line has no colon.

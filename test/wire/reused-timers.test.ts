@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ReusedTimer } from '../../src/wire/reused-timers.ts'
+import { ReusedTimer } from '../../src/wire/timing.ts'
 
 /** Keeps the process running, which the timers do not. */
 function keepRunning(): () => void {

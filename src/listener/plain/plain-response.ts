@@ -4,8 +4,7 @@ import { reasonPhrase } from '../../http/response.ts'
 import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { fieldLine, isFieldValue } from '../../wire/fields.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
-import { Listeners } from './listeners.ts'
-import type { PlainRequest } from './plain-request.ts'
+import { Listeners, type PlainRequest } from './plain-request.ts'
 
 /** What a response needs of its connection. */
 export interface ResponseConnection {

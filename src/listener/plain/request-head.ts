@@ -1,6 +1,5 @@
 import { singleFields } from '../../core/header-fields.ts'
-import { withoutSpaceAround } from '../../wire/fields.ts'
-import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
+import { type KnownField, KnownFields, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {

@@ -5,14 +5,14 @@ import type { SessionId, SessionKey } from '../../core/names.ts'
 import type { Cause } from '../../observe/audit.ts'
 import type { Log } from '../../observe/log.ts'
 import {
+  type BoundDevice,
   newSessionId,
   personMark,
   sessionKey,
-  subTag,
-  tagOf,
-  type BoundDevice,
   type SessionRecord,
   type StoredSession,
+  subTag,
+  tagOf,
   type UnopenedSession,
 } from '../record/record.ts'
 import { openRecord, sealRecord } from '../record/sealed-record.ts'

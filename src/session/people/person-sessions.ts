@@ -1,11 +1,11 @@
 import type { MaxPerPersonConfig } from '../../config/model/session.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
-import { browserOf, type Browser } from '../../http/user-agent.ts'
+import { type Browser, browserOf } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
-import { sessionKey, subTag, type StoredSession } from '../record/record.ts'
+import { sessionKey, type StoredSession, subTag } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 import type { SessionsOfAudience } from './sessions-of-audience.ts'
 

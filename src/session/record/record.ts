@@ -4,7 +4,7 @@ import { randomToken, sha256 } from '../../core/random.ts'
 import type { Authentication } from '../../core/step-up.ts'
 import type { TokenSet } from '../../core/token-set.ts'
 import type { KeptCookie } from '../../http/cookie-jar.ts'
-import { ownText } from '../../wire/own-text.ts'
+import { ownText } from '../../wire/fields.ts'
 
 /** Who is signed in. It is sealed before it leaves the process. Times are in ms since the epoch. */
 export interface SessionRecord {

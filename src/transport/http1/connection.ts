@@ -2,13 +2,13 @@ import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../wire/fields.ts'
-import { ReadBuffer, shortBytes, usualBytes, type GiveBack } from '../../wire/read-buffers.ts'
+import { type GiveBack, ReadBuffer, shortBytes, usualBytes } from '../../wire/read-buffers.ts'
 import type { Connect } from '../connect.ts'
-import { SwitchedConnection, type RawFields, type RequestContent, type ResponseHandler } from '../transport.ts'
+import { type RawFields, type RequestContent, type ResponseHandler, SwitchedConnection } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
-import { PlainChunks, mayBecomePlain, plainResponseHead, type ResponseHead } from './response-head.ts'
-import { type WrittenRequest, type ExchangeConnection, UpstreamExchange } from './upstream-exchange.ts'
+import { mayBecomePlain, PlainChunks, plainResponseHead, type ResponseHead } from './response-head.ts'
+import { type ExchangeConnection, UpstreamExchange, type WrittenRequest } from './upstream-exchange.ts'
 
 export interface ConnectionOwner {
   /** The connection can take another request. The upstream keeps it open for `keepAliveMs`. */

@@ -1,6 +1,4 @@
-import { withoutSpaceAround } from '../../wire/fields.ts'
-import { type KnownField, KnownFields } from '../../wire/known-fields.ts'
-import { ownText } from '../../wire/own-text.ts'
+import { type KnownField, KnownFields, ownText, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { fieldLine } from '../../wire/fields.ts'
-import type { ExchangeControl, ResponseHandler, RequestContent, UpstreamRequest } from '../transport.ts'
+import type { ExchangeControl, RequestContent, ResponseHandler, UpstreamRequest } from '../transport.ts'
 import type { UnusualResponse } from '../undici/unusual-response.ts'
 import type { PlainChunks, ResponseHead } from './response-head.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Listeners } from '../../../src/listener/plain/listeners.ts'
+import { Listeners } from '../../../src/listener/plain/plain-request.ts'
 
 test('A listener that another one adds and removes others for keeps being called', () => {
   const called: string[] = []

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../../core/bounded-map.ts'
 import { randomToken } from '../../../core/random.ts'
-import type { Confirmation, EndingReach } from '../../../observe/ending-reach.ts'
 import type { Log } from '../../../observe/log.ts'
+import type { Confirmation, EndingReach } from '../../../observe/processes.ts'
 
 /**
  * How long an ending waits for confirmations, in ms. A process that hangs cannot confirm, and may

@@ -2,8 +2,8 @@ import type { RedisStoreConfig } from '../../../config/model/session.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { randomToken } from '../../../core/random.ts'
-import type { EndingReach } from '../../../observe/ending-reach.ts'
 import type { Log } from '../../../observe/log.ts'
+import type { EndingReach } from '../../../observe/processes.ts'
 import { tagOf } from '../../record/record.ts'
 import {
   type EndedSession,

@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+
 /** A process has dropped ended sessions, this many ms after they were announced. */
 export interface Confirmation {
   readonly process: string
@@ -14,4 +16,11 @@ export interface EndingReach {
   readonly missing: number
   /** Their names, if earlier confirmations show which processes they are. */
   readonly absent: readonly string[]
+}
+
+/**
+ * The name of this process for operators: the host, which is the pod in Kubernetes, and the pid.
+ */
+export function processName(): string {
+  return `${hostname().slice(0, 80)}/${process.pid}`
 }
