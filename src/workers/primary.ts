@@ -47,69 +47,88 @@ export function announceReady(): void {
  * @throws {Error} when a worker cannot start; the worker has logged the reason
  */
 export async function startWorkers(parts: WorkersParts): Promise<Workers> {
-  const { log } = parts
-  const count = parts.config.workers
-  let stopping: Promise<void> | undefined
-  let pauseMs = firstRestartMs
-  const config = new WorkerConfig(parts.config)
-  const serving = new Set<Worker>()
   // JSON, the default, cannot represent the bytes of the keys.
   cluster.setupPrimary({ serialization: 'advanced' })
+  const workers = new RunningWorkers(parts)
+  void parts.stopped.then(workers.stop)
+  await workers.start()
+  return workers
+}
 
-  const start = (isReplacement: boolean): Promise<void> =>
-    new Promise((resolve, reject) => {
+class RunningWorkers implements Workers {
+  readonly #parts: WorkersParts
+  readonly #config: WorkerConfig
+  readonly #serving = new Set<Worker>()
+  #stopping: Promise<void> | undefined
+  #pauseMs = firstRestartMs
+
+  constructor(parts: WorkersParts) {
+    this.#parts = parts
+    this.#config = new WorkerConfig(parts.config)
+  }
+
+  /** The first worker starts alone, so that an error of the configuration is reported once. */
+  async start(): Promise<void> {
+    try {
+      await this.#fork(false)
+      const others = this.#stopping === undefined ? this.#parts.config.workers - 1 : 0
+      await Promise.all(Array.from({ length: others }, () => this.#fork(false)))
+    } catch (error) {
+      const wasStopping = this.#stopping !== undefined
+      await this.stop()
+      if (!wasStopping) throw error
+    }
+  }
+
+  readonly stop = (): Promise<void> =>
+    (this.#stopping ??= Promise.all(allWorkers().map((worker) => this.#stopOne(worker))).then(() => {}))
+
+  readonly reload = (next: GatewayConfig): ReturnType<Workers['reload']> =>
+    this.#config.change(next, allWorkers(), (worker, why) => {
+      const fields = { pid: worker.process.pid, reason: why, hint: 'The worker is replaced.' }
+      this.#parts.log.error('worker.not_reloaded', fields)
+      void this.#stopOne(worker)
+    })
+
+  /** Resolves when the worker serves. Rejects when it ends before. */
+  #fork(isReplacement: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
       const worker = cluster.fork()
-      parts.processes.attach(worker)
-      config.attach(worker)
+      this.#parts.processes.attach(worker)
+      this.#config.attach(worker)
       const startedAt = performance.now()
       let serves = isReplacement
       worker.on('message', (message) => {
         if (message !== 'ready') return
         serves = true
-        serving.add(worker)
+        this.#serving.add(worker)
         resolve()
       })
       worker.on('exit', (code, signal) => {
         reject(new Error(`a worker ended with ${signal ?? code} before it served`))
-        serving.delete(worker)
-        if (serves && stopping === undefined) replace(worker.process.pid, startedAt, signal ?? code)
+        this.#serving.delete(worker)
+        if (serves && this.#stopping === undefined) this.#replace(worker.process.pid, startedAt, signal ?? code)
       })
       // A message could not be sent, because the worker has died. `exit` follows.
       worker.on('error', () => {})
-      passOnUnacknowledged(worker, () => serving.size > 0)
+      passOnUnacknowledged(worker, () => this.#serving.size > 0)
     })
-  const replace = (pid: number | undefined, startedAt: number, how: string | number): void => {
-    pauseMs = performance.now() - startedAt > stableMs ? firstRestartMs : Math.min(pauseMs * 2, longestRestartMs)
-    log.error('worker.died', { pid, how, again_in_ms: pauseMs })
+  }
+
+  #replace(pid: number | undefined, startedAt: number, how: string | number): void {
+    const wasStable = performance.now() - startedAt > stableMs
+    this.#pauseMs = wasStable ? firstRestartMs : Math.min(this.#pauseMs * 2, longestRestartMs)
+    this.#parts.log.error('worker.died', { pid, how, again_in_ms: this.#pauseMs })
     setTimeout(() => {
-      if (stopping === undefined) start(true).catch(() => {})
-    }, pauseMs)
+      if (this.#stopping === undefined) this.#fork(true).catch(() => {})
+    }, this.#pauseMs)
   }
 
-  const stopOne = (worker: Worker) => {
+  #stopOne(worker: Worker): Promise<void> {
     // It takes no more connections, so those of a worker that dies meanwhile cannot go to it.
-    serving.delete(worker)
-    return stopWorker(worker, config.config.shutdown.drainTimeoutMs + killAfterMs)
+    this.#serving.delete(worker)
+    return stopWorker(worker, this.#config.config.shutdown.drainTimeoutMs + killAfterMs)
   }
-  const stopAll = async (): Promise<void> => void (await Promise.all(allWorkers().map(stopOne)))
-  const stop = () => (stopping ??= stopAll())
-
-  void parts.stopped.then(stop)
-  try {
-    // The first worker starts alone, so that an error of the configuration is reported once.
-    await start(false)
-    if (stopping === undefined) await Promise.all(Array.from({ length: count - 1 }, () => start(false)))
-  } catch (error) {
-    const wasStopping = stopping !== undefined
-    await stop()
-    if (!wasStopping) throw error
-  }
-  const reload = (next: GatewayConfig) =>
-    config.change(next, allWorkers(), (worker, why) => {
-      log.error('worker.not_reloaded', { pid: worker.process.pid, reason: why, hint: 'The worker is replaced.' })
-      void stopOne(worker)
-    })
-  return { reload, stop }
 }
 
 function allWorkers(): readonly Worker[] {
