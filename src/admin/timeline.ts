@@ -38,7 +38,7 @@ type Group = 'provider' | 'people' | 'without_effect'
 const maxEvents = 30
 /** The longest text that is kept, in characters, because clients choose these texts. */
 const longestText = 200
-/** How many announcements of one event are kept. A Logout Token ends 200 sessions with each. */
+/** How many notices of one event are kept. A Logout Token ends 200 sessions with each. */
 const maxReaches = 50
 /** How many sessions may wait for their audit event. */
 const maxReachedSessions = 2_000
@@ -66,7 +66,7 @@ export class Timeline {
     ])
   }
 
-  /** Sessions ended in the store, and this is how the announcement reached the processes. */
+  /** Sessions ended in the store, and this is how the notice reached the processes. */
   reached(keys: readonly SessionKey[], reach: EndingReach): void {
     for (const key of keys) {
       this.#reachOf.delete(key)
@@ -146,7 +146,7 @@ function requestOf(cause: Cause | undefined): { readonly request?: string } {
   return cause === undefined ? {} : { request: cause.request }
 }
 
-/** The slowest confirmation of each process, over all announcements of an ending. */
+/** The slowest confirmation of each process, over all notices of an ending. */
 function mergedReach(reaches: readonly EndingReach[]): EndingReach {
   const slowest = new Map<string, number>()
   for (const { process, ms } of reaches.flatMap(({ confirmed }) => confirmed))

@@ -1,18 +1,18 @@
 import { hostname } from 'node:os'
 
-/** A process has dropped ended sessions, this many ms after they were announced. */
+/** A process has dropped ended sessions, this many ms after the notice was sent. */
 export interface Confirmation {
   readonly process: string
   readonly ms: number
 }
 
 /**
- * How the announcement of an ending reached the processes that share the store. It changes when a
- * process confirms late.
+ * How the notice of an ending reached the processes that share the store. It changes when a process
+ * confirms late.
  */
 export interface EndingReach {
   readonly confirmed: readonly Confirmation[]
-  /** How many processes received the announcement and did not confirm it in time. */
+  /** How many processes received the notice and did not confirm it in time. */
   readonly missing: number
   /** Their names, if earlier confirmations show which processes they are. */
   readonly absent: readonly string[]

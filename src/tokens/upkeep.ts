@@ -11,7 +11,7 @@ import { pollUserinfo, refresh, type UpkeepParts } from './refresh.ts'
 /** What the tokens or claims of a session need, before or beside the current request. */
 export type Due =
   | 'nothing'
-  /** The store may have lost the end of the session. The request waits for the provider. */
+  /** The store may have lost the ending of the session. The request waits for the provider. */
   | 'confirm'
   /** The access token expires soon. The refresh runs beside the request. */
   | 'refresh_soon'

@@ -16,11 +16,11 @@ function pendingEndings() {
 }
 
 const unavailable = () => Promise.reject(new Error('unavailable'))
-const ofSid = (sid: string, run: PendingEnding['run'] = unavailable): PendingEnding => ({
-  ...{ name: `token ${sid}`, scope: sid as SidTag, createdUntil: 1_000, isProven: true, run },
+const ofSid = (sid: string, repeat: PendingEnding['repeat'] = unavailable): PendingEnding => ({
+  ...{ name: `token ${sid}`, scope: sid as SidTag, createdUntil: 1_000, isTrusted: true, repeat },
 })
 const ofCookie = (key: string): PendingEnding => ({
-  ...{ name: key, scope: key as SessionKey, createdUntil: 1_000, isProven: false, run: unavailable },
+  ...{ name: key, scope: key as SessionKey, createdUntil: 1_000, isTrusted: false, repeat: unavailable },
 })
 
 test('a pending logout does not cover sessions that were created after it', (t) => {

@@ -65,10 +65,10 @@ export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'else
 export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
 interface Order<T> {
-  /** `name`, `scope` and `isProven`: see `PendingEnding`. */
+  /** `name`, `scope` and `isTrusted`: see `PendingEnding`. */
   readonly name: string
   readonly scope: EndingScope
-  readonly isProven: boolean
+  readonly isTrusted: boolean
   readonly send: () => Promise<T>
   readonly findInMemory: () => readonly SessionKey[]
   /** Repeats the whole order after the store has failed. */
@@ -117,7 +117,7 @@ export class SessionEndings {
     const sessions = await this.#endInStore({
       name: key,
       scope: key,
-      isProven: near.has(key),
+      isTrusted: near.has(key),
       send: async () => ((await this.#isForeign(key)) ? [] : store.endOne(key)),
       findInMemory: () => [key],
       repeat: async () => {
@@ -146,7 +146,7 @@ export class SessionEndings {
     const ended = await this.#endInStore({
       name: `${tag} ${jtiOf(order)}`,
       scope: tag,
-      isProven: true,
+      isTrusted: true,
       send: async () => store.endSid(tag, await this.#logoutOrder(order)),
       findInMemory: () => caches.keysOf(hasTag(tag)),
       repeat: () => this.#endTag(tag, order, by, cause),
@@ -163,7 +163,7 @@ export class SessionEndings {
     const ended = await this.#endInStore({
       name: jtiOf(order),
       scope: tag,
-      isProven: true,
+      isTrusted: true,
       send: async () => store.endSub(tag, await this.#logoutOrder(order)),
       findInMemory: () => caches.keysOf((session) => session.audience === audience && session.sub === sub),
       repeat: () => this.endSub(sub, order, by, cause),
@@ -185,14 +185,14 @@ export class SessionEndings {
     return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
   }
 
-  async #endInStore<T>({ name, scope, isProven, send, findInMemory, repeat }: Order<T>): Promise<T> {
+  async #endInStore<T>({ name, scope, isTrusted, send, findInMemory, repeat }: Order<T>): Promise<T> {
     const { clock, pending } = this.#parts
     try {
       const result = await send()
       pending.complete(name)
       return result
     } catch (error) {
-      pending.add({ name, scope, isProven, createdUntil: clock.now(), run: repeat })
+      pending.add({ name, scope, isTrusted, createdUntil: clock.now(), repeat })
       this.announce(findInMemory())
       throw error
     }

@@ -49,8 +49,8 @@ export interface PendingReads {
 
 /**
  * The sessions that this process has used recently, limited in bytes, to save queries to the store.
- * Ended ones are remembered, because the result of a read may arrive after the notice of the end.
- * Ids are random, so an ended session never returns.
+ * Ended ones are remembered, because the result of a read may arrive after the notice of the
+ * ending. Ids are random, so an ended session never returns.
  */
 export class NearCache {
   readonly #live = new BoundedMap<SessionKey, CachedSession>('sessions', maxBytes, {

@@ -4,9 +4,9 @@ import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { Repeating } from '../../core/repeating.ts'
 import type { Log } from '../../observe/log.ts'
 
-const maxProven = 10_000
-/** Any client can cause unproven endings, so this limit is lower. */
-const maxUnproven = 1_000
+const maxTrusted = 10_000
+/** Any client can cause untrusted endings, so this limit is lower. */
+const maxUntrusted = 1_000
 
 const pauseMs = 1_000
 const batchSize = 20
@@ -21,9 +21,9 @@ export interface PendingEnding {
   /** Sessions that were created later are not part of the order. In ms since the epoch. */
   readonly createdUntil: number
   /** Whether the order is signed, or is about a session in memory. A client may send any cookie. */
-  readonly isProven: boolean
+  readonly isTrusted: boolean
   /** Called until it succeeds. */
-  readonly run: () => Promise<unknown>
+  readonly repeat: () => Promise<unknown>
 }
 
 /**
@@ -31,8 +31,8 @@ export interface PendingEnding {
  * this process does, until the store accepts it. Until then it serves no session in their scope.
  */
 export class PendingEndings {
-  readonly #proven: BoundedMap<string, PendingEnding>
-  readonly #unproven: BoundedMap<string, PendingEnding>
+  readonly #trusted: BoundedMap<string, PendingEnding>
+  readonly #untrusted: BoundedMap<string, PendingEnding>
   readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
   readonly #log: Log
   readonly #trying = new Repeating('pending_endings', () => this.#try())
@@ -44,8 +44,8 @@ export class PendingEndings {
       this.#removeFromScope(ending)
       if (why === 'evict') this.#warnOnce()
     }
-    this.#proven = new BoundedMap('pending_endings', maxProven, { dispose })
-    this.#unproven = new BoundedMap('pending_endings_unproven', maxUnproven, { dispose })
+    this.#trusted = new BoundedMap('pending_endings', maxTrusted, { dispose })
+    this.#untrusted = new BoundedMap('pending_endings_untrusted', maxUntrusted, { dispose })
   }
 
   /**
@@ -65,8 +65,8 @@ export class PendingEndings {
 
   add(ending: PendingEnding): void {
     const { name } = ending
-    const pending = this.#proven.get(name) ?? this.#unproven.get(name) ?? ending
-    const endings = pending.isProven ? this.#proven : this.#unproven
+    const pending = this.#trusted.get(name) ?? this.#untrusted.get(name) ?? ending
+    const endings = pending.isTrusted ? this.#trusted : this.#untrusted
     // Deleted first, because the order of insertion is the order of the attempts.
     endings.delete(name)
     endings.set(name, pending)
@@ -77,14 +77,14 @@ export class PendingEndings {
 
   /** The store has accepted the order with this name. */
   complete(name: string): void {
-    this.#proven.delete(name)
-    this.#unproven.delete(name)
+    this.#trusted.delete(name)
+    this.#untrusted.delete(name)
   }
 
   /** Drops all endings, because the process stops. */
   clear(): void {
-    this.#proven.clear()
-    this.#unproven.clear()
+    this.#trusted.clear()
+    this.#untrusted.clear()
   }
 
   #removeFromScope({ name, scope }: PendingEnding): void {
@@ -103,28 +103,28 @@ export class PendingEndings {
 
   /** @returns a pause while endings wait */
   async #try(): Promise<number | undefined> {
-    await this.#runAll(this.#proven)
-    await this.#runAll(this.#unproven)
+    await this.#repeatAll(this.#trusted)
+    await this.#repeatAll(this.#untrusted)
     if (!this.isEmpty) return pauseMs
     this.#hasWarned = false
     return undefined
   }
 
   /**
-   * Runs the endings in batches, the longest waiting first. Stops when a whole batch fails, because
-   * then the store is still unavailable.
+   * Repeats the orders in batches, the longest waiting first. Stops when a whole batch fails,
+   * because then the store is still unavailable.
    */
-  async #runAll(endings: BoundedMap<string, PendingEnding>): Promise<void> {
+  async #repeatAll(endings: BoundedMap<string, PendingEnding>): Promise<void> {
     const waiting = [...endings.values()].toReversed()
     for (let at = 0; at < waiting.length; at += batchSize) {
-      const outcomes = await Promise.allSettled(waiting.slice(at, at + batchSize).map((ending) => this.#run(ending)))
+      const outcomes = await Promise.allSettled(waiting.slice(at, at + batchSize).map((ending) => this.#repeat(ending)))
       if (!outcomes.some(({ status }) => status === 'fulfilled')) return
     }
   }
 
-  async #run(ending: PendingEnding): Promise<void> {
+  async #repeat(ending: PendingEnding): Promise<void> {
     try {
-      await ending.run()
+      await ending.repeat()
       this.complete(ending.name)
     } catch (error) {
       // It goes to the end. Endings that were cleared, because the process stops, are not added.

@@ -50,15 +50,15 @@ export class Confirmations {
   }
 
   /**
-   * Announces a notice under a new id. `announce` returns how many processes received it.
+   * Sends a notice under a new id. `send` returns how many processes received it.
    * @returns a promise that resolves when all of them have confirmed, or after the timeout
    */
-  async collect(announce: (id: string) => Promise<number>): Promise<{ readonly confirmed: Promise<EndingReach> }> {
+  async collect(send: (id: string) => Promise<number>): Promise<{ readonly confirmed: Promise<EndingReach> }> {
     const id = randomToken(9)
     const expected = new Expected()
     this.#expected.set(id, expected)
     try {
-      expected.receivers = await announce(id)
+      expected.receivers = await send(id)
     } catch (error) {
       this.#expected.delete(id)
       throw error

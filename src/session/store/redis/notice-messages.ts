@@ -44,12 +44,12 @@ export class NoticeMessages {
   }
 }
 
-/** The confirmation of an announcement, with the name of the process if the sender wants it. */
+/** The confirmation of a notice, with the name of the process if the sender wants it. */
 export function confirmationMessage(id: string, name: string | undefined): string {
   return name === undefined ? id : `${id} ${name}`
 }
 
-/** Reads a confirmation: the id of the announcement, and the name of the process if it has one. */
+/** Reads a confirmation: the id of the notice, and the name of the process if it has one. */
 export function confirmationIn(text: string): [id: string, name?: string] {
   const space = text.indexOf(' ')
   return space === -1 ? [text] : [text.slice(0, space), text.slice(space + 1)]

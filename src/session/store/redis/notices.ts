@@ -123,22 +123,22 @@ export class RedisNotices {
     return { earliest: time, latest: time }
   }
 
-  /** Announces a message of {@link messages} that a script has published where it could not. */
+  /** Sends a notice that a script has published, where scripts do not reach all processes. */
   async announceToo(text: string): Promise<void> {
     if (!this.#commands.publishesEverywhere) await this.#announce(text).catch(() => {})
   }
 
   /**
-   * Call after scripts have ended sessions: announces it to all processes, including this one.
+   * Call after scripts have ended sessions: sends the notice to all processes, including this one.
    * @returns a promise that resolves when all of them have dropped the sessions
-   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the end cannot be announced
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the notice cannot be sent
    */
   announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
     return this.confirmedBy(keys, (id) => this.#announce(this.messages.ended(keys, id)))
   }
 
   /**
-   * Runs `publish`, which announces with this id the end of sessions, and returns the number of
+   * Runs `publish`, which sends the notice of an ending with this id, and returns the number of
    * receivers. The promise in the result resolves when all of them have confirmed it.
    */
   async confirmedBy(

@@ -34,7 +34,7 @@ const scanCount = 1_000
 export interface RedisStoreParts {
   readonly log: Log
   readonly clock: Clock
-  /** Called before an ending resolves: how its announcement reached the processes. */
+  /** Called before an ending resolves: how its notice reached the processes. */
   readonly onReached?: ((keys: readonly SessionKey[], reach: EndingReach) => void) | undefined
 }
 
