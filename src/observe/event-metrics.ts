@@ -45,6 +45,16 @@ type Counting = { readonly [E in keyof AuditEvents]?: (fields: AuditEvents[E]) =
 
 /** Wraps an audit and counts its events. */
 export function countedAudit(audit: Audit, metrics: Metrics): Audit {
+  const counting = countingOf(countersOf(metrics))
+  return {
+    record: (event, fields, cause) => {
+      counting[event]?.(fields)
+      audit.record(event, fields, cause)
+    },
+  }
+}
+
+function countersOf(metrics: Metrics) {
   const created = metrics.counter({ name: 'gatehouse_sessions_created_total', help: 'Sessions that were created.' })
   const ended = metrics.counter({
     name: 'gatehouse_sessions_ended_total',
@@ -88,11 +98,25 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     help: 'Security events of the provider, by outcome: obeyed, obeyed without a matching session, ignored, replayed, refused, or unavailable.',
     labels: ['outcome'],
   })
-  const counting: Counting = {
+  return { created, ended, failed, logoutTokens, atProvider, atApplications, refusedTokens, refusedAccounts, signals }
+}
+
+function countingOf({
+  created,
+  ended,
+  failed,
+  logoutTokens,
+  atProvider,
+  atApplications,
+  refusedTokens,
+  refusedAccounts,
+  signals,
+}: ReturnType<typeof countersOf>): Counting {
+  return {
     'signal.obeyed': ({ matched }) => signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
     'signal.ignored': () => signals.of('ignored').add(),
     'signal.replayed': () => signals.of('replayed').add(),
-    'signal.refused': ({ code }) => signals.of(/_UNAVAILABLE$/.test(code) ? 'unavailable' : 'refused').add(),
+    'signal.refused': ({ code }) => signals.of(outcomeOf(code)).add(),
     'token.refused': ({ upstream, code }) => refusedTokens.of(upstream, code).add(),
     'service_account.refused': ({ upstream, code }) => refusedAccounts.of(upstream, code).add(),
     'session.created': () => created.of().add(),
@@ -100,17 +124,15 @@ export function countedAudit(audit: Audit, metrics: Metrics): Audit {
     'sign_in.failed': ({ code }) => failed.of(code).add(),
     'logout_token.obeyed': (token) => logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
     'logout_token.replayed': () => logoutTokens.of('replayed').add(),
-    'logout_token.refused': ({ code }) => logoutTokens.of(/_UNAVAILABLE$/.test(code) ? 'unavailable' : 'refused').add(),
+    'logout_token.refused': ({ code }) => logoutTokens.of(outcomeOf(code)).add(),
     'application.logout': ({ upstream, outcome }) => atApplications.of(upstream, outcome).add(),
     'provider.end_session': ({ outcome }) => atProvider.of('end_session', outcome).add(),
     'provider.revocation': ({ outcome }) => atProvider.of('revocation', outcome).add(),
   }
-  return {
-    record: (event, fields, cause) => {
-      counting[event]?.(fields)
-      audit.record(event, fields, cause)
-    },
-  }
+}
+
+function outcomeOf(code: string): 'unavailable' | 'refused' {
+  return code.endsWith('_UNAVAILABLE') ? 'unavailable' : 'refused'
 }
 
 /** The bounds of the histograms, in seconds. */
@@ -132,17 +154,92 @@ interface UpstreamMetrics {
  * Counts requests. The labels are upstreams, known methods and classes of status, so that clients
  * cannot create new ones.
  */
-export function createRequestMetrics(metrics: Metrics): RequestSink {
-  const requests = metrics.counter({
-    name: 'gatehouse_requests_total',
-    help: 'Finished requests, by upstream (none: the gateway itself responded).',
-    labels: ['upstream', 'method', 'status'],
-  })
+export class RequestMetrics implements RequestSink {
+  readonly #requests
+  readonly #refusals
+  readonly #describe: (upstream: string) => UpstreamMetrics
+  readonly #byUpstream = new Map<string | undefined, UpstreamMetrics>()
+  readonly #streams = { event_stream: 0, tunnel: 0 }
+  #active = 0
+
+  constructor(metrics: Metrics) {
+    this.#requests = metrics.counter({
+      name: 'gatehouse_requests_total',
+      help: 'Finished requests, by upstream (none: the gateway itself responded).',
+      labels: ['upstream', 'method', 'status'],
+    })
+    this.#describe = describeUpstreams(metrics)
+    this.#refusals = metrics.counter({
+      name: 'gatehouse_refusals_total',
+      help: 'Requests that the gateway rejected or aborted, by the code in the access log.',
+      labels: ['code'],
+    })
+    metrics.gauge(
+      { name: 'gatehouse_active_requests', help: 'Requests in progress, without WebSockets and event streams.' },
+      'sum',
+      () => this.#active,
+    )
+    metrics.gauge(
+      {
+        name: 'gatehouse_open_streams',
+        help: 'Open event streams and tunnels (usually WebSockets).',
+        labels: ['kind'],
+      },
+      'sum',
+      () => Object.entries(this.#streams).map(([kind, open]) => [[kind], open] as const),
+    )
+  }
+
+  began(): void {
+    this.#active += 1
+  }
+
+  becameStream({ stream }: RequestRecord): void {
+    if (stream === undefined) return
+    this.#active -= 1
+    this.#streams[stream] += 1
+  }
+
+  ended(record: RequestRecord): void {
+    const place = this.#of(record.upstream)
+    this.#requestsOf(place, record).add()
+    place.bytes.add(record.bytes)
+    if (record.waitedMs > 0) place.wait.observe(record.waitedMs / 1000)
+    if (record.aborted) place.aborted.add()
+    if (record.code !== undefined) this.#refusals.of(record.code).add()
+    if (record.stream === undefined) {
+      this.#active -= 1
+      place.duration.observe(record.durationMs / 1000)
+    } else this.#streams[record.stream] -= 1
+  }
+
+  #of(upstream: string | undefined): UpstreamMetrics {
+    const known = this.#byUpstream.get(upstream)
+    if (known !== undefined) return known
+    const made = this.#describe(upstream ?? 'none')
+    this.#byUpstream.set(upstream, made)
+    return made
+  }
+
+  #requestsOf(place: UpstreamMetrics, { upstream, method, status }: RequestRecord): Count {
+    const statusClass = Math.floor(status / 100)
+    const byClass = place.requests.get(method) ?? []
+    const known = byClass[statusClass]
+    if (known !== undefined) return known
+    const made = this.#requests.of(upstream ?? 'none', methods.has(method) ? method : 'other', `${statusClass}xx`)
+    byClass[statusClass] = made
+    place.requests.set(method, byClass)
+    return made
+  }
+}
+
+function describeUpstreams(metrics: Metrics): (upstream: string) => UpstreamMetrics {
+  const labels = ['upstream']
   const duration = metrics.histogram(
     {
       name: 'gatehouse_request_duration_seconds',
       help: 'Time from the head of a request to the end of its response. Without WebSockets and event streams.',
-      labels: ['upstream'],
+      labels,
     },
     durationBounds,
   )
@@ -150,86 +247,25 @@ export function createRequestMetrics(metrics: Metrics): RequestSink {
     {
       name: 'gatehouse_upstream_wait_seconds',
       help: 'How long requests waited for a connection to their upstream. Only those that had to wait.',
-      labels: ['upstream'],
+      labels,
     },
     durationBounds,
   )
   const bytes = metrics.counter({
     name: 'gatehouse_response_content_bytes_total',
     help: 'Content sent to clients, including WebSockets.',
-    labels: ['upstream'],
+    labels,
   })
   const aborted = metrics.counter({
     name: 'gatehouse_requests_aborted_total',
     help: 'Requests whose client did not receive the whole response.',
-    labels: ['upstream'],
+    labels,
   })
-  const refusals = metrics.counter({
-    name: 'gatehouse_refusals_total',
-    help: 'Requests that the gateway rejected or aborted, by the code in the access log.',
-    labels: ['code'],
+  return (upstream) => ({
+    requests: new Map(),
+    duration: duration.of(upstream),
+    wait: wait.of(upstream),
+    bytes: bytes.of(upstream),
+    aborted: aborted.of(upstream),
   })
-  let active = 0
-  const streams = { event_stream: 0, tunnel: 0 }
-  metrics.gauge(
-    { name: 'gatehouse_active_requests', help: 'Requests in progress, without WebSockets and event streams.' },
-    'sum',
-    () => active,
-  )
-  metrics.gauge(
-    {
-      name: 'gatehouse_open_streams',
-      help: 'Open event streams and tunnels (usually WebSockets).',
-      labels: ['kind'],
-    },
-    'sum',
-    () => Object.entries(streams).map(([kind, open]) => [[kind], open] as const),
-  )
-
-  const byUpstream = new Map<string | undefined, UpstreamMetrics>()
-  const metricsOf = (upstream: string | undefined): UpstreamMetrics => {
-    const known = byUpstream.get(upstream)
-    if (known !== undefined) return known
-    const label = upstream ?? 'none'
-    const made: UpstreamMetrics = {
-      requests: new Map(),
-      duration: duration.of(label),
-      wait: wait.of(label),
-      bytes: bytes.of(label),
-      aborted: aborted.of(label),
-    }
-    byUpstream.set(upstream, made)
-    return made
-  }
-  const requestsOf = (place: UpstreamMetrics, { upstream, method, status }: RequestRecord): Count => {
-    const statusClass = Math.floor(status / 100)
-    const byClass = place.requests.get(method) ?? []
-    const known = byClass[statusClass]
-    if (known !== undefined) return known
-    const made = requests.of(upstream ?? 'none', methods.has(method) ? method : 'other', `${statusClass}xx`)
-    byClass[statusClass] = made
-    place.requests.set(method, byClass)
-    return made
-  }
-
-  return {
-    began: () => void (active += 1),
-    becameStream: ({ stream }) => {
-      if (stream === undefined) return
-      active -= 1
-      streams[stream] += 1
-    },
-    ended: (record) => {
-      const place = metricsOf(record.upstream)
-      requestsOf(place, record).add()
-      place.bytes.add(record.bytes)
-      if (record.waitedMs > 0) place.wait.observe(record.waitedMs / 1000)
-      if (record.aborted) place.aborted.add()
-      if (record.code !== undefined) refusals.of(record.code).add()
-      if (record.stream === undefined) {
-        active -= 1
-        place.duration.observe(record.durationMs / 1000)
-      } else streams[record.stream] -= 1
-    },
-  }
 }

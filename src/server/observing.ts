@@ -5,7 +5,7 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { version } from '../core/version.ts'
 import { type Audit, createAudit, RepeatedDenials } from '../observe/audit.ts'
-import { countedAudit, countedLog, createRequestMetrics } from '../observe/event-metrics.ts'
+import { countedAudit, countedLog, RequestMetrics } from '../observe/event-metrics.ts'
 import type { Log } from '../observe/log.ts'
 import { Metrics } from '../observe/metrics.ts'
 import { describeSpans, OtlpExporter } from '../observe/otlp.ts'
@@ -76,7 +76,7 @@ export function startObserving(
   const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
   const tracer = tracing && exporter && new Tracer(tracing.sample, (span) => exporter.add(span))
   const now = () => clock.now()
-  const requestMetrics = createRequestMetrics(metrics)
+  const requestMetrics = new RequestMetrics(metrics)
   const pageHistory = admin?.page && {
     timeline: new Timeline(),
     upstreams: new UpstreamsHealth(now),

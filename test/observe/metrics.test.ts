@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRequestMetrics } from '../../src/observe/event-metrics.ts'
+import { RequestMetrics } from '../../src/observe/event-metrics.ts'
 import { exposition, merged } from '../../src/observe/exposition.ts'
 import { type Family, Metrics } from '../../src/observe/metrics.ts'
 import { RequestRecord } from '../../src/observe/request-record.ts'
@@ -74,7 +74,7 @@ test('The metrics of several processes are merged into one page', () => {
 
 test('No text of a client becomes a label', () => {
   const metrics = new Metrics()
-  const sink = createRequestMetrics(metrics)
+  const sink = new RequestMetrics(metrics)
   for (let each = 0; each < 1000; each += 1) {
     const record = new RequestRecord(`M${each}`, `r-${each}`, sink)
     Object.assign(record, {
