@@ -4,13 +4,15 @@
  */
 export class Instances<T extends { readonly name: string }> {
   readonly #references = new Set<WeakRef<T>>()
+  /** Each event stream adds an object, so adding one must not visit the others. */
+  readonly #gone = new FinalizationRegistry<WeakRef<T>>((reference) => this.#references.delete(reference))
   readonly #counts = new Map<string, number>()
 
   add(instance: T): void {
-    this.#references.add(new WeakRef(instance))
+    const reference = new WeakRef(instance)
+    this.#references.add(reference)
+    this.#gone.register(instance, reference)
     this.#counts.set(instance.name, this.#counts.get(instance.name) ?? 0)
-    // Objects of earlier configurations are gone.
-    for (const reference of this.#references) if (reference.deref() === undefined) this.#references.delete(reference)
   }
 
   /** Counts something that has happened to an object of this name. */
