@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { rootCertificates } from 'node:tls'
 import { reason } from '../core/errors.ts'
 import { randomHex } from '../core/random.ts'
-import { retryAfterMs } from '../core/repeating.ts'
+import { BackOff, retryAfterMs } from '../core/repeating.ts'
 import { addressOf, Agent, request } from '../wire/undici.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -133,14 +133,13 @@ export class OtlpExporter {
 
   async #deliver(batch: readonly string[]): Promise<Outcome> {
     const body = `${this.#head}[${batch.join(',')}]}]}]}`
-    for (let tries = 1, pauseMs = firstPauseMs; ; tries += 1, pauseMs *= 2) {
+    const backOff = new BackOff(firstPauseMs, maxPauseMs)
+    for (let tries = 1; ; tries += 1) {
       const isLast = tries === maxTries || this.#closing.signal.aborted
       const outcome = await this.#post(body, batch.length)
       const { retryAfterMs } = outcome
       if (retryAfterMs === undefined || isLast) return outcome
-      // A random factor spreads the retries of several replicas.
-      const spread = 0.75 + Math.random() / 2
-      await this.#pause(Math.min(maxPauseMs, Math.max(retryAfterMs, pauseMs * spread)))
+      await this.#pause(Math.min(maxPauseMs, Math.max(retryAfterMs, backOff.next())))
     }
   }
 
