@@ -80,7 +80,7 @@ export function cachesHtml(overview: Overview): string {
     const percent = Math.round(100 * (used.get(name) ?? 0))
     return cells(`<code>${escape(name)}</code>`, String(entries), `${percent} %`, String(evicted.get(name) ?? 0))
   })
-  return table('caches', sinceStart, ['Cache', '#Entries', '#Used', '#Displaced'], rows)
+  return table('caches', sinceStart, ['Cache', '#Entries', '#Used', '#Dropped'], rows)
 }
 
 export function workHtml(overview: Overview): string {
