@@ -29,7 +29,10 @@ export function leftHalfOfHash(bits: 256 | 384 | 512, text: string): string {
     .toString('base64url')
 }
 
-/** 95 random bits as 16 characters of base64url. The first is from A to f, so never a "-". */
+/**
+ * 95 random bits as 16 characters of base64url. The first one is from A to f, so that an ID on a
+ * command line is never an option.
+ */
 export function randomId(): string {
   const at = draw(12)
   pool[at] = (pool[at] ?? 0) & 0x7f

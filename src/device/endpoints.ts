@@ -122,9 +122,9 @@ function refuse(why: string): never {
 }
 
 /**
- * `POST device-refresh`: a browser proves that it has the key, and gets a new cookie. Browsers do
- * it by themselves, so it is no activity, and needs no session cookie: the new one gives access
- * only with it.
+ * `POST device-refresh`: a browser proves that it has the key, and gets a new cookie. It is no
+ * activity, because browsers do it by themselves. The request needs no session cookie, because the
+ * new cookie gives access only together with one.
  * @throws {GatewayError} `ERR_DEVICE_PROOF` for an invalid signature, after which the browser
  * deletes its key (§7.9); `ERR_STORE_UNAVAILABLE`
  */

@@ -59,7 +59,10 @@ export interface EndpointRequest extends Initiator {
   readonly isPage: boolean
   /** Whether a browser loads a page in a frame. */
   readonly isFrame: boolean
-  /** The path and query of the page around the frame, or of the request, if it is on this host. */
+  /**
+   * The path and query of the page that contains the frame or makes the request. `undefined` when
+   * that page is on another host.
+   */
   readonly embeddingPage: string | undefined
   /** The external URL of the gateway at this host: from the configuration, never from `Host`. */
   readonly externalUrl: URL
@@ -126,7 +129,10 @@ export function endpointRequest(
   }
 }
 
-/** Whether a page of this site makes a request. Others must not sign out people, or decide. */
+/**
+ * Whether a request comes from a page of this site. A page of another site must not sign people
+ * out, or decide for them.
+ */
 export function isFromThisSite(request: Initiator & Pick<EndpointRequest, 'method' | 'externalUrl'>): boolean {
   const check = request.method === 'GET' ? 'endpoint' : 'endpoint_form'
   return isFromSite(check, request, [request.externalUrl.origin])

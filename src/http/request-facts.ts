@@ -13,7 +13,10 @@ export interface RequestFacts {
   readonly host: string
   /** Whether a browser loads a page. Only a page load is redirected to the sign-in. */
   readonly isPage: boolean
-  /** Whether a browser loads a page in a frame. No redirect: providers refuse frames. */
+  /**
+   * Whether a browser loads a page in a frame. Such a load is not redirected to the sign-in,
+   * because providers refuse to appear in frames.
+   */
   readonly isFrame: boolean
   /** Whether it has `Upgrade`. The protocol is nearly always WebSocket. */
   readonly isUpgrade: boolean
@@ -91,7 +94,10 @@ function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string 
   return all.length > 1 ? all.join(', ') : textOf(headers, 'authorization')
 }
 
-/** Whether a browser would show the response as a page. Scripts cannot set `Sec-Fetch-*`. */
+/**
+ * Whether a browser would show the response as a page. `Sec-Fetch-*` takes precedence over
+ * `Accept`, because scripts cannot set it.
+ */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
   if (headers['upgrade'] !== undefined) return false

@@ -16,9 +16,9 @@ type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentit
 /**
  * The names of the headers that an upstream never receives from a client: those that the
  * configuration sets, that of a signed identity, and, if rules depend on the method, those that
- * override it. Those of other `upstreams` with the same application too, because it trusts them on
- * every path. Their `Authorization` is not: one path may accept a token of the client while another
- * gets the token of the gateway.
+ * override it. The headers of other `upstreams` with the same application are included, because it
+ * trusts them on every path. Their `Authorization` is not: one path may accept a token of the
+ * client while another gets the token of the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
   const application = applicationAt(upstream.url)

@@ -40,9 +40,9 @@ export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: 
 }
 
 /**
- * Ends sessions at the provider, and revokes their refresh tokens: in batches, because other
- * sign-ins must not wait, until the provider is unreachable for a whole batch. Several sessions
- * here may belong to one at the provider, which ends only once.
+ * Ends sessions at the provider, and revokes their refresh tokens: in batches, because sign-ins of
+ * other people must not wait for a connection. Stops after a batch for which the provider was
+ * unreachable. Several sessions here may belong to one at the provider, which ends only once.
  * @param keptSid this session at the provider does not end
  * @returns how many sessions at the provider have each outcome
  */

@@ -199,7 +199,7 @@ export class LogoutCalls {
   }
 
   /**
-   * Reports a failed call, which is left to do.
+   * Reports a failed call. Returns `false`, because the call is left to do.
    * @param level how a call that is repeated is logged
    */
   #failed(

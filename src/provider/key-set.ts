@@ -110,8 +110,8 @@ export class KeySet {
   }
 
   /**
-   * Fetches newer keys than `seen`; `undefined` when none may be fetched: the token counts as
-   * forged.
+   * Fetches newer keys than `seen`.
+   * @returns `undefined` when no further fetch is allowed now, so the token counts as forged
    * @throws {GatewayError} when the keys cannot be fetched, so the token cannot be judged
    */
   async #renewed(seen: VerificationKeys): Promise<VerificationKeys | undefined> {

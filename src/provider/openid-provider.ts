@@ -498,8 +498,8 @@ function rejectOtherTokenTypes({ token_type }: client.TokenEndpointResponse, dpo
 }
 
 /**
- * The lifetime of an access token with a refresh token without `expires_in`, in seconds (RFC 6749
- * §5.1).
+ * The assumed lifetime of an access token with a refresh token, in seconds, because `expires_in`
+ * may be left out (RFC 6749 §5.1).
  */
 const usualAccessTokenSeconds = 60 * 60
 

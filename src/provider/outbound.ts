@@ -4,7 +4,6 @@ import { proxyFor } from '../config/egress-proxy.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-
 import { isDeeperThan, maxJsonDepth } from '../core/json.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -40,7 +39,7 @@ export interface Outbound {
   close(): Promise<void>
 }
 
-/** What those need who send requests over time. */
+/** The parts for requests that are repeated while the gateway runs. */
 export interface RequestParts {
   readonly outbound: Pick<Outbound, 'fetch'>
   readonly clock: Clock

@@ -106,7 +106,10 @@ function requestOf(
   }
 }
 
-/** One logout call. It shares the connections of the upstream with the requests of people. */
+/**
+ * One logout call. It shares the connections of the upstream with the requests of people. When its
+ * time is over, its connection is closed.
+ */
 class LogoutExchange implements ResponseHandler, SlotHolder {
   /** The status of the response, below 500. Rejects with a `GatewayError`. */
   readonly status: Promise<number>

@@ -68,7 +68,7 @@ interface CheckToServe {
   readonly reject: Reject
 }
 
-/** Handles each request of one generation: an endpoint or an upstream serves it, or none. */
+/** Handles each request of a generation: an endpoint or an upstream serves it, or it is refused. */
 export class RequestHandler implements ListenerHandlers {
   readonly upgradeProtocols: readonly string[]
   readonly #config: HandlerConfig

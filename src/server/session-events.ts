@@ -154,7 +154,7 @@ class SessionStream implements LiveStream {
       }
       this.#tell(expiry)
     } catch (error) {
-      // `watchLiveSessions` closes the stream if the store stays unavailable.
+      // `LiveSessionsWatch` closes the stream if the store stays unavailable.
       this.#parts.log.debug('events.not_looked_up', { reason: reason(error) })
     }
     return this.#isOver ? undefined : checkEveryMs

@@ -6,7 +6,10 @@ import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/live/sessions.ts'
 import type { SessionStore } from '../session/store/store.ts'
 
-/** How often the sessions of open streams are read, in ms. A stream may outlive it this long. */
+/**
+ * How often the sessions of open streams are read, in ms. A stream ends at most this long after its
+ * session.
+ */
 const checkEveryMs = 5000
 /** How soon they are read again after the store did not respond, in ms. */
 const retryMs = 1000

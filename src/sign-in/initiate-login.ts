@@ -47,7 +47,10 @@ export async function initiateLoginPost(
   return redirect({ location: `${prefix}initiate-login?${parameters.toString()}`, setCookies: [] })
 }
 
-/** The target page: a path, or the URL of another host of the site, and of no other one. */
+/**
+ * The target page: a path, or the URL of a host that shares the session. Of a URL on this origin
+ * the path remains. A URL on another origin gives `undefined`.
+ */
 function targetOf(target: string | undefined, externalUrl: URL, { site }: SignInParts): string | undefined {
   if (target === undefined || !/^https?:\/\//i.test(target)) return target
   if (!URL.canParse(target)) return undefined

@@ -164,7 +164,10 @@ function isElsewhere({ externalUrl }: EndpointRequest, { site }: SignInParts): b
   return site !== undefined && externalUrl.origin !== site.signInUrl.origin
 }
 
-/** The same sign-in at the host of all sign-ins, so cookie and redirect URI are for one. */
+/**
+ * The same sign-in at the host where people sign in for all hosts. So its cookie and the redirect
+ * URI are for one host.
+ */
 function toSignInHost(
   return_to: string,
   parameter: string | undefined,

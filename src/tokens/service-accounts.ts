@@ -172,7 +172,7 @@ function refusal(name: string, { accounts }: ServiceAccountsConfig): AccountIden
 
 /**
  * What headers and rules read of a service account. No provider has a `sub` that contains its
- * `iss`. Applications that look at `sub` alone see its beginning.
+ * `iss`, and `sub` begins with a text of its own for applications that look at `sub` alone.
  */
 export function recordOfAccount(
   name: string,

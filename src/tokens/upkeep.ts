@@ -22,7 +22,10 @@ export type Due =
 
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
 
-/** The largest share of the token's lifetime that is left when a refresh is due. */
+/**
+ * The largest share of the token's lifetime that is left when a refresh is due. A longer
+ * `refresh_before` is reduced to it.
+ */
 const maxShareLeft = 0.25
 
 /** Returns what is due for a session. `now` is in ms since the epoch. */
@@ -41,12 +44,18 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
   return 'nothing'
 }
 
-/** An interval up to 10 % shorter, by the session key: sessions begin together, and poll apart. */
+/**
+ * Makes an interval up to 10 % shorter, depending on the session key, so that sessions that began
+ * together are not polled together.
+ */
 function withJitter(interval: number, key: string): number {
   return interval * (1 - (key.charCodeAt(key.length - 2) % 16) / 160)
 }
 
-/** The pause after an error, in ms. A request that must wait asks again after it, others later. */
+/**
+ * The pause after an error, in ms. During the pause the provider is not asked about this session. A
+ * request that must wait asks again after it.
+ */
 const firstPauseMs = 1000
 /** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
@@ -54,7 +63,10 @@ const longestPauseMs = 60_000
 /** How many calls may run beside requests at a time. `createOutbound` has more connections. */
 const maxAtOnce = 12
 
-/** A session with an expired access token ends after so many refreshes with invalid tokens. */
+/**
+ * A session whose access token has expired ends after this many consecutive refreshes with invalid
+ * tokens.
+ */
 const maxInvalid = 3
 
 interface Failure {
@@ -94,12 +106,14 @@ export class Upkeep {
     const pausing = failure !== undefined && isWithin(pauseMs ?? 0, failure.at, now)
     if (isWaitedFor) {
       if (pausing) return Promise.reject(failure.error)
-      // What is under way may be less than what is due: UserInfo, and the token has expired.
+      // The work under way may be less than the work that is due: UserInfo is read, but the token
+      // has expired.
       const joins = this.#underWay.has(session.key)
       const work = this.#run(session, due)
       return joins ? work.then((found) => found && this.fresh(found)) : work
     }
-    // Work beside requests must not delay sign-ins and waiting requests. It is tried again.
+    // Work beside requests must not delay sign-ins and waiting requests. The next request tries
+    // again.
     if (!pausing && this.#underWay.size < maxAtOnce)
       this.#run(session, due).catch((error: unknown) => {
         // An unavailable store is logged once, elsewhere.
@@ -157,7 +171,10 @@ export class Upkeep {
   }
 }
 
-/** A refresh shows more: some providers accept an access token at UserInfo after the session. */
+/**
+ * A refresh shows more than UserInfo, because some providers accept an access token at UserInfo
+ * after the session has ended.
+ */
 function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
   const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'
   return isByUserinfo ? pollUserinfo : refresh

@@ -193,7 +193,10 @@ export function fieldLine(name: string, value: string): string | undefined {
   return beginning === null || !isFieldValue(value) ? undefined : beginning + value
 }
 
-/** Whether a text has bytes and no control character, which could end the field (RFC 9110 §5.5). */
+/**
+ * Whether each character of a text is a byte, and none is a control character, which could end the
+ * field (RFC 9110 §5.5).
+ */
 export function isFieldValue(text: string): boolean {
   return !notInValue.test(text)
 }

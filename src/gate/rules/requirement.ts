@@ -29,7 +29,7 @@ export interface Subject {
   readonly now: number
 }
 
-/** Why the first requirement of a rule that is not met is not; `undefined` when all are met. */
+/** Why a rule is not met: the first requirement that is not. `undefined` when all are met. */
 export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
   for (const requirement of require) {
     const unmet = outcomeOf(requirement, subject)

@@ -21,7 +21,8 @@ const maxRememberedBytes = 8 * 1024
 
 /**
  * The names of application cookies in a request that were not set in this session, so they may be
- * those of another person: also when the request has more of a name than the session.
+ * those of another person. A name also counts when the request has more cookies of it than the
+ * session, because a request does not say which of them the session has.
  * @param patterns the names of the cookies that belong to one person
  */
 export function foreignCookies(

@@ -9,8 +9,9 @@ import { boundSuffix, type SessionCookie } from './cookie.ts'
 import { GatewayCookie } from './gateway-cookies.ts'
 
 /**
- * How long a cookie is accepted after the browser has dropped it, in ms: requests beside the proof
- * have the previous one or none. The clocks of replicas may differ by this time.
+ * How long a cookie is accepted after the browser has dropped it, in ms. Requests that the browser
+ * sends together with the proof arrive with the previous cookie, or without one. The clocks of
+ * replicas may differ by this time.
  */
 const overlapMs = 30_000
 const maxVerified = 20_000

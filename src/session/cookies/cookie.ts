@@ -61,8 +61,8 @@ export class SessionCookie {
   /** The name without its prefix. */
   readonly #plainName: string
   /**
-   * The name before `session.cookie.domain` was set or removed. Absent without https: it is the
-   * same.
+   * The name before `session.cookie.domain` was set or removed, because browsers may still have the
+   * cookie. Absent without https: the name is the same.
    */
   readonly #formerName: string | undefined
   readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]

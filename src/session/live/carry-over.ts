@@ -8,9 +8,9 @@ type Cookies = Pick<SessionRecord, 'cookies' | 'browser_cookies'>
 const none: Cookies = { cookies: {}, browser_cookies: [] }
 
 /**
- * Moves the cookies of applications, so that these keep their own sessions, and with them the
- * logout job to a new session of the same person. At any moment one of the two sessions has the
- * job.
+ * Moves the cookies of applications to a new session of the same person, so that the applications
+ * keep their own sessions. The logout job moves too: when the previous session ends afterwards, no
+ * application is called. At any moment one of the two sessions has the job.
  * @returns `false`, and nothing has moved, when one of the sessions is over, or the previous one is
  * that of another person or may be over (see `StoredSession.isDoubtful`)
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`

@@ -61,7 +61,7 @@ export interface EndOrder {
 /** `where`: whether this process or another one has ended the sessions. */
 export type EndingListener = (keys: readonly SessionKey[], where: 'here' | 'elsewhere') => void
 
-/** `at` is the time of the ending in ms since the epoch. `issued_at`: see `LogoutOrder`. */
+/** `at` is the time of the ending in ms since the epoch. `issued_at`: see `Tombstone`. */
 export type OrderListener = (order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>) => void
 
 interface Order<T> {

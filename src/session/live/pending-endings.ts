@@ -111,8 +111,8 @@ export class PendingEndings {
   }
 
   /**
-   * Repeats the orders in batches, the longest waiting first. Stops when a whole batch fails,
-   * because then the store is still unavailable.
+   * Repeats the orders in batches, those first whose last attempt was the longest ago. Stops when a
+   * whole batch fails, because then the store is still unavailable.
    */
   async #repeatAll(endings: BoundedMap<string, PendingEnding>): Promise<void> {
     const waiting = [...endings.values()].toReversed()
@@ -127,7 +127,8 @@ export class PendingEndings {
       await ending.repeat()
       this.complete(ending.name)
     } catch (error) {
-      // It goes to the end. Endings that were cleared, because the process stops, are not added.
+      // It goes to the end, so that the next attempt begins with the others. Endings that were
+      // cleared, because the process stops, are not added again.
       if (this.covers(ending.createdUntil, ending.scope)) this.add(ending)
       this.#log.debug('session.ending_pending', { reason: reason(error) })
       throw error

@@ -16,10 +16,10 @@ export async function rememberEmailEnding(
   store: DocumentStore & Pick<SessionStore, 'time'>,
 ): Promise<void> {
   const { latest } = await store.time()
-  const isKnown = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
+  const isRemembered = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
     sealed !== undefined && timeIn(sealed) >= latest ? undefined : Buffer.from(String(latest)),
   )
-  if (isKnown) return
+  if (isRemembered) return
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
 }
 

@@ -57,8 +57,8 @@ export interface SessionStore {
   endSub(tag: SubTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'>
 
   /**
-   * All sessions, in batches, each at least once, for administration only. Like the two lists
-   * below, it may name sessions that have just expired.
+   * All sessions, in batches, each at least once. This reads the whole store, so it is for
+   * administration only. Like the two lists below, it may name sessions that have just expired.
    */
   list(): AsyncIterable<readonly SessionKey[]>
 
@@ -102,15 +102,15 @@ export interface SessionStore {
   onNotice(listener: (notice: StoreNotice) => void): () => void
 
   /**
-   * Whether notices of other processes are certain to arrive. Otherwise no session may be served
-   * from memory. Before that ends, the listeners get `resumed`, because notices may have been
-   * missed.
+   * Whether notices of other processes are certain to arrive. While it is `false`, no session may
+   * be served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
+   * because notices may have been missed.
    */
   receivesNotices(): boolean
 
   /**
-   * How long ago the last proof expired that notices arrive, in ms: then, the copies were up to
-   * date. Negative while a proof is valid, `Infinity` when there was none.
+   * How long ago the last proof expired that notices arrive, in ms. The copies in memory were up to
+   * date at that time. Negative while a proof is valid, `Infinity` when there was none.
    */
   staleForMs(): number
 
@@ -240,7 +240,10 @@ export interface EndedSession {
   readonly sealed: Uint8Array
 }
 
-/** An order leaves a tombstone for longer than a sign-in may take. It arrived at `at`. */
+/**
+ * An order arrived at `at`, in the store's time. It leaves a tombstone for longer than a sign-in
+ * may take.
+ */
 export interface LogoutOrder extends Omit<Tombstone, 'tag'> {
   /** A hash of the token's `iss` and `jti`. */
   readonly jti: string

@@ -91,12 +91,12 @@ export class RedisConnection {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /** All primaries; throws `ERR_STORE_UNAVAILABLE` when they are unknown */
+  /** All primaries; throws `ERR_STORE_UNAVAILABLE` when they are unknown. */
   primaries(): readonly Redis[] {
     return this.redis instanceof Redis ? [this.redis] : []
   }
 
-  /** The server of a hash tag; throws `ERR_STORE_UNAVAILABLE` when it is unknown */
+  /** The server of a hash tag; throws `ERR_STORE_UNAVAILABLE` when it is unknown. */
   serverOf(_tag: string): Redis {
     if (this.redis instanceof Redis) return this.redis
     throw this.unavailable(this.why)
@@ -345,7 +345,10 @@ export function reportAvailability(
 /** Errors that are about the server, not about one command. */
 const rejectionOfAll = /^(?:MOVED|OOM|MISCONF|NOREPLICAS|NOPERM)\b/
 
-/** All keys expire by themselves, so any other policy may delete a tombstone too early. */
+/**
+ * All keys of the gateway expire by themselves, so any policy but `noeviction` lets a full Redis
+ * delete a tombstone too early.
+ */
 async function warnOfEviction({ servers, address }: RedisConnection, log: Log): Promise<void> {
   const memories = await Promise.all(servers.map((server) => server.info('memory').catch(() => '')))
   const policies = memories

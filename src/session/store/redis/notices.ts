@@ -110,7 +110,7 @@ export class RedisNotices {
     return performance.now() - this.#receivedUntil - proofLastsMs
   }
 
-  /** The time at the server of the notices; throws `ERR_STORE_UNAVAILABLE` */
+  /** The time at the server of the notices; throws `ERR_STORE_UNAVAILABLE`. */
   async time(): Promise<StoreTime> {
     return this.#clock.time ?? this.#readTime()
   }

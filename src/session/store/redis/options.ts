@@ -25,7 +25,10 @@ export const needsAnotherServer = /READONLY|MASTERDOWN/
 
 type Options = Omit<RedisOptions, 'replyMapping'>
 
-/** The pause before the next attempt to connect, in ms, in part random for each process. */
+/**
+ * How long to wait before the next attempt to connect, in ms. A random part keeps processes from
+ * connecting at the same moment.
+ */
 export function retryDelay(attempt: number): number {
   return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
 }

@@ -14,7 +14,8 @@ const pauseMs = 1_000
 
 /**
  * The recent endings of all processes. A primary that dies may not have sent its last writes to its
- * replica. Each time that writes may be lost, every process repeats the endings it remembers.
+ * replica, so ended sessions may exist again. Each time that writes may be lost, every process
+ * repeats the endings that it remembers.
  */
 export class RecentEndings {
   readonly #keys = new BoundedMap<SessionKey, true>('recent_endings', maxRemembered, { lifetimeMs: rememberedForMs })

@@ -37,7 +37,7 @@ export class SharedReads {
     this.#combinesFrom = connection.redis instanceof Redis ? 0 : Infinity
   }
 
-  /** Reads the session at a key of Redis; throws `ERR_STORE_UNAVAILABLE` */
+  /** Reads the session at a key of Redis; throws `ERR_STORE_UNAVAILABLE`. */
   read(place: string): Promise<FoundSession> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ place, resolve, reject }) === 1) setImmediate(() => this.#send())
