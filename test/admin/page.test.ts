@@ -103,7 +103,7 @@ test('The page shows how full the caches are, and what works in the background',
   }
 
   assert.deepEqual(cellsOf('caches'), ['7', '25 %', '3'])
-  assert.deepEqual(cellsOf('work'), ['12', 'no'])
+  assert.deepEqual(cellsOf('work'), ['no'])
 })
 
 test('The timeline says how long an end took on each process, and which has not confirmed', () => {

@@ -83,13 +83,14 @@ export function cachesHtml(overview: Overview): string {
   return table('caches', sinceStart, ['Cache', '#Entries', '#Used', '#Dropped'], rows)
 }
 
+/** Not how often each has run: the page would have to be sent again every two seconds. */
 export function workHtml(overview: Overview): string {
   const running = valuesOf(overview, 'running')
-  const rows = [...valuesOf(overview, 'runs')].map(([name, runs]) => {
-    const seconds = running.get(name) ?? 0
-    return cells(`<code>${escape(name)}</code>`, String(runs), seconds === 0 ? 'no' : `for ${seconds.toFixed(1)} s`)
+  const rows = [...valuesOf(overview, 'runs').keys()].map((name) => {
+    const seconds = Math.floor(running.get(name) ?? 0)
+    return cells(`<code>${escape(name)}</code>`, seconds === 0 ? 'no' : `for ${seconds} s`)
   })
-  return table('work', sinceStart, ['Work', '#Runs', 'Under way'], rows)
+  return table('work', 'Runs that take a second or more', ['Work', 'Under way'], rows)
 }
 
 const sinceStart = 'Counted since the start'
