@@ -30,7 +30,7 @@ import { type Paint, withoutColors } from './paint.ts'
 
 /** A request to explain. */
 interface RequestTask {
-  /** A file with claims, `-` for standard input; absent: nobody is signed in. */
+  /** A file with claims, or `-` for standard input. Absent: the request has no session. */
   readonly as: string | undefined
   readonly method: string
   readonly url: string

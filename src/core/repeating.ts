@@ -16,7 +16,7 @@ export class Repeating {
   #running: Promise<void> | undefined
   #isWoken = false
   #isStopped = false
-  /** On the clock of `performance`. Absent: none is under way. */
+  /** On the clock of `performance`. Absent while nothing runs. */
   #beganAt: number | undefined
 
   /**
@@ -29,7 +29,7 @@ export class Repeating {
     backgroundWork.add(this)
   }
 
-  /** How long the run that is under way has taken, in ms. 0: there is none. */
+  /** How long the current run has taken, in ms; 0 while nothing runs. */
   get runningMs(): number {
     return this.#beganAt === undefined ? 0 : performance.now() - this.#beganAt
   }

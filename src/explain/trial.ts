@@ -143,8 +143,8 @@ function authenticationIn({ acr, auth_time }: Claims): Authentication {
 const keys = new Map<IdentityAlgorithm, SigningKey>()
 
 /**
- * Signs identities as the gateway does, with keys that nobody publishes: `explain` and `check` have
- * no access to the store.
+ * Signs identities as the gateway does, with keys that are not published: `explain` and `check`
+ * have no access to the store.
  */
 export function trialIdentities(config: Pick<GatewayConfig, 'externalUrl' | 'providers'>): SignedIdentities {
   const inUse = (alg: IdentityAlgorithm): SigningKey => {

@@ -88,7 +88,11 @@ function addInnerMetrics(metrics: Metrics): void {
   )
   metrics.counted({ name: runs, help: 'Runs of background work.', labels: work }, () => backgroundWork.counts)
   metrics.gauge(
-    { name: running, help: 'How long the run of background work that is under way has taken, or 0.', labels: work },
+    {
+      name: running,
+      help: 'How long the current run of background work has taken; 0 while nothing runs.',
+      labels: work,
+    },
     'max',
     () => backgroundWork.values(({ runningMs }) => runningMs / 1000, Math.max),
   )

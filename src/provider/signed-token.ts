@@ -26,7 +26,7 @@ export interface TokenExpectations {
   readonly now: number
 }
 
-/** The algorithms that a provider may sign with, as far as `provider.profile` allows them. */
+/** The algorithms that a provider may sign with, and that `provider.profile` allows. */
 export function algorithmsFor({ profile }: Pick<ProviderConfig, 'profile'>): readonly SigningAlgorithm[] {
   return profile === undefined ? signingAlgorithms : fapiAlgorithms
 }

@@ -189,7 +189,7 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
   if (cors !== undefined) fields.push(...Object.entries(cors).flat())
   if (caching === 'anybody') return fields
   if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
-  // The response depends on the person, whom the cookie identifies (RFC 9110 §12.5.5).
+  // The response depends on the person, and the cookie identifies the person (RFC 9110 §12.5.5).
   if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
   return fields
 }

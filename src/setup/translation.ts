@@ -55,7 +55,7 @@ export class Translation {
     return (this.#options.get(option) ?? '').length === 0
   }
 
-  /** A duration of Go (`168h0m0s`, `1.5h`) in ms; `undefined` when it is none, or out of range. */
+  /** A duration of Go (`168h0m0s`, `1.5h`) in ms; `undefined` for another text, or out of range. */
   durationMs(option: string, least: number, most: number): number | undefined {
     const text = this.text(option) ?? ''
     if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined

@@ -20,7 +20,7 @@ import { requestedTypes } from './events.ts'
 /** What all replicas know about the stream that the gateway has made. Times are in ms. */
 export interface StreamNote {
   readonly stream_id: string
-  /** A hash of what the gateway wanted when it last changed the stream. */
+  /** A hash of the settings that the gateway sent when it last changed the stream. */
   readonly wanted: string
   /** A hash of what the transmitter made of it. */
   readonly given: string

@@ -80,7 +80,7 @@ export function cachesHtml(overview: Overview): string {
     const percent = Math.round(100 * (used.get(name) ?? 0))
     return cells(`<code>${escape(name)}</code>`, String(entries), `${percent} %`, String(evicted.get(name) ?? 0))
   })
-  return table('caches', sinceStart, ['Cache', '#Entries', '#Used', '#Dropped'], rows)
+  return table('caches', 'Dropped: counted since the start', ['Cache', '#Entries', '#Used', '#Dropped'], rows)
 }
 
 /** Not how often each has run: the page would have to be sent again every two seconds. */
@@ -92,8 +92,6 @@ export function workHtml(overview: Overview): string {
   })
   return table('work', 'Runs that take a second or more', ['Work', 'Under way'], rows)
 }
-
-const sinceStart = 'Counted since the start'
 
 /** The values of a metric by its label. */
 function valuesOf({ inner }: Overview, metric: keyof typeof innerMetrics): ReadonlyMap<string, number> {

@@ -72,8 +72,9 @@ interface FoundSession extends OpenedSession {
 type Keep = (session: StoredSession | UnopenedSession, touchedAt: number) => void
 
 /**
- * Finds, creates and replaces sessions. Live ones are served from memory: the store notifies this
- * process of what others end and change. Queries reject with `ERR_STORE_UNAVAILABLE`.
+ * Finds, creates and replaces sessions. Live ones are served from memory: the store tells this
+ * process which sessions other processes have ended or changed. Queries reject with
+ * `ERR_STORE_UNAVAILABLE`.
  */
 export class Sessions {
   readonly endings: SessionEndings
