@@ -70,7 +70,7 @@ const bom = JSON.parse(execFileSync(process.execPath, ['.ci/sbom.mjs'], { cwd: r
 test('each package that the sources load has its reason in a decision, and no more of them do', () => {
   const page = read('docs/decisions/0009-few-packages.md')
   const explained = [...page.matchAll(/^\| `([^`]+)` /gm)].map(([, name]) => name)
-  const loaded = bom.dependencies.find(({ ref }) => ref.startsWith('gatehouse@'))?.dependsOn ?? []
+  const loaded = bom.dependencies.find(({ ref }) => ref.startsWith('@gatehouse-proxy/gatehouse@'))?.dependsOn ?? []
 
   assert.deepEqual(
     explained.toSorted(),
@@ -81,7 +81,7 @@ test('each package that the sources load has its reason in a decision, and no mo
 
 test('the bill of materials has each package of the program with hash and license, and no other', () => {
   assert.equal(bom.bomFormat, 'CycloneDX')
-  assert.equal(bom.metadata.component.name, 'gatehouse')
+  assert.equal(bom.metadata.component.name, '@gatehouse-proxy/gatehouse')
   assert.deepEqual(bom.components.map(({ name, version }) => `${name}@${version}`).sort(), bundledNames)
   for (const { name, hashes, licenses } of bom.components) assert.ok(hashes.length > 0 && licenses.length > 0, name)
 })

@@ -21,7 +21,7 @@ import { read, rendered } from './examples.ts'
  */
 const helm = process.env['HELM'] ?? 'helm'
 const hasHelm = spawnSync(helm, ['version']).error === undefined
-const charts = 'examples/helm'
+const charts = 'charts'
 const calls = [
   ['gatehouse', 'gatehouse', '--values', 'gatehouse/ci/standalone-values.yaml'],
   ['orders', 'orders'],
@@ -32,7 +32,7 @@ function hashOfCharts(): string {
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(root.length).replaceAll('\\', '/'))
     // What `helm dependency build` leaves behind.
-    .filter((path) => !/^examples\/helm\/orders\/(?:charts\/|Chart\.lock)/.test(path))
+    .filter((path) => !/^charts\/orders\/(?:charts\/|Chart\.lock)/.test(path))
     .toSorted()
   const hash = createHash('sha256')
   for (const name of names) hash.update(`${name}\n${read(name)}\n`)
@@ -97,10 +97,10 @@ for (const file of rendered)
   })
 
 test('The chart has the version of the package, and its schema describes every value', () => {
-  const chart = parse(read('examples/helm/gatehouse/Chart.yaml')) as Record<string, string>
-  const values = parse(read('examples/helm/gatehouse/values.yaml')) as Record<string, unknown>
-  const schema = JSON.parse(read('examples/helm/gatehouse/values.schema.json')) as { properties: object }
-  const orders = parse(read('examples/helm/orders/Chart.yaml')) as { dependencies: [{ version: string }] }
+  const chart = parse(read('charts/gatehouse/Chart.yaml')) as Record<string, string>
+  const values = parse(read('charts/gatehouse/values.yaml')) as Record<string, unknown>
+  const schema = JSON.parse(read('charts/gatehouse/values.schema.json')) as { properties: object }
+  const orders = parse(read('charts/orders/Chart.yaml')) as { dependencies: [{ version: string }] }
 
   assert.deepEqual(
     [chart['version'], chart['appVersion'], orders.dependencies[0].version],

@@ -34,7 +34,7 @@ test('The package holds the built gateway, schemas, examples and documentation, 
       name,
     )
   const wanted =
-    /^(?:dist|schemas|examples|docs)\/|^(?:(?:src|test|bench)\/README|bench\/HISTORY)\.md$|^[A-Z_]+(?:\.md)?$|^(?:package\.json|gateway\.example\.yaml)$/
+    /^(?:dist|schemas|charts|examples|docs)\/|^(?:(?:src|test|bench)\/README|bench\/HISTORY)\.md$|^[A-Z_]+(?:\.md)?$|^(?:package\.json|gateway\.example\.yaml)$/
   assert.deepEqual(
     paths.filter((path) => !wanted.test(path) || /^dist\/demo\/|\.map$|\.tsx?$|\.tgz$/.test(path)),
     [],
