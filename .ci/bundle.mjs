@@ -22,7 +22,9 @@ const { metafile } = await build({
   splitting: true,
   format: 'esm',
   platform: 'node',
-  target: 'node20.19',
+  target: 'node22.19',
+  // undici leaves out its second, experimental parser where this name is defined.
+  define: { esbuildDetection: 'true' },
   // Only the demo needs them, which no installation has.
   external: ['oidc-provider', 'ws'],
   // Packages that are not ES modules load modules of Node.js with `require`.

@@ -24,7 +24,7 @@ const changedAt = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0)
  * Runs a command with its output on standard error, so that standard output stays the product's
  * own.
  */
-function run(command, args, options = {}) {
+export function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options })
   return done.status === 0
 }
@@ -35,10 +35,16 @@ export function stop(message) {
   process.exit(1)
 }
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+/** Whether package.json allows this version of Node.js. */
+export const isSupported = major > 22 || (major === 22 && minor >= 19)
+
+/** The cache of the user, which all clones share. */
+export const cacheFolder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse')
+
 /** The packages of package-lock.json, unless node_modules already holds them. */
 export function ensurePackages() {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  if (major < 20 || (major === 20 && minor < 19)) stop(`Node.js 20.19 or newer is needed; this is ${process.version}.`)
+  if (!isSupported) stop(`This is Node.js ${process.versions.node}, which is too old. Use the npm script, or .ci/node.`)
   const installed = at('node_modules', '.package-lock.json')
   if (changedAt(installed) >= changedAt(at('package-lock.json'))) return
   // npm would empty the folder that a link leads to, which is somebody else's.
@@ -55,7 +61,7 @@ export function ensurePackages() {
 function newestSource(folder) {
   let newest = 0
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
-    if (entry.isFile()) newest = Math.max(newest, statSync(join(entry.parentPath ?? entry.path, entry.name)).mtimeMs)
+    if (entry.isFile()) newest = Math.max(newest, statSync(join(entry.parentPath, entry.name)).mtimeMs)
   return newest
 }
 
@@ -133,16 +139,15 @@ function installPackages(names) {
  * @returns its folder
  */
 export function ensureKeycloak() {
-  const { KEYCLOAK_HOME, KEYCLOAK_VERSION: version = '26.7.3', XDG_CACHE_HOME } = process.env
-  const cache = join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse')
-  const home = KEYCLOAK_HOME ?? join(cache, `keycloak-${version}`)
+  const { KEYCLOAK_HOME, KEYCLOAK_VERSION: version = '26.7.3' } = process.env
+  const home = KEYCLOAK_HOME ?? join(cacheFolder, `keycloak-${version}`)
   if (existsSync(join(home, 'bin', 'kc.sh'))) return home
-  mkdirSync(cache, { recursive: true })
+  mkdirSync(cacheFolder, { recursive: true })
   const artifact = `org.keycloak:keycloak-quarkus-dist:${version}:tar.gz`
-  const archive = join(cache, `keycloak-quarkus-dist-${version}.tar.gz`)
+  const archive = join(cacheFolder, `keycloak-quarkus-dist-${version}.tar.gz`)
   const isThere =
-    run('mvn', ['-B', '-q', 'dependency:copy', `-Dartifact=${artifact}`, `-DoutputDirectory=${cache}`]) &&
-    run('tar', ['-xzf', archive, '-C', cache])
+    run('mvn', ['-B', '-q', 'dependency:copy', `-Dartifact=${artifact}`, `-DoutputDirectory=${cacheFolder}`]) &&
+    run('tar', ['-xzf', archive, '-C', cacheFolder])
   if (!isThere) stop('Keycloak could not be downloaded: see above.')
   return home
 }

@@ -70,7 +70,7 @@ async function bundle(groups) {
     packages: 'external',
     format: 'esm',
     platform: 'node',
-    target: 'node20',
+    target: 'node22',
     sourcemap: true,
     sourcesContent: false,
     logLevel: 'warning',

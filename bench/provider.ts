@@ -28,7 +28,7 @@ export async function startProvider(): Promise<BenchProvider> {
   const server = createServer({ keepAliveTimeout: 60_000 })
   await once(server.listen(0, '127.0.0.1', 4096), 'listening')
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { default: Provider } = await quietly(() => import('oidc-provider'))
+  const { default: Provider } = await import('oidc-provider')
   const entries = new Map<string, AdapterPayload>()
   const sessionIds = new Map<string, string>()
   const sids = new Map<string, string>()
@@ -150,11 +150,4 @@ function signingKey() {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const kid = randomBytes(8).toString('base64url')
   return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid, use: 'sig', alg: 'RS256' }
-}
-
-/** Hides the warning about Node.js 20, on which the package works. It would be in the report. */
-async function quietly<T>(load: () => Promise<T>): Promise<T> {
-  const { warn } = console
-  console.warn = () => {}
-  return load().finally(() => (console.warn = warn))
 }

@@ -1,5 +1,11 @@
 #!/usr/bin/env node
-import { main } from './cli/main.ts'
+// The program is loaded after this check, because its modules fail to load in older versions.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`gatehouse: This is Node.js ${process.versions.node}. Gatehouse needs 22.19 or newer, or 24.\n`)
+  process.exit(1)
+}
+const { main } = await import('./cli/main.ts')
 
 process.exitCode = await main(process.argv.slice(2))
 // Connections that are still open, to a Redis that hangs for example, must not keep the process.

@@ -60,7 +60,7 @@ interface Component {
   readonly licenses: readonly unknown[]
 }
 
-const bom = JSON.parse(execFileSync(process.execPath, ['.ci/sbom.mjs'], { cwd: root, encoding: 'utf8' })) as {
+const bom = JSON.parse(execFileSync('.ci/node', ['.ci/sbom.mjs'], { cwd: root, encoding: 'utf8' })) as {
   readonly bomFormat: string
   readonly metadata: { readonly component: { readonly name: string } }
   readonly components: readonly Component[]

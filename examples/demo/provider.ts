@@ -105,7 +105,8 @@ class RunningProvider {
   readonly #disabled = new Set<DemoPerson>()
 
   static async create(issuer: string, options: DemoProviderOptions): Promise<RunningProvider> {
-    const { default: OidcProvider, interactionPolicy } = await loadOidcProvider()
+    // On demand, because production installations do not have it.
+    const { default: OidcProvider, interactionPolicy } = await import('oidc-provider')
     const store = new ProviderStore()
     const policy = interactionPolicy.base()
     // grantAll() grants consent. The prompt itself stays, because withConsent() adds
@@ -373,21 +374,4 @@ function withState(uri: string, state: string | null): string {
   const url = new URL(uri)
   if (state !== null) url.searchParams.set('state', state)
   return url.href
-}
-
-let oidcProvider: Promise<typeof import('oidc-provider')> | undefined
-
-/**
- * Loads oidc-provider on demand, because production installations do not have it. Hides its warning
- * about Node.js 20, on which it works.
- */
-function loadOidcProvider(): Promise<typeof import('oidc-provider')> {
-  oidcProvider ??= withoutWarning('Unsupported runtime', () => import('oidc-provider'))
-  return oidcProvider
-}
-
-async function withoutWarning<T>(notice: string, load: () => Promise<T>): Promise<T> {
-  const { warn } = console
-  console.warn = (...line: unknown[]) => (String(line[0]).includes(notice) ? undefined : warn(...line))
-  return load().finally(() => (console.warn = warn))
 }

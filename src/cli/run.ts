@@ -196,19 +196,17 @@ interface StopSignals {
 
 /** Listens for SIGTERM and SIGINT from now on. */
 function stopSignals(): StopSignals {
-  let resolveFirst = () => {}
-  let resolveAgain = () => {}
   let firstAt = Infinity
-  const first = new Promise<void>((resolve) => (resolveFirst = resolve))
-  const again = new Promise<void>((resolve) => (resolveAgain = resolve))
+  const first = Promise.withResolvers<void>()
+  const again = Promise.withResolvers<void>()
   const receive = () => {
     const now = performance.now()
     firstAt = Math.min(firstAt, now)
-    resolveFirst()
-    if (now > firstAt + sameSignalMs && !isWorker()) resolveAgain()
+    first.resolve()
+    if (now > firstAt + sameSignalMs && !isWorker()) again.resolve()
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, receive)
-  return { first, again, wereReceived: () => firstAt < Infinity }
+  return { first: first.promise, again: again.promise, wereReceived: () => firstAt < Infinity }
 }
 
 /**

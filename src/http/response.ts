@@ -154,7 +154,7 @@ const lingerMs = 2_000
  * arrived completely, by `resume`.
  *
  * Node's HTTP server calls `destroySoon` of the socket after the last response (tested with Node.js
- * 20 to 24 by test/http/lingering-close.test.ts). With a version that calls another method, the
+ * 22 and 24 by test/http/lingering-close.test.ts). With a version that calls another method, the
  * connection closes at once.
  */
 export function lingerOnClose(socket: ClientMessage['socket']): void {

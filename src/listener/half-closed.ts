@@ -33,7 +33,7 @@ interface InterimResponse {
  * request without a response.
  *
  * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested with
- * Node.js 20 to 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
+ * Node.js 22 and 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
  * version of Node without it ends the connection when the client half-closes it.
  */
 export function serveHalfClosedConnections(

@@ -7,9 +7,9 @@ import { lingerOnClose } from '../http/response.ts'
  * Closes the connections of Node's server on which no response is being sent.
  *
  * `closeIdleConnections` also closes a connection whose last response has ended but waits for a
- * client that reads slowly, so that the client gets only a part of it (tested with Node.js 20 to 24
- * by test/regressions/a-drain-truncates-the-response-to-a-slow-reader.test.ts). Node's server calls
- * it too when it closes.
+ * client that reads slowly, so that the client gets only a part of it (tested with Node.js 22 and
+ * 24 by test/regressions/a-drain-truncates-the-response-to-a-slow-reader.test.ts). Node's server
+ * calls it too when it closes.
  */
 export class IdleConnections {
   readonly #unsent = new Set<ServerResponse>()

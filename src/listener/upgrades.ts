@@ -18,8 +18,8 @@ export interface UpgradeRules {
  * protocol is an ordinary request with its content (RFC 9110 §7.8). For example, Java's HttpClient
  * offers h2c with each request, also with a form that contains a Logout Token.
  *
- * Node does not document that it assigns and reads `upgrade` in this order (tested with Node.js 20
- * to 24 by test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts). In a version with
+ * Node does not document that it assigns and reads `upgrade` in this order (tested with Node.js 22
+ * and 24 by test/regressions/an-offer-of-h2c-is-taken-for-an-upgrade.test.ts). In a version with
  * another order, `shouldUpgradeCallback` decides, and the listener closes a connection on which too
  * many requests wait. Before Node.js 22.21 and 24.9, which introduced that option, each such offer
  * would be an upgrade. The gateway refuses those with content.

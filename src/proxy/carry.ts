@@ -170,7 +170,7 @@ function protocolIn(rawHeaders: RawFields): string {
 /**
  * A response on a socket that Node's server has released. Closes the connection afterwards.
  *
- * Node does not document `assignSocket` and `detachSocket` (tested with Node.js 20 to 24 by
+ * Node does not document `assignSocket` and `detachSocket` (tested with Node.js 22 and 24 by
  * test/proxy/upgrade.test.ts). In a version without them, the gateway refuses upgrades.
  * @returns `undefined` in such a version
  */

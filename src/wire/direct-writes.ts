@@ -44,7 +44,7 @@ const outgoing: (Buffer | undefined)[] = []
  * socket. For a short text, the stream costs more than the rest of Node.js. If the operating system
  * does not take the text at once, or reports an error, the stream treats the write as its own.
  *
- * The handle of a socket is not public (tested with Node.js 20 to 24 by
+ * The handle of a socket is not public (tested with Node.js 22 and 24 by
  * test/wire/direct-writes.test.ts). If Node.js has another handle, and over TLS, the stream writes
  * each text.
  *

@@ -13,7 +13,7 @@ import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 export { Agent, Client }
 
 /** The versions of undici whose files were tested. */
-export const testedWith = /^7\./
+export const testedWith = /^8\./
 
 /** Sends a request through a dispatcher. */
 export async function request(

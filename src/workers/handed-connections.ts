@@ -17,8 +17,8 @@ interface Handle {
  * No byte of a client is lost: a worker sends the acknowledgement before it reads from the
  * connection, and all messages of the dead worker are read here before a connection is passed on.
  *
- * This function reads and writes the internal messages of `node:cluster` (tested with Node.js 20 to
- * 24 by test/regressions/a-connection-handed-to-a-dead-worker-is-lost.test.ts). If they have
+ * This function reads and writes the internal messages of `node:cluster` (tested with Node.js 22
+ * and 24 by test/regressions/a-connection-handed-to-a-dead-worker-is-lost.test.ts). If they have
  * another form, it does nothing.
  *
  * @param othersServe whether another worker serves

@@ -121,14 +121,12 @@ export interface ConfigsFromPrimary {
 /** In a worker: requests the configuration from the primary. The primary handles SIGHUP. */
 export function configsFromPrimary(): ConfigsFromPrimary {
   let isFirst = true
-  let resolveFirst = (_config: GatewayConfig) => {}
-  const first = new Promise<GatewayConfig>((resolve) => (resolveFirst = resolve))
-  let startFollowing = (_apply: (config: GatewayConfig) => Promise<unknown>) => {}
-  const following = new Promise<(config: GatewayConfig) => Promise<unknown>>((resolve) => (startFollowing = resolve))
+  const first = Promise.withResolvers<GatewayConfig>()
+  const following = Promise.withResolvers<(config: GatewayConfig) => Promise<unknown>>()
   let queue: Promise<void> = Promise.resolve()
 
   const applyNext = async (number: number, config: GatewayConfig): Promise<void> => {
-    const apply = await following
+    const apply = await following.promise
     const fault = await apply(config).then(
       () => undefined,
       (error: unknown) => reason(error),
@@ -139,12 +137,12 @@ export function configsFromPrimary(): ConfigsFromPrimary {
   process.on('message', (message: Message) => {
     if (message.kind !== 'config') return
     const config = restored(message.config) as GatewayConfig
-    if (isFirst) resolveFirst(config)
+    if (isFirst) first.resolve(config)
     else queue = queue.then(() => applyNext(message.number, config))
     isFirst = false
   })
   process.send?.({ kind: 'config.request' } satisfies Message)
-  return { first, follow: startFollowing }
+  return { first: first.promise, follow: following.resolve }
 }
 
 /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, posix } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { after, test } from 'node:test'
 import { linksOf, pages } from '../docs/markdown.ts'
 import { Browser } from '../support/browser.ts'
@@ -70,7 +70,9 @@ test('The package needs no other package, and brings the licenses of those in th
 
 test('The command installs without a network, checks and serves, and stops on SIGTERM', async (t) => {
   const around = await prepareGateway(t)
-  const options = { program, cwd: folder, env: around.env }
+  // The command runs with the Node.js of the PATH.
+  const env = { ...around.env, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` }
+  const options = { program, cwd: folder, env }
 
   const check = startCommand(t, ['check', '--config', around.file], options)
   const gateway = startCommand(t, ['run', '--config', around.file], options)

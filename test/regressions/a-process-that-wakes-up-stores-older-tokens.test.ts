@@ -31,13 +31,6 @@ function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSessi
   })
 }
 
-// Promise.withResolvers came with Node.js 22.
-function deferred<T>() {
-  let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((settle) => (resolve = settle))
-  return { promise, resolve }
-}
-
 for (const [title, ofTheSuspended, ofTheOther] of [
   ['A process that wakes up does not store its older tokens over newer ones', 2, 3],
   ['A process that wakes up stores the tokens that the provider issued last', 3, 2],
@@ -48,8 +41,8 @@ for (const [title, ofTheSuspended, ofTheOther] of [
     const read = async () => (await other.sessions.read(id)) ?? assert.fail('the session is gone')
     await suspended.sessions.replace(await read(), { ...(await read()).record, tokens: issued(1) })
     const seen = await read()
-    const asked = deferred<void>()
-    const wakesUp = deferred<TokenSet>()
+    const asked = Promise.withResolvers<void>()
+    const wakesUp = Promise.withResolvers<TokenSet>()
 
     const late = refreshAt(suspended, seen, () => {
       asked.resolve()

@@ -20,7 +20,7 @@ const rules = '[{ path: /static/*, access: public }]'
 
 test('The private parts of Node.js were tested with this version', () => {
   const major = Number(process.versions.node.split('.')[0])
-  assert.ok(major >= 20 && major <= 24, 'Run the tests with this version, then change the versions in the comments.')
+  assert.ok(major >= 22 && major <= 24, 'Run the tests with this version, then change the versions in the comments.')
 })
 
 interface Started {

@@ -29,7 +29,7 @@ const shared = Buffer.allocUnsafeSlow(usualBytes)
  * bytes.
  *
  * `onread` of `net.connect` is the public interface for such reads. A server does not offer it.
- * This class sets the properties of the socket that `onread` sets (tested with Node.js 20 to 24 by
+ * This class sets the properties of the socket that `onread` sets (tested with Node.js 22 and 24 by
  * test/listener/plain/uploads.test.ts). With a version of Node.js that has other ones, the
  * connection is read as before.
  */

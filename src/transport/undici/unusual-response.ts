@@ -133,7 +133,7 @@ class ResponseBytes extends Duplex {
 
   /**
    * Delays the end until undici has read everything and is not paused. If a connection ends while
-   * the parser is paused, an assertion in undici 7 fails, and no code can catch that error
+   * the parser is paused, undici passes the rest of the content in spite of the pause
    * (nodejs/undici#5360).
    */
   #endWhenRead(): void {
@@ -209,8 +209,8 @@ class UndiciHandler implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * When undici resumes without data, it reports an empty part. The handler must not get that part:
-   * it could pause, and undici would fail at the end of the connection ({@link ResponseBytes}).
+   * When undici resumes without data, it reports an empty part. The handler must not get that part,
+   * because it could pause again, and the end of the connection would wait ({@link ResponseBytes}).
    */
   onResponseData(_: Dispatcher.DispatchController, part: Buffer): void {
     if (!this.#isOver && part.length > 0) this.#handler.onPart(part)
