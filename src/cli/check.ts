@@ -1,5 +1,5 @@
 import type { Diagnostic } from '../config/document/diagnostics.ts'
-import { proxyFor, proxyText } from '../config/egress-proxy.ts'
+import { proxyFor, proxyText } from '../config/hosts.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'

@@ -6,7 +6,7 @@ import type { SessionKey } from '../core/names.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import type { BoundCookieFault } from '../session/cookies/bound-cookie.ts'
+import type { BoundCookieFault } from '../session/cookies/gateway-cookies.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import type { StoredSession } from '../session/record/record.ts'
 

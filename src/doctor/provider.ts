@@ -1,4 +1,4 @@
-import { proxyFor, proxyText } from '../config/egress-proxy.ts'
+import { proxyFor, proxyText } from '../config/hosts.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'

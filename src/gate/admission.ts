@@ -8,7 +8,6 @@ import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
 import type { Principal } from '../session/record/record.ts'
-import type { CorsFields } from './cors.ts'
 import type { Unmet } from './rules/requirement.ts'
 
 /**
@@ -17,6 +16,9 @@ import type { Unmet } from './rules/requirement.ts'
  * personal responses: see `cache` of an upstream.
  */
 export type Caching = 'anybody' | 'varies' | UpstreamConfig['cache']
+
+/** Header fields for pages of other origins, by name. */
+export type CorsFields = Readonly<Record<string, string>>
 
 /**
  * The decision about a request. It is a value: nothing has been sent yet.

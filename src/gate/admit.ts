@@ -1,12 +1,12 @@
-import type { UpstreamConfig } from '../config/model/upstream.ts'
+import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, CorsFields } from './admission.ts'
 import { admitCaller } from './callers.ts'
 import { type AdmitConfig, type AdmitParts, type GateContext, whenKnown } from './context.ts'
-import { preflightFields } from './cors.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
 import { admitSender } from './person.ts'
-import type { Route } from './rules/route-table.ts'
+import type { Route, RouteTable } from './rules/route-table.ts'
 
 /** THE decision. No promise when the session is in memory and fresh, the most frequent case. */
 export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
@@ -75,5 +75,54 @@ class Gate {
     return sender instanceof Promise
       ? sender.then((found) => admitSender(facts, route, found, this.#context))
       : admitSender(facts, route, sender, this.#context)
+  }
+}
+
+/**
+ * The fields with which a response permits pages of this origin to read it (Fetch §3.2.3). For an
+ * origin that is not listed there is only `Vary`, because caches must not give its response to
+ * pages of other origins.
+ */
+export function corsFields({ origins, expose, credentials }: CorsConfig, origin: string | undefined): CorsFields {
+  if (origin === undefined || !origins.includes(origin)) return { Vary: 'Origin' }
+  return {
+    'Access-Control-Allow-Origin': origin,
+    ...(credentials && { 'Access-Control-Allow-Credentials': 'true' }),
+    ...(expose.length > 0 && { 'Access-Control-Expose-Headers': expose.join(', ') }),
+    Vary: 'Origin',
+  }
+}
+
+/** The fields of the response to a preflight: which requests pages of the origin may send. */
+function preflightFields(cors: CorsConfig, origin: string | undefined): CorsFields {
+  const { 'Access-Control-Expose-Headers': _, ...fields } = corsFields(cors, origin)
+  if (fields['Access-Control-Allow-Origin'] === undefined) return fields
+  return {
+    ...fields,
+    'Access-Control-Allow-Methods': cors.methods.join(', '),
+    ...(cors.headers.length > 0 && { 'Access-Control-Allow-Headers': cors.headers.join(', ') }),
+    'Access-Control-Max-Age': String(Math.floor(cors.maxAgeMs / 1000)),
+  }
+}
+
+/**
+ * Returns a function that finds the fields for the gateway's own responses to a request. There are
+ * none for a request without `Origin`, for a preflight, and for an upstream without `cors`.
+ */
+export function createCors(
+  upstreams: readonly UpstreamConfig[],
+  routes: RouteTable,
+): (facts: RequestFacts) => CorsFields | undefined {
+  if (upstreams.every(({ cors }) => cors === undefined)) return () => undefined
+  return ({ origin, isPreflight, host, method, target, forwarded }) => {
+    if (origin === undefined || isPreflight === true) return undefined
+    try {
+      const cors = routes.route(host, method, target, forwarded.clientAddress)?.upstream.cors
+      return cors && corsFields(cors, origin)
+    } catch (error) {
+      // The path is ambiguous, so the gateway refuses the request later.
+      if (error instanceof GatewayError) return undefined
+      throw error
+    }
   }
 }

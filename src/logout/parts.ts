@@ -3,12 +3,17 @@ import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
-import type { BoundCookie, BoundCookieFault } from '../session/cookies/bound-cookie.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
-import type { PersonCookie, ProviderCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
+import type {
+  BoundCookie,
+  BoundCookieFault,
+  PersonCookie,
+  ProviderCookie,
+  RefusedSignIns,
+} from '../session/cookies/gateway-cookies.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
+import type { SessionsOfAudience } from '../session/live/sessions.ts'
 import type { PersonSessions } from '../session/people/person-sessions.ts'
-import type { SessionsOfAudience } from '../session/people/sessions-of-audience.ts'
 import type { StoredSession } from '../session/record/record.ts'
 
 export interface LogoutParts {

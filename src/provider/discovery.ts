@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { proxyFor } from '../config/egress-proxy.ts'
+import { proxyFor } from '../config/hosts.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { portOf } from '../core/addresses.ts'
 import { isWithin } from '../core/clock.ts'

@@ -1,6 +1,6 @@
 import { rootCertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import { proxyFor } from '../config/egress-proxy.ts'
+import { proxyFor } from '../config/hosts.ts'
 import type { EgressProxyConfig, ProviderConfig } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'

@@ -1,10 +1,11 @@
 import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import type { GatewayError } from '../core/errors.ts'
+import type { Pass } from '../gate/admission.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ConnectionSlot } from './connection-slots.ts'
 import type { SkipReason } from './content-rewriter.ts'
-import type { Pass, ProxyParts } from './parts.ts'
+import type { ProxyParts } from './parts.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface LoggedExchange {

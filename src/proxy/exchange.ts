@@ -1,7 +1,8 @@
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
-import { corsFields } from '../gate/cors.ts'
+import type { Pass } from '../gate/admission.ts'
+import { corsFields } from '../gate/admit.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
@@ -34,7 +35,7 @@ import {
   logWithheldCookies,
 } from './exchange-log.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
-import type { Pass, ProxyParts } from './parts.ts'
+import type { ProxyParts } from './parts.ts'
 import type { SessionNotice } from './session-notice.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'

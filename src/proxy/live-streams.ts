@@ -1,5 +1,5 @@
 import type { SessionKey } from '../core/names.ts'
-import { Roster } from '../limits/roster.ts'
+import { Roster } from '../limits/fair-queue.ts'
 
 /** Why a stream is cut. A WebSocket gets the reason in its Close frame. */
 export type CutReason = 'session_ended' | 'going_away'

@@ -1,13 +1,10 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
-import type { Admission } from '../gate/admission.ts'
 import type { ReceivedCookies } from '../http/cookie-jar.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { LiveStreams } from './live-streams.ts'
 import type { Upstreams } from './upstream.ts'
-
-export type Pass = Extract<Admission, { kind: 'pass' }>
 
 export interface ProxyParts {
   readonly upstreams: Upstreams

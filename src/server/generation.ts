@@ -4,19 +4,30 @@ import { ForwardAuth } from '../check-requests/forward-auth.ts'
 import type { UnaryMethod } from '../check-requests/grpc.ts'
 import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { clientOf } from '../core/addresses.ts'
 import { reason } from '../core/errors.ts'
 import { matchesAny } from '../core/patterns.ts'
 import { createDeviceMetrics, MisuseLog } from '../device/misuse.ts'
 import { Challenges } from '../device/proof.ts'
-import { createCors } from '../gate/cors.ts'
+import type { Admission } from '../gate/admission.ts'
+import { type Admit, createAdmit, createCors } from '../gate/admit.ts'
+import type { AdmitParts } from '../gate/context.ts'
+import { identify } from '../gate/identify.ts'
 import { UntrustedProxies } from '../http/forwarded.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import { EventStreamLimits } from '../limits/endpoint-limits.ts'
+import { Shares } from '../limits/fair-queue.ts'
 import type { Log } from '../observe/log.ts'
 import { Pages } from '../pages/pages.ts'
+import { connectionsFor } from '../provider/outbound.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { SessionCookies } from '../session/cookies/application-cookies.ts'
-import { AdmissionHandler } from './admission-handler.ts'
-import { createGate, Decisions } from './decisions.ts'
+import { hasSeveral, withOneSession } from '../session/cookies/cookie.ts'
+import { AccessTokens } from '../tokens/access-tokens.ts'
+import { type Exchanged, ExchangedTokens } from '../tokens/exchanged-tokens.ts'
+import { ServiceAccounts } from '../tokens/service-accounts.ts'
+import { AdmissionHandler, Decisions } from './admission-handler.ts'
 import { Endpoints } from './endpoints.ts'
 import type { GenerationParts } from './parts.ts'
 import { RequestHandler } from './request-handler.ts'
@@ -160,4 +171,63 @@ function proxyParts(config: GatewayConfig, parts: GenerationParts, pages: Pages)
     notesCookies: personalCookies.length > 0,
     keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
   }
+}
+
+/** Builds the decision about requests, with all that it asks. */
+function createGate(config: GatewayConfig, parts: GenerationParts) {
+  const { realms, signingKeys, cookie, routes, clock, log } = parts
+  const admitOne = createAdmit(config, {
+    ...callers(config, parts),
+    ...{ routes, clock, log },
+    site: siteOf(config),
+    expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
+    identify: (header, upstream) => identify(header, realms.ofUpstream(upstream)),
+    identities: new SignedIdentities(config, { keys: signingKeys, clock }),
+    isStrict: cookie.isStrict,
+  })
+  const oneSessionOf = (facts: RequestFacts) => withOneSession({ ...facts, path: facts.target.path }, realms.all)
+  const admitWithOne = async (facts: RequestFacts): Promise<Admission> => {
+    const { cookie: one, expireAdded } = await oneSessionOf(facts)
+    const admission = await admitOne({ ...facts, cookie: one })
+    if (admission.kind !== 'pass' || expireAdded.length === 0) return admission
+    return { ...admission, expire: () => [...expireAdded, ...(admission.expire?.() ?? [])] }
+  }
+  const admit: Admit = (facts) => (hasSeveral(facts.cookie, realms.all) ? admitWithOne(facts) : admitOne(facts))
+  /** The facts, with one session cookie: see `withOneSession`. */
+  const withOneCookie = async (facts: RequestFacts): Promise<RequestFacts> =>
+    hasSeveral(facts.cookie, realms.all) ? { ...facts, cookie: (await oneSessionOf(facts)).cookie } : facts
+  return { admit, withOneCookie }
+}
+
+/** Those who have credentials of their own, and the tokens that upstreams get in exchange. */
+function callers(config: GatewayConfig, parts: GenerationParts) {
+  const { realms, endings, tokenEndings, accountLimits, clock, log } = parts
+  const accessTokens = new AccessTokens({
+    ...{ clock, endings: tokenEndings },
+    introspections: new Shares(connectionsFor.introspections),
+  })
+  const exchangedTokens = new ExchangedTokens({ clock, log })
+  const accounts = new ServiceAccounts({ clock, limits: accountLimits, issuer: config.externalUrl.origin })
+  if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
+    endings.onEnded((keys) => tokenEndings.noteEnded(keys))
+    endings.onLogoutOrder((order) => tokenEndings.noteOrder(order))
+  }
+  if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
+    endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
+  return {
+    identifyToken: (token, upstream, accepts, client) =>
+      accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
+    identifyAccount: (credentials, upstream, accepts, client) =>
+      accounts.identify(credentials, upstream, accepts, clientOf(client)),
+    exchange: (subject, upstream, wanted) => {
+      const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === subject.audience)
+      return realm === undefined ? unknownProvider : exchangedTokens.of(subject, upstream, wanted, realm.provider)
+    },
+  } satisfies Pick<AdmitParts, 'identifyToken' | 'identifyAccount' | 'exchange'>
+}
+
+const unknownProvider: Exchanged = {
+  kind: 'unavailable',
+  code: 'ERR_TOKEN_EXCHANGE',
+  why: 'the session is at a provider of another upstream',
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Roster } from '../../src/limits/roster.ts'
+import { Roster } from '../../src/limits/fair-queue.ts'
 
 const counting = () =>
   new Roster<number, { count: number }>(

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { Front } from '../../src/listener/plain/front.ts'
+import { Front } from '../../src/listener/plain/connection.ts'
 import { until } from '../support/until.ts'
 
 test('Requests of other clients are served between the pipelined requests of one client', async (t) => {

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientMessage } from '../../http/client-messages.ts'
-import type { LentPart } from '../../wire/read-buffers.ts'
+import type { LentPart, ReusedReads } from '../../wire/read-buffers.ts'
 import { atEndOfTurn } from '../../wire/timing.ts'
 import type { RequestHead } from './request-head.ts'
-import type { ReusedReads } from './reused-reads.ts'
 
 type Listener = (...values: never[]) => void
 

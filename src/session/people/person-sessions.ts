@@ -5,9 +5,9 @@ import { type Browser, browserOf } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
+import type { SessionsOfAudience } from '../live/sessions.ts'
 import { sessionKey, type StoredSession, subTag } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
-import type { SessionsOfAudience } from './sessions-of-audience.ts'
 
 const readsAtOnce = 50
 /** How long a sign-in waits for another one of the same person, in ms. */

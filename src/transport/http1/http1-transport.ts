@@ -1,8 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
-import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
-import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
+import { type Connect, type ConnectionOwner, createConnect, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
 
 interface Waiting {

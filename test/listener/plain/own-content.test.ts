@@ -8,7 +8,7 @@ import { issueCertificates } from '../../support/certificates.ts'
 import { searchFor } from '../../support/searches.ts'
 import { startWorld } from '../../support/world.ts'
 
-// All connections are read into one buffer: see src/listener/plain/reused-reads.ts.
+// All connections are read into one buffer: see src/wire/read-buffers.ts.
 
 const runs = Number(process.env['FRONT_RUNS'] ?? searchFor(100, 8))
 

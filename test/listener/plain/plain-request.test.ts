@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { PlainRequest, type RequestConnection } from '../../../src/listener/plain/plain-request.ts'
-import type { ReusedReads } from '../../../src/listener/plain/reused-reads.ts'
+import type { ReusedReads } from '../../../src/wire/read-buffers.ts'
 
 /**
  * A request with content of 9 bytes. Each part of it is lent, and counted until it is given back.

@@ -13,7 +13,7 @@ import { searchFor } from '../../support/searches.ts'
 import { until } from '../../support/until.ts'
 import { startWorld, type WorldOptions } from '../../support/world.ts'
 
-// Uploads are read into memory that is used again: see src/listener/plain/reused-reads.ts.
+// Uploads are read into memory that is used again: see src/wire/read-buffers.ts.
 
 const mebibyte = 1024 * 1024
 const block = randomBytes(mebibyte)

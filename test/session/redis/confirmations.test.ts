@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Confirmations } from '../../../src/session/store/redis/confirmations.ts'
 import {
   confirmationIn,
   confirmationMessage,
+  Confirmations,
   NoticeMessages,
   parseMessage,
-} from '../../../src/session/store/redis/notice-messages.ts'
+} from '../../../src/session/store/redis/confirmations.ts'
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, announce: () => {} }
 

@@ -5,11 +5,10 @@ import { randomToken } from '../../../core/random.ts'
 import type { Log } from '../../../observe/log.ts'
 import { type EndingReach, processName } from '../../../observe/processes.ts'
 import type { StoreNotice, StoreTime, Tombstone } from '../store.ts'
-import { Confirmations } from './confirmations.ts'
+import { confirmationIn, confirmationMessage, Confirmations, NoticeMessages, parseMessage } from './confirmations.ts'
 import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 import { RedisLosses } from './losses.ts'
-import { confirmationIn, confirmationMessage, NoticeMessages, parseMessage } from './notice-messages.ts'
 import type { RedisServers } from './servers.ts'
 
 /** How often the subscription is proven to work, in ms. */
