@@ -26,6 +26,7 @@ ARG REVISION=
 LABEL org.opencontainers.image.title="Gatehouse" \
   org.opencontainers.image.description="A declarative authentication gateway and reverse proxy for OpenID Connect" \
   org.opencontainers.image.licenses="Apache-2.0" \
+  org.opencontainers.image.source="https://github.com/gatehouse-proxy/gatehouse" \
   org.opencontainers.image.version="$VERSION" \
   org.opencontainers.image.revision="$REVISION" \
   org.opencontainers.image.base.name="docker.io/library/$BASE"
