@@ -1,4 +1,4 @@
-// Formatting, types and the linter. Everything else that can be checked is a test.
+// Formatting, types, the linter, and the workflows. Everything else that can be checked is a test.
 // `npm run lint:fix` lets the linter fix what it can, and formats the result.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -23,4 +23,14 @@ const isGood = (args) => spawnSync(process.execPath, args, { cwd: root, stdio: '
 // What the linter leaves to a person does not keep the rest from being formatted.
 if (isFixing) process.exit([lint, format].map(isGood).every(Boolean) ? 0 : 1)
 if (![format, types, lint].every(isGood)) process.exit(1)
+/** Programs that are not packages of npm examine the workflows where they are installed. */
+const workflows = [
+  ['actionlint', []],
+  ['zizmor', ['--offline', '--quiet', '.github']],
+]
+for (const [program, args] of workflows) {
+  const { error, status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' })
+  if (error?.code === 'ENOENT') process.stdout.write(`${program} is not installed: the workflows were not examined.\n`)
+  else if (status !== 0) process.exit(1)
+}
 process.stdout.write('Formatting, types and lint rules are good.\n')
