@@ -236,6 +236,24 @@ test('The release has every artefact, and its sums are those of the files', () =
   run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], join(one, 'release'))
 })
 
+test('The commands of SECURITY.md that need no network accept the release, and notice a changed file', () => {
+  const [, commands = ''] =
+    /need no network:\n\n```sh\n([^`]+)```/.exec(readFileSync(join(root, 'SECURITY.md'), 'utf8')) ?? []
+  const verify = () => spawnSync('sh', ['-e', '-c', commands], { cwd: join(one, 'release'), encoding: 'utf8' })
+  const file = artefact(`gatehouse_${version}_all.deb`)
+  const bytes = readFileSync(file)
+
+  const accepted = verify()
+  writeFileSync(file, Buffer.concat([bytes, Buffer.from('!')]))
+  const rejected = verify()
+  writeFileSync(file, bytes)
+
+  assert.equal(accepted.status, 0, accepted.stderr)
+  assert.match(accepted.stdout, /^gatehouse_[\d.]+_all\.deb: OK$/m)
+  assert.match(rejected.stdout, /^gatehouse_[\d.]+_all\.deb: FAILED$/m)
+  assert.notEqual(rejected.status, 0)
+})
+
 test('The release notes are the section of the CHANGELOG, with links that work elsewhere', () => {
   const notes = readFileSync(artefact('RELEASE_NOTES.md'), 'utf8')
 
