@@ -3,12 +3,15 @@ import type { Socket } from 'node:net'
 import { type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { ListenerRefusals } from './refusals.ts'
 
-/** Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted. */
+/**
+ * Counts a connection over TLS until its handshake is complete. Then its TLS socket is counted.
+ * @returns closes the connections whose handshake is not complete
+ */
 export function countHandshakes(
   server: TlsServer,
   memory: Pick<MemoryBudget, 'watch' | 'unwatch'>,
   refusals: ListenerRefusals,
-): void {
+): () => void {
   const handshakes = new Map<string, Socket>()
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
   server.on('connection', (socket: Socket) => {
@@ -25,4 +28,7 @@ export function countHandshakes(
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ERR_SSL_HTTP_REQUEST') refusals.httpOnTls(socket, handshakes.get(peerOf(socket)), error.code)
   })
+  return () => {
+    for (const socket of handshakes.values()) socket.destroy()
+  }
 }

@@ -13,7 +13,8 @@ import { lingerOnClose } from '../http/response.ts'
  */
 export class IdleConnections {
   readonly #unsent = new Set<ServerResponse>()
-  readonly #sockets = new Set<Socket>()
+  /** When Node's server began to serve them, in ms, monotonic. */
+  readonly #sockets = new Map<Socket, number>()
   readonly #closeAll: () => void
 
   constructor(server: HttpServer | HttpsServer) {
@@ -24,7 +25,7 @@ export class IdleConnections {
   /** The connection stays open for a while after its last response: see {@link lingerOnClose}. */
   serve(socket: Socket): void {
     lingerOnClose(socket)
-    this.#sockets.add(socket)
+    this.#sockets.set(socket, performance.now())
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
@@ -39,9 +40,18 @@ export class IdleConnections {
     for (const res of this.#unsent) if (!res.headersSent) res.shouldKeepAlive = false
   }
 
+  /**
+   * Closes the connections on which no byte has arrived for this time, in ms. For Node's server,
+   * they are waiting for the rest of a request.
+   */
+  closeUnused(afterMs: number): void {
+    const before = performance.now() - afterMs
+    for (const [socket, since] of this.#sockets) if (since < before && socket.bytesRead === 0) socket.destroy()
+  }
+
   close(): void {
     // Node's method calls `destroy` of each connection that it closes. The busy ones ignore that.
-    const lingering = [...this.#sockets].filter(({ writableEnded }) => writableEnded)
+    const lingering = [...this.#sockets.keys()].filter(({ writableEnded }) => writableEnded)
     const busy = new Set([...lingering, ...[...this.#unsent].map(({ req }) => req.socket)])
     for (const socket of busy) socket.destroy = () => socket
     this.#closeAll()

@@ -26,6 +26,11 @@ import { isIgnoredUpgrade, isOverrun, upgradeOptions, type UpgradeRules } from '
 const maxWaitingRequests = 64
 /** How long a connection of a client is kept without a request, in ms. */
 const keepAliveMs = 75_000
+/**
+ * A drain closes connections on which no byte arrives for this time, in ms. Browsers open some in
+ * advance. On a newer one, the first request may be on its way.
+ */
+const unusedAfterMs = 1000
 /** A longer head is read by Node's parser. */
 const maxPlainHeadBytes = 16 * 1024
 
@@ -92,6 +97,8 @@ class ClientListener implements Listener {
   readonly #upgraded = new Set<Duplex>()
   /** Connections that end after the response to the request with an ignored `Upgrade`. */
   readonly #ending = new WeakSet<Socket>()
+  /** Closes the connections whose TLS handshake is not complete. Node's server does not. */
+  readonly #closeHandshakes: (() => void) | undefined
   #isDraining = false
 
   constructor(config: ListenConfig, limits: LimitsConfig, handlers: () => ListenerHandlers, parts: ListenerParts) {
@@ -121,7 +128,7 @@ class ClientListener implements Listener {
         (socket) =>
           this.#front?.connectionOf(socket)?.response ?? this.#order.currentResponse(this.#nodeConnection(socket)),
       )
-    else countHandshakes(this.#server as TlsServer, parts.memory, this.#refusals)
+    else this.#closeHandshakes = countHandshakes(this.#server as TlsServer, parts.memory, this.#refusals)
     this.#countMemory()
     this.#serve()
   }
@@ -151,6 +158,8 @@ class ClientListener implements Listener {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     const closeIdle = () => {
       this.#closeIdle()
+      this.#idle.closeUnused(unusedAfterMs)
+      this.#front?.closeUnused(unusedAfterMs)
       this.#handlers().closeEndlessStreams()
     }
     closeIdle()
@@ -170,6 +179,7 @@ class ClientListener implements Listener {
   #closeAll(): void {
     this.#server.closeAllConnections()
     this.#front?.closeAll()
+    this.#closeHandshakes?.()
     for (const socket of this.#upgraded) socket.destroy()
   }
 

@@ -95,7 +95,16 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
   }
 
   get isIdle(): boolean {
-    return this.hasServed && this.#req === undefined && this.#rest === undefined && this.#ahead.length === 0
+    return this.hasServed && this.#hasNothing
+  }
+
+  /** No byte of a request has arrived since the connection was opened. */
+  get isUnused(): boolean {
+    return !this.hasServed && this.#hasNothing
+  }
+
+  get #hasNothing(): boolean {
+    return this.#req === undefined && this.#rest === undefined && this.#ahead.length === 0
   }
 
   /** The head of the next request has not arrived completely. */
@@ -372,6 +381,13 @@ export class Front implements ConnectionOwner {
   /** Closes the connections on which no request is served. */
   closeIdle(): void {
     for (const connection of this.#connections.values()) if (connection.isIdle) connection.socket.destroy()
+  }
+
+  /** Closes the connections on which no byte has arrived for this time, in ms. */
+  closeUnused(afterMs: number): void {
+    const since = performance.now() - afterMs
+    for (const connection of this.#connections.values())
+      if (connection.isUnused && connection.waitingSince < since) connection.socket.destroy()
   }
 
   closeAll(): void {
