@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { isShared } from '../config/model/session.ts'
 import { type ClaimPath, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
@@ -108,7 +109,7 @@ type ProviderOf = (audience: string) => OpenidProvider | undefined
 
 /**
  * Connects to the store that the configuration names.
- * @throws {OperatorError} when sessions are stored in memory, or the store is unreachable
+ * @throws {OperatorError} when only the gateway can read its sessions, or the store is unreachable
  */
 export async function openAdministration(
   config: GatewayConfig,
@@ -116,10 +117,13 @@ export async function openAdministration(
 ): Promise<Administration> {
   const { log, clock } = parts
   const { store: storeConfig } = config.session
-  if (storeConfig.kind === 'memory')
+  if (!isShared(storeConfig)) {
+    const place =
+      storeConfig.kind === 'memory' ? 'the memory of the gateway' : `${storeConfig.file}, a file of the gateway`
     throw new OperatorError(
-      `${config.file} keeps sessions in the memory of the gateway, which no other process can read: set session.store to Redis`,
+      `${config.file} keeps sessions in ${place}, which no other process can read: use the administration page (admin.page), or set session.store to Redis`,
     )
+  }
   const audit = createAudit(log)
   const store = new RedisStore(storeConfig, { log, clock })
   const audiences = config.providers.map(audienceOf)
@@ -181,7 +185,7 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
         throw forOperator(error)
       }
       const { store: storeConfig } = config.session
-      if (storeConfig.kind !== 'memory') await waitForNotices(store, storeConfig.timeoutMs)
+      if (isShared(storeConfig)) await waitForNotices(store, storeConfig.timeoutMs)
       const { ended, failure } = await endHere(keys, endings, cause)
       const atProvider: Partial<Record<ProviderOutcome, number>> = {}
       for (const audience of audiences) {

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { isShared } from '../config/model/session.ts'
 import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
@@ -50,7 +51,7 @@ export async function overviewOf(query: SessionQuery, parts: OverviewParts): Pro
       silent,
       countingSince: Math.min(at, ...reports.map(({ startedAt }) => startedAt)),
     },
-    isShared: session.store.kind !== 'memory',
+    isShared: isShared(session.store),
     query,
     sessions,
     providers: providers.map(({ name, issuer }) => ({

@@ -1,4 +1,5 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { isShared } from '../config/model/session.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
@@ -46,7 +47,7 @@ export async function findSessions(query: SessionQuery, parts: AdminSessionsPart
       count: isTooMany || isTooSlow ? await administration.count(exactSelection(query), countDeadline) : found.size,
       read: search.read,
       // Redis lists all sessions in no particular order.
-      areLatest: query.text === '' && (parts.running().session.store.kind === 'memory' || isNarrow),
+      areLatest: query.text === '' && (!isShared(parts.running().session.store) || isNarrow),
     }
   } catch (error) {
     return { fault: reason(error) }

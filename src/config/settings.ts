@@ -199,6 +199,7 @@ export interface SessionSettings {
 
 export interface SessionStoreSettings {
   readonly memory?: SessionStoreMemorySettings | undefined
+  readonly file?: string | undefined
   readonly redis?: RedisSettings | undefined
 }
 

@@ -3,6 +3,7 @@ import { upstreamAt } from '../config/hosts.ts'
 import type { LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
+import { isShared } from '../config/model/session.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { inSettingsOf } from '../config/provider-setting.ts'
 import { registrationOf, securityEventsUri } from '../config/registration.ts'
@@ -17,6 +18,7 @@ import { gatewayFindings } from './gateway.ts'
 import { providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
+import { sessionFileFindings } from './session-file.ts'
 import { transmitterFindings } from './transmitter.ts'
 import { headerBudgetFinding, withheldFindings } from './upstream-claims.ts'
 import { upstreamFindings } from './upstreams.ts'
@@ -69,9 +71,11 @@ export function examine(
         )
       }),
     ),
-    store.kind === 'memory'
-      ? about('sessions in memory', async () => [memoryFinding()])
-      : about('Redis', async () => redisFindings(await examineRedis(store), store)),
+    isShared(store)
+      ? about('Redis', async () => redisFindings(await examineRedis(store), store))
+      : store.kind === 'file'
+        ? about('sessions in a file', async () => sessionFileFindings(store.file))
+        : about('sessions in memory', async () => [memoryFinding()]),
     ...upstreams.map((upstream) =>
       about(`upstream ${upstream.name}`, async () => [
         ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),

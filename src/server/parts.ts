@@ -1,5 +1,6 @@
 import { freeMemory } from '../config/memory.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { isShared } from '../config/model/session.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import { Keyring } from '../core/seal.ts'
@@ -18,6 +19,7 @@ import { NearCaches } from '../session/live/near-cache.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
+import { FileStore } from '../session/store/file/store.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
 import { MemoryStore } from '../session/store/memory/store.ts'
 import { RedisStore } from '../session/store/redis/store.ts'
@@ -40,9 +42,11 @@ export function createSharedParts(
   const onReached = pageHistory && pageHistory.timeline.reached.bind(pageHistory.timeline)
   const { store: storeConfig } = config.session
   const store = measuredStore(
-    storeConfig.kind === 'memory'
-      ? new MemoryStore({ maxSessions: storeConfig.maxSessions, clock })
-      : new RedisStore(storeConfig, { log, clock, onReached }),
+    isShared(storeConfig)
+      ? new RedisStore(storeConfig, { log, clock, onReached })
+      : storeConfig.kind === 'file'
+        ? new FileStore(storeConfig.file, { log, clock })
+        : new MemoryStore({ maxSessions: storeConfig.maxSessions, clock }),
     metrics,
   )
   const rejectedClients = new RejectedClients(log, clock)

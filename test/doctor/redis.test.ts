@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
+import { isShared } from '../../src/config/model/session.ts'
 import { redisFindings } from '../../src/doctor/redis.ts'
 import { examineRedis, probes } from '../../src/session/store/redis/examine.ts'
 import { RedisKeys } from '../../src/session/store/redis/keys.ts'
@@ -17,7 +18,7 @@ const shared = await startRedis({ after })
 
 async function findingsAbout(t: TestContext, redis: string) {
   const { store } = configOf(t, { store: `{ redis: ${redis} }` }).session
-  assert.ok(store.kind !== 'memory')
+  assert.ok(isShared(store))
   const findings = redisFindings(await examineRedis(store), store)
   assertUseful(findings)
   return findings

@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { openAdministration } from '../../src/admin/administration.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { isShared } from '../../src/config/model/session.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import { RedisStore } from '../../src/session/store/redis/store.ts'
@@ -405,7 +406,7 @@ async function storeOf(t: TestContext, { file }: Replica) {
   const loaded = loadConfig(file, secrets)
   assert.ok(loaded.ok)
   const { store: config } = loaded.config.session
-  assert.ok(config.kind !== 'memory')
+  assert.ok(isShared(config))
   const store = new RedisStore(config, { log: recorder(), clock: systemClock })
   t.after(() => store.close())
   await until('the store is connected', () => store.receivesNotices())

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { isShared } from '../../src/config/model/session.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import { providerFindings } from '../../src/doctor/provider.ts'
 import { redisFindings } from '../../src/doctor/redis.ts'
@@ -93,7 +94,7 @@ test('An error names the wrong scheme of the Redis address', async (t) => {
     [`redis://127.0.0.1:${secure.port}`, /speaks TLS: write rediss:\/\/ in session\.store\.redis\.url$/],
   ] as const) {
     const { store: config } = configOf(t, { store: `{ redis: { url: "${url}", timeout: 300ms } }` }).session
-    assert.ok(config.kind !== 'memory')
+    assert.ok(isShared(config))
     const { log, hints } = recordingLog()
     const store = new RedisStore(config, { log, clock: systemClock })
     t.after(() => store.close())

@@ -14,6 +14,7 @@ import type {
   TracingConfig,
 } from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
+import { isShared } from '../model/session.ts'
 import type {
   AdminPageSettings,
   GatewaySettings,
@@ -64,7 +65,7 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     externalUrl,
     reservedPrefix,
     trustedProxies: parseEach(settings.trustedProxies, at.below('trusted_proxies'), parseSubnet),
-    workers: session.store.kind === 'memory' ? 1 : buildWorkers(settings.workers, at.below('workers')),
+    workers: isShared(session.store) ? buildWorkers(settings.workers, at.below('workers')) : 1,
     providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],
     session,
     upstreams,

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
 import { parseCookieDomain } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
 import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
 import { readEach } from './build-context.ts'
 import { buildRedis } from './redis.ts'
-import { readSecret } from './secrets.ts'
+import { namedFile, readSecret } from './secrets.ts'
 
 const keyBytes = 32
 
@@ -55,7 +56,9 @@ function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): r
   // The memory store is lost with the process, so a new key for each start is sufficient.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
   at.below('keys').missing(
-    'is missing: the gateway encrypts sessions in Redis with a key that all replicas share',
+    store.kind === 'file'
+      ? 'is missing: the gateway encrypts the sessions in the file with a key that it needs again after a restart'
+      : 'is missing: the gateway encrypts sessions in Redis with a key that all replicas share',
     'for example keys: [{ file: /run/secrets/session_key }]; create a key with openssl rand -base64 32',
   )
   return []
@@ -74,7 +77,8 @@ function decodeKey(text: string): Buffer {
   throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
 }
 
-function buildStore({ memory, redis }: SessionStoreSettings, at: Setting): StoreConfig {
+function buildStore({ memory, file, redis }: SessionStoreSettings, at: Setting): StoreConfig {
+  if (file !== undefined) return { kind: 'file', file: resolve(namedFile(file, at.below('file'))) }
   if (redis !== undefined) return buildRedis(redis, at.below('redis'))
   return { kind: 'memory', maxSessions: memory?.maxSessions ?? 0 }
 }

@@ -4,7 +4,7 @@ import { contrast } from '../colors.ts'
 import { areValid, type Report, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
-import type { RedisStoreConfig } from '../model/session.ts'
+import { isShared, type RedisStoreConfig } from '../model/session.ts'
 import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -136,9 +136,11 @@ function trustedProxies({ trustedProxies }: GatewayConfig, at: At): void {
 
 function workers({ session }: GatewayConfig, at: At, { workers: wanted }: GatewaySettings): void {
   if (!areValid(at('workers'), at('session', 'store'))) return
-  if (session.store.kind === 'memory' && wanted !== 'auto' && wanted > 1)
+  if (!isShared(session.store) && wanted !== 'auto' && wanted > 1)
     at('workers').warning(
-      'does not apply: with the memory store sessions live in one process, so only one runs',
+      session.store.kind === 'memory'
+        ? 'does not apply: with the memory store sessions live in one process, so only one runs'
+        : 'does not apply: one process at a time can use the file of session.store, so only one runs',
       'use session.store: { redis: … } for several',
     )
 }
@@ -182,8 +184,12 @@ function sessionTimes({ session }: GatewayConfig, at: At): void {
 
 function storeOutageGrace({ session }: GatewayConfig, at: At): void {
   const grace = at('session', 'store_outage_grace')
-  if (areValid(grace, at('session', 'store')) && session.storeOutageGraceMs > 0 && session.store.kind === 'memory')
-    grace.warning('does not apply: the memory store is always available')
+  if (areValid(grace, at('session', 'store')) && session.storeOutageGraceMs > 0 && !isShared(session.store))
+    grace.warning(
+      session.store.kind === 'memory'
+        ? 'does not apply: the memory store is always available'
+        : 'does not apply: no other process ends the sessions in the file, so those in memory are always up to date',
+    )
 }
 
 function sessionKeys({ session }: GatewayConfig, at: At): void {
@@ -207,7 +213,7 @@ const noPassword = [
 function redis({ session }: GatewayConfig, at: At): void {
   const { store } = session
   const own: At = (...names) => at('session', 'store', 'redis', ...names)
-  if (store.kind === 'memory') return
+  if (!isShared(store)) return
   if (store.username !== undefined && store.password === undefined && own('password').isValid)
     own('username').error('needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
   if (store.kind === 'redis_sentinel' && store.sentinelUsername !== undefined && store.sentinelPassword === undefined)

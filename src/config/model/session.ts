@@ -44,7 +44,16 @@ export interface SessionCookieConfig extends SessionCookieSettings {
   readonly secure: boolean
 }
 
-export type StoreConfig = { readonly kind: 'memory'; readonly maxSessions: number } | RedisStoreConfig
+export type StoreConfig =
+  | { readonly kind: 'memory'; readonly maxSessions: number }
+  /** `file`: an absolute path. */
+  | { readonly kind: 'file'; readonly file: string }
+  | RedisStoreConfig
+
+/** Whether processes and replicas can share the sessions in a store. */
+export function isShared(store: StoreConfig): store is RedisStoreConfig {
+  return store.kind !== 'memory' && store.kind !== 'file'
+}
 
 export type RedisStoreConfig = RedisServerConfig | RedisSentinelConfig | RedisClusterConfig
 

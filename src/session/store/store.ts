@@ -297,6 +297,16 @@ export interface KeptStore {
   drop(key: KeptKey): Promise<boolean>
 }
 
+/** The bounds of a store without limits of its own, in bytes. */
+export const keptBounds = {
+  /** The content of all kept requests. */
+  maxBytes: 64 * 1024 * 1024,
+  /** The content of one person's. A request of the largest `max_size` fits. */
+  personBytes: 32 * 1024 * 1024,
+  /** The approximate size of an entry without its content. */
+  entryBytes: 1024,
+} as const
+
 export interface KeptHead {
   readonly head: Uint8Array
   readonly state: 'kept' | 'sending' | 'sent'

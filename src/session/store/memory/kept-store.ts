@@ -1,12 +1,7 @@
 import type { KeptKey, SubTag } from '../../../core/names.ts'
-import { personOf, type KeptHead, type KeptStore } from '../store.ts'
+import { keptBounds, personOf, type KeptHead, type KeptStore } from '../store.ts'
 
-/** How much the content of all kept requests may take in memory, in bytes. */
-const maxBytes = 64 * 1024 * 1024
-/** How much of it one person may use, in bytes. A request of the largest `max_size` fits. */
-const personBytes = maxBytes / 2
-/** The approximate size of an entry without its content, in bytes. */
-const entryBytes = 1024
+const { maxBytes, personBytes, entryBytes } = keptBounds
 
 interface KeptEntry {
   state: 'arriving' | KeptHead['state']

@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test, type TestContext } from 'node:test'
+import type { SessionKey } from '../../src/core/names.ts'
+import { sidTag } from '../../src/session/record/record.ts'
+import { FileStore } from '../../src/session/store/file/store.ts'
+import { root, startCommand } from '../support/command.ts'
+import { created, newSession, order, storeContract, times } from './store-contract.ts'
+
+/** A folder of its own for a test. */
+function folderFor(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-file-store-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+/** Opens a store with a clock of its own, and records the messages of its log. */
+function open(t: TestContext, file: string) {
+  let now = Date.UTC(2026, 0, 1)
+  const clock = { now: () => now }
+  const messages: string[] = []
+  const note = (message: string) => void messages.push(message)
+  const store = new FileStore(file, { clock, log: { debug() {}, info() {}, warn: note, error: note, announce() {} } })
+  let isClosed = false
+  const close = async () => {
+    if (!isClosed) await store.close()
+    isClosed = true
+  }
+  t.after(close)
+  const tick = () => {
+    now += 10
+    return new Promise<void>((resolve) => setImmediate(resolve))
+  }
+  return { store, now: clock.now, tick, close, messages, pass: (ms: number) => void (now += ms) }
+}
+
+storeContract('file', async (t) => {
+  const { store, now, tick } = open(t, join(folderFor(t), 'sessions.db'))
+  return { store, now, tick, size: async () => store.size() }
+})
+
+test('A file keeps sessions, tombstones, jtis, marks, documents, jobs and forms over a restart', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key, sealed } = await created(first.store, first.now())
+  const token = order(first.now())
+  await first.store.endSid(sidTag('https://id.example.com/', 'one'), token)
+  await first.store.takeOnce('a thing', 60_000)
+  await first.store.writeDocument('keys', { sealed: Buffer.from('keys'), version: 0 }, 60_000)
+  await first.store.replace(key, sealed, 1, Buffer.from('job'))
+  await first.store.jobs.watch('audience', key, 0, 60_000)
+  await first.close()
+
+  const { store, now } = open(t, file)
+
+  const read = await store.read(key)
+  assert.deepEqual([Buffer.from(read?.sealed ?? []), read?.version], [Buffer.from(sealed), 2])
+  assert.equal(read?.isDoubtful, undefined)
+  assert.equal(await store.endSid(sidTag('https://id.example.com/', 'one'), token), 'replayed')
+  const late = newSession(now(), { sid: 'one', begun_at: token.at })
+  assert.equal(await store.create(late), 'ended')
+  assert.equal(await store.takeOnce('a thing', 60_000), false)
+  assert.equal(Buffer.from((await store.readDocument('keys'))?.sealed ?? []).toString(), 'keys')
+  const jobs = await store.jobs.take('audience', { ended: [], limit: 10, lease: 1_000 })
+  assert.deepEqual(
+    jobs.map((job) => job.key),
+    [key],
+  )
+})
+
+test('A lease of a process that died does not delay the next one', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now())
+  assert.equal(await first.store.acquireLease(key, 'dead', 600_000), true)
+  await first.close()
+
+  assert.equal(await open(t, file).store.acquireLease(key, 'alive', 600_000), true)
+})
+
+test('A process that is killed at any write loses nothing that it has acknowledged', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  for (const acknowledged of [1, 2, 3, 5, 40, 41]) {
+    const writer = startCommand(t, [file], {
+      program: [process.execPath, '--import', 'tsx', join(root, 'test', 'session', 'file-writer.ts')],
+    })
+    await new Promise<void>((resolve) => {
+      writer.child.stdout?.on('data', () => {
+        if (writer.out().split('\n').length > acknowledged) resolve()
+      })
+    })
+    writer.child.kill('SIGKILL')
+    await writer.ended
+
+    const store = new FileStore(file, { clock: { now: Date.now }, log: silent })
+    const keysSaid = (what: string) =>
+      writer
+        .out()
+        .split('\n')
+        // Without the last line, which may be cut off.
+        .slice(0, -1)
+        .filter((line) => line.startsWith(what))
+        .map((line) => line.slice(what.length + 1) as SessionKey)
+    const ended = keysSaid('ended')
+    for (const key of ended) assert.equal(await store.read(key), undefined)
+    // The writer may have ended the last one without saying so.
+    for (const key of keysSaid('created').slice(0, -1))
+      if (!ended.includes(key)) {
+        const read = await store.read(key)
+        assert.equal(read?.version, 2)
+        assert.equal(read.isDoubtful, undefined)
+      }
+    await store.close()
+  }
+})
+
+test('A second gateway does not open the file, and says that another process has it open', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const { store, now, close } = open(t, file)
+  const { key } = await created(store, now())
+
+  assert.throws(() => open(t, file), {
+    name: 'OperatorError',
+    message: /session\.store\.file: cannot use .*sessions\.db: another process has it open: .*or use Redis$/,
+  })
+  assert.notEqual(await store.read(key), undefined)
+  await close()
+
+  assert.notEqual(await open(t, file).store.read(key), undefined)
+})
+
+test('Sessions in an older copy of the file are doubtful, because their endings may be missing', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const [kept, ended] = [await created(first.store, first.now()), await created(first.store, first.now())]
+  await first.close()
+  copyFileSync(file, `${file}.backup`)
+  const second = open(t, file)
+  await second.store.endOne(ended.key)
+  await second.close()
+  assert.deepEqual(second.messages, [])
+  copyFileSync(`${file}.backup`, file)
+
+  const third = open(t, file)
+
+  assert.deepEqual(third.messages, ['store.older_copy'])
+  for (const { key } of [kept, ended]) assert.equal((await third.store.read(key))?.isDoubtful, true)
+  // The provider has confirmed one of them.
+  await third.store.replace(kept.key, kept.sealed, 1)
+  assert.equal((await third.store.read(kept.key))?.isDoubtful, undefined)
+  const fresh = await created(third.store, third.now())
+  await third.close()
+  const fourth = open(t, file)
+  assert.deepEqual(fourth.messages, [])
+  assert.equal((await fourth.store.read(ended.key))?.isDoubtful, true)
+  for (const { key } of [kept, fresh]) assert.equal((await fourth.store.read(key))?.isDoubtful, undefined)
+})
+
+test('Sessions in a file without the number of its endings are doubtful', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now())
+  await first.close()
+
+  for (const breakIt of [() => rmSync(`${file}-endings`), () => writeFileSync(`${file}-endings`, 'garbage')]) {
+    breakIt()
+    const { store, close, messages } = open(t, file)
+    assert.equal((await store.read(key))?.isDoubtful, true)
+    assert.deepEqual(messages, ['store.older_copy'])
+    await close()
+  }
+})
+
+test('A file in the format of a newer version is not opened, and stays as it is', (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const database = new DatabaseSync(file)
+  database.exec('CREATE TABLE future (a); INSERT INTO future VALUES (1); PRAGMA user_version = 2')
+  database.close()
+  const before = readFileSync(file)
+
+  assert.throws(() => open(t, file), { message: /it has the format 2 of a newer version of Gatehouse/ })
+
+  // The journal mode is in the header.
+  const content = (bytes: Buffer) => bytes.subarray(100)
+  assert.deepEqual(content(readFileSync(file)), content(before))
+})
+
+test('A file that cannot be used is named, with what to do', (t) => {
+  const folder = folderFor(t)
+  const file = join(folder, 'sessions.db')
+  const message = () => {
+    try {
+      open(t, file)
+    } catch (error) {
+      return (error as Error).message
+    }
+    return assert.fail('it was opened')
+  }
+  writeFileSync(file, 'this is a text, and no database at all\n'.repeat(100))
+  assert.match(message(), /the file is not a database: name another one/)
+  rmSync(file)
+  mkdirSync(file)
+  assert.match(message(), /EISDIR|cannot be written/)
+  assert.throws(() => open(t, join(folder, 'nowhere', 'sessions.db')), {
+    message: /session\.store\.file: cannot use .*nowhere.*ENOENT/,
+  })
+})
+
+test('Only the user of the gateway can read the file', (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  open(t, file)
+  for (const name of [file, `${file}-endings`, `${file}-wal`]) assert.equal(statSync(name).mode & 0o077, 0, name)
+})
+
+/** A small disk in memory, which only root can mount. */
+function smallDisk(t: TestContext): { readonly folder: string; remount(how: string): void } | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-small-disk-'))
+  const mount = (...args: string[]) => spawnSync('mount', args).status === 0
+  const isMounted = mount('-t', 'tmpfs', '-o', 'size=600k', 'tmpfs', folder)
+  t.after(() => {
+    if (isMounted) spawnSync('umount', ['-l', folder])
+    rmSync(folder, { recursive: true })
+  })
+  return isMounted ? { folder, remount: (how) => assert.ok(mount('-o', `remount,${how}`, folder)) } : undefined
+}
+
+test('On a full disk nothing is half written, and all works again when there is space', async (t) => {
+  const disk = smallDisk(t)
+  if (disk === undefined) return t.skip('only root can mount a small disk')
+  const { store, now } = open(t, join(disk.folder, 'sessions.db'))
+  const { key } = await created(store, now(), { sid: 'one' })
+  const ballast = join(disk.folder, 'ballast')
+  writeFileSync(ballast, '')
+  const fill = () => spawnSync('sh', ['-c', `cat /dev/zero >> '${ballast}'`])
+  fill()
+  const big = Buffer.alloc(100_000)
+
+  await assert.rejects(store.replace(key, big, 1), { code: 'ERR_STORE_UNAVAILABLE', message: /full/ })
+  await assert.rejects(store.create(newSession(now(), { sealed: big })), { code: 'ERR_STORE_UNAVAILABLE' })
+  assert.equal((await store.read(key))?.version, 1)
+
+  rmSync(ballast)
+  assert.equal(await store.replace(key, big, 1), 'replaced')
+  assert.equal((await store.endOne(key)).length, 1)
+})
+
+test('On a disk that has become read-only, endings are refused rather than forgotten', async (t) => {
+  const disk = smallDisk(t)
+  if (disk === undefined) return t.skip('only root can mount a small disk')
+  const file = join(disk.folder, 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now())
+  await first.close()
+  disk.remount('ro')
+
+  assert.throws(() => open(t, file), { message: /read-only/i })
+
+  disk.remount('rw')
+  assert.equal((await open(t, file).store.endOne(key)).length, 1)
+})
+
+test('The list of the file has each session once, the latest first', async (t) => {
+  const { store, now } = open(t, join(folderFor(t), 'sessions.db'))
+  const sessions = await Promise.all(times(2_100, () => created(store, now())))
+
+  const listed: SessionKey[] = []
+  for await (const keys of store.list()) listed.push(...keys)
+
+  assert.deepEqual(listed, sessions.map(({ key }) => key).toReversed())
+})
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
