@@ -5,7 +5,6 @@ import { type ClaimPath, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
-import { Keyring } from '../core/seal.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { browserText } from '../http/user-agent.ts'
 import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provider.ts'
@@ -16,6 +15,7 @@ import type { Ended, SessionEndings } from '../session/live/endings.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
+import { createKeyring } from '../session/record/sealed-record.ts'
 import { RedisStore } from '../session/store/redis/store.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import {
@@ -127,7 +127,7 @@ export async function openAdministration(
   const audit = createAudit(log)
   const store = new RedisStore(storeConfig, { log, clock })
   const audiences = config.providers.map(audienceOf)
-  const keyring = new Keyring(config.session.keys)
+  const keyring = createKeyring(config.session.keys, log)
   const pending = new PendingEndings(log)
   const common = { store, keyring, audiences, clock, log, audit, pending }
   const sessions = new Sessions({ ...common, config: config.session })

@@ -11,6 +11,13 @@ interface SealKey {
   readonly secret: KeyObject
 }
 
+/** Kinds of sealed data with a version, as the log names them. */
+export type SealedKind =
+  'session' | 'logout_job' | 'kept_form' | 'signing_keys' | 'event_stream' | 'sign_in' | 'cookie' | 'device_challenge'
+
+/** Called once for each kind of data that a newer version of the gateway has sealed. */
+type OnNewer = (kind: SealedKind, format: number) => void
+
 /**
  * Encrypts with AES-256-GCM, bound to a context: data opens only in the context that it was sealed
  * for. The first key seals and all keys open, so that keys can be rotated. Layout: key id (4
@@ -18,9 +25,11 @@ interface SealKey {
  */
 export class Keyring {
   readonly #keys: readonly [SealKey, ...SealKey[]]
+  readonly #onNewer: OnNewer | undefined
+  readonly #reported = new Set<SealedKind>()
 
   /** @throws {RangeError} when there is no key, or one is not 32 bytes long */
-  constructor(secrets: readonly Buffer[]) {
+  constructor(secrets: readonly Buffer[], onNewer?: OnNewer) {
     for (const secret of secrets)
       if (secret.length !== 32) throw new RangeError(`a sealing key has 32 bytes, not ${secret.length}`)
     const keys = secrets.map((secret) => ({
@@ -30,6 +39,7 @@ export class Keyring {
     const [first, ...others] = keys
     if (first === undefined) throw new RangeError('at least one sealing key is needed')
     this.#keys = [first, ...others]
+    this.#onNewer = onNewer
   }
 
   seal(plain: Uint8Array | string, context: string): Buffer {
@@ -63,5 +73,25 @@ export class Keyring {
     } catch {
       return undefined
     }
+  }
+
+  /**
+   * Decrypts JSON. Its member `v` is the version of its format; without it, the version is 1.
+   * @returns `newer` when this version of the gateway does not know the format, which is reported;
+   * `undefined` as {@link open}
+   */
+  openJson<T extends object>(kind: SealedKind, sealed: Uint8Array, context: string): T | 'newer' | undefined {
+    const plain = this.open(sealed, context)
+    if (plain === undefined) return undefined
+    const value = JSON.parse(plain.toString('utf8')) as T & { readonly v?: number }
+    const { v = 1 } = value
+    return v === 1 ? value : this.reportNewer(kind, v)
+  }
+
+  /** Reports once that data has a format that this version of the gateway does not know. */
+  reportNewer(kind: SealedKind, format: number): 'newer' {
+    if (!this.#reported.has(kind)) this.#onNewer?.(kind, format)
+    this.#reported.add(kind)
+    return 'newer'
   }
 }

@@ -34,9 +34,11 @@ export class Challenges {
 
   /** The session of a challenge; `undefined` when it is not from this gateway, or is too old. */
   sessionOf(challenge: string, purpose: ProofPurpose): SessionKey | undefined {
-    const plain = this.#open(challenge, `challenge for ${purpose}`)
-    if (plain === undefined) return undefined
-    const { key, at } = JSON.parse(plain) as Challenge
+    if (!isSealed(challenge)) return undefined
+    const sealed = Buffer.from(challenge, 'base64url')
+    const opened = this.#keyring.openJson<Challenge>('device_challenge', sealed, contextOf(`challenge for ${purpose}`))
+    if (opened === undefined || opened === 'newer') return undefined
+    const { key, at } = opened
     const age = this.#clock.now() - at
     return age >= -toleranceMs && age <= lifetimeMs[purpose] ? key : undefined
   }
@@ -48,17 +50,22 @@ export class Challenges {
 
   /** The session with this identifier; `undefined` when it is not from this gateway. */
   sessionWith(identifier: string): SessionKey | undefined {
-    return this.#open(identifier, 'session identifier') as SessionKey | undefined
+    if (!isSealed(identifier)) return undefined
+    const plain = this.#keyring.open(Buffer.from(identifier, 'base64url'), contextOf('session identifier'))
+    return plain?.toString('utf8') as SessionKey | undefined
   }
 
   #seal(plain: string, use: string): string {
-    return this.#keyring.seal(plain, `gatehouse device ${use}`).toString('base64url')
+    return this.#keyring.seal(plain, contextOf(use)).toString('base64url')
   }
+}
 
-  #open(sealed: string, use: string): string | undefined {
-    if (sealed.length > maxLength || !/^[\w-]+$/.test(sealed)) return undefined
-    return this.#keyring.open(Buffer.from(sealed, 'base64url'), `gatehouse device ${use}`)?.toString('utf8')
-  }
+function contextOf(use: string): string {
+  return `gatehouse device ${use}`
+}
+
+function isSealed(text: string): boolean {
+  return text.length <= maxLength && /^[\w-]+$/.test(text)
 }
 
 interface Challenge {

@@ -142,9 +142,10 @@ export class KeptRequests {
   async find(reference: string, cookieHeader: string | undefined): Promise<FoundRequest | undefined> {
     const key = keyFromCookie(readCookie(cookieHeader, this.#cookie(reference).name))
     const found = key && (await this.#parts.store.read(key))
-    const plain = found && this.#parts.keyring.open(found.head, this.#context(key, 'head'))
-    if (key === undefined || found === undefined || plain === undefined) return undefined
-    return { key, reference, request: JSON.parse(plain.toString('utf8')) as KeptRequest, state: found.state }
+    const { keyring } = this.#parts
+    const request = found && keyring.openJson<KeptRequest>('kept_form', found.head, this.#context(key, 'head'))
+    if (key === undefined || found === undefined || request === undefined || request === 'newer') return undefined
+    return { key, reference, request, state: found.state }
   }
 
   /**

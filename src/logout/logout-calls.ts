@@ -20,6 +20,8 @@ const maxEnded = 50_000
  * while it ends a session.
  */
 const longestPauseMs = 10 * 60 * 1_000
+/** The pause before a job of a newer version is looked at again, in ms. */
+const newerPauseMs = 60_000
 /** The pauses between the attempts, in ms. */
 const pausesMs = [2_000, 10_000, 30_000, 90_000]
 /** A job belongs to the process that does it for the longest call plus this time, in ms. */
@@ -135,6 +137,8 @@ export class LogoutCalls {
     const { sealed, attempt } = opened
     const pauseMs = pausesMs[attempt - 1]
     const rest = await this.#do(key, sealed, { attempt, isLast: pauseMs === undefined })
+    // A gateway of that version carries it out.
+    if (rest === 'newer') return store.postpone(jobs.audience, key, newerPauseMs, sealed)
     if (rest === undefined || pauseMs === undefined) await store.remove(jobs.audience, key)
     else await store.postpone(jobs.audience, key, pauseMs, rest)
   }
@@ -144,9 +148,10 @@ export class LogoutCalls {
     key: SessionKey,
     sealed: Uint8Array,
     about: { readonly attempt: number; readonly isLast: boolean },
-  ): Promise<Uint8Array | undefined> {
+  ): Promise<Uint8Array | 'newer' | undefined> {
     const { jobs, log } = this.#parts
     const job = jobs.open(key, sealed)
+    if (job === 'newer') return job
     if (job === undefined) {
       log.warn('application_logout.unreadable', {
         session: key,

@@ -3,7 +3,6 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import { isShared } from '../config/model/session.ts'
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
-import { Keyring } from '../core/seal.ts'
 import { createRouteTable } from '../gate/rules/route-table.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { algorithmsOf, SigningKeys } from '../identity/signed/signing-keys.ts'
@@ -19,6 +18,7 @@ import { NearCaches } from '../session/live/near-cache.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
+import { createKeyring } from '../session/record/sealed-record.ts'
 import { FileStore } from '../session/store/file/store.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
 import { MemoryStore } from '../session/store/memory/store.ts'
@@ -75,7 +75,7 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)
   const upstreams = new Upstreams(config.upstreams, { isTracing: tracer !== undefined, reservedPrefix })
-  const keyring = new Keyring(config.session.keys)
+  const keyring = createKeyring(config.session.keys, log)
   const cookie = new SessionCookie(config.session.cookie)
   const providerCookie = new ProviderCookie(cookie)
   const jobs = createJobs(config, keyring)

@@ -65,11 +65,14 @@ export function transactionToState(transaction: SignInTransaction, keyring: Keyr
   return keyring.seal(JSON.stringify(transaction), sealContext).toString('base64url')
 }
 
-/** Opens a `state` value; `undefined` when it was changed, or not sealed with a configured key. */
+/**
+ * Opens a `state` value; `undefined` when it was changed, not sealed with a configured key, or is
+ * of a newer version.
+ */
 export function transactionFromState(state: string | undefined, keyring: Keyring): SignInTransaction | undefined {
   if (state === undefined || !/^[\w-]+$/.test(state)) return undefined
-  const plain = keyring.open(Buffer.from(state, 'base64url'), sealContext)
-  return plain === undefined ? undefined : (JSON.parse(plain.toString('utf8')) as SignInTransaction)
+  const opened = keyring.openJson<SignInTransaction>('sign_in', Buffer.from(state, 'base64url'), sealContext)
+  return opened === 'newer' ? undefined : opened
 }
 
 export function isExpired(transaction: SignInTransaction, now: number): boolean {

@@ -77,8 +77,10 @@ export class StreamRecord {
   }
 
   #open(sealed: Uint8Array | undefined): StreamNote | undefined {
-    const plain = sealed && this.#parts.keyring.open(sealed, this.#name)
-    return plain && (JSON.parse(plain.toString('utf8')) as StreamNote)
+    const note = sealed && this.#parts.keyring.openJson<StreamNote>('event_stream', sealed, this.#name)
+    if (note === 'newer')
+      throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored the event stream in another format')
+    return note
   }
 
   get #name(): string {

@@ -197,7 +197,8 @@ test('A job has no refresh token, and other tokens only for an upstream that get
   const opened = (jobs: LogoutJobs) => {
     const sealed = jobs.sealedFor(key, record({ wiki: [cookie], other: [cookie] }))
     assert.ok(sealed instanceof Buffer)
-    return jobs.open(key, sealed) ?? assert.fail()
+    const job = jobs.open(key, sealed)
+    return job === undefined || job === 'newer' ? assert.fail() : job
   }
   const withBearer = new LogoutJobs({
     ...{ keyring, audience: 'audience' },

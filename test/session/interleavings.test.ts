@@ -447,7 +447,8 @@ class Run {
     const { key } = known
     // Past the replicas, which are not to learn anything by it.
     const stored = await (this.#replicas[0] as Replica).store.read(key)
-    const record = stored && openRecord(this.#keyring, { key, audiences: [audience] }, stored.sealed)?.record
+    const opened = stored && openRecord(this.#keyring, { key, audiences: [audience] }, stored.sealed)
+    const record = typeof opened === 'object' ? opened.record : undefined
     const state = record && this.#provider.stateOf(record.tokens.refresh_token ?? '')
     // A token that was rotated may have died with a replica.
     if (!known.hasCrashed) assert.notEqual(state, 'spent', `an older record was written: ${JSON.stringify(known)}`)

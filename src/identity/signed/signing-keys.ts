@@ -177,10 +177,15 @@ export class SigningKeys {
     return this.#parts.keyring.seal(JSON.stringify(keys.map(toStored)), this.#name)
   }
 
-  /** Keys that cannot be read are replaced, because nobody could use them. */
+  /**
+   * Keys that cannot be opened are replaced, because nobody could use them.
+   * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote them
+   */
   #open(sealed: Uint8Array): readonly SigningKey[] {
-    const plain = this.#parts.keyring.open(sealed, this.#name)
-    if (plain === undefined) {
+    const stored = this.#parts.keyring.openJson<readonly StoredKey[]>('signing_keys', sealed, this.#name)
+    if (stored === 'newer')
+      throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored the signing keys in another format')
+    if (stored === undefined) {
       if (!this.#isUnreadable)
         this.#parts.log.warn('signing_keys.unreadable', {
           hint: 'The keys in the store are sealed with a key that is not in session.keys, so the gateway creates new ones. Check session.keys of all gateways.',
@@ -189,7 +194,7 @@ export class SigningKeys {
       return []
     }
     this.#isUnreadable = false
-    return (JSON.parse(plain.toString('utf8')) as readonly StoredKey[]).map(fromStored)
+    return stored.map(fromStored)
   }
 }
 

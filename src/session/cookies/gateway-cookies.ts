@@ -89,9 +89,10 @@ class SealedCookie<Content extends object> extends GatewayCookie {
     const { maxLength, lifetimeMs } = this.#kind
     const value = this.valueIn(cookieHeader)
     if (value === undefined || value.length > maxLength || !/^[\w-]+$/.test(value)) return undefined
-    const plain = this.#parts.keyring.open(Buffer.from(value, 'base64url'), this.#context)
-    if (plain === undefined) return undefined
-    const { at, ...content } = JSON.parse(plain.toString('utf8')) as { readonly at: number }
+    const { keyring } = this.#parts
+    const opened = keyring.openJson<{ at: number }>('cookie', Buffer.from(value, 'base64url'), this.#context)
+    if (opened === undefined || opened === 'newer') return undefined
+    const { at, ...content } = opened
     return this.#parts.clock.now() - at <= lifetimeMs ? (content as Content) : undefined
   }
 }

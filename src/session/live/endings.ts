@@ -200,7 +200,8 @@ export class SessionEndings {
 
   /**
    * Whether a session is of another audience: gateways that share a store must not end each other's
-   * sessions. One that was sealed with a removed key counts too, because no gateway serves it.
+   * sessions. One that was sealed with a removed key counts too, because no gateway serves it. One
+   * that a newer version has sealed does not count: an order ends it too.
    */
   async #isForeign(key: SessionKey): Promise<boolean> {
     const stored = await this.#parts.store.read(key)
@@ -223,7 +224,8 @@ export class SessionEndings {
   /** Writes the audit events of ended sessions, and announces them. */
   #record(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): readonly Ended[] {
     const ended = sessions.map(({ key, sealed }) => {
-      const opened = this.#open(key, sealed)
+      const record = this.#open(key, sealed)
+      const opened = record === 'newer' ? undefined : record
       return { key, audience: opened?.audience, record: opened?.record }
     })
     for (const { key, record } of ended)
@@ -236,7 +238,7 @@ export class SessionEndings {
     return ended
   }
 
-  #open(key: SessionKey, sealed: Uint8Array): OpenedRecord | undefined {
+  #open(key: SessionKey, sealed: Uint8Array): OpenedRecord | 'newer' | undefined {
     const { keyring, audiences } = this.#parts
     return openRecord(keyring, { key, audiences }, sealed)
   }

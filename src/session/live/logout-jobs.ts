@@ -55,10 +55,14 @@ export class LogoutJobs {
     return this.#keyring.seal(packRecord(job).bytes, this.#context(key))
   }
 
-  /** `undefined` when the key is not configured, or the bytes were changed. */
-  open(key: SessionKey, sealed: Uint8Array): SessionRecord | undefined {
+  /**
+   * @returns `newer` when a newer version wrote it in an unknown format; `undefined` when the key
+   * is not configured, or the bytes were changed
+   */
+  open(key: SessionKey, sealed: Uint8Array): SessionRecord | 'newer' | undefined {
     const plain = this.#keyring.open(sealed, this.#context(key))
-    return plain && unpackRecord(plain)?.record
+    const job = plain && unpackRecord(plain)
+    return typeof job === 'number' ? this.#keyring.reportNewer('logout_job', job) : job?.record
   }
 
   #tokensFor(

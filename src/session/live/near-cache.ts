@@ -184,7 +184,7 @@ export class NearCache {
     const { keyring, log } = this.#parts
     const onTokens = growing(entry, this.#self)
     const opened = openRecord(keyring, { key, audiences: [audience] }, held.bytes, onTokens)
-    if (opened === undefined) {
+    if (opened === undefined || opened === 'newer') {
       log.error('session.memory_unreadable', {
         session: key,
         hint: 'The record of a session has changed in memory. The session is read from the store again. Report this error.',

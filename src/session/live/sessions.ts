@@ -218,10 +218,15 @@ export class Sessions {
     return { ...opened, isTouchDue }
   }
 
-  /** Opens the record of a session. `undefined` when it cannot be opened, which is logged. */
+  /**
+   * Opens the record of a session. `undefined` when it cannot be opened, which is logged. A record
+   * of a newer version stays as it is. Its person signs in again, so that a return to this version
+   * locks nobody out.
+   */
   #open(key: SessionKey, { sealed, version, isDoubtful = false }: SealedSession): OpenedSession | undefined {
     const { keyring, audiences, log } = this.#parts
     const opened = openRecord(keyring, { key, audiences }, sealed)
+    if (opened === 'newer') return undefined
     if (opened === undefined) {
       log.warn('session.unreadable', {
         session: key,

@@ -47,8 +47,13 @@ export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string,
   return email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
-function timeIn(sealed: Uint8Array): number {
-  return Number(Buffer.from(sealed).toString('utf8'))
+/**
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote it in another format
+ */
+function timeIn(document: Uint8Array): number {
+  const time = Number(Buffer.from(document).toString('utf8'))
+  if (!Number.isNaN(time)) return time
+  throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored an ending in another format')
 }
 
 /** The store sees only a hash of the address. */

@@ -1,7 +1,9 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { SessionKey } from '../../core/names.ts'
-import type { Keyring } from '../../core/seal.ts'
+import { Keyring } from '../../core/seal.ts'
 import type { DpopKey, TokenSet } from '../../core/token-set.ts'
+import { version } from '../../core/version.ts'
+import type { Log } from '../../observe/log.ts'
 import type { SessionRecord, StoredSession } from './record.ts'
 
 /**
@@ -132,13 +134,15 @@ export interface UnpackedRecord {
 }
 
 /**
- * Reads a packed record or JSON; `undefined` when the format is unknown. The tokens stay packed
- * until one of them is read, because most requests need none.
+ * Reads a packed record or JSON. The tokens stay packed until one of them is read, because most
+ * requests need none.
  * @param onTokens called when they are unpacked, with the memory that they take besides
+ * @returns the number of the format when it is unknown: a newer version of the gateway wrote it
  */
-export function unpackRecord(bytes: Buffer, onTokens?: (bytes: number) => void): UnpackedRecord | undefined {
-  if (bytes[0] === '{'.charCodeAt(0)) return readJson(bytes)
-  if (bytes[0] !== formats.plainJson && bytes[0] !== formats.compressed) return undefined
+export function unpackRecord(bytes: Buffer, onTokens?: (bytes: number) => void): UnpackedRecord | number {
+  const [format = 0] = bytes
+  if (format === '{'.charCodeAt(0)) return readJson(bytes)
+  if (format !== formats.plainJson && format !== formats.compressed) return format
   const json = jsonOf(bytes)
   const record = JSON.parse(json) as Omit<SessionRecord, 'tokens'> & { tokens: TokenSet }
   if (tokenNames.some((name) => Array.isArray(record.tokens[name])))
@@ -253,9 +257,9 @@ function textsOf(bytes: Buffer): Buffer {
 }
 
 /** Reads the format of earlier versions. */
-function readJson(bytes: Buffer) {
+function readJson(bytes: Buffer): UnpackedRecord | number {
   const { v, ...record } = JSON.parse(bytes.toString('utf8')) as SessionRecord & { readonly v: number }
-  return v === 1 ? { record, unpackedBytes: memoryOf(bytes.length, 0) } : undefined
+  return v === 1 ? { record, unpackedBytes: memoryOf(bytes.length, 0) } : v
 }
 
 const empty = Buffer.alloc(0)
@@ -269,6 +273,16 @@ function decodeJwt(token: string): readonly [Buffer, Buffer, Buffer] | undefined
   if (signature.length > 16_384 || decoded.some((part, index) => part.toString('base64url') !== parts[index]))
     return undefined
   return [header, payload, signature]
+}
+
+/** The keyring of a gateway. It logs once for each kind of data that a newer version has sealed. */
+export function createKeyring(keys: readonly Buffer[], log: Log): Keyring {
+  return new Keyring(keys, (kind, format) =>
+    log.warn('store.newer_format', {
+      ...{ kind, format },
+      hint: `A newer version of Gatehouse wrote data that version ${version} cannot read. This version leaves the data as it is. Finish the upgrade, or read docs/versions.md before you go back further than one minor version.`,
+    }),
+  )
 }
 
 /** The session and the audience that a record is sealed for. */
@@ -292,17 +306,19 @@ export interface OpenedRecord extends UnpackedRecord {
 /**
  * Opens a sealed record of one of these audiences.
  * @param onTokens see `unpackRecord`
- * @returns `undefined` for another audience, key or format, or when the bytes were changed
+ * @returns `newer` when the record is of one of these audiences, but its format is unknown;
+ * `undefined` for another audience or key, or when the bytes were changed
  */
 export function openRecord(
   keyring: Keyring,
   { key, audiences }: { readonly key: SessionKey; readonly audiences: readonly string[] },
   sealed: Uint8Array,
   onTokens?: (bytes: number) => void,
-): OpenedRecord | undefined {
+): OpenedRecord | 'newer' | undefined {
   for (const audience of audiences) {
     const packed = keyring.open(sealed, context({ key, audience }))
     const opened = packed && unpackRecord(packed, onTokens)
+    if (typeof opened === 'number') return keyring.reportNewer('session', opened)
     if (opened !== undefined) return { ...opened, audience }
   }
   return undefined

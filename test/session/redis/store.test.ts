@@ -157,15 +157,23 @@ test('an ending waits a quarter of a second at most for a process that hangs or 
 })
 
 test('an unknown notice makes a process drop all its copies', async (t) => {
-  const { store, notices, config } = await openShared(t)
+  const { store, notices, config, log } = await openShared(t)
   await hearing(store)
 
-  for (const text of ['', '{"from":"x","kind":"renamed"}', '{"from":"x","kind":"ended","keys":"?"}', 'null', '[]']) {
+  for (const text of [
+    '',
+    '{"from":"x","kind":"renamed"}',
+    '{"from":"x","kind":"renamed"}',
+    '{"from":"x","kind":"ended","keys":"?"}',
+    'null',
+    '[]',
+  ]) {
     notices.length = 0
     await admin.publish(`${config.keyPrefix}notices`, text)
     await until(tick, () => notices.length > 0)
     assert.deepEqual(notices, [{ kind: 'resumed' }])
   }
+  assert.deepEqual(log.warnings(), ['store.newer_format'], 'once, not for each notice')
 })
 
 test('Redis decides when a session expires, by its own clock', async (t) => {

@@ -117,6 +117,8 @@ export interface NoticeMessage {
   /** Whether the sender understands confirmations with a name. Earlier versions do not. */
   readonly wantsName: boolean
   readonly notice: StoreNotice | undefined
+  /** A newer version has sent a notice of a kind that this version does not know. */
+  readonly isNewer: boolean
   readonly tombstone: Tombstone | undefined
 }
 
@@ -179,9 +181,12 @@ export function parseMessage(text: string): NoticeMessage | undefined {
     id: typeof id === 'string' ? id : undefined,
     wantsName: named === true,
     notice: noticeOf(kind, key, keys),
+    isNewer: !kinds.has(kind),
     tombstone: tombstoneOf(tombstone),
   }
 }
+
+const kinds: ReadonlySet<unknown> = new Set(['changed', 'ended', 'anything'])
 
 function noticeOf(kind: unknown, key: unknown, keys: unknown): StoreNotice | undefined {
   if (kind === 'changed' && typeof key === 'string') return { kind, key: key as SessionKey }

@@ -67,6 +67,7 @@ export class RedisNotices {
   #receivedUntil = -Infinity
   /** A notice could not be sent. The others must drop all copies as soon as they can be reached. */
   #hasMissedNotice = false
+  #isNewerReported = false
 
   constructor(parts: Parts) {
     const { commands, subscriber, keys, log, clock } = parts
@@ -262,10 +263,20 @@ export class RedisNotices {
       return
     }
     // An unknown message of a newer version may mean that any session has ended.
+    if (message?.isNewer === true) this.#reportNewer()
     const isHandled = this.#notify(message?.notice ?? { kind: 'resumed' })
     if (!isHandled || message?.id === undefined) return
     const confirmation = confirmationMessage(message.id, message.wantsName ? this.#name : undefined)
     this.#publish(this.#confirmationPrefix + message.from, confirmation).catch(() => {})
+  }
+
+  #reportNewer(): void {
+    if (!this.#isNewerReported)
+      this.#parts.log.warn('store.newer_format', {
+        kind: 'notice',
+        hint: 'A newer version of Gatehouse sends notices that this version does not know. Each of them empties the memory of this process, so all sessions are read from Redis again. Finish the upgrade.',
+      })
+    this.#isNewerReported = true
   }
 
   /** @returns `false` when a listener has thrown an error */
