@@ -9,6 +9,7 @@ export const overview = `gatehouse: an authentication gateway for applications w
   gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
   gatehouse sessions list|show|end   list, show and end sessions of running gateways (with Redis)
   gatehouse service-account NAME     print the line of a service account for the file of service_accounts
+  gatehouse size     --people N      calculate processors, memory and Redis for a number of people
   gatehouse health   --config FILE   exit with 0 when the gateway of this file is healthy on this machine
   gatehouse schema                   print the JSON Schema of the configuration, for editors
   gatehouse demo     --config FILE   run the gateway with a demo provider and a demo application
@@ -129,6 +130,20 @@ secret is generated and shown once, on standard error:
   --stdin   read the secret from standard input, at least 16 characters, and show none
 
 Exit codes: 0 printed; 1 the secret on standard input cannot be used; 2 the call is invalid.
+`,
+  size: `gatehouse size --people N [--requests N] [--sign-ins N] [--logouts N] [--streams N] [--format text|json]
+
+Calculates the processors and the memory of the gateway, and the memory, the commands and the network traffic of Redis. The figures of the
+calculation were measured, and the result says what is extrapolated. Reads no file and sends no requests.
+
+  --people      people who are signed in at the same time
+  --requests    requests each second at the busiest time. Default: 20 requests of each person in a minute
+  --sign-ins    sign-ins each second. Default: all people within half an hour
+  --logouts     Logout Tokens each second. Default: one for each person within an hour
+  --streams     WebSockets and event streams that are open at the same time. Default: 0
+  --format json print the result for programs
+
+Exit codes: 0 success; 2 the call is invalid.
 `,
   health: `gatehouse health [--config FILE]
 

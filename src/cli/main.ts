@@ -29,6 +29,7 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   explain: async () => (await import('./explain.ts')).readExplainCall,
   sessions: async () => (await import('./sessions.ts')).readSessionsCall,
   'service-account': async () => (await import('./service-account.ts')).readServiceAccountCall,
+  size: async () => (await import('./size.ts')).readSizeCall,
   health: async () => aboutFile((await import('./health.ts')).health),
   schema: async () => printing((await import('../config/document/schema-text.ts')).schemaText),
   demo: async () => aboutFile((await import('./demo.ts')).demo),
