@@ -16,7 +16,6 @@ interface Locked {
 }
 
 const { packages } = JSON.parse(read('package-lock.json')) as { readonly packages: Record<string, Locked> }
-const locked = Object.entries(packages).filter(([path]) => path !== '')
 /** The packages whose code runs in production: `name@version` → its entry in the lock file. */
 const bundled = new Map(
   bundledPackages().map((path) => {
@@ -26,18 +25,23 @@ const bundled = new Map(
 )
 const bundledNames = [...bundled.keys()].sort()
 
-test('the lock file names no host, and each package by its hash', () => {
-  const text = read('package-lock.json')
-  // Where to say thank you; nothing is fetched from there.
-  const hosts = new Set([...text.matchAll(/https?:\/\/([^/"]+)/g)].map(([, host]) => host))
+// Hosts where to say thank you; nothing is fetched from there.
+for (const [file, thanked] of [
+  ['package-lock.json', ['github.com', 'opencollective.com']],
+  ['.ci/site/package-lock.json', ['github.com', 'opencollective.com', 'tidelift.com']],
+] as const)
+  test(`${file} names no other host, and each package by its hash`, () => {
+    const text = read(file)
+    const hosts = new Set([...text.matchAll(/https?:\/\/([^/"]+)/g)].map(([, host]) => host))
+    const entries = Object.entries((JSON.parse(text) as { readonly packages: Record<string, Locked> }).packages)
 
-  assert.doesNotMatch(text, /"resolved"/)
-  assert.deepEqual([...hosts].sort(), ['github.com', 'opencollective.com'])
-  assert.deepEqual(
-    locked.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path),
-    [],
-  )
-})
+    assert.doesNotMatch(text, /"resolved"/)
+    assert.deepEqual([...hosts].sort(), thanked)
+    assert.deepEqual(
+      entries.filter(([path, { integrity }]) => path !== '' && !integrity?.startsWith('sha512-')).map(([path]) => path),
+      [],
+    )
+  })
 
 test('no package of the program runs a script when it is installed, and each says its license', () => {
   assert.deepEqual(

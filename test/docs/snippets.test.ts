@@ -45,7 +45,6 @@ writeFileSync(
  * is about.
  */
 const warnings: Readonly<Record<string, readonly string[]>> = {
-  'README.md': ['session.store.redis.url'],
   'docs/first-application.md': ['external_url'],
   'docs/providers/google.md': ['provider.scopes'],
   'docs/providers/keycloak.md': ['provider.scopes'],

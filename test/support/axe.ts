@@ -12,16 +12,29 @@ export const colorRules = ['color-contrast', 'link-in-text-block']
  * `rule: element`. Absent `rules`: all that axe-core runs by default.
  */
 export async function accessibilityFaults(page: Page | Frame, rules?: readonly string[]): Promise<readonly string[]> {
+  const options = rules === undefined ? '' : JSON.stringify({ runOnly: { type: 'rule', values: rules } })
+  const { violations, incomplete } = await runAxe(page, options)
+  return named([...violations, ...incomplete])
+}
+
+/** Returns the violations that axe-core calls serious or critical, as `rule: element`. */
+export async function seriousViolations(page: Page): Promise<readonly string[]> {
+  const { violations } = await runAxe(page, '')
+  return named(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical'))
+}
+
+async function runAxe(page: Page | Frame, options: string): Promise<Record<'violations' | 'incomplete', Found[]>> {
   // The debugger runs the script because no Content Security Policy applies to it.
   await page.evaluate(`if (window.axe === undefined) { ${source} }`)
-  const options = rules === undefined ? '' : JSON.stringify({ runOnly: { type: 'rule', values: rules } })
-  const { violations, incomplete } = (await page.evaluate(`window.axe.run(${options})`)) as Record<string, Found[]>
-  return [...(violations ?? []), ...(incomplete ?? [])].flatMap(({ id, nodes }) =>
-    nodes.map(({ target }) => `${id}: ${target.join(' ')}`),
-  )
+  return page.evaluate(`window.axe.run(${options})`)
+}
+
+function named(found: readonly Found[]): string[] {
+  return found.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
 }
 
 interface Found {
   readonly id: string
+  readonly impact: string | null
   readonly nodes: readonly { readonly target: readonly string[] }[]
 }
