@@ -27,6 +27,24 @@ export async function microsOf(redis: Redis): Promise<number> {
   return (field('used_cpu_sys') + field('used_cpu_user')) * 1e6
 }
 
+/** What clients have sent to Redis, and received from it. */
+export interface Traffic {
+  readonly commands: number
+  /** In bytes. */
+  readonly received: number
+  readonly sent: number
+}
+
+/** Its traffic since it started. Commands inside of scripts count too. */
+export async function trafficOf(redis: Redis): Promise<Traffic> {
+  const field = fieldsOf(await redis.info('stats'))
+  return {
+    commands: field('total_commands_processed'),
+    received: field('total_net_input_bytes'),
+    sent: field('total_net_output_bytes'),
+  }
+}
+
 /** How many sessions were read since it started. */
 export async function readsOf(redis: Redis): Promise<number> {
   const [, calls = '0'] = /^cmdstat_hmget:calls=(\d+)/m.exec(await redis.info('commandstats')) ?? []

@@ -14,7 +14,15 @@ import { freePort } from '../test/support/free-port.ts'
 import { startRedis } from '../test/support/redis.ts'
 import type { Filled, FillOrder, FillPlace } from './fill.ts'
 import { start, startGateway, startServer } from './process.ts'
-import { letExpire, memoryOf, microsOf, residentMemoryOf, sealedBytesIn } from './redis-figures.ts'
+import {
+  letExpire,
+  memoryOf,
+  microsOf,
+  residentMemoryOf,
+  sealedBytesIn,
+  trafficOf,
+  type Traffic,
+} from './redis-figures.ts'
 import { table } from './report.ts'
 import { untilQuiet } from './rounds.ts'
 import { exactMicros } from './usage.ts'
@@ -38,13 +46,16 @@ interface Crowd {
 type Step = 'sign_in' | 'callback' | 'cold' | 'warm' | 'logout'
 
 /**
- * The results of a repeated step: the time of each run in ms, and the processor time of all runs in
- * µs.
+ * The results of a repeated step: the time of each run in ms, and of all runs the processor time in
+ * µs and the traffic of Redis.
  */
 interface Timing {
   readonly latencies: number[]
   gateway: number
   redis: number
+  commands: number
+  received: number
+  sent: number
 }
 
 type Figure =
@@ -92,7 +103,7 @@ for (const tidy of over.reverse()) await tidy()
 process.exit()
 
 function noTimings(): Record<Step, Timing> {
-  const none = () => ({ latencies: [], gateway: 0, redis: 0 })
+  const none = () => ({ latencies: [], gateway: 0, redis: 0, commands: 0, received: 0, sent: 0 })
   return { sign_in: none(), callback: none(), cold: none(), warm: none(), logout: none() }
 }
 
@@ -194,7 +205,12 @@ async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<voi
   await untilQuiet(patience)
   const timed = async (step: Step, work: (latencies: number[]) => Promise<void>) => {
     const [gateway, redis] = [exactMicros(crowd.pid), await microsOf(crowd.redis)]
+    const traffic = await trafficOf(crowd.redis)
+    // Reading the traffic is traffic too.
+    const reading = between(traffic, await trafficOf(crowd.redis))
     await work(timings[step].latencies)
+    const all = between(traffic, await trafficOf(crowd.redis))
+    for (const kind of ['commands', 'received', 'sent'] as const) timings[step][kind] += all[kind] - 2 * reading[kind]
     timings[step].gateway += exactMicros(crowd.pid) - gateway
     timings[step].redis += (await microsOf(crowd.redis)) - redis
   }
@@ -211,6 +227,14 @@ async function measure(crowd: Crowd, timings: Record<Step, Timing>): Promise<voi
     for (const token of tokens) latencies.push(await postLogoutToken(crowd, token))
   })
   for (const { id } of chosen) await ask(crowd, id, 401)
+}
+
+function between(before: Traffic, after: Traffic): Traffic {
+  return {
+    commands: after.commands - before.commands,
+    received: after.received - before.received,
+    sent: after.sent - before.sent,
+  }
 }
 
 /** The time from the first request of a browser to the page after the sign-in, in ms. */
@@ -295,12 +319,15 @@ function report(): void {
 }
 
 function stepRows(what: string, step: Step): string[][] {
-  const perTime = (whose: 'gateway' | 'redis') => (crowd: Crowd) =>
+  const perTime = (whose: Exclude<keyof Timing, 'latencies'>) => (crowd: Crowd) =>
     crowd.timings[step][whose] / crowd.timings[step].latencies.length
   return [
     ...latencyRows(what, step),
     besideFirst('… CPU µs of the gateway', 0, perTime('gateway')),
     besideFirst('… CPU µs of Redis', 0, perTime('redis')),
+    besideFirst('… commands of Redis', 1, perTime('commands')),
+    besideFirst('… bytes to Redis', 0, perTime('received')),
+    besideFirst('… bytes from Redis', 0, perTime('sent')),
   ]
 }
 
