@@ -21,6 +21,7 @@ export type Labels = Readonly<Record<string, string>>
 
 export interface Spec {
   readonly replicas: number
+  readonly strategy?: object
   readonly selector: Labels & { readonly matchLabels: Labels }
   readonly template: {
     readonly metadata: { readonly labels: Labels; readonly annotations?: Labels }
@@ -41,12 +42,13 @@ export interface Peer {
 export interface Pod {
   readonly automountServiceAccountToken: boolean
   readonly terminationGracePeriodSeconds?: number
-  readonly securityContext?: { readonly seccompProfile?: { readonly type: string } }
+  readonly securityContext?: { readonly seccompProfile?: { readonly type: string }; readonly fsGroup?: number }
   readonly containers: readonly Container[]
   readonly volumes?: readonly {
     readonly name: string
     readonly configMap?: { readonly name: string }
     readonly secret?: { readonly secretName: string }
+    readonly persistentVolumeClaim?: { readonly claimName: string }
   }[]
 }
 export interface Container {
@@ -114,6 +116,13 @@ export function gatewayConfig(text: string): GatewayConfig {
 /** The output of `helm template` for the charts: see helm.test.ts. */
 export const rendered = ['test/deploying/rendered/standalone.yaml', 'test/deploying/rendered/sidecar.yaml'] as const
 
+/** Further values of the charts, rendered in the same way. */
+export const variants = [
+  'test/deploying/rendered/options.yaml',
+  'test/deploying/rendered/ext-authz.yaml',
+  'test/deploying/rendered/file.yaml',
+] as const
+
 /** The manifest file of each way to run in Kubernetes. */
 export const inKubernetes = ['examples/kubernetes/standalone.yaml', 'examples/kubernetes/sidecar.yaml', ...rendered]
 
@@ -122,7 +131,7 @@ export function gatewayFiles(): (readonly [string, string])[] {
   const files = ['examples/compose/gatehouse/gateway.yaml', 'examples/systemd/gateway.yaml']
   return [
     ...files.map((path) => [path, read(path)] as const),
-    ...inKubernetes.map((path) => [path, gatewayFileIn(documentsIn(read(path)))] as const),
+    ...[...inKubernetes, ...variants].map((path) => [path, gatewayFileIn(documentsIn(read(path)))] as const),
   ]
 }
 

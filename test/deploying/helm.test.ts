@@ -1,20 +1,22 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../support/command.ts'
-import { read, rendered } from './examples.ts'
+import definitions from './crds.json' with { type: 'json' }
+import { type Container, documentsIn, inKubernetes, type Manifest, read, rendered, variants } from './examples.ts'
 
 /**
  * What Helm makes of the charts lies in rendered/, made by Helm itself, and is tested like the
  * manifests in examples/kubernetes. Each of these files begins with a hash over the charts: nobody
  * can change a chart and forget to have it rendered. Where there is a Helm (in PATH, or at HELM),
- * it lints and renders once more.
+ * it lints and renders once more. Where there is kubeconform (in PATH, or at KUBECONFORM), it
+ * compares all fields with the APIs of Kubernetes.
  *
  * `HELM=PATH UPDATE=1 npm test -- test/deploying/helm.test.ts` renders the chart again: read the
  * difference.
@@ -22,10 +24,15 @@ import { read, rendered } from './examples.ts'
 const helm = process.env['HELM'] ?? 'helm'
 const hasHelm = spawnSync(helm, ['version']).error === undefined
 const charts = 'charts'
+const values = (name: string) => ['--values', `gatehouse/ci/${name}-values.yaml`]
 const calls = [
-  ['gatehouse', 'gatehouse', '--values', 'gatehouse/ci/standalone-values.yaml'],
+  ['gatehouse', 'gatehouse', ...values('standalone')],
   ['orders', 'orders'],
+  ['gatehouse', 'gatehouse', ...values('standalone'), ...values('options')],
+  ['gatehouse', 'gatehouse', ...values('ext-authz')],
+  ['gatehouse', 'gatehouse', ...values('file')],
 ] as const
+const files = [...rendered, ...variants]
 
 function hashOfCharts(): string {
   const names = readdirSync(join(root, charts), { recursive: true, withFileTypes: true })
@@ -56,27 +63,59 @@ function chartsForHelm(): string {
 
 if (hasHelm) {
   const folder = chartsForHelm()
-  for (const [index, [release, chart, ...values]] of calls.entries()) {
+  for (const [index, [release, chart, ...options]] of calls.entries()) {
     const kubernetes = ['--kube-version', '1.30.0']
-    const template = ['template', release, chart, ...values, '--namespace', 'orders', ...kubernetes]
+    const template = ['template', release, chart, ...options, '--namespace', 'orders', ...kubernetes]
     const text = () => `# ${hashOfCharts()}: helm ${template.join(' ')}\n${runHelm(folder, template)}`
-    const file = rendered[index] as string
+    const file = files[index] as string
     if (process.env['UPDATE'] === '1') writeFileSync(join(root, file), text())
 
-    test(`Helm accepts the chart ${chart} and renders the tested manifests`, () => {
-      runHelm(folder, ['lint', '--strict', chart, ...values, ...kubernetes])
+    test(`Helm accepts the chart ${chart} and renders ${file}`, () => {
+      runHelm(folder, ['lint', '--strict', chart, ...options, ...kubernetes])
       assert.equal(text(), read(file))
     })
   }
 
+  const required = 'application.podLabels.app=orders,networkPolicy.from[0].podSelector.matchLabels.app=proxy'
+  const valid = 'config.external_url=https://orders.example.com'
   for (const [why, set, said] of [
-    ['without a configuration', 'application.podLabels.app=orders', /config is missing/],
+    ['without a configuration', required, /config is missing: it is gateway\.yaml/],
     [
       'without the labels of the application, because it would select every pod',
-      'config.version=1',
-      /podLabels is missing/,
+      `replicas=1,networkPolicy.from[0].podSelector.matchLabels.app=proxy,${valid}`,
+      /application\.podLabels is missing/,
     ],
-    ['with an unknown setting', 'replica=3', /replica/],
+    [
+      'without the pods of the proxy',
+      `replicas=1,application.podLabels.app=orders,${valid}`,
+      /networkPolicy\.from is missing/,
+    ],
+    ['with an unknown value', 'replica=3', /additional properties 'replica' not allowed/],
+    [
+      'with an unknown value in another one',
+      'httpRoute.parentRef=web',
+      /'\/httpRoute': additional properties 'parentRef' not allowed/,
+    ],
+    [
+      'with several pods that do not share sessions',
+      `${required},${valid}`,
+      /replicas: 2 pods can share sessions only/,
+    ],
+    [
+      'with an autoscaler for a session file',
+      `${required},${valid},config.session.store.file=/var/lib/gatehouse/s.db,replicas=1,autoscaling.enabled=true`,
+      /autoscaling\.enabled: pods can share sessions only in Redis/,
+    ],
+    [
+      'when Kubernetes would kill a pod that still drains',
+      `${required},${valid},replicas=1,config.shutdown.drain_timeout=2m,terminationGracePeriodSeconds=60`,
+      /terminationGracePeriodSeconds: 60 is too short.* take 125 s together/,
+    ],
+    [
+      'with check requests in a sidecar',
+      `${required},${valid},mode=sidecar,extAuthz.enabled=true`,
+      /extAuthz\.enabled needs mode: standalone/,
+    ],
   ] as const)
     test(`The chart does not render ${why}`, () => {
       const args = ['template', 'gatehouse', 'gatehouse', '--kube-version', '1.30.0', '--set', set]
@@ -85,9 +124,56 @@ if (hasHelm) {
       assert.deepEqual([status, stdout], [1, ''])
       assert.match(stderr, said)
     })
+
+  test('A chart whose values are templates gets the container and the volumes from them', () => {
+    const site = join(folder, 'site')
+    const write = (path: string, text: string) => {
+      mkdirSync(dirname(join(site, path)), { recursive: true })
+      writeFileSync(join(site, path), text)
+    }
+    cpSync(join(folder, 'gatehouse'), join(site, 'charts', 'gatehouse'), { recursive: true })
+    write('Chart.yaml', 'apiVersion: v2\nname: site\nversion: 0.1.0\n')
+    write('charts/app/Chart.yaml', 'apiVersion: v2\nname: app\nversion: 0.1.0\n')
+    write('charts/app/values.yaml', "containers: ''\nvolumes: ''\n")
+    write(
+      'charts/app/templates/pod.yaml',
+      'kind: Pod\nspec:\n  containers: {{ tpl .Values.containers . | nindent 4 }}\n  volumes: {{ tpl .Values.volumes . | nindent 4 }}\n',
+    )
+    const own = parse(read('charts/orders/values.yaml')) as { gatehouse: object }
+    const app = {
+      containers: '{{ include "gatehouse.sidecar.container" . }}',
+      volumes: '{{ include "gatehouse.sidecar.volumes" . }}',
+    }
+    write('values.yaml', JSON.stringify({ gatehouse: own.gatehouse, app }))
+
+    const pods = (text: string, kind: string) => documentsIn(text).find((one) => one.kind === kind) as Manifest
+    const pod = pods(runHelm(folder, ['template', 'orders', 'site', '--kube-version', '1.30.0']), 'Pod')
+    const { containers, volumes } = pods(read(rendered[1]), 'Deployment').spec.template.spec
+
+    const given = pod.spec as unknown as { containers: Container[]; volumes: object[] }
+    assert.deepEqual(given.containers, containers.slice(0, 1))
+    assert.deepEqual(given.volumes, volumes)
+  })
 }
 
-for (const file of rendered)
+const kubeconform = process.env['KUBECONFORM'] ?? 'kubeconform'
+const hasKubeconform = spawnSync(kubeconform, ['-v']).error === undefined
+// A folder v1.NN.n of schemas for each version, or the published ones.
+const schemas = process.env['KUBERNETES_SCHEMAS']
+const location =
+  schemas === undefined
+    ? 'default'
+    : `${schemas}/{{.NormalizedKubernetesVersion}}/{{.ResourceKind}}{{.KindSuffix}}.json`
+
+for (const version of hasKubeconform ? ['1.30.14', '1.33.5', '1.35.0', '1.36.0', '1.37.0'] : [])
+  test(`Kubernetes ${version} has the resources of the charts, with all their fields`, () => {
+    const options = ['-strict', '-skip', Object.keys(definitions).join(','), '-kubernetes-version', version]
+    const args = [...options, '-schema-location', location, ...inKubernetes, ...variants]
+    const { status, stdout, stderr } = spawnSync(kubeconform, args, { cwd: root, encoding: 'utf8' })
+    assert.equal(status, 0, stderr + stdout)
+  })
+
+for (const file of files)
   test(`The rendered file ${file} is up to date with the charts`, () => {
     assert.equal(
       read(file).split(':')[0],

@@ -89,9 +89,9 @@ for (const path of inKubernetes) {
 
     assert.equal(gateway.image.split(':').at(-1), manifest.version)
     assert.equal(`${runAsUser}:${runAsGroup}`, inDockerfile('USER'))
-    assert.equal(portNamed(gateway, 'http'), config.listen.port)
+    assert.equal(portNamed(gateway, 'gatehouse'), config.listen.port)
     assert.equal(String(config.listen.port), inDockerfile('EXPOSE'))
-    assert.equal(portNamed(gateway, 'admin'), config.admin?.port)
+    assert.equal(portNamed(gateway, 'gatehouse-admin'), config.admin?.port)
     // The kubelet sends its requests from outside the pod.
     assert.deepEqual([config.listen.host, config.admin?.host], ['0.0.0.0', '0.0.0.0'])
     // A mounted file, unlike a folder, would never show a change.
@@ -137,13 +137,13 @@ for (const path of inKubernetes) {
     }
   })
 
-  test(`${path}: only the ingress controller reaches the gateway, and only monitoring reaches its metrics`, () => {
+  test(`${path}: only the proxy of the Gateway reaches the gateway, and only monitoring reaches its metrics`, () => {
     const namespacesAt = (port: number) =>
       mayReach(manifests, labels, port).map(
         ({ namespaceSelector }) => namespaceSelector?.matchLabels['kubernetes.io/metadata.name'],
       )
 
-    assert.deepEqual(namespacesAt(8080), ['ingress-nginx'])
+    assert.deepEqual(namespacesAt(8080), ['gateways'])
     assert.deepEqual(namespacesAt(9090), ['monitoring'])
   })
 
@@ -179,7 +179,7 @@ test('The endpoints of the probes exist and report that the gateway is healthy',
     const { gateway: container } = deployment(path)
     for (const kind of ['startupProbe', 'livenessProbe', 'readinessProbe'] as const) {
       const { port, path: asked } = container[kind]?.httpGet ?? assert.fail(`${path} has no ${kind}`)
-      assert.equal(port, 'admin')
+      assert.equal(port, 'gatehouse-admin')
       const { statusCode, body } = await request(`${around.adminUrl}${asked}`)
       await body.dump()
       assert.equal(statusCode, 200, `${path}: ${asked}`)
