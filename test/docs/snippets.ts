@@ -26,6 +26,7 @@ const others = [
   { kind: 'workflow', keys: ['on', 'jobs'] },
   { kind: 'collector', keys: ['receivers', 'exporters'] },
   { kind: 'helm', keys: [] },
+  { kind: 'kustomize', keys: ['resources', 'components'] },
   { kind: 'theirs', keys: [] },
 ] as const
 
