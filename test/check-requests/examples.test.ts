@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { check } from '../../src/cli/check.ts'
 import { readExplainCall } from '../../src/cli/explain.ts'
+import { issueCertificates } from '../support/certificates.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
 import { root } from '../support/command.ts'
 import { secrets } from '../support/world.ts'
@@ -23,6 +24,25 @@ for (const [folder, note] of [
 
     assert.deepEqual([code, said.err], [0, ''])
     assert.match(said.out, note)
+  })
+
+for (const [file, warns] of [
+  // The load balancer asks from outside, and a security group lets nobody else in.
+  ['aws-alb.yaml', /^.*admin\.listen.*$/m],
+  ['cloudflare.yaml', /^$/],
+] as const)
+  test(`gatehouse check accepts examples/cloud-front/${file}, and its tests pass`, async (t) => {
+    const { server } = issueCertificates()
+    const { said, terminal } = recordingTerminal(secrets)
+    const text = read('cloud-front', file)
+      .replace('/run/tls/tls.crt', server.cert ?? '')
+      .replace('/run/tls/tls.key', server.key ?? '')
+
+    const code = await check({ ...terminal, file: join(folderWith(t, { [file]: text }), file) })
+
+    assert.equal(code, 0, said.err)
+    assert.match(said.err, warns)
+    assert.match(said.out, /is valid; its 2 tests pass/)
   })
 
 test('explain shows the decision about a request that another proxy carries', async (t) => {
