@@ -68,6 +68,7 @@ const { values } = parseArgs({
     each: { type: 'string', default: '50' },
     fillers: { type: 'string', default: '2' },
     patience: { type: 'string', default: '2' },
+    workers: { type: 'string', default: '1' },
   },
 })
 const sizes = values.sizes.split(',').map(Number)
@@ -130,6 +131,7 @@ async function gather(count: number): Promise<Crowd> {
     `version: 1
 listen: 127.0.0.1:${port}
 external_url: ${url}
+workers: ${values.workers}
 log: { level: warn }
 provider: { issuer: "${provider.issuer}", client_id: bench, client_secret: { env: CLIENT_SECRET } }
 session:

@@ -38,9 +38,11 @@ export const figures = {
   redisMissCommands: figure(3, 'commands', 'Redis: a session that is read', '2026-11-27', sessionsBench),
   redisSignInCommands: figure(18.4, 'commands', 'Redis: a sign-in', '2026-11-27', sessionsBench),
   redisLogoutCommands: figure(31, 'commands', 'Redis: a Logout Token', '2026-11-27', sessionsBench),
+  redisConfirmCommands: figure(2.2, 'commands', 'Redis: … for each further process', '2026-11-27', sessionsBench),
   redisMissBytes: figure(2995, 'bytes', 'Redis, network: a session that is read', '2026-11-27', sessionsBench),
   redisSignInBytes: figure(2324, 'bytes', 'Redis, network: a sign-in', '2026-11-27', sessionsBench),
   redisLogoutBytes: figure(5515, 'bytes', 'Redis, network: a Logout Token', '2026-11-27', sessionsBench),
+  redisConfirmBytes: figure(940, 'bytes', 'Redis, network: … for each further process', '2026-11-27', sessionsBench),
 } satisfies Readonly<Record<string, Figure>>
 
 /** The sessions that a process keeps in memory when they are all in use. */
@@ -103,6 +105,8 @@ export function sizeOf({ people, requests, signIns, logouts, streams }: Demand):
   const replicas = Math.ceil(processes / workers) + 1
   const streamsEach = streams / processes
   const sessionBytes = Math.min(people * of('sessionMemory'), of('sessionsMemory'))
+  // Each process confirms each logout.
+  const confirmations = logouts * (replicas * workers - 1)
   const rate = (miss: keyof typeof figures, signIn: keyof typeof figures, logout: keyof typeof figures) =>
     misses * of(miss) + signIns * of(signIn) + logouts * of(logout)
   const redisCpus = rate('redisMissCpu', 'redisSignInCpu', 'redisLogoutCpu') / 1e6
@@ -122,8 +126,11 @@ export function sizeOf({ people, requests, signIns, logouts, streams }: Demand):
       // A quarter on top, because Redis removes expired keys only when it has time for it.
       bytes: people * (of('redisSession') + of('redisExpired')) * 1.25,
       cpus: redisCpus,
-      commands: rate('redisMissCommands', 'redisSignInCommands', 'redisLogoutCommands'),
-      networkBytes: rate('redisMissBytes', 'redisSignInBytes', 'redisLogoutBytes'),
+      commands:
+        rate('redisMissCommands', 'redisSignInCommands', 'redisLogoutCommands') +
+        confirmations * of('redisConfirmCommands'),
+      networkBytes:
+        rate('redisMissBytes', 'redisSignInBytes', 'redisLogoutBytes') + confirmations * of('redisConfirmBytes'),
     },
     extrapolated,
   }
