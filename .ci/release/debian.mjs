@@ -61,6 +61,7 @@ export function writeDebianPackage({ identity, source, program, work, out, epoch
   mkdirSync(at('usr/bin'), { recursive: true })
   symlinkSync('../lib/gatehouse/dist/main.js', at('usr/bin/gatehouse'))
   write(at('usr/lib/systemd/system/gatehouse.service'), unit(source))
+  write(at('usr/lib/systemd/system/gatehouse.socket'), readFileSync(join(source, 'examples/systemd/gatehouse.socket')))
   write(at('etc/gatehouse/gateway.yaml'), readFileSync(join(source, 'examples/systemd/gateway.yaml')))
   mkdirSync(at('etc/gatehouse/secrets'))
   write(at('usr/share/doc/gatehouse/copyright'), copyright(identity))

@@ -17,6 +17,7 @@ import type { CommandInput } from './command.ts'
 import { loadServableOrReport } from './load.ts'
 import { logFormat } from './paint.ts'
 import { reloadOnChange } from './reload.ts'
+import { socketOfSystemd, superviseBySystemd } from './systemd.ts'
 
 /** How long writing the last lines of the log may take, in ms. */
 const flushTimeoutMs = 1000
@@ -56,8 +57,11 @@ export async function serve(config: GatewayConfig, input: CommandInput, start: S
     const metrics = new Metrics()
     logUnexpectedErrors(countedLog(log, metrics))
     const signals = stopSignals()
-    const stop = await start({ log, metrics }, signals)
+    const supervision = superviseBySystemd(input.env, log)
+    const stop = await start({ log, metrics, socket: socketOfSystemd(input.env) }, signals)
+    if (!signals.wereReceived()) supervision.ready()
     await signals.first
+    supervision.stopping()
     if (!isWorker()) log.announce('gatehouse is stopping')
     return await Promise.race([stop().then(() => 0), signals.again.then(() => 1)])
   } finally {
@@ -69,11 +73,13 @@ export async function serve(config: GatewayConfig, input: CommandInput, start: S
 interface ServingParts {
   readonly log: WritingLog
   readonly metrics: Metrics
+  /** The listening socket of systemd. */
+  readonly socket: number | undefined
 }
 
-function gatewayParts(config: GatewayConfig, { log, metrics }: ServingParts): GatewayParts {
+function gatewayParts(config: GatewayConfig, { log, metrics, socket }: ServingParts): GatewayParts {
   return {
-    ...{ log, metrics },
+    ...{ log, metrics, socket },
     access: config.log.access && log.isWritten('info') ? log.add : undefined,
     auditLog: log.audit,
     dropped: () => log.dropped(),
@@ -126,10 +132,12 @@ async function serveWithWorkers(
     files,
     metrics,
     signals,
+    socket,
   }: Pick<LoadResult, 'files'> & {
     readonly log: Log
     readonly metrics: Metrics
     readonly signals: StopSignals
+    readonly socket: number | undefined
   },
 ): Promise<() => Promise<void>> {
   let running = config
@@ -140,7 +148,7 @@ async function serveWithWorkers(
     (await startAdmin(config.admin, config.limits, {
       ...{ clock: systemClock, log: countedLog(log, metrics), running: () => running, processes },
     }))
-  const starting = startWorkers({ log, processes, config, stopped: signals.first }).catch((cause: unknown) => {
+  const starting = startWorkers({ log, processes, config, socket, stopped: signals.first }).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
   reloadOnChange(input, {

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import { type AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, isIP, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Address } from '../config/addresses.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
@@ -65,6 +65,8 @@ export interface ListenerParts extends ConnectionLimitsParts {
   readonly log: Log
   readonly memory: Pick<MemoryBudget, 'watch' | 'unwatch' | 'arrived' | 'isFull'>
   readonly metrics: Metrics
+  /** The descriptor of a socket that listens already. Absent: the listener opens one. */
+  readonly socket?: number | undefined
 }
 
 /**
@@ -138,17 +140,34 @@ class ClientListener implements Listener {
   }
 
   bind(): Promise<void> {
-    const [server, { host, port }] = [this.#server, this.#config]
+    const [server, { host, port }, { socket }] = [this.#server, this.#config, this.#parts]
     return new Promise((resolve, reject) => {
       server.once('error', (cause: NodeJS.ErrnoException) =>
         reject(new OperatorError(listenError(cause, { host, port }, 'listen'), { cause })),
       )
-      server.listen({ host, port }, () => {
+      // A worker accepts from a given socket itself. With `{ fd }`, the primary would accept, and
+      // close what no worker has taken when all of them stop.
+      const from = socket === undefined ? { host, port } : new Socket({ fd: socket, readable: false, writable: false })
+      server.listen(from, () => {
         server.removeAllListeners('error')
+        const wrong = socket === undefined ? undefined : this.#otherAddress()
+        if (wrong !== undefined) return reject(wrong)
         server.on('error', (error) => this.#parts.log.error('listener.failed', { reason: reason(error) }))
         resolve()
       })
     })
+  }
+
+  /**
+   * The error of a given socket with another address than `listen`; `undefined` when it has none.
+   */
+  #otherAddress(): OperatorError | undefined {
+    const { host, port } = this.#config
+    const given = this.#server.address()
+    const isTcp = typeof given === 'object' && given !== null
+    if (isTcp && given.port === port && (isIP(host) === 0 || given.address === host)) return undefined
+    const text = isTcp ? `${given.address}:${given.port}` : given
+    return new OperatorError(`listen is ${host}:${port}, but the socket of systemd is ${text}: use the same in both`)
   }
 
   async drain(drainTimeoutMs: number): Promise<void> {

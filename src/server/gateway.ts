@@ -33,6 +33,8 @@ export interface Gateway {
 }
 
 export interface GatewayParts extends ObservingParts {
+  /** The descriptor of a listening socket, which is used instead of a new one for `listen`. */
+  readonly socket?: number | undefined
   /** What the process may hold for clients, in bytes. Absent: see `budgetBytes`. */
   readonly budgetBytes?: number
   /** Gets the API of this process. Absent: this process listens on `admin.listen` itself. */
@@ -68,7 +70,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       () => generations.current.handlers,
       {
         trusted: { has: (address) => generations.current.trusted.has(address) },
-        ...{ rejectedClients, memory, log, metrics },
+        ...{ rejectedClients, memory, log, metrics, socket: parts.socket },
       },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))

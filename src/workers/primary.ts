@@ -29,6 +29,8 @@ export interface WorkersParts {
   readonly log: Log
   readonly processes: WorkerProcesses
   readonly config: GatewayConfig
+  /** The descriptor of a listening socket, which the workers get as descriptor 4. */
+  readonly socket: number | undefined
   /** Resolves when the workers are to stop, even while they start. */
   readonly stopped: Promise<void>
 }
@@ -48,7 +50,10 @@ export function announceReady(): void {
  */
 export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   // JSON, the default, cannot represent the bytes of the keys.
-  cluster.setupPrimary({ serialization: 'advanced' })
+  cluster.setupPrimary({
+    serialization: 'advanced',
+    ...(parts.socket !== undefined && { stdio: ['inherit', 'inherit', 'inherit', 'ipc', parts.socket] }),
+  })
   const workers = new RunningWorkers(parts)
   void parts.stopped.then(workers.stop)
   await workers.start()

@@ -20,7 +20,7 @@ const valuesOf = (key: string) => settings.filter(([name]) => name === key).map(
  * unit may use.
  */
 const known = new Set(
-  `Description Wants After Type ExecStart ExecReload Restart RestartSec TimeoutStopSec KillMode LimitNOFILE Environment
+  `Description Wants After Type NotifyAccess WatchdogSec ExecStart ExecReload Restart RestartSec TimeoutStopSec KillMode LimitNOFILE Environment
   LoadCredential DynamicUser CapabilityBoundingSet AmbientCapabilities NoNewPrivileges ProtectSystem ProtectHome ProtectProc
   ProtectClock ProtectControlGroups ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables PrivateDevices
   PrivateTmp PrivateUsers RemoveIPC RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality
@@ -66,4 +66,11 @@ test('The unit loads each secret of the configuration as a credential', () => {
   const loaded = valuesOf('LoadCredential').map((value) => `/run/credentials/gatehouse.service/${value.split(':')[0]}`)
 
   assert.deepEqual(secretFilesOf(text).toSorted(), loaded.toSorted())
+})
+
+test('The socket unit listens where the configuration does', () => {
+  const socket = read('examples/systemd/gatehouse.socket')
+
+  const { host, port } = config.listen
+  assert.match(socket, new RegExp(`^ListenStream=${host.replaceAll('.', '\\.')}:${port}$`, 'm'))
 })
