@@ -5,10 +5,13 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
 import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
+import { parseKnownVersion, type ReadFor } from '../config/setting-versions.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
+  CallFault,
   type CommandInput,
   configOption,
+  faultOf,
   fileHint,
   formatOption,
   formatOf,
@@ -17,6 +20,8 @@ import {
   readOptions,
   takeNone,
 } from './command.ts'
+import { lineDiff } from './line-diff.ts'
+import { migrations } from './migrate.ts'
 import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const
@@ -24,18 +29,21 @@ export type CheckFormat = (typeof formats)[number]
 
 /** Reads the arguments of `gatehouse check`. */
 export const readCheckCall = reader((argv) => {
-  const { values, positionals } = readOptions(argv, { ...configOption, ...formatOption })
+  const { values, positionals } = readOptions(argv, { ...configOption, ...formatOption, for: { type: 'string' } })
   const format = formatOf(values.format, formats)
   takeNone(positionals, fileHint)
-  return (terminal) => check({ ...terminal, file: values.config }, format)
+  const { for: version } = values
+  const fault = faultOf(parseKnownVersion, version)
+  if (fault !== undefined) throw new CallFault(`--for: ${fault}`)
+  return (terminal) => check({ ...terminal, file: values.config }, format, version === undefined ? {} : { version })
 })
 
 /**
  * `gatehouse check`: prints all errors of the file, runs its embedded tests, and prints what to
  * register at the provider.
  */
-export async function check(input: CommandInput, format: CheckFormat = 'text'): Promise<number> {
-  const checked = checkFile(input)
+export async function check(input: CommandInput, format: CheckFormat = 'text', readFor: ReadFor = {}): Promise<number> {
+  const checked = checkFile(input, readFor)
   print[format](checked, input)
   return checked.config === undefined ? 1 : 0
 }
@@ -49,17 +57,21 @@ interface CheckResult {
   readonly tests: number
   /** `undefined` when the file has errors or a test fails. */
   readonly config: GatewayConfig | undefined
+  readonly renames: LoadResult['renames']
+  /** The version of Gatehouse that the file is checked for, if it is named. */
+  readonly version: string | undefined
 }
 
-function checkFile({ file, env }: CommandInput): CheckResult {
-  const loaded = loadConfig(file, env)
-  const { sources } = loaded
-  if (!loaded.ok) return { file, diagnostics: loaded.diagnostics, sources, tests: 0, config: undefined }
+function checkFile({ file, env }: CommandInput, readFor: ReadFor): CheckResult {
+  const loaded = loadConfig(file, env, readFor)
+  const { sources, renames } = loaded
+  const common = { file, sources, renames, version: readFor.version }
+  if (!loaded.ok) return { ...common, diagnostics: loaded.diagnostics, tests: 0, config: undefined }
   const { config, warnings } = loaded
   const failures = failingTests(config)
   const tests = config.upstreams.reduce((count, upstream) => count + upstream.tests.length, 0)
   const diagnostics = [...warnings, ...failures]
-  return { file, diagnostics, sources, tests, config: failures.length > 0 ? undefined : config }
+  return { ...common, diagnostics, tests, config: failures.length > 0 ? undefined : config }
 }
 
 /**
@@ -108,11 +120,15 @@ function forwardAuthNote({ upstreams }: GatewayConfig): string {
 }
 
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
-  text({ file, diagnostics, sources, tests, config }, { out, err, paintOut, paintErr }) {
+  text({ file, diagnostics, sources, tests, config, renames, version }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
-    if (config === undefined) return err(`\n${file} is invalid: ${countOf(diagnostics)}\n`)
+    const migrated = migrations(renames)
+    if (migrated.length > 0) err('\ngatehouse migrate would change:\n')
+    for (const { name, before, after } of migrated) err(lineDiff(name, before, after))
+    const forVersion = version === undefined ? '' : ` for Gatehouse ${version}`
+    if (config === undefined) return err(`\n${file} is invalid${forVersion}: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
-    const message = `${file} is valid${passed}.`
+    const message = `${file} is valid${forVersion}${passed}.`
     out(
       `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
     )

@@ -5,6 +5,7 @@ export const overview = `gatehouse: an authentication gateway for applications w
   gatehouse import oauth2-proxy FILE translate a configuration of oauth2-proxy and list the differences
   gatehouse run      --config FILE   run the gateway in the foreground until SIGTERM or SIGINT
   gatehouse check    --config FILE   print all errors of the file and run its tests
+  gatehouse migrate  FILE            rewrite settings that have a new name since an earlier version
   gatehouse doctor   --config FILE   examine the provider, Redis, the applications and the external URL
   gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
   gatehouse sessions list|show|end   list, show and end sessions of running gateways (with Redis)
@@ -60,16 +61,27 @@ The gateway does not start if the file is invalid or a test fails.
 Exit codes: 0 stopped by a signal; 1 the file is invalid, a test in it fails, or a port or certificate cannot be used;
 2 the call is invalid.
 `,
-  check: `gatehouse check [--config FILE] [--format text|json|github]
+  check: `gatehouse check [--config FILE] [--for VERSION] [--format text|json|github]
 
 Prints all errors of the file at once, and warnings about settings that work but may be unwanted. Then runs the tests in the file and
 prints what to register at the provider. Does not start the gateway and sends no requests.
 
+  --for VERSION     whether an older version accepts the file: names the settings that it does not have yet
   --format text     for people (the default): diagnostics on standard error, the result on standard output
   --format json     one JSON document on standard output
   --format github   workflow commands of GitHub Actions, which show each diagnostic beside its line
 
 Exit codes: 0 the file is valid, with or without warnings; 1 it has errors, or one of its tests fails; 2 the call is invalid.
+`,
+  migrate: `gatehouse migrate [FILE] [--write]
+
+Rewrites settings that have a new name since an earlier version, in the file and in those that it includes. Comments stay. Prints the
+difference, and writes nothing without --write. FILE defaults to gateway.yaml.
+
+  --write   rewrite the files
+
+Exit codes: 0 nothing to rewrite, or the difference is printed or written; 1 a file is invalid, or cannot be read or written;
+2 the call is invalid.
 `,
   doctor: `gatehouse doctor [--config FILE] [--as CLAIMS.json] [--format text|json]
 

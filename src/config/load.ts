@@ -4,10 +4,12 @@ import { checkConfig } from './checks/checks.ts'
 import type { Diagnostic, Sources } from './document/diagnostics.ts'
 import { withIncluded } from './document/include.ts'
 import { readYaml } from './document/read-yaml.ts'
-import { type Environment, Report, type SecretFile } from './document/report.ts'
+import { type Environment, type FoundRename, Report, type SecretFile } from './document/report.ts'
+import { compiledSchema } from './document/schema-validator.ts'
 import { validate } from './document/schema.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import { withPresets } from './presets.ts'
+import { type ReadFor, readRenamed, reportNewer } from './setting-versions.ts'
 
 /** A valid configuration, or all diagnostics. Both with the sources that were read. */
 export type LoadResult = (
@@ -22,31 +24,36 @@ export type LoadResult = (
   readonly files: ReadonlyMap<string, string>
   /** The files among them that contain secrets. */
   readonly secretFiles: readonly SecretFile[]
+  /** The settings with a former name, for `gatehouse migrate`. */
+  readonly renames: readonly FoundRename[]
 }
 
 /**
  * Reads a configuration and everything that it refers to: included files, secrets, certificates.
  * Does not throw, whatever the file contains.
  */
-export function loadConfig(file: string, env: Environment): LoadResult {
-  return runAtOnce(loadConfigInSteps(file, env))
+export function loadConfig(file: string, env: Environment, readFor?: ReadFor): LoadResult {
+  return runAtOnce(loadConfigInSteps(file, env, readFor))
 }
 
 /** The steps of `loadConfig`, for a process that serves requests. */
-export function* loadConfigInSteps(file: string, env: Environment): Steps<LoadResult> {
+export function* loadConfigInSteps(file: string, env: Environment, readFor: ReadFor = {}): Steps<LoadResult> {
   const report = new Report(file, env)
-  const config = yield* read(file, report)
-  const { diagnostics, sources, files, secretFiles } = report
+  const config = yield* read(file, report, readFor)
+  const { diagnostics, sources, files, secretFiles, renames } = report
   return config === undefined || report.hasErrors
-    ? { ok: false, diagnostics, sources, files, secretFiles }
-    : { ok: true, config, warnings: diagnostics, sources, files, secretFiles }
+    ? { ok: false, diagnostics, sources, files, secretFiles, renames }
+    : { ok: true, config, warnings: diagnostics, sources, files, secretFiles, renames }
 }
 
-function* read(file: string, report: Report): Steps<GatewayConfig | undefined> {
+function* read(file: string, report: Report, readFor: ReadFor): Steps<GatewayConfig | undefined> {
   const document = yield* readYaml(file, report.at(''))
   if (document === undefined) return undefined
   yield
-  const whole = withPresets(yield* withIncluded(document, file, report), report)
+  const written = yield* withIncluded(document, file, report)
+  readRenamed(written, report, readFor)
+  if (readFor.version !== undefined) reportNewer(written, compiledSchema().schema, report, readFor.version)
+  const whole = withPresets(written, report)
   yield
   const settings = yield* validate(whole, report)
   yield

@@ -184,7 +184,9 @@ test('A new version is written in every place, and only the CHANGELOG is left', 
     commit(one)
   })
 
-  assert.equal(said, 'error: CHANGELOG.md: there is no section "## 42.0.0". Write it.\n')
+  // The entries that are not released yet are a warning.
+  const errors = said.split('\n').filter((line) => line.startsWith('error: '))
+  assert.deepEqual(errors, ['error: CHANGELOG.md: there is no section "## 42.0.0". Write it.'])
 })
 
 const sumsOf = (clone: string) => readFileSync(join(clone, 'release', 'SHA256SUMS'), 'utf8')

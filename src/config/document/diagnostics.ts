@@ -109,6 +109,11 @@ const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
 const reference =
   /^(?:[{[]\s*)*["']?(?:(?:file|preset)["']?\s*:|env["']?\s*:\s*(?:["']?[A-Za-z_]\w*["']?)?\s*(?:[}\],#]|$))/
 
+/** A line to show outside of a diagnostic, without possible secrets. */
+export function shownLine(line: string): string {
+  return withoutSecrets(printable(line.replaceAll('\t', ' ')), 0, ' ')
+}
+
 /** Hides secrets that somebody wrote into the file by mistake. */
 function withoutSecrets(line: string, at: number, about: string): string {
   const text = line.replaceAll(/(\w:\/\/)[^/\s@]*@/g, '$1…@')

@@ -21,6 +21,15 @@ export interface SecretFile {
   readonly file: string
 }
 
+/** A former name that a file has, with the names and indexes that lead to it. */
+export interface FoundRename {
+  readonly file: string
+  readonly from: readonly string[]
+  readonly to: readonly string[]
+  /** The present value, if it differs from the former one. */
+  readonly converted?: unknown
+}
+
 /** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of a member of the map or list at `at`. */
 export function below(at: string, name: string | number): string {
   const text = String(name)
@@ -57,6 +66,8 @@ export class Report {
   readonly sources = new Sources()
   /** The files that hold secrets. */
   readonly secretFiles: SecretFile[] = []
+  /** The settings that have a former name in the files. */
+  readonly renames: FoundRename[] = []
   readonly #file: string
   readonly #entries = new Map<string, SettingPlace>()
   readonly #diagnostics: Diagnostic[] = []

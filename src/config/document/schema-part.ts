@@ -21,6 +21,8 @@ export interface SchemaPart {
    * second one if it is a text with a brace; or for this map.
    */
   readonly short?: string | readonly [name: string, ofTemplates: string] | object
+  /** The first version of Gatehouse with this setting. Absent: 0.1.0. */
+  readonly since?: string
   /** The setting is a parameter of a specification, so its name is not changed to camelCase. */
   readonly keepsName?: true
 }
