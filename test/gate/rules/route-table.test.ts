@@ -50,7 +50,7 @@ test('A wildcard means exactly one label, and comes after an upstream with the h
   assert.equal(at('other.example', '/rest/a'), 'rest')
   for (const host of [
     ...['apps.example', '.apps.example', 'a.b.apps.example', 'xapps.example', 'a.*.apps.example'],
-    ...['xn--0.apps.example', `${'a'.repeat(64)}.apps.example`, 'a..apps.example', '[::1]', '', 'a.apps.example.'],
+    ...[`${'a'.repeat(64)}.apps.example`, 'a..apps.example', '[::1]', '', 'a.apps.example.'],
   ])
     assert.equal(at(host), undefined, host)
 })
