@@ -7,19 +7,23 @@ import { startHostileWorld } from '../corpus/hostile-world.ts'
 // end-session endpoint. A second browser with the same provider session shows whether the token was
 // accepted.
 const modules: readonly (readonly [name: string, token: TokenBend, isObeyed: boolean])[] = [
-  ['', {}, true],
-  ['-alg-none', { sign: 'none' }, false],
-  ['-no-event', { del: ['events'] }, false],
-  ['-with-nonce', { set: { nonce: 'a-nonce' } }, false],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout', {}, true],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-alg-none', { sign: 'none' }, false],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-no-event', { del: ['events'] }, false],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-with-nonce', { set: { nonce: 'a-nonce' } }, false],
   // A key of the key set, but with another algorithm than the registered one.
-  ['-wrong-alg', { key: 'ec' }, false],
-  ['-wrong-aud', { set: { aud: 'another-client' } }, false],
-  ['-wrong-event', { set: { events: { 'http://schemas.openid.net/event/another': {} } } }, false],
-  ['-wrong-iss', { set: { iss: 'https://other.example/' } }, false],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-wrong-alg', { key: 'ec' }, false],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-wrong-aud', { set: { aud: 'another-client' } }, false],
+  [
+    'oidcc-client-test-rp-backchannel-rpinitlogout-wrong-event',
+    { set: { events: { 'http://schemas.openid.net/event/another': {} } } },
+    false,
+  ],
+  ['oidcc-client-test-rp-backchannel-rpinitlogout-wrong-iss', { set: { iss: 'https://other.example/' } }, false],
 ]
 
 for (const [name, token, isObeyed] of modules)
-  test(`oidcc-client-test-rp-backchannel-rpinitlogout${name}`, async (t) => {
+  test(name, async (t) => {
     const world = await startHostileWorld(t)
     const [alice, sameSession] = [world.browser(), world.browser()]
     await world.signIn(alice)
