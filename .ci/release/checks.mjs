@@ -51,6 +51,12 @@ function checkUnreleased({ version, tag }) {
   return faults
 }
 
+/** SECURITY.md sends reporters without an account at GitHub to this address. */
+function checkContact({ contact = '' }) {
+  if (/^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(contact) && !/\b(?:example|invalid|noreply)\b/.test(contact)) return []
+  return ['package.json: bugs.email must be an address that reads reports of vulnerabilities. Set it.']
+}
+
 function checkOrder({ version }) {
   if (!isVersion(version)) return [`package.json: the version ${version} is not MAJOR.MINOR.PATCH, such as 1.2.3.`]
   const released = git('tag', '--list', 'v*')
@@ -109,7 +115,7 @@ function checkCharts() {
  * @returns `errors`, and `warnings` that become errors at a tag
  */
 export function checkRelease(identity, asked) {
-  const later = checkUnreleased(identity)
+  const later = [...checkUnreleased(identity), ...checkContact(identity)]
   const errors = [
     ...checkTree(),
     ...checkTag(identity, asked),

@@ -9,7 +9,7 @@ import { runTool } from './run-tool.mjs'
 
 const scripts = ['postinst', 'prerm', 'postrm']
 
-const maintainer = ({ owner }) => `The Gatehouse project <${owner}@users.noreply.github.com>`
+const maintainer = ({ owner, contact = `${owner}@users.noreply.github.com` }) => `The Gatehouse project <${contact}>`
 
 const control = ({ version, url, nodeVersion, ...identity }) => `Package: gatehouse
 Version: ${version}

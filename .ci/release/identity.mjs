@@ -21,6 +21,10 @@ export function readIdentity() {
     owner,
     repository,
     url,
+    /**
+     * Where vulnerabilities can be reported without an account at GitHub. Absent until it is set.
+     */
+    contact: manifest.bugs?.email,
     /** A file of the tagged commit, for programs. */
     rawUrl: `https://raw.githubusercontent.com/${owner}/${repository}/v${manifest.version}`,
     image: `ghcr.io/${owner}/${repository}`,

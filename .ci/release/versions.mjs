@@ -32,6 +32,7 @@ const owners = [
   /(?:github\.com|raw\.githubusercontent\.com|ghcr\.io)\/([\w-]+)\/(?:charts\/)?gatehouse\b/g,
   /@([\w-]+)\/gatehouse\b/g,
   /\b([\w-]+)-gatehouse-\d+\.\d+\.\d+\.tgz/g,
+  /@([\w-]+)\/maintainers\b/g,
 ]
 
 const read = (path) => readFileSync(join(root, path), 'utf8')
@@ -65,8 +66,8 @@ export function compareVersions({ version, owner, packageName }) {
     ...names,
     ...fixed.flatMap(([path, expression]) => differences(path, [expression], version, 'the version')),
     ...pages().flatMap((path) => differences(path, mentioned, version, 'the version')),
-    ...[...pages(), 'CHANGELOG.md', 'CONTRIBUTING.md', 'Dockerfile'].flatMap((path) =>
-      differences(path, owners, owner, 'the owner'),
+    ...[...pages(), 'package.json', '.github/CODEOWNERS', 'CHANGELOG.md', 'CONTRIBUTING.md', 'Dockerfile'].flatMap(
+      (path) => differences(path, owners, owner, 'the owner'),
     ),
   ]
 }

@@ -146,6 +146,11 @@ for (const [why, change, said] of [
     /^error: src\/core\/version\.ts:\d+: the version is 7\.8\.9, but package\.json has/m,
   ],
   [
+    'the code owners are those of another owner',
+    committed('.github/CODEOWNERS', (text) => text.replace(/@[\w-]+\//, '@someone/')),
+    /^error: \.github\/CODEOWNERS:\d+: the owner is someone, but package\.json has/m,
+  ],
+  [
     'a chart names another owner',
     committed('charts/gatehouse/values.yaml', (text) => text.replace(/ghcr\.io\/[\w-]+/, 'ghcr.io/someone')),
     /^error: charts\/gatehouse\/values\.yaml:\d+: the owner is someone, but package\.json has/m,
@@ -163,6 +168,19 @@ test('A release of a tag is refused for another version, and with unreleased ent
 
   assert.match(said, /^error: The tag is v7\.8\.9, but package\.json has the version of v[\d.]+\. Tag the commit/m)
   assert.match(said, /^error: CHANGELOG\.md: "Unreleased" has entries\. Move them to the section "## [\d.]+"\.$/m)
+})
+
+test('A release of a tag is refused while the address for vulnerabilities is missing or an example', () => {
+  const error =
+    /^error: package\.json: bugs\.email must be an address that reads reports of vulnerabilities\. Set it\.$/m
+  const withContact = (email: string) =>
+    committed('package.json', (text) =>
+      JSON.stringify({ ...(JSON.parse(text) as object), bugs: { email } } satisfies object, null, 2),
+    )
+
+  for (const email of ['', 'security@example.org', 'gatehouse@users.noreply.github.com'])
+    assert.match(refusal(withContact(email), ['--tag', 'v7.8.9']), error)
+  assert.doesNotMatch(refusal(withContact('security@gatehouse.dev'), ['--tag', 'v7.8.9']), error)
 })
 
 test('A missing program is named, with the package to install', () => {
@@ -184,7 +202,7 @@ test('A new version is written in every place, and only the CHANGELOG is left', 
     commit(one)
   })
 
-  // The entries that are not released yet are a warning.
+  // Entries that are not released yet, and a missing address, are warnings.
   const errors = said.split('\n').filter((line) => line.startsWith('error: '))
   assert.deepEqual(errors, ['error: CHANGELOG.md: there is no section "## 42.0.0". Write it.'])
 })
