@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import fs, {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,6 +19,7 @@ import type { SessionKey } from '../../src/core/names.ts'
 import { sidTag } from '../../src/session/record/record.ts'
 import { FileStore } from '../../src/session/store/file/store.ts'
 import { root, startCommand } from '../support/command.ts'
+import { until } from '../support/until.ts'
 import { created, newSession, order, storeContract, times } from './store-contract.ts'
 
 /** A folder of its own for a test. */
@@ -160,6 +171,104 @@ test('Sessions in an older copy of the file are doubtful, because their endings 
   for (const { key } of [kept, fresh]) assert.equal((await fourth.store.read(key))?.isDoubtful, undefined)
 })
 
+test('A new file between an ending and an older copy does not hide that the ending is missing', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now())
+  await first.close()
+  copyFileSync(file, `${file}.backup`)
+  const second = open(t, file)
+  await second.store.endOne(key)
+  await second.close()
+  rmSync(file)
+  const fresh = open(t, file)
+  assert.deepEqual(fresh.messages, [])
+  await fresh.close()
+  copyFileSync(`${file}.backup`, file)
+
+  const { store, messages } = open(t, file)
+
+  assert.deepEqual(messages, ['store.older_copy'])
+  assert.equal((await store.read(key))?.isDoubtful, true)
+})
+
+test('The WAL of a killed process never makes an older copy look up to date', async (t) => {
+  const folder = folderFor(t)
+  const [file, killed] = [join(folder, 'sessions.db'), join(folder, 'killed.db')]
+  const first = open(t, file)
+  const keys = await Promise.all(times(300, async () => (await created(first.store, first.now())).key))
+  const [ended, last] = [keys[100] as SessionKey, keys[290] as SessionKey]
+  await first.close()
+  copyFileSync(file, `${file}.backup`)
+  const second = open(t, file)
+  await second.store.endOne(ended)
+  await second.close()
+  const third = open(t, file)
+  await third.store.endOne(last)
+  // What SIGKILL leaves.
+  for (const suffix of ['', '-wal', '-endings']) copyFileSync(file + suffix, killed + suffix)
+  const untouched = readFileSync(`${file}.backup`)
+  copyFileSync(`${file}.backup`, killed)
+
+  assert.throws(() => open(t, killed), { message: /it is older than .*killed\.db-wal, which would damage it: delete/ })
+  assert.deepEqual(readFileSync(killed), untouched)
+
+  rmSync(`${killed}-wal`)
+  const { store, messages } = open(t, killed)
+  assert.deepEqual(messages, ['store.older_copy'])
+  assert.equal((await store.read(ended))?.isDoubtful, true)
+})
+
+test('An ending that was carried out never fails because its number cannot be written', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const { store, now, close } = open(t, file)
+  const [one, two] = [await created(store, now()), await created(store, now())]
+  await store.endOne(one.key)
+  const written = readFileSync(`${file}-endings`, 'latin1')
+  const failing = t.mock.method(fs, 'writeSync', () => {
+    throw new Error('EIO')
+  })
+  syncBuiltinESMExports()
+
+  const ended = await store.endOne(two.key).finally(() => {
+    failing.mock.restore()
+    syncBuiltinESMExports()
+  })
+
+  assert.deepEqual(
+    ended.map(({ key }) => key),
+    [two.key],
+  )
+  assert.equal(readFileSync(`${file}-endings`, 'latin1'), written)
+  await until('the number is written', () => readFileSync(`${file}-endings`, 'latin1') !== written)
+  await close()
+})
+
+test('Many sessions that expire at once do not stop the process', async (t) => {
+  const { store, now, pass } = open(t, join(folderFor(t), 'sessions.db'))
+  await Promise.all(times(1_200, () => created(store, now())))
+  pass(1_000_000_000)
+
+  await until('a part of them is deleted', () => store.size() < 1_200)
+
+  assert.equal(store.size(), 700)
+  await until('all of them are deleted', () => store.size() === 0)
+})
+
+test('The file of the WAL does not grow with each write', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const { store, now } = open(t, file)
+  const { key } = await created(store, now())
+  const walBytes = () => statSync(`${file}-wal`).size
+  for (let version = 1; version < 400; version += 1) await store.replace(key, Buffer.alloc(30_000, version), version)
+
+  const before = walBytes()
+  for (let version = 400; version < 1_200; version += 1)
+    await store.replace(key, Buffer.alloc(30_000, version), version)
+
+  assert.ok(walBytes() <= before, `${walBytes()} bytes`)
+})
+
 test('Sessions in a file without the number of its endings are doubtful', async (t) => {
   const file = join(folderFor(t), 'sessions.db')
   const first = open(t, file)
@@ -205,6 +314,11 @@ test('A file that cannot be used is named, with what to do', (t) => {
   rmSync(file)
   mkdirSync(file)
   assert.match(message(), /EISDIR|cannot be written/)
+  rmSync(file, { recursive: true })
+  // A FIFO would stop the process for ever.
+  execFileSync('mkfifo', [file])
+  assert.match(message(), /it is not a regular file/)
+  rmSync(file)
   assert.throws(() => open(t, join(folder, 'nowhere', 'sessions.db')), {
     message: /session\.store\.file: cannot use .*nowhere.*ENOENT/,
   })
@@ -214,6 +328,17 @@ test('Only the user of the gateway can read the file', (t) => {
   const file = join(folderFor(t), 'sessions.db')
   open(t, file)
   for (const name of [file, `${file}-endings`, `${file}-wal`]) assert.equal(statSync(name).mode & 0o077, 0, name)
+})
+
+test('A link in place of the second file does not overwrite another file', (t) => {
+  const folder = folderFor(t)
+  const [file, other] = [join(folder, 'sessions.db'), join(folder, 'other')]
+  writeFileSync(other, 'a text of somebody')
+  symlinkSync(other, `${file}-endings`)
+
+  assert.throws(() => open(t, file), { name: 'OperatorError', message: /sessions\.db-endings: ELOOP/ })
+
+  assert.equal(readFileSync(other, 'utf8'), 'a text of somebody')
 })
 
 /** A small disk in memory, which only root can mount. */

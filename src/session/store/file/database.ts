@@ -1,4 +1,4 @@
-import { closeSync, constants, existsSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, realpathSync, statSync, writeSync } from 'node:fs'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { GatewayError, OperatorError, reason } from '../../../core/errors.ts'
 
@@ -15,20 +15,25 @@ const tables = `
   CREATE INDEX sessions_of_sub ON sessions (sub_tag);
   CREATE INDEX sessions_by_expiry ON sessions (expires_at);
   CREATE TABLE tombstones (tag TEXT PRIMARY KEY, at REAL NOT NULL, expires_at REAL NOT NULL) STRICT;
+  CREATE INDEX tombstones_by_expiry ON tombstones (expires_at);
   CREATE TABLE marks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, expires_at REAL NOT NULL) STRICT;
   CREATE INDEX marks_by_expiry ON marks (expires_at);
   CREATE TABLE documents (
     name TEXT PRIMARY KEY, sealed BLOB NOT NULL, version INTEGER NOT NULL, expires_at REAL NOT NULL) STRICT;
+  CREATE INDEX documents_by_expiry ON documents (expires_at);
   CREATE TABLE jobs (
     key TEXT PRIMARY KEY, sealed BLOB NOT NULL, attempts INTEGER NOT NULL, not_before REAL NOT NULL,
     expires_at REAL NOT NULL) STRICT;
+  CREATE INDEX jobs_by_expiry ON jobs (expires_at);
   CREATE TABLE watched_jobs (
     key TEXT PRIMARY KEY, audience TEXT NOT NULL, until REAL NOT NULL, expires_at REAL NOT NULL) STRICT;
   CREATE INDEX watched_jobs_by_time ON watched_jobs (audience, until);
+  CREATE INDEX watched_jobs_by_expiry ON watched_jobs (expires_at);
   CREATE TABLE kept (
     number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, person TEXT NOT NULL, state TEXT NOT NULL,
     head BLOB NOT NULL, bytes INTEGER NOT NULL, expires_at REAL NOT NULL) STRICT;
   CREATE INDEX kept_of_person ON kept (person);
+  CREATE INDEX kept_by_expiry ON kept (expires_at);
   CREATE TABLE kept_parts (
     kept INTEGER NOT NULL REFERENCES kept (number) ON DELETE CASCADE, number INTEGER NOT NULL, part BLOB NOT NULL,
     PRIMARY KEY (kept, number)) STRICT, WITHOUT ROWID;
@@ -38,8 +43,14 @@ const tables = `
 /** The tables whose rows expire. */
 const expiring = ['sessions', 'tombstones', 'marks', 'documents', 'jobs', 'watched_jobs', 'kept'] as const
 
+/** How many rows of a table {@link SessionDatabase.sweep} deletes at once: about 10 ms. */
+const sweepBatch = 500
 /** How long a start waits for the process that has the file open, in ms. */
 const lockTimeoutMs = 2_000
+/** After how many writes the WAL is copied into the file. */
+const writesPerCheckpoint = 200
+/** The WAL is cut to this length, in bytes, after it has been copied. */
+const walBytes = 4 * 1024 * 1024
 /** What a write needs of the disk. */
 export type Durability =
   /** The write is on the disk when the method returns, also when the power fails. */
@@ -55,14 +66,21 @@ export type Durability =
  * second file, with the suffix `-endings`, holds how many endings there were. When it holds more
  * than the first file does, endings were lost, and all sessions that were written before are
  * doubtful.
+ *
+ * SQLite would apply the WAL of a killed process to an older copy too: sessions that ended before
+ * the WAL began would come back, with the right number of endings. So the header of the file and
+ * the second file have the number of the last checkpoint, and such a WAL is an error.
  */
 export class SessionDatabase {
   readonly #path: string
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
-  /** The descriptor of the file with the number of endings. */
-  readonly #endings: number
+  /** The descriptor of the file with the numbers of endings and checkpoints. */
+  readonly #numbers: number
   #isDurable = true
+  #hasUnnotedEndings = false
+  #checkpoints: number
+  #writesSinceCheckpoint = 0
   /** How often the file was opened before. Sessions name the run in which they were written. */
   readonly run: number
   readonly #doubtedBefore: number
@@ -70,21 +88,26 @@ export class SessionDatabase {
   /** @throws {OperatorError} when the file cannot be used */
   constructor(path: string) {
     this.#path = path
-    const isNew = !existsSync(path)
     try {
-      // SQLite would create the file with the permissions of the umask.
-      closeSync(openSync(path, 'a', 0o600))
+      this.#numbers = openRegular(`${path}-endings`, constants.O_NOFOLLOW)
+    } catch (error) {
+      throw cannotOpen(`${path}-endings`, error)
+    }
+    const { endings, checkpoints = 0 } = readNumbers(this.#numbers)
+    try {
+      checkFile(path, checkpoints)
       this.#database = open(path)
     } catch (error) {
+      closeSync(this.#numbers)
       throw cannotOpen(path, error)
     }
     try {
-      this.#endings = openSync(`${path}-endings`, constants.O_RDWR | constants.O_CREAT, 0o600)
-      const known = isNew ? 0 : readNumber(this.#endings)
-      ;[this.run, this.#doubtedBefore] = this.write('durable', () => this.#beginRun(known))
-      this.#writeEndings()
+      ;[this.run, this.#doubtedBefore] = this.write('durable', () => this.#beginRun(endings))
+      const { application_id = 0 } = this.one<{ application_id: number }>('PRAGMA application_id') ?? {}
+      this.#checkpoints = Math.max(application_id, checkpoints)
+      this.#checkpoint()
     } catch (error) {
-      this.#database.close()
+      this.close()
       throw cannotOpen(path, error)
     }
   }
@@ -122,15 +145,18 @@ export class SessionDatabase {
       if (isDurable !== this.#isDurable) this.#database.exec(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`)
       this.#isDurable = isDurable
       this.#database.exec('BEGIN IMMEDIATE')
+      let result: T
       try {
-        const result = work()
+        result = work()
         this.#database.exec('COMMIT')
-        return result
       } catch (error) {
         // Some errors, a full disk for example, have undone the transaction already.
         if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
         throw error
       }
+      this.#writesSinceCheckpoint += 1
+      if (this.#writesSinceCheckpoint >= writesPerCheckpoint) this.#tryCheckpoint()
+      return result
     })
   }
 
@@ -139,20 +165,32 @@ export class SessionDatabase {
     this.change("UPDATE facts SET value = value + 1 WHERE name = 'endings'")
   }
 
-  /** Writes the number of endings to the second file. Until then, a crash loses no ending. */
+  /**
+   * Writes the number of endings to the second file. Until then, a crash loses no ending. An error
+   * must not fail the ending, which has been carried out: {@link sweep} tries again.
+   */
   noteEndings(): void {
-    this.#attempt(() => this.#writeEndings())
+    this.#hasUnnotedEndings = true
+    try {
+      this.#writeNumbers()
+      this.#hasUnnotedEndings = false
+    } catch {
+      // The number in the first file stays right.
+    }
   }
 
-  /** Deletes what has expired at `now`. */
-  sweep(now: number): void {
+  /**
+   * Deletes what has expired at `now`.
+   * @returns whether expired rows are left, because a long transaction would delay all requests
+   */
+  sweep(now: number): boolean {
+    if (this.#hasUnnotedEndings) this.noteEndings()
     const isExpired = (table: string) =>
       this.one(`SELECT 1 FROM ${table} WHERE expires_at <= ? LIMIT 1`, now) !== undefined
     const tables = expiring.filter(isExpired)
-    if (tables.length === 0) return
-    this.write('ordinary', () => {
-      for (const table of tables) this.change(`DELETE FROM ${table} WHERE expires_at <= ?`, now)
-    })
+    const batch = (table: string) => `SELECT rowid FROM ${table} WHERE expires_at <= ? LIMIT ${sweepBatch}`
+    const remove = (table: string) => this.change(`DELETE FROM ${table} WHERE rowid IN (${batch(table)})`, now)
+    return tables.length > 0 && this.write('ordinary', () => tables.map(remove)).includes(sweepBatch)
   }
 
   /** The number of rows of all kinds. */
@@ -163,7 +201,7 @@ export class SessionDatabase {
 
   close(): void {
     this.#database.close()
-    closeSync(this.#endings)
+    closeSync(this.#numbers)
   }
 
   /** Returns the number of this run, and before which run sessions are doubtful. */
@@ -171,9 +209,11 @@ export class SessionDatabase {
     const fact = (name: string) => this.one<{ value: number }>('SELECT value FROM facts WHERE name = ?', name)?.value
     const set = (name: string, value: number) =>
       this.change('INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)', name, value)
-    const run = (fact('run') ?? 0) + 1
+    const lastRun = fact('run')
+    const run = (lastRun ?? 0) + 1
     const endings = fact('endings') ?? 0
-    const isOlder = endingsElsewhere === undefined || endingsElsewhere > endings
+    // A new file has no sessions. It continues with the number, for copies of its predecessor.
+    const isOlder = lastRun !== undefined && (endingsElsewhere === undefined || endingsElsewhere > endings)
     const doubtedBefore = isOlder ? run : (fact('doubted_before') ?? 0)
     set('run', run)
     set('endings', Math.max(endings, endingsElsewhere ?? 0))
@@ -181,9 +221,31 @@ export class SessionDatabase {
     return [run, doubtedBefore]
   }
 
-  #writeEndings(): void {
+  /** Copies the WAL into the file. */
+  #checkpoint(): void {
+    this.#writesSinceCheckpoint = 0
+    const number = this.#checkpoints + 1
+    // In the header of the file, where it can be read without the WAL.
+    this.#database.exec(`PRAGMA application_id = ${number}`)
+    const { busy } = this.one<{ busy: number }>('PRAGMA wal_checkpoint(RESTART)') ?? {}
+    if (busy !== 0) return
+    this.#checkpoints = number
+    this.#writeNumbers()
+  }
+
+  /** An error must not fail the write before it. The WAL has the data until the next attempt. */
+  #tryCheckpoint(): void {
+    try {
+      this.#checkpoint()
+    } catch {
+      // The disk may be full.
+    }
+  }
+
+  #writeNumbers(): void {
     const { value = 0 } = this.one<{ value: number }>("SELECT value FROM facts WHERE name = 'endings'") ?? {}
-    writeSync(this.#endings, `${String(value).padStart(numberLength)}\n`, 0)
+    const digits = (number: number) => String(number).padStart(numberLength)
+    writeSync(this.#numbers, `${digits(value)} ${digits(this.#checkpoints)}\n`, 0)
   }
 
   #statement(sql: string): StatementSync {
@@ -205,15 +267,48 @@ export class SessionDatabase {
   }
 }
 
-/** The digits of the number of endings in its file. */
+/** The digits of a number in the second file. */
 const numberLength = 16
 
-/** The number in a file; `undefined` when there is none. */
-function readNumber(descriptor: number): number | undefined {
-  const bytes = Buffer.alloc(numberLength)
-  const text = bytes.toString('latin1', 0, readSync(descriptor, bytes, 0, numberLength, 0)).trim()
-  return /^\d+$/.test(text) ? Number(text) : undefined
+/** The numbers in the second file; `undefined` when there is none. */
+function readNumbers(descriptor: number): Readonly<Record<'endings' | 'checkpoints', number | undefined>> {
+  const bytes = Buffer.alloc(2 * numberLength + 1)
+  const text = bytes.toString('latin1', 0, readSync(descriptor, bytes, 0, bytes.length, 0))
+  const number = (from: number) => {
+    const digits = text.slice(from, from + numberLength).trim()
+    return /^\d+$/.test(digits) ? Number(digits) : undefined
+  }
+  return { endings: number(0), checkpoints: number(numberLength + 1) }
 }
+
+/** Opens a file, and creates it. SQLite would create it with the permissions of the umask. */
+function openRegular(path: string, flags = 0): number {
+  // Without O_NONBLOCK, a FIFO would stop the process.
+  const descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | flags, 0o600)
+  if (fstatSync(descriptor).isFile()) return descriptor
+  closeSync(descriptor)
+  throw new OperatorError('it is not a regular file')
+}
+
+/** @throws {OperatorError} when the file is older than the WAL beside it */
+function checkFile(path: string, checkpoints: number): void {
+  const descriptor = openRegular(path)
+  try {
+    const header = Buffer.alloc(headerLength)
+    // SQLite deletes a WAL beside an empty file.
+    if (readSync(descriptor, header, 0, headerLength, 0) < headerLength) return
+    const wal = `${realpathSync(path)}-wal`
+    if (header.readUInt32BE(applicationIdAt) >= checkpoints || !statSync(wal, { throwIfNoEntry: false })?.size) return
+    throw new OperatorError(
+      `it is older than ${wal}, which would damage it: delete ${wal} after you have put a copy back`,
+    )
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** The length of the header of a database, and the place of `application_id` in it. */
+const [headerLength, applicationIdAt] = [100, 68]
 
 /** Opens the file, locks it for this process, and creates the tables of a new one. */
 function open(path: string): DatabaseSync {
@@ -223,6 +318,8 @@ function open(path: string): DatabaseSync {
   try {
     // In this mode, the first access locks the file until the process ends.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
+    // Only checkpoints of the gateway have a number.
+    database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${walBytes}`)
     database.exec('BEGIN IMMEDIATE')
     const { user_version: found } = database.prepare('PRAGMA user_version').get() as { user_version: number }
     if (found > format)

@@ -19,6 +19,8 @@ import { FileLogoutJobs } from './logout-jobs.ts'
 
 /** How often expired rows are deleted, in ms. Until then, reads ignore them. */
 const sweepIntervalMs = 1_000
+/** The pause before the next part of many expired rows is deleted, in ms. */
+const sweepPauseMs = 20
 /** How many keys {@link FileStore.list} reads at once. */
 const batchSize = 1_000
 
@@ -41,9 +43,9 @@ export class FileStore implements SessionStore {
   readonly kept: FileKeptStore
   readonly #database: SessionDatabase
   readonly #clock: Clock
-  /** Never goes back, and continues after a restart. */
+  /** Continues after a restart. It does not go back while the process runs. */
   readonly #now: () => number
-  readonly #sweeping: NodeJS.Timeout
+  #sweeping: NodeJS.Timeout
 
   /** @throws {OperatorError} when the file cannot be used: see {@link SessionDatabase} */
   constructor(path: string, { clock, log }: { readonly clock: Clock; readonly log: Log }) {
@@ -62,7 +64,7 @@ export class FileStore implements SessionStore {
     this.kept = new FileKeptStore(this.#database, this.#now)
     // Leases of a process that ended without releasing them.
     this.#database.write('ordinary', () => this.#database.change("DELETE FROM marks WHERE owner <> ''"))
-    this.#sweeping = setInterval(() => this.#sweep(log), sweepIntervalMs).unref()
+    this.#sweeping = setTimeout(() => this.#sweep(log), sweepIntervalMs).unref()
   }
 
   async create(session: NewSession): Promise<'created' | 'ended'> {
@@ -234,7 +236,7 @@ export class FileStore implements SessionStore {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#sweeping)
+    clearTimeout(this.#sweeping)
     this.#database.close()
   }
 
@@ -305,10 +307,12 @@ export class FileStore implements SessionStore {
   }
 
   #sweep(log: Log): void {
+    let areLeft = false
     try {
-      this.#database.sweep(this.#now())
+      areLeft = this.#database.sweep(this.#now())
     } catch (error) {
       log.debug('store.sweep_failed', { reason: String(error) })
     }
+    this.#sweeping = setTimeout(() => this.#sweep(log), areLeft ? sweepPauseMs : sweepIntervalMs).unref()
   }
 }
