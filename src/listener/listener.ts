@@ -147,7 +147,7 @@ class ClientListener implements Listener {
       )
       // A worker accepts from a given socket itself. With `{ fd }`, the primary would accept, and
       // close what no worker has taken when all of them stop.
-      const from = socket === undefined ? { host, port } : new Socket({ fd: socket, readable: false, writable: false })
+      const from = socket === undefined ? { host, port } : givenSocket(socket)
       server.listen(from, () => {
         server.removeAllListeners('error')
         const wrong = socket === undefined ? undefined : this.#otherAddress()
@@ -166,7 +166,7 @@ class ClientListener implements Listener {
     const given = this.#server.address()
     const isTcp = typeof given === 'object' && given !== null
     if (isTcp && given.port === port && (isIP(host) === 0 || given.address === host)) return undefined
-    const text = isTcp ? `${given.address}:${given.port}` : given
+    const text = isTcp ? `${given.address}:${given.port}` : 'not one of TCP'
     return new OperatorError(`listen is ${host}:${port}, but the socket of systemd is ${text}: use the same in both`)
   }
 
@@ -299,6 +299,15 @@ class ClientListener implements Listener {
     this.#byNode.leave(req)
     this.#upgraded.add(socket.once('close', () => this.#upgraded.delete(socket)))
     this.#order.afterResponses(socket, () => this.#handlers().upgrade(req, socket, head))
+  }
+}
+
+function givenSocket(descriptor: number): Socket {
+  try {
+    return new Socket({ fd: descriptor, readable: false, writable: false })
+  } catch (cause) {
+    const text = `descriptor ${descriptor} of systemd is not a stream socket: write ListenStream in the socket unit`
+    throw new OperatorError(text, { cause })
   }
 }
 

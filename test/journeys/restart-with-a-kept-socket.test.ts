@@ -91,3 +91,15 @@ test('A socket with another address than `listen` is an error that names both', 
     new RegExp(`listen is 127\\.0\\.0\\.1:${port}, but the socket of systemd is 127\\.0\\.0\\.1:${given}`),
   )
 })
+
+test('A descriptor that is not a stream socket is an error that says what to write', async (t) => {
+  const { file, env } = await prepareGateway(t)
+  const gateway = startCommand(t, ['sh', ...gatehouse, 'run', '--config', file], {
+    program: ['sh', '-c', 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3</dev/null'],
+    env,
+  })
+
+  assert.equal(await gateway.ended, 1)
+  assert.match(gateway.err(), /descriptor 3 of systemd is not a stream socket: write ListenStream in the socket unit/)
+  assert.doesNotMatch(gateway.err(), /TypeError/)
+})
