@@ -320,7 +320,7 @@ test('A file that cannot be used is named, with what to do', (t) => {
   assert.match(message(), /it is not a regular file/)
   rmSync(file)
   assert.throws(() => open(t, join(folder, 'nowhere', 'sessions.db')), {
-    message: /session\.store\.file: cannot use .*nowhere.*ENOENT/,
+    message: /session\.store\.file: cannot use .*nowhere.*: its folder does not exist: create it/,
   })
 })
 

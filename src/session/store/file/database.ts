@@ -348,6 +348,11 @@ const hints: Readonly<Record<number, string>> = {
 
 function cannotOpen(path: string, error: unknown): OperatorError {
   const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : undefined
-  const hint = code === undefined ? undefined : hints[code]
+  const isFolderMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+  const hint = isFolderMissing
+    ? 'its folder does not exist: create it for the user that the gateway runs as'
+    : code === undefined
+      ? undefined
+      : hints[code]
   return new OperatorError(`session.store.file: cannot use ${path}: ${hint ?? reason(error)}`, { cause: error })
 }
