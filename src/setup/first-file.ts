@@ -161,6 +161,7 @@ const tlsText = `# To terminate TLS in the gateway, replace the line above with:
 `
 
 const memoryText = `  # Where sessions are stored. In memory they are lost when the process stops, and only one replica is possible.
+  # One replica keeps them in a file over a restart: { file: /var/lib/gatehouse/sessions.db } and keys.
   # For several replicas: { redis: { url: redis://… } } and keys.
   store: memory`
 
