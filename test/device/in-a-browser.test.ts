@@ -139,8 +139,12 @@ test('After a sign-out Chromium has no key any more', async (t) => {
   // Requests of the sign-out may have asked too.
   await until('the browser does not ask any more', async () => {
     requestsOf(world)
-    await page.goto(`${world.url}/static/site.css`)
-    return !requestsOf(world).some((line) => line.includes('device-refresh'))
+    // The page of the sign-out may be loading yet, which aborts this navigation.
+    const isLoaded = await page.goto(`${world.url}/static/site.css`).then(
+      () => true,
+      () => false,
+    )
+    return isLoaded && !requestsOf(world).some((line) => line.includes('device-refresh'))
   })
 })
 
