@@ -26,9 +26,9 @@ export function socketOfSystemd({ LISTEN_PID, LISTEN_FDS }: Environment): number
   return isWorker() ? descriptorInWorker : firstDescriptor
 }
 
-/** What systemd is told about the process (sd_notify(3)). */
+/** The messages of the gateway to systemd (sd_notify(3)). */
 export interface Supervision {
-  /** The gateway serves. From now on, the watchdog is told that the process is alive. */
+  /** Says that the gateway serves, and from now on regularly that the process is alive. */
   ready(): void
   stopping(): void
 }

@@ -57,7 +57,7 @@ function fileSystemFinding(folder: string, type: number): Finding | undefined {
 function spaceFinding(folder: string, freeBytes: number): Finding | undefined {
   if (freeBytes >= leastFreeBytes) return undefined
   return warning('session_file.space', `${folder} has ${Math.floor(freeBytes / 1024 / 1024)} MB of free space`, {
-    why: 'on a full disk nobody can sign in or out: the gateway responds with 503',
+    why: 'on a full disk, sign-ins and sign-outs get 503',
     todo: 'make space, or use a larger volume',
   })
 }

@@ -220,8 +220,8 @@ export class Sessions {
 
   /**
    * Opens the record of a session. `undefined` when it cannot be opened, which is logged. A record
-   * of a newer version stays as it is. Its person signs in again, so that a return to this version
-   * locks nobody out.
+   * of a newer version stays as it is. Its person signs in again, also after a return
+   * to this version.
    */
   #open(key: SessionKey, { sealed, version, isDoubtful = false }: SealedSession): OpenedSession | undefined {
     const { keyring, audiences, log } = this.#parts

@@ -51,6 +51,7 @@ const lockTimeoutMs = 2_000
 const writesPerCheckpoint = 200
 /** The WAL is cut to this length, in bytes, after it has been copied. */
 const walBytes = 4 * 1024 * 1024
+
 /** What a write needs of the disk. */
 export type Durability =
   /** The write is on the disk when the method returns, also when the power fails. */

@@ -2,6 +2,7 @@ import { steadyClock, type Clock } from '../../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import type { Log } from '../../../observe/log.ts'
 import { tagOf } from '../../record/record.ts'
+import { OneProcessStore } from '../one-process-store.ts'
 import {
   type EndedSession,
   jobOutlivesSessionMs,
@@ -10,8 +11,6 @@ import {
   type SealedDocument,
   type SealedSession,
   type SessionStore,
-  type StoreNotice,
-  type StoreTime,
 } from '../store.ts'
 import { SessionDatabase } from './database.ts'
 import { FileKeptStore } from './kept-store.ts'
@@ -38,18 +37,17 @@ interface SessionRow {
  * A session store in a file of SQLite, for one process that keeps its sessions over restarts. All
  * calls are carried out at once, in this thread: a call returns when the disk has its write.
  */
-export class FileStore implements SessionStore {
+export class FileStore extends OneProcessStore implements SessionStore {
   readonly jobs: FileLogoutJobs
   readonly kept: FileKeptStore
   readonly #database: SessionDatabase
-  readonly #clock: Clock
   /** Continues after a restart. It does not go back while the process runs. */
   readonly #now: () => number
   #sweeping: NodeJS.Timeout
 
   /** @throws {OperatorError} when the file cannot be used: see {@link SessionDatabase} */
   constructor(path: string, { clock, log }: { readonly clock: Clock; readonly log: Log }) {
-    this.#clock = clock
+    super(clock)
     const steady = steadyClock(clock)
     const openedAt = clock.now()
     this.#now = () => openedAt + steady.now()
@@ -71,7 +69,7 @@ export class FileStore implements SessionStore {
     const now = this.#now()
     const { key, subTag, sealed, begun_at, idle_timeout } = session
     const tag = tagOf(key)
-    const absolute_expires_at = now + session.absolute_expires_at - this.#clock.now()
+    const absolute_expires_at = now + session.absolute_expires_at - this.clock.now()
     return this.#database.write('durable', () => {
       const ended = this.#database.one(
         'SELECT 1 FROM tombstones WHERE tag IN (?, ?) AND expires_at > ? AND at >= ?',
@@ -211,24 +209,6 @@ export class FileStore implements SessionStore {
       )
       return true
     })
-  }
-
-  // No other process uses this store.
-  onNotice(_listener: (notice: StoreNotice) => void): () => void {
-    return () => {}
-  }
-
-  receivesNotices(): boolean {
-    return true
-  }
-
-  staleForMs(): number {
-    return -Infinity
-  }
-
-  async time(): Promise<StoreTime> {
-    const now = this.#clock.now()
-    return { earliest: now, latest: now }
   }
 
   async ping(): Promise<void> {

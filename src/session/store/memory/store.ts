@@ -1,6 +1,7 @@
 import { steadyClock, type Clock } from '../../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { tagOf } from '../../record/record.ts'
+import { OneProcessStore } from '../one-process-store.ts'
 import {
   type EndedSession,
   jobOutlivesSessionMs,
@@ -9,8 +10,6 @@ import {
   type SealedDocument,
   type SealedSession,
   type SessionStore,
-  type StoreNotice,
-  type StoreTime,
 } from '../store.ts'
 import { MemoryKeptStore } from './kept-store.ts'
 import { MemoryLogoutJobs } from './logout-jobs.ts'
@@ -30,10 +29,9 @@ interface StoredEntry {
  * A session store in the memory of this process, for trials, and for a sidecar whose sessions may
  * be lost. When it is full, it drops the least recently used session.
  */
-export class MemoryStore implements SessionStore {
+export class MemoryStore extends OneProcessStore implements SessionStore {
   readonly jobs: MemoryLogoutJobs
   readonly kept: MemoryKeptStore
-  readonly #clock: Clock
   /** Decides what has expired. */
   readonly #steady: Clock
   readonly #sessions: ExpiringMap<SessionKey, StoredEntry>
@@ -48,7 +46,7 @@ export class MemoryStore implements SessionStore {
   #sweptAt: number
 
   constructor({ maxSessions: max, clock }: { readonly maxSessions: number; readonly clock: Clock }) {
-    this.#clock = clock
+    super(clock)
     this.#steady = steadyClock(clock)
     this.kept = new MemoryKeptStore(() => this.#steady.now())
     this.#sessions = new ExpiringMap(max, (key, session) => {
@@ -75,7 +73,7 @@ export class MemoryStore implements SessionStore {
     if (this.#endedSince(tag, session.begun_at, now) || this.#endedSince(session.subTag, session.begun_at, now))
       return 'ended'
     const { sealed, subTag } = session
-    const absolute_expires_at = now + session.absolute_expires_at - this.#clock.now()
+    const absolute_expires_at = now + session.absolute_expires_at - this.clock.now()
     const entry = { sealed, subTag, absolute_expires_at, version: 1 }
     this.#sessions.set(session.key, entry, Math.min(now + session.idle_timeout, absolute_expires_at))
     this.#bySid.add(tag, session.key)
@@ -179,24 +177,6 @@ export class MemoryStore implements SessionStore {
     if ((this.#documents.use(name, now)?.version ?? 0) !== version) return false
     this.#documents.set(name, { sealed, version: version + 1 }, now + ttl)
     return true
-  }
-
-  // No other process uses this store.
-  onNotice(_listener: (notice: StoreNotice) => void): () => void {
-    return () => {}
-  }
-
-  receivesNotices(): boolean {
-    return true
-  }
-
-  staleForMs(): number {
-    return -Infinity
-  }
-
-  async time(): Promise<StoreTime> {
-    const now = this.#clock.now()
-    return { earliest: now, latest: now }
   }
 
   async ping(): Promise<void> {}
