@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { Front, type FrontOptions } from '../../src/listener/plain/connection.ts'
+import type { FrontOptions } from '../../src/listener/plain/connection.ts'
 import type { PlainRequest } from '../../src/listener/plain/plain-request.ts'
 import type { PlainResponse } from '../../src/listener/plain/plain-response.ts'
 import type { GiveBack } from '../../src/wire/read-buffers.ts'
+import { startFront } from '../listener/plain/front.ts'
 import { RawClient } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
 
@@ -15,23 +15,9 @@ const head = (line: string, ...fields: readonly string[]) =>
   [`${line} HTTP/1.1`, 'Host: h', ...fields, '', ''].join('\r\n')
 
 /** Starts a front with one client, whose connection is that of the server. */
-async function startFront(t: TestContext, request: FrontOptions['request']) {
-  const server = createServer()
-  new Front(server, false, {
-    request,
-    isDraining: () => false,
-    maxHeadBytes: 16 * 1024,
-    headersTimeoutMs: 60_000,
-    keepAliveMs: 75_000,
-    arrived: () => {},
-    incomplete: () => {},
-    handedOver: () => {},
-  })
-  server.listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
+async function startWithClient(t: TestContext, request: FrontOptions['request']) {
+  const { server, port } = await startFront(t, request)
   const connected = once(server, 'connection') as Promise<[Socket]>
-  const { port } = server.address() as AddressInfo
   const client = new RawClient(t, port)
   const [connection] = await connected
   return { client, connection, port }
@@ -39,7 +25,7 @@ async function startFront(t: TestContext, request: FrontOptions['request']) {
 
 test('A large upload behind another request is not read before its content is used', async (t) => {
   const underWay: (readonly [PlainRequest, PlainResponse])[] = []
-  const { client, connection } = await startFront(t, (req, res) => void underWay.push([req, res]))
+  const { client, connection } = await startWithClient(t, (req, res) => void underWay.push([req, res]))
   // So much arrives at once that one read stops the connection, and leaves nothing in its stream.
   const parts = [
     head('GET /'),
@@ -75,7 +61,7 @@ test('A large upload behind another request is not read before its content is us
 
 test('Content that has not arrived with its head is not read before it is used', async (t) => {
   const begun: PlainRequest[] = []
-  const { client, connection, port } = await startFront(t, (req) => void begun.push(req))
+  const { client, connection, port } = await startWithClient(t, (req) => void begun.push(req))
   const upload = head('PUT /', 'Content-Length: 1000')
   client.send(upload)
   await until('the upload has begun', () => begun.length === 1)
@@ -94,7 +80,7 @@ test('Content that has not arrived with its head is not read before it is used',
 test('The buffers of an upload count until the upstream has taken their content', async (t) => {
   const begun: PlainRequest[] = []
   const lent: GiveBack[] = []
-  const { client } = await startFront(t, (req) => {
+  const { client } = await startWithClient(t, (req) => {
     begun.push(req)
     req.on('data', (_: Buffer, giveBack: GiveBack) => {
       lent.push(giveBack)

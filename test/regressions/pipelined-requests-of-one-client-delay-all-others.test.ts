@@ -1,36 +1,20 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { test } from 'node:test'
-import { Front } from '../../src/listener/plain/connection.ts'
+import { startFront } from '../listener/plain/front.ts'
 import { until } from '../support/until.ts'
 
 test('Requests of other clients are served between the pipelined requests of one client', async (t) => {
   const served: string[] = []
-  const server = createServer()
-  new Front(server, false, {
-    request: ({ url }, res) => {
-      served.push(url)
-      res.end()
-    },
-    isDraining: () => false,
-    maxHeadBytes: 16 * 1024,
-    headersTimeoutMs: 60_000,
-    keepAliveMs: 60_000,
-    arrived: () => {},
-    incomplete: () => {},
-    handedOver: () => {},
+  const { port } = await startFront(t, ({ url }, res) => {
+    served.push(url)
+    res.end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`
   const [greedy, other] = [connect(port, '127.0.0.1').resume(), connect(port, '127.0.0.1').resume()]
   t.after(() => {
     greedy.destroy()
     other.destroy()
-    server.close()
   })
   greedy.write(get('/first'))
   other.write(get('/first'))

@@ -182,7 +182,7 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
     if (req === undefined || this.socket.destroyed) return
     if (!req.complete) {
       this.#res = undefined
-      req.removeAll('data', 'end')
+      req.removeAllListeners('data').removeAllListeners('end')
       req.on('end', () => this.#next())
       req.resume()
       return

@@ -1,10 +1,11 @@
+import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { ClientReply } from '../../http/client-messages.ts'
 import { reasonPhrase } from '../../http/response.ts'
 import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { fieldLine, isFieldValue } from '../../wire/fields.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
-import { Listeners, type PlainRequest } from './plain-request.ts'
+import type { PlainRequest } from './plain-request.ts'
 
 /** What a response needs of its connection. */
 export interface ResponseConnection {
@@ -24,9 +25,10 @@ const noFields: readonly string[] = []
 
 /**
  * The response to a plain request. It has the fields and the framing that Node's `ServerResponse`
- * would have, and is written with as few writes as possible.
+ * would have, and is written with as few writes as possible. It never emits `error`, because the
+ * connection handles the errors of its socket.
  */
-export class PlainResponse extends Listeners implements ClientReply {
+export class PlainResponse extends EventEmitter implements ClientReply {
   statusCode = 200
   headersSent = false
   writableFinished = false
@@ -49,11 +51,6 @@ export class PlainResponse extends Listeners implements ClientReply {
     super()
     this.#connection = connection
     this.req = req
-  }
-
-  /** It never emits `error`, because the connection handles the errors of its socket. */
-  override on(event: string, listener: (...values: never[]) => void): this {
-    return event === 'error' ? this : super.on(event, listener)
   }
 
   /** `null` after the response was sent completely. */

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { Front, type FrontOptions } from '../../../src/listener/plain/connection.ts'
 import { httpUpstream, RawClient } from '../../proxy/support.ts'
 import { statusesIn } from '../../support/raw-exchange.ts'
 import { until } from '../../support/until.ts'
 import { startWorld } from '../../support/world.ts'
+import { startFront } from './front.ts'
 
 const head = (line: string, ...fields: readonly string[]) =>
   [`${line} HTTP/1.1`, 'Host: h', ...fields, '', ''].join('\r\n')
@@ -32,24 +30,6 @@ async function start(t: TestContext) {
   const gateway = Number(new URL(world.url).port)
   const access = () => world.replicas[0]?.access ?? []
   return { asked, underWay, access, client: () => new RawClient(t, gateway) }
-}
-
-/** A server with a front whose requests are served by `request`. */
-async function startFront(t: TestContext, request: FrontOptions['request']): Promise<number> {
-  const server = createServer()
-  new Front(server, false, {
-    request,
-    isDraining: () => false,
-    maxHeadBytes: 16 * 1024,
-    headersTimeoutMs: 60_000,
-    keepAliveMs: 75_000,
-    arrived: () => {},
-    incomplete: () => {},
-    handedOver: () => {},
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => server.close())
-  return (server.address() as AddressInfo).port
 }
 
 test('A request is not carried out after its client got 408', async (t) => {
@@ -112,7 +92,7 @@ test('A client gets the response to a form that is too large, and the connection
 })
 
 test('A response with an invalid field is not begun, and another one can be sent', async (t) => {
-  const port = await startFront(t, (req, res) => {
+  const { port } = await startFront(t, (req, res) => {
     const value = 'a\r\nSet-Cookie: b'
     assert.throws(() => res.setHeader('X-A', value), TypeError)
     assert.throws(() => res.writeHead(200, ['X-A', value]), TypeError)

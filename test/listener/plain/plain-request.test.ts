@@ -31,7 +31,7 @@ test('Content that has arrived before its reader is emitted once, and its memory
     parts.push(String(part))
     giveBack()
   })
-  await once(req as unknown as NodeJS.EventEmitter, 'end')
+  await once(req, 'end')
   assert.deepEqual(parts, ['one ', 'whole'])
   assert.deepEqual(counts(), [0, 0])
 })
