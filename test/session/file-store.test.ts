@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import fs, {
   copyFileSync,
   mkdirSync,
@@ -19,6 +19,7 @@ import type { SessionKey } from '../../src/core/names.ts'
 import { sidTag } from '../../src/session/record/record.ts'
 import { FileStore } from '../../src/session/store/file/store.ts'
 import { root, startCommand } from '../support/command.ts'
+import { smallDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 import { created, newSession, order, storeContract, times } from './store-contract.ts'
 
@@ -341,34 +342,19 @@ test('A link in place of the second file does not overwrite another file', (t) =
   assert.equal(readFileSync(other, 'utf8'), 'a text of somebody')
 })
 
-/** A small disk in memory, which only root can mount. */
-function smallDisk(t: TestContext): { readonly folder: string; remount(how: string): void } | undefined {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-small-disk-'))
-  const mount = (...args: string[]) => spawnSync('mount', args).status === 0
-  const isMounted = mount('-t', 'tmpfs', '-o', 'size=600k', 'tmpfs', folder)
-  t.after(() => {
-    if (isMounted) spawnSync('umount', ['-l', folder])
-    rmSync(folder, { recursive: true })
-  })
-  return isMounted ? { folder, remount: (how) => assert.ok(mount('-o', `remount,${how}`, folder)) } : undefined
-}
-
 test('On a full disk nothing is half written, and all works again when there is space', async (t) => {
   const disk = smallDisk(t)
   if (disk === undefined) return t.skip('only root can mount a small disk')
   const { store, now } = open(t, join(disk.folder, 'sessions.db'))
   const { key } = await created(store, now(), { sid: 'one' })
-  const ballast = join(disk.folder, 'ballast')
-  writeFileSync(ballast, '')
-  const fill = () => spawnSync('sh', ['-c', `cat /dev/zero >> '${ballast}'`])
-  fill()
+  disk.fill()
   const big = Buffer.alloc(100_000)
 
   await assert.rejects(store.replace(key, big, 1), { code: 'ERR_STORE_UNAVAILABLE', message: /full/ })
   await assert.rejects(store.create(newSession(now(), { sealed: big })), { code: 'ERR_STORE_UNAVAILABLE' })
   assert.equal((await store.read(key))?.version, 1)
 
-  rmSync(ballast)
+  disk.free()
   assert.equal(await store.replace(key, big, 1), 'replaced')
   assert.equal((await store.endOne(key)).length, 1)
 })

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync, statSync, writeSync } from 'node:fs'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { GatewayError, OperatorError, reason } from '../../../core/errors.ts'
+import type { Log } from '../../../observe/log.ts'
 
 /** The format of the tables. A version that changes them increments it. */
 const format = 1
@@ -74,11 +75,14 @@ export type Durability =
  */
 export class SessionDatabase {
   readonly #path: string
+  readonly #log: Log
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
   /** The descriptor of the file with the numbers of endings and checkpoints. */
   readonly #numbers: number
   #isDurable = true
+  /** Whether the log says so. Not yet during the start, whose error is reported by itself. */
+  #isAvailable = false
   #hasUnnotedEndings = false
   #checkpoints: number
   #writesSinceCheckpoint = 0
@@ -87,8 +91,9 @@ export class SessionDatabase {
   readonly #doubtedBefore: number
 
   /** @throws {OperatorError} when the file cannot be used */
-  constructor(path: string) {
+  constructor(path: string, log: Log) {
     this.#path = path
+    this.#log = log
     try {
       this.#numbers = openRegular(`${path}-endings`, constants.O_NOFOLLOW)
     } catch (error) {
@@ -107,6 +112,7 @@ export class SessionDatabase {
       const { application_id = 0 } = this.one<{ application_id: number }>('PRAGMA application_id') ?? {}
       this.#checkpoints = Math.max(application_id, checkpoints)
       this.#checkpoint()
+      this.#isAvailable = true
     } catch (error) {
       this.close()
       throw cannotOpen(path, error)
@@ -181,11 +187,13 @@ export class SessionDatabase {
   }
 
   /**
-   * Deletes what has expired at `now`.
+   * Deletes what has expired at `now`. After an error, it tries first whether the disk takes
+   * writes.
    * @returns whether expired rows are left, because a long transaction would delay all requests
    */
   sweep(now: number): boolean {
     if (this.#hasUnnotedEndings) this.noteEndings()
+    if (!this.#isAvailable) this.#tryDisk()
     const isExpired = (table: string) =>
       this.one(`SELECT 1 FROM ${table} WHERE expires_at <= ? LIMIT 1`, now) !== undefined
     const tables = expiring.filter(isExpired)
@@ -258,15 +266,29 @@ export class SessionDatabase {
     return statement
   }
 
+  /** Not after each write: small ones may succeed between large ones, and would fill the log. */
+  #tryDisk(): void {
+    this.write('ordinary', () => this.change(trialWrite))
+    this.#isAvailable = true
+    this.#log.info('store.available', { store: this.#path })
+  }
+
   #attempt<T>(work: () => T): T {
     try {
       return work()
     } catch (error) {
       if (error instanceof GatewayError) throw error
+      if (this.#isAvailable)
+        this.#log.warn('store.unavailable', { store: this.#path, reason: reason(error), hint: hintFor(error) })
+      this.#isAvailable = false
       throw new GatewayError('ERR_STORE_UNAVAILABLE', `${this.#path}: ${reason(error)}`, { cause: error })
     }
   }
 }
+
+/** Changes a row each time, because SQLite does not write a page that stays the same. */
+const trialWrite = `INSERT INTO facts (name, value) VALUES ('trial_writes', 1)
+  ON CONFLICT (name) DO UPDATE SET value = value + 1`
 
 /** The digits of a number in the second file. */
 const numberLength = 16
@@ -347,13 +369,14 @@ const hints: Readonly<Record<number, string>> = {
   26: 'the file is not a database: name another one',
 }
 
+function hintFor(error: unknown): string | undefined {
+  return error instanceof Error && 'errcode' in error ? hints[Number(error.errcode) & 0xff] : undefined
+}
+
 function cannotOpen(path: string, error: unknown): OperatorError {
-  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : undefined
   const isFolderMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
   const hint = isFolderMissing
     ? 'its folder does not exist: create it for the user that the gateway runs as'
-    : code === undefined
-      ? undefined
-      : hints[code]
+    : hintFor(error)
   return new OperatorError(`session.store.file: cannot use ${path}: ${hint ?? reason(error)}`, { cause: error })
 }

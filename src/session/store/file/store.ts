@@ -51,7 +51,7 @@ export class FileStore extends OneProcessStore implements SessionStore {
     const steady = steadyClock(clock)
     const openedAt = clock.now()
     this.#now = () => openedAt + steady.now()
-    this.#database = new SessionDatabase(path)
+    this.#database = new SessionDatabase(path, log)
     if (this.#database.hasLostEndings)
       log.warn('store.older_copy', {
         file: path,
