@@ -1,4 +1,6 @@
 import { asciiDomain, firstAddress, ipAddress, portOf } from '../core/addresses.ts'
+import { parsePathPattern } from '../core/patterns.ts'
+import type { TargetConfig, UpstreamConfig } from './model/upstream.ts'
 
 /**
  * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.
@@ -74,11 +76,22 @@ export function isEveryAddress(host: string): boolean {
   return host === '0.0.0.0' || ipAddress(host) === '::'
 }
 
+/** The address of a target, as logs and metrics name it: its origin, or `unix:` and a path. */
+export function targetName({ url, socketPath }: Pick<TargetConfig, 'url' | 'socketPath'>): string {
+  return socketPath === undefined ? url.origin : `unix:${socketPath}`
+}
+
 /**
- * The host and port of an application. All names of this machine become `localhost`. Upstreams with
- * the same result lead to the same application.
+ * The places where the application of an upstream listens. Upstreams that share one lead to the
+ * same application.
  */
-export function applicationAt(url: URL): string {
+export function placesOf({ targets }: Pick<UpstreamConfig, 'targets'>): ReadonlySet<string> {
+  return new Set(targets.map(placeOf))
+}
+
+/** The host and port of a target. All names of this machine become `localhost`. */
+function placeOf({ url, socketPath }: TargetConfig): string {
+  if (socketPath !== undefined) return socketPath
   const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
   return `${isLoopback(host) || isEveryAddress(host) ? 'localhost' : host} ${portOf(url)}`
 }
@@ -108,6 +121,16 @@ export function parseUpstreamOrigin(text: string): URL {
   if (asciiDomain(hostname) === undefined)
     throw new SyntaxError('must have a domain of at least two labels after "*.", as in https://*.apps.example.com')
   return new URL(`${protocol}//*.${hostname}${port === '' ? '' : `:${port}`}`)
+}
+
+/**
+ * The path of an upstream, with a slash at its end.
+ * @throws {SyntaxError} names what is wrong
+ */
+export function parseUpstreamPath(text: string): string {
+  if (parsePathPattern(text).text.includes('*'))
+    throw new SyntaxError('must not contain "*": the upstream serves everything below its path')
+  return text.endsWith('/') ? text : `${text}/`
 }
 
 /**

@@ -245,6 +245,12 @@ export interface SessionCookieSettings {
 
 export interface UpstreamSettings {
   readonly url?: string | undefined
+  readonly targets?: List<TargetSettings> | undefined
+  readonly balance: 'round_robin' | 'least_requests' | 'sticky'
+  readonly eject: false | UpstreamEjectSettings
+  readonly slowStartMs: number
+  readonly retryBudget: number
+  readonly connectionsPerTarget?: number | undefined
   readonly forwardAuth?: true | undefined
   readonly deviceBinding?: 'when_supported' | 'required' | undefined
   readonly preset?:
@@ -297,6 +303,19 @@ export interface UpstreamSettings {
   readonly maxStreamsPerClient: number
   readonly caFile?: string | undefined
   readonly tests: List<TestSettings>
+}
+
+export interface TargetSettings {
+  readonly url?: string | undefined
+  readonly weight: number
+  readonly backup: boolean
+}
+
+export interface UpstreamEjectSettings {
+  readonly failures: number
+  readonly statuses: List<number>
+  readonly forMs: number
+  readonly atMostMs: number
 }
 
 export interface UpstreamSetCookieSettings {

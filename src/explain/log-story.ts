@@ -103,6 +103,8 @@ function sentence(line: LogLine): string {
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be refused${of}: ${text('reason')}`
     case 'upstream.failed':
       return `${when}  the upstream${named} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
+    case 'upstream.retried':
+      return `${when}  the request went to another target, because ${text('target')} failed: ${text('reason')}`
     case 'upstream.busy':
       return `${when}  a request waited ${text('waited_ms')} ms for a connection to the upstream${named}: ${text('reason')}`
     case 'sign_in.failed':

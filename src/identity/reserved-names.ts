@@ -1,4 +1,4 @@
-import { applicationAt } from '../config/addresses.ts'
+import { placesOf } from '../config/addresses.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { fieldsOf } from '../core/header-fields.ts'
 
@@ -11,7 +11,7 @@ export function canonicalName(name: string): string {
   return /[^a-z\d-]|--|^-|-$/.test(lower) ? lower.replaceAll(/[^a-z\d]+/g, '-').replaceAll(/^-|-$/g, '') : lower
 }
 
-type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentity'>
+type Setting = Pick<UpstreamConfig, 'targets' | 'headers' | 'rules' | 'signedIdentity'>
 
 /**
  * The names of the headers that an upstream never receives from a client: those that the
@@ -21,8 +21,8 @@ type Setting = Pick<UpstreamConfig, 'url' | 'headers' | 'rules' | 'signedIdentit
  * client while another gets the token of the gateway.
  */
 export function reservedNames(upstream: Setting, upstreams: readonly Setting[]): ReadonlySet<string> {
-  const application = applicationAt(upstream.url)
-  const others = upstreams.filter((other) => other !== upstream && applicationAt(other.url) === application)
+  const places = placesOf(upstream)
+  const others = upstreams.filter((other) => other !== upstream && !placesOf(other).isDisjointFrom(places))
   const theirs = others.flatMap(namesOf).filter((name) => name !== 'authorization')
   return new Set([...namesOf(upstream), ...theirs])
 }

@@ -45,6 +45,8 @@ export class RequestRecord {
   /** The address of the proxy that asked about the request (forward_auth). */
   askedBy: string | undefined
   upstream: string | undefined
+  /** Which target of the upstream got it, where there are several. */
+  target: string | undefined
   session: SessionKey | undefined
   /** What the request has instead of a session. */
   caller: Caller | undefined
@@ -131,6 +133,7 @@ export function accessLine(record: RequestRecord, time: string): string {
   if (record.waitedMs >= 1) line += `,"waited_ms":${Math.round(record.waitedMs)}`
   if (askedBy !== undefined) line += `,"asked_by":"${askedBy}"`
   if (upstream !== undefined) line += `,"upstream":"${upstream}"`
+  if (record.target !== undefined) line += `,"target":"${escaped(record.target)}"`
   if (session !== undefined) line += `,"session":"${session}"`
   if (record.caller !== undefined) line += `,"caller":"${record.caller}"`
   if (code !== undefined) line += `,"code":"${code}"`

@@ -32,11 +32,23 @@ export function logFailed({ pass, facts, record, parts }: LoggedExchange, error:
   parts.log.warn('upstream.failed', {
     request: record.id,
     upstream: name,
-    url: url.origin,
+    url: record.target ?? url.origin,
     method: facts.method,
     code: error.code,
     reason: error.message,
     ...(error.code === 'ERR_UPSTREAM_UNREACHABLE' ? { hint: asHint(advice) } : {}),
+  })
+}
+
+/** The request goes to another target, because this one has failed. */
+export function logRetried({ pass, facts, record, parts }: LoggedExchange, failed: string, error: GatewayError): void {
+  parts.log.warn('upstream.retried', {
+    request: record.id,
+    upstream: pass.upstream.name,
+    target: failed,
+    method: facts.method,
+    code: error.code,
+    reason: error.message,
   })
 }
 

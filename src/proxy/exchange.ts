@@ -12,6 +12,7 @@ import type {
   RawFields,
   ResponseHandler,
   SwitchedConnection,
+  TargetObserver,
   UpstreamRequest,
 } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
@@ -31,6 +32,7 @@ import {
   logBusy,
   logFailed,
   logNotRewritten,
+  logRetried,
   logUnkeptCookies,
   logWithheldCookies,
 } from './exchange-log.ts'
@@ -67,7 +69,7 @@ export interface ExchangeInput extends Incoming {
  *     waiting ──► responding ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
  */
-export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
+export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, LiveStream {
   readonly #input: ExchangeInput
   readonly #upstream: Upstream
   readonly #addresses: UpstreamAddresses
@@ -141,7 +143,15 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       this.#refuse('ERR_UPSTREAM_BUSY')
       return
     }
-    this.#upstream.transport.dispatch(this.#upstreamRequest(), this.#responseHandler())
+    this.#upstream.transport.dispatch(this.#upstreamRequest(), this.#responseHandler(), this)
+  }
+
+  onTarget(target: string): void {
+    this.#input.record.target = target
+  }
+
+  onRetry(failed: string, error: GatewayError): void {
+    logRetried(this.#input, failed, error)
   }
 
   /** The only release of a slot with a connection. One that waits is released in `#abandon`. */
@@ -221,6 +231,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,
+      session: pass.session,
     }
   }
 
@@ -400,7 +411,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
    * Ends both sides. If the response has begun, the client sees that it is incomplete. Otherwise
    * the client gets 401, because its session has ended.
    */
-  cut(reason?: CutReason): void {
+  cut(reason?: CutReason, error?: GatewayError): void {
     if (this.#state === 'waiting') {
       this.#refuse('ERR_UNAUTHENTICATED')
       return
@@ -409,7 +420,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#isCut = true
     this.#input.record.code ??= reason
     this.#response.abort()
-    this.#abandon()
+    this.#abandon(error)
   }
 
   #fail(error: GatewayError): void {
@@ -419,12 +430,12 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     record.trace?.upstreamEnded(error.code)
     logFailed(this.#input, error)
     if (this.#state === 'responding') {
-      this.cut()
+      this.cut(undefined, error)
       return
     }
     if (error.code === 'ERR_UPSTREAM_UNREACHABLE' || error.code === 'ERR_UPSTREAM_RESPONSE')
       this.#upstream.reportWrongScheme(error.message, parts.log)
-    this.#refuse(error.code)
+    this.#refuse(error.code, error)
   }
 
   #refuseBusy(busy: BusyReason): void {
@@ -433,7 +444,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     logBusy(this.#input, busy, this.#upstream, this.#slot)
   }
 
-  #refuse(code: ErrorCode): void {
+  #refuse(code: ErrorCode, error?: GatewayError): void {
     const { req, facts, record, parts, replace, content } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
@@ -441,7 +452,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     }
     if (replace !== undefined) {
       this.#replace(replace)
-      this.#abandon()
+      this.#abandon(error)
       return
     }
     this.#state = 'over'
@@ -457,7 +468,7 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     })
     record.code = code
     record.bytes = writeResponse(this.#input, refusal)
-    this.#abandon()
+    this.#abandon(error)
   }
 
   /** The response has been sent, or the client is gone. */
@@ -469,9 +480,10 @@ export class Exchange implements ResponseHandler, SlotHolder, LiveStream {
     this.#abandon()
   }
 
-  #abandon(): void {
+  /** @param error the fault of the upstream, if it is one */
+  #abandon(error = abandoned): void {
     this.#body?.destroy()
-    this.#control?.abort(abandoned)
+    this.#control?.abort(error)
     if (this.#slot?.isWaiting) this.#slot.release()
   }
 

@@ -103,6 +103,7 @@ function requestOf(
     identity,
     body: undefined,
     upgrade: undefined,
+    session: person.session,
   }
 }
 

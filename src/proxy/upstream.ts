@@ -1,6 +1,5 @@
 import { isWildcard, upstreamAt } from '../config/hosts.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { portOf } from '../core/addresses.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
 import type { NamePattern } from '../core/patterns.ts'
 import { randomToken } from '../core/random.ts'
@@ -8,16 +7,15 @@ import type { AddressText } from '../http/address-text.ts'
 import { isWithheld, mayBeNamed } from '../http/cookies.ts'
 import { reservedNames } from '../identity/reserved-names.ts'
 import type { Log } from '../observe/log.ts'
-import { Http1Transport } from '../transport/http1/http1-transport.ts'
+import type { Transport } from '../transport/transport.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { Addresses } from './addresses.ts'
 import { responseChanges, type ResponseChanges } from './client-response.ts'
 import { ConnectionSlots } from './connection-slots.ts'
 import type { SessionNotice } from './session-notice.ts'
+import { Targets, type TargetsParts } from './targets/targets.ts'
 import { RequestFields } from './upstream-headers.ts'
 
-/** After this time a connection takes no further request, so that the host is resolved again. */
-const lifetimeMs = 60_000
 /** The protocol of the target is examined at most once in this time, in ms. */
 const examineEveryMs = 60_000
 /** How many requests may wait for a connection. Further requests are rejected. */
@@ -34,7 +32,7 @@ export interface UpstreamLoad {
   readonly streams: number
 }
 
-export interface UpstreamsOptions {
+export interface UpstreamsOptions extends TargetsParts {
   /** The gateway takes part in traces. */
   readonly isTracing: boolean
   readonly reservedPrefix: string
@@ -57,7 +55,9 @@ function addressesOf(config: UpstreamConfig, reservedPrefix: string): UpstreamAd
 
 /** An upstream at run time: its connections, and what all its requests share. */
 export class Upstream {
-  readonly transport: Http1Transport
+  readonly targets: Targets
+  /** Carries requests to one of the targets. The only target gets them without a detour. */
+  readonly transport: Transport
   readonly slots: ConnectionSlots
   readonly reserved: ReadonlySet<string>
   readonly fields: RequestFields
@@ -79,15 +79,10 @@ export class Upstream {
   #waitReportedAt = -Infinity
   readonly #reported = new Set<string>()
 
-  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], { isTracing, reservedPrefix }: UpstreamsOptions) {
-    const { url, ca, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams } = config
-    this.transport = new Http1Transport({
-      host: url.hostname.replace(/^\[|\]$/g, ''),
-      port: portOf(url),
-      tls: url.protocol === 'https:' ? { ca } : undefined,
-      maxConnections: maxConnections + maxStreams,
-      ...{ connectTimeoutMs, keepAliveMs, lifetimeMs },
-    })
+  constructor(config: UpstreamConfig, all: readonly UpstreamConfig[], options: UpstreamsOptions) {
+    const { isTracing, reservedPrefix } = options
+    this.targets = new Targets(config, options)
+    this.transport = this.targets.only?.transport ?? this.targets
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing)
@@ -169,7 +164,8 @@ export class Upstream {
     const now = performance.now()
     if (this.#hasResponded || now - this.#examinedAt < examineEveryMs) return
     this.#examinedAt = now
-    const { name, url } = this.#config
+    const { name, url, targets } = this.#config
+    if (targets[0]?.socketPath !== undefined) return
     void httpSchemeMismatch(reason, url).then((mismatch) => {
       const hint = `${mismatch} in upstreams.${name}.url`
       if (mismatch !== undefined) log.warn('upstream.wrong_scheme', { upstream: name, url: url.origin, hint })
@@ -179,13 +175,13 @@ export class Upstream {
   /** Sends the requests that wait, and resolves when all exchanges have ended. */
   async close(): Promise<void> {
     this.slots.startAll()
-    await this.transport.close()
+    await this.targets.close()
   }
 
   /** Ends all exchanges. */
   async destroy(): Promise<void> {
     this.slots.startAll()
-    await this.transport.destroy()
+    await this.targets.destroy()
   }
 }
 

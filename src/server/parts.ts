@@ -10,6 +10,7 @@ import { createAccountLimits } from '../limits/endpoint-limits.ts'
 import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
+import { TargetPool } from '../proxy/targets/target.ts'
 import { Upstreams } from '../proxy/upstream.ts'
 import { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import { ProviderCookie } from '../session/cookies/gateway-cookies.ts'
@@ -59,6 +60,7 @@ export function createSharedParts(
     ...{ store, rejectedClients, memory, clock },
     pending: new PendingEndings(log),
     live: new LiveStreams(),
+    pool: new TargetPool(),
     caches: new NearCaches(),
     streamSessions: new Map() as StreamSessions,
     accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
@@ -71,10 +73,10 @@ export type GenerationParts = ReturnType<typeof createParts>
 
 /** @param onActivity see `ProxyParts` */
 export function createParts(config: GatewayConfig, shared: SharedParts, onActivity: (session: SessionKey) => void) {
-  const { store, pending, caches, live, tracer, log, clock, audit, metrics } = shared
+  const { store, pending, caches, live, pool, tracer, log, clock, audit, metrics } = shared
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)
-  const upstreams = new Upstreams(config.upstreams, { isTracing: tracer !== undefined, reservedPrefix })
+  const upstreams = new Upstreams(config.upstreams, { isTracing: tracer !== undefined, reservedPrefix, pool, log })
   const keyring = createKeyring(config.session.keys, log)
   const cookie = new SessionCookie(config.session.cookie)
   const providerCookie = new ProviderCookie(cookie)

@@ -7,6 +7,8 @@ export interface TransportTarget {
   /** A host name, or an IP address without brackets. */
   readonly host: string
   readonly port: number
+  /** The path of a socket in the file system, which takes the place of `host` and `port`. */
+  readonly socketPath?: string | undefined
   /** Absent for plain TCP. `ca`: the trusted certificates; absent for those of Node.js. */
   readonly tls: { readonly ca: string | undefined } | undefined
   readonly maxConnections: number
@@ -15,6 +17,27 @@ export interface TransportTarget {
   readonly keepAliveMs: number
   /** After this time a connection takes no further request, so that the host is resolved again. */
   readonly lifetimeMs: number
+}
+
+/** Carries requests to one target, or to several. */
+export interface Transport {
+  /**
+   * Sends a request. Never throws: a request that cannot be sent fails with `onError`.
+   * @param observer is told which target gets the request, where there are several
+   */
+  dispatch(request: UpstreamRequest, handler: ResponseHandler, observer?: TargetObserver): void
+  /** Rejects new requests, and resolves when all exchanges have ended. */
+  close(): Promise<void>
+  /** Ends all exchanges, except those that have switched to another protocol. */
+  destroy(): Promise<void>
+}
+
+/** Is told about the targets of a request. */
+export interface TargetObserver {
+  /** The request goes to this target. Called again when it goes to another one. */
+  onTarget(target: string): void
+  /** The request goes to another target, because this one has failed. */
+  onRetry(failed: string, error: GatewayError): void
 }
 
 /** The content of a request on its way to the upstream. */
@@ -46,7 +69,15 @@ export interface UpstreamRequest {
   readonly body: RequestContent | undefined
   /** The protocols that the upstream may switch to (RFC 9110 §7.8). */
   readonly upgrade: string | undefined
+  /** The requests of a session may go to the same target. Absent: it has no session. */
+  readonly session?: string | undefined
 }
+
+/**
+ * How far an exchange came until it failed. `unsent`: no byte of the request was written. `sent`:
+ * no byte of a response has arrived.
+ */
+export type Progress = 'unsent' | 'sent' | 'responding'
 
 /** Field names and values in turn, in the order and case of the upstream; a character is a byte. */
 export type RawFields = readonly string[]
@@ -85,7 +116,8 @@ export interface ResponseHandler {
   onEnd(trailers: RawFields): void
   /** The upstream has switched to another protocol. */
   onSwitch(connection: SwitchedConnection, fields: RawFields): void
-  onError(error: GatewayError): void
+  /** @param progress as the transport knows it */
+  onError(error: GatewayError, progress?: Progress): void
   /** The exchange does not need a connection any more. Comes before `onEnd` and `onError`. */
   onDone(): void
 }

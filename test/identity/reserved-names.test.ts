@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { parsePathPattern } from '../../src/core/patterns.ts'
 import { canonicalName, reservedNames } from '../../src/identity/reserved-names.ts'
 
-const url = new URL('http://127.0.0.1:3000')
+const targetsAt = (...texts: readonly string[]) =>
+  texts.map((text) => ({ url: new URL(text), socketPath: undefined, weight: 1, backup: false }))
 const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   name,
   source: { kind: 'claim' as const, path: ['sub'] },
@@ -14,7 +15,7 @@ const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   required: false,
 }))
 
-const upstream = { url, headers, rules: [], signedIdentity: undefined }
+const upstream = { targets: targetsAt('http://127.0.0.1:3000'), headers, rules: [], signedIdentity: undefined }
 
 for (const spoofed of [
   'x-user-sub',
@@ -62,7 +63,7 @@ test('A header that overrides the method is reserved when a rule depends on the 
 })
 
 test('Upstreams with the same host and port are the same application, in any spelling of the URL', () => {
-  const at = (text: string) => ({ ...upstream, url: new URL(text) })
+  const at = (...texts: readonly string[]) => ({ ...upstream, targets: targetsAt(...texts) })
   const isKeptFor = (text: string, other: string) =>
     reservedNames({ ...at(text), headers: [] }, [at(other)]).has('x-user-sub')
 
@@ -72,4 +73,12 @@ test('Upstreams with the same host and port are the same application, in any spe
   assert.ok(isKeptFor('http://app.internal:443', 'https://app.internal'))
   for (const other of ['http://127.0.0.1:3001', 'http://127.0.0.1', 'http://app.internal:3000'])
     assert.ok(!isKeptFor(other, 'http://127.0.0.1:3000'), other)
+})
+
+test('Upstreams that share one of several targets are the same application', () => {
+  const at = (...texts: readonly string[]) => ({ ...upstream, targets: targetsAt(...texts) })
+  const one = at('http://10.0.0.1:80', 'http://10.0.0.2:80')
+
+  assert.ok(reservedNames({ ...at('http://10.0.0.2'), headers: [] }, [one]).has('x-user-sub'))
+  assert.ok(!reservedNames({ ...at('http://10.0.0.3'), headers: [] }, [one]).has('x-user-sub'))
 })

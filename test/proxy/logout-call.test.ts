@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
 import { callLogout } from '../../src/proxy/logout-call.ts'
+import { TargetPool } from '../../src/proxy/targets/target.ts'
 import { Upstreams } from '../../src/proxy/upstream.ts'
+import { silent } from '../support/signing-provider.ts'
 import { httpUpstream, upstreamConfig } from './support.ts'
 
 const cookieAt = (domain: string, more: Partial<KeptCookie> = {}): KeptCookie => ({
@@ -28,7 +30,12 @@ async function upstreamWith(
     respond(req, res)
   })
   const config = upstreamConfig({ url: new URL(`http://127.0.0.1:${server.port}`), ...settings })
-  const upstreams = new Upstreams([config], { isTracing: false, reservedPrefix: '/.gatehouse/' })
+  const upstreams = new Upstreams([config], {
+    isTracing: false,
+    reservedPrefix: '/.gatehouse/',
+    pool: new TargetPool(),
+    log: silent,
+  })
   t.after(() => upstreams.destroy())
   const call = (...cookies: readonly KeptCookie[]) =>
     callLogout(

@@ -26,6 +26,7 @@ import { RequestRecord } from '../../src/observe/request-record.ts'
 import { carry, carryUpgrade } from '../../src/proxy/carry.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
 import type { ProxyParts } from '../../src/proxy/parts.ts'
+import { TargetPool } from '../../src/proxy/targets/target.ts'
 import { Upstreams } from '../../src/proxy/upstream.ts'
 import { pagesWith } from '../support/pages.ts'
 
@@ -42,12 +43,19 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     tooLong: 'omit' as const,
     required: false,
   } as const
+  const url = overrides.url ?? new URL('http://127.0.0.1:1')
   return {
     name: 'orders',
     providers: ['provider'],
     hosts: [],
     path: '/',
-    url: new URL('http://127.0.0.1:1'),
+    url,
+    targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
+    balance: 'round_robin',
+    eject: undefined,
+    slowStartMs: 0,
+    retryBudget: 20,
+    connectionsPerTarget: undefined,
     forwardAuth: false,
     needsDeviceBinding: false,
     stripPath: false,
@@ -122,7 +130,12 @@ export async function startGateway(
   const sink = { ended: (record: RequestRecord) => void records.push(record) }
   const recordOf = (req: IncomingMessage) => new RequestRecord(req.method ?? '', `id-${records.length}`, sink)
   const live = new LiveStreams()
-  const upstreams = new Upstreams([upstream], { isTracing: false, reservedPrefix: '/.gatehouse/' })
+  const upstreams = new Upstreams([upstream], {
+    isTracing: false,
+    reservedPrefix: '/.gatehouse/',
+    pool: new TargetPool(),
+    log,
+  })
   const parts: ProxyParts = {
     upstreams,
     live,

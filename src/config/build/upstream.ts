@@ -1,18 +1,19 @@
 import { ipAddress } from '../../core/addresses.ts'
 import { type NamePattern, parseNamePattern, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
-import { parseHost, parseHttpUrl, parseOrigin, parseUpstreamOrigin } from '../addresses.ts'
+import { parseHost, parseOrigin, parseUpstreamOrigin, parseUpstreamPath } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
-import { parseEach, readEach, standInUrl, valuesOf } from './build-context.ts'
+import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
+import { readEject, readTargets } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
@@ -27,6 +28,7 @@ export function buildUpstream(
 ): UpstreamConfig {
   const { claims } = context
   const { preset: _, deviceBinding = context.deviceBinding, caFile, ...others } = settings
+  const targets = readTargets(settings, at)
   const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
   const path = own('path').parse(settings.path, parseUpstreamPath, hintForFolder(settings.path)) ?? '/'
@@ -45,14 +47,19 @@ export function buildUpstream(
     ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
     place: at.place,
     hosts: readHosts(settings, externalUrl, own('hosts')),
-    url: settings.forwardAuth === true ? otherProxyUrl : (own('url').parse(settings.url, parseUrl) ?? standInUrl),
+    url: targets[0].url,
+    targets,
+    eject: readEject(settings.eject),
     forwardAuth: settings.forwardAuth === true,
     needsDeviceBinding: deviceBinding === 'required',
-    alsoKnownAs: parseEach(
-      settings.alsoKnownAs,
-      own('also_known_as'),
-      (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
-    ),
+    alsoKnownAs: [
+      ...parseEach(
+        settings.alsoKnownAs,
+        own('also_known_as'),
+        (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
+      ),
+      ...targets.slice(1).map(({ url }) => url.origin),
+    ],
     responseHeaders: { ...settings.responseHeaders, remove: valuesOf(settings.responseHeaders.remove) },
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
@@ -75,12 +82,6 @@ export function buildUpstream(
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
   }
 }
-
-/**
- * Stands for the URL of an application whose requests another proxy carries. It is the same for all
- * of these upstreams, so each one is treated as if it led to the same application.
- */
-const otherProxyUrl = new URL('http://forward-auth.invalid')
 
 function readSessionCookies(cookies: UpstreamSettings['sessionCookies']): readonly NamePattern[] {
   if (cookies === undefined) return []
@@ -207,19 +208,6 @@ function readCors(
 
 function readOrigins(origins: List<string>, at: Setting): readonly string[] {
   return parseEach(origins, at, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
-}
-
-function parseUpstreamPath(text: string): string {
-  if (parsePathPattern(text).text.includes('*'))
-    throw new SyntaxError('must not contain "*": the upstream serves everything below its path')
-  return text.endsWith('/') ? text : `${text}/`
-}
-
-function parseUrl(text: string): URL {
-  const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
-  // Checks the path as it is written, because the URL parser removes dot segments.
-  parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
-  return url
 }
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const

@@ -1,6 +1,5 @@
-import { portOf, isDomainOf } from '../../core/addresses.ts'
+import { isDomainOf } from '../../core/addresses.ts'
 import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
-import { type Address, isEveryAddress, isLoopback } from '../addresses.ts'
 import { areValid } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
@@ -8,11 +7,12 @@ import type { LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import { type At, type Check, ofEachUpstream } from './check.ts'
 import { headerChecks } from './headers.ts'
 import { canMatchBelow, narrowRules, rules } from './rules.ts'
+import { settingsOfTargets, targetChecks } from './targets.ts'
 
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
   ...[missingUpstreams, extAuthz, ofEachUpstream(forwardAuth), overlaps],
-  ...[gatewayConflicts, paths, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
+  ...[...targetChecks, conflicts, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
   ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
@@ -33,7 +33,7 @@ const settingsOfTraffic = [
   ...['strip_path', 'also_known_as', 'rewrite_content', 'session_notice', 'set_cookie', 'response_headers'],
   ...['host_header', 'origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout'],
   ...['response_timeout', 'idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client'],
-  'ca_file',
+  ...['ca_file', ...settingsOfTargets],
 ]
 
 function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {
@@ -44,7 +44,8 @@ function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }
       'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
     )
   const carried = 'another proxy carries the requests of this upstream (forward_auth)'
-  if (at('url').isSet) at('url').errorAtKey(`has no effect: ${carried}`, 'remove it, or remove forward_auth')
+  for (const setting of [at('url'), at('targets')])
+    if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'remove it, or remove forward_auth')
   if (at('preset').isSet)
     at('preset').errorAtKey(`cannot be used: ${carried}`, 'write its headers and logout.paths here')
   if (at('access_tokens').isSet)
@@ -75,36 +76,9 @@ function overlaps({ upstreams }: GatewayConfig, at: At): void {
   }
 }
 
-function gatewayConflicts({ url, path, ca }: UpstreamConfig, at: At, config: GatewayConfig, file: At): void {
-  const { listen, reservedPrefix } = config
-  if (areValid(at('url'), file('listen')) && isAddressOf(url, listen))
-    at('url').error('is the address of the gateway itself: requests would loop')
-  if (areValid(at('url'), at('ca_file')) && ca !== undefined && url.protocol === 'http:')
-    at('ca_file').error('has no effect: the url is http')
+function conflicts({ path }: UpstreamConfig, at: At, { reservedPrefix }: GatewayConfig, file: At): void {
   if (areValid(at('path'), file('reserved_prefix')) && path.startsWith(reservedPrefix))
     at('path').error(`is never reached: paths below ${reservedPrefix} belong to the gateway`)
-}
-
-function isAddressOf(url: URL, listen: Address): boolean {
-  if (portOf(url) !== listen.port) return false
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  return (
-    host === listen.host ||
-    isEveryAddress(host) ||
-    (isLoopback(host) && (isEveryAddress(listen.host) || isLoopback(listen.host)))
-  )
-}
-
-function paths({ path, url, stripPath }: UpstreamConfig, at: At): void {
-  if (!areValid(at('url'), at('path'), at('strip_path')) || !at('url').isSet) return
-  if (stripPath && path === '/')
-    at('strip_path').warning('has no effect: the path of this upstream is /', 'name the path to remove in path')
-  const base = url.pathname.replace(/\/$/, '')
-  if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
-    at('url').warning(
-      `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
-      'remove the path from url, or set strip_path: true',
-    )
 }
 
 /** Fields of a response that the gateway writes itself or that frame the response. */

@@ -6,6 +6,7 @@ import type {
   TestSettings,
   UpstreamAccessTokensSettings,
   UpstreamCorsSettings,
+  UpstreamEjectSettings,
   UpstreamSettings,
   UpstreamSignedIdentitySettings,
   UpstreamTokenExchangeSettings,
@@ -29,13 +30,20 @@ export interface UpstreamConfig extends SettingsOfUpstream {
    * match wins.
    */
   readonly path: string
-  /** Its path, if any, precedes the paths of requests. With `forwardAuth` a stand-in. */
+  /**
+   * The address of its first target. Its path, if any, precedes the paths of requests. With
+   * `forwardAuth` a stand-in.
+   */
   readonly url: URL
+  /** Where the application listens. At least one. */
+  readonly targets: readonly TargetConfig[]
+  /** Absent: a target that fails still gets requests. */
+  readonly eject: EjectConfig | undefined
   /** Another proxy carries the requests to the application, and asks the gateway about each one. */
   readonly forwardAuth: boolean
   /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
   readonly needsDeviceBinding: boolean
-  /** Further origins that the upstream takes for its own. */
+  /** Further origins that the upstream takes for its own, also those of its other targets. */
   readonly alsoKnownAs: readonly string[]
   readonly responseHeaders: ResponseHeadersConfig
   /** Its own `external_url`, or that of the gateway. The first label may be `*`. */
@@ -78,6 +86,10 @@ type SettingsOfUpstream = Pick<
   | 'setCookie'
   | 'rewriteContent'
   | 'sessionNotice'
+  | 'balance'
+  | 'slowStartMs'
+  | 'retryBudget'
+  | 'connectionsPerTarget'
   | 'hostHeader'
   | 'originHeader'
   | 'cache'
@@ -89,6 +101,24 @@ type SettingsOfUpstream = Pick<
   | 'maxStreams'
   | 'maxStreamsPerClient'
 >
+
+/** One address of an upstream. */
+export interface TargetConfig {
+  /** With `socketPath`, `http://localhost`: the scheme and the host for a request. */
+  readonly url: URL
+  /** The path of a socket in the file system. Absent: connections are over TCP. */
+  readonly socketPath: string | undefined
+  /** Its share of the requests, in proportion to the weights of the other targets. */
+  readonly weight: number
+  /** It gets requests only while no other target is available. */
+  readonly backup: boolean
+}
+
+/** When a target that fails gets no requests for a time. */
+export interface EjectConfig extends Omit<UpstreamEjectSettings, 'statuses'> {
+  /** The statuses of responses that count as failures. */
+  readonly statuses: readonly number[]
+}
 
 /** Which access tokens of its providers an upstream accepts. */
 export interface AccessTokensConfig extends Pick<

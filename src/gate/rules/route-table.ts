@@ -1,4 +1,4 @@
-import { applicationAt } from '../../config/addresses.ts'
+import { placesOf } from '../../config/addresses.ts'
 import { isWildcard, wildcardOf } from '../../config/hosts.ts'
 import type { RuleConfig } from '../../config/model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../../config/model/upstream.ts'
@@ -44,7 +44,8 @@ interface Mount {
   readonly prefix: readonly string[]
   /** The prefix in the loose form. */
   readonly loosePrefix: readonly string[]
-  readonly application: string
+  /** Where its application listens. Mounts that share a place lead to the same application. */
+  readonly places: ReadonlySet<string>
   readonly routes: readonly RuledRoute[]
   readonly otherwise: Route
   readonly logoutLinks: readonly LogoutLink[]
@@ -105,7 +106,7 @@ function mountOf(upstream: UpstreamConfig): Mount {
     upstream,
     prefix,
     loosePrefix: prefix.map(foldCase),
-    application: applicationAt(upstream.url),
+    places: placesOf(upstream),
     routes: upstream.rules.map((rule) => {
       const isLoose = rule.access === 'signed_in'
       return { upstream, rule, isLogout: false, isLoose, path: isLoose ? loosePattern(rule.path) : rule.path }
@@ -167,7 +168,7 @@ function match(
   // upstream entry protects `/admin`.
   for (const other of candidates) {
     if (other === mount) break
-    if (other.application !== mount.application || !startsWith(loosely, other.loosePrefix)) continue
+    if (!startsWith(loosely, other.loosePrefix) || other.places.isDisjointFrom(mount.places)) continue
     const protecting = matchIn(other, from, segments, loosely, query)
     if (protecting.rule.access === 'signed_in') return protecting
   }

@@ -382,7 +382,7 @@ export class UpstreamConnection implements ExchangeConnection {
   #failExchange(exchange: UpstreamExchange, error: GatewayError): void {
     if (!this.#end(exchange)) return
     exchange.handler.onDone()
-    exchange.handler.onError(error)
+    exchange.handler.onError(error, exchange.progress)
   }
 
   /** Ends an exchange together with the connection. Returns `false` if it was over already. */
@@ -393,7 +393,7 @@ export class UpstreamConnection implements ExchangeConnection {
     exchange.unusual?.close()
     // The exchange may end before the request is sent completely. The rest of the request is
     // dropped.
-    if (!exchange.isSent) exchange.request.body?.destroy()
+    if (!exchange.isSent && exchange.progress !== 'unsent') exchange.request.body?.destroy()
     this.#close()
     return true
   }
@@ -412,7 +412,7 @@ export class UpstreamConnection implements ExchangeConnection {
 
 function nothing(): void {}
 
-export type ConnectTarget = Pick<TransportTarget, 'host' | 'port' | 'tls'>
+export type ConnectTarget = Pick<TransportTarget, 'host' | 'port' | 'socketPath' | 'tls'>
 
 /** A socket that is connecting, and the event that says that requests may be written to it. */
 export interface Connecting {
@@ -426,7 +426,9 @@ export type Connect = (onread: OnReadOpts) => Connecting
 const keepAliveProbeMs = 60_000
 
 /** Opens connections to a target. */
-export function createConnect({ host, port, tls }: ConnectTarget): Connect {
+export function createConnect({ host, port, socketPath, tls }: ConnectTarget): Connect {
+  if (socketPath !== undefined)
+    return (onread) => ({ socket: connectTcp({ path: socketPath, onread }), readyEvent: 'connect' })
   const options = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveProbeMs }
   if (tls === undefined) {
     return (onread) => ({

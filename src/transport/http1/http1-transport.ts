@@ -1,5 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import type { ResponseHandler, TransportTarget, UpstreamRequest } from '../transport.ts'
+import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { type Connect, type ConnectionOwner, createConnect, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
@@ -24,7 +24,7 @@ const closed = new GatewayError(
 )
 
 /** Our own HTTP/1.1 client: connections to one target, and requests that wait for one. */
-export class Http1Transport implements ConnectionOwner {
+export class Http1Transport implements Transport, ConnectionOwner {
   readonly #target: TransportTarget
   readonly #connectSocket: Connect
   readonly #open = new Set<UpstreamConnection>()
@@ -43,8 +43,7 @@ export class Http1Transport implements ConnectionOwner {
 
   /**
    * Sends the request after the data that has arrived on all sockets was read. So an idle
-   * connection is not used when it was closed or has received unexpected data. Never throws: a
-   * request that cannot be sent fails with `onError`.
+   * connection is not used when it was closed or has received unexpected data.
    */
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {
@@ -59,7 +58,6 @@ export class Http1Transport implements ConnectionOwner {
     }
   }
 
-  /** Rejects new requests, and resolves when all exchanges have ended. */
   close(): Promise<void> {
     this.#isClosing = true
     this.#closeIdle()
@@ -69,7 +67,6 @@ export class Http1Transport implements ConnectionOwner {
     })
   }
 
-  /** Ends all exchanges, except those that have switched to another protocol. */
   destroy(): Promise<void> {
     const isClosed = this.close()
     for (const { handler } of this.#queue.splice(0)) fail(handler, closed)
@@ -168,5 +165,5 @@ export class Http1Transport implements ConnectionOwner {
 /** Fails a request that never had a connection. */
 function fail(handler: ResponseHandler, error: GatewayError): void {
   handler.onDone()
-  handler.onError(error)
+  handler.onError(error, 'unsent')
 }

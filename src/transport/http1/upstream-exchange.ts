@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { fieldLine } from '../../wire/fields.ts'
-import type { ExchangeControl, RequestContent, ResponseHandler, UpstreamRequest } from '../transport.ts'
+import type { ExchangeControl, Progress, RequestContent, ResponseHandler, UpstreamRequest } from '../transport.ts'
 import type { UnusualResponse } from '../undici/unusual-response.ts'
 import type { PlainChunks, ResponseHead } from './response-head.ts'
 
@@ -55,6 +55,10 @@ export class UpstreamExchange implements ExchangeControl {
 
   abort(reason: Error): void {
     this.#connection?.abandon(this, reason)
+  }
+
+  get progress(): Progress {
+    return this.hasResponse ? 'responding' : this.#head === '' ? 'sent' : 'unsent'
   }
 
   /** The head of the request, for its write; empty afterwards. */

@@ -10,12 +10,19 @@ export function upstream({
   logout = [],
   ...settings
 }: Partial<Omit<UpstreamConfig, 'logout'>> & { logout?: PathPattern[] } = {}): UpstreamConfig {
+  const url = settings.url ?? new URL('http://127.0.0.1:3000')
   return {
     name: 'orders',
     providers: ['provider'],
     hosts: [],
     path: '/',
-    url: new URL('http://127.0.0.1:3000'),
+    url,
+    targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
+    balance: 'round_robin',
+    eject: undefined,
+    slowStartMs: 0,
+    retryBudget: 20,
+    connectionsPerTarget: undefined,
     forwardAuth: false,
     needsDeviceBinding: false,
     stripPath: false,

@@ -244,7 +244,7 @@ for (const written of [
   })
 
 test('Letter case is ignored only between upstreams with the same application', () => {
-  const elsewhere = { ...admin, url: new URL('http://127.0.0.1:3001') }
+  const elsewhere = { ...admin, targets: upstream({ url: new URL('http://127.0.0.1:3001') }).targets }
   const route = createRouteTable([site, elsewhere]).route('any', 'GET', canonicalTarget('/ADMIN/x'))
   assert.equal(route?.upstream.name, 'site')
 })

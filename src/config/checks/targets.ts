@@ -1,0 +1,84 @@
+import { portOf } from '../../core/addresses.ts'
+import { type Address, isEveryAddress, isLoopback, targetName } from '../addresses.ts'
+import { areValid, type Setting } from '../document/report.ts'
+import type { GatewayConfig } from '../model/gateway.ts'
+import type { TargetConfig, UpstreamConfig } from '../model/upstream.ts'
+import type { At, UpstreamCheck } from './check.ts'
+
+/** The settings that say how requests are spread over targets. */
+export const settingsOfTargets = ['balance', 'eject', 'slow_start', 'retry_budget', 'connections_per_target']
+
+/** The checks of the addresses of an upstream. */
+export const targetChecks: readonly UpstreamCheck[] = [onePlace, loops, certificates, spreading, basePaths]
+
+function onePlace(_: UpstreamConfig, at: At): void {
+  if (at('url').isSet && at('targets').isSet)
+    at('targets').errorAtKey('must not be beside url', 'move the address of url into targets')
+}
+
+/** The setting with the address of each target. */
+function urlsOf({ targets }: UpstreamConfig, at: At): readonly (readonly [target: TargetConfig, at: Setting])[] {
+  if (!at('targets').isSet) return targets.map((target) => [target, at('url')])
+  return targets.map((target, index) => [target, at('targets', index, 'url')])
+}
+
+function loops(upstream: UpstreamConfig, at: At, { listen }: GatewayConfig, file: At): void {
+  for (const [target, urlAt] of urlsOf(upstream, at))
+    if (areValid(urlAt, file('listen')) && target.socketPath === undefined && isAddressOf(target.url, listen))
+      urlAt.error('is the address of the gateway itself: requests would loop')
+}
+
+function isAddressOf(url: URL, listen: Address): boolean {
+  if (portOf(url) !== listen.port) return false
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return (
+    host === listen.host ||
+    isEveryAddress(host) ||
+    (isLoopback(host) && (isEveryAddress(listen.host) || isLoopback(listen.host)))
+  )
+}
+
+function certificates(upstream: UpstreamConfig, at: At): void {
+  const urls = urlsOf(upstream, at)
+  if (!areValid(at('ca_file'), at('targets'), ...urls.map(([, urlAt]) => urlAt)) || upstream.ca === undefined) return
+  if (upstream.targets.every(({ url }) => url.protocol === 'http:'))
+    at('ca_file').error(`has no effect: ${at('targets').isSet ? 'all targets are' : 'the url is'} http`)
+}
+
+function spreading(upstream: UpstreamConfig, at: At): void {
+  const { targets } = upstream
+  const urls = urlsOf(upstream, at)
+  if (!areValid(at('targets'), ...urls.map(([, urlAt]) => urlAt))) return
+  const seen = new Set<string>()
+  for (const [target, urlAt] of urls) {
+    const name = targetName(target)
+    if (seen.has(name)) urlAt.error(`is in the list twice: ${name}`, 'give one of them a larger weight instead')
+    seen.add(name)
+    if (target.url.pathname !== targets[0]?.url.pathname)
+      urlAt.error(
+        `has another path than the first target: ${target.url.pathname}`,
+        'make it an upstream of its own, with a path',
+      )
+  }
+  if (targets.every(({ backup }) => backup))
+    at('targets').error('has backups only', 'remove backup from at least one of them')
+  if (at('eject').isValid && upstream.eject !== undefined && upstream.eject.atMostMs < upstream.eject.forMs)
+    at('eject', 'at_most').error('is shorter than for')
+  if (targets.length === 1)
+    for (const name of settingsOfTargets)
+      if (at(name).isSet)
+        at(name).warning('has no effect: there is one target', 'name all addresses of the application in targets')
+}
+
+function basePaths({ path, url, stripPath }: UpstreamConfig, at: At): void {
+  const urlAt = at('targets').isSet ? at('targets', 0, 'url') : at('url')
+  if (!areValid(at('targets'), urlAt, at('path'), at('strip_path')) || !urlAt.isSet) return
+  if (stripPath && path === '/')
+    at('strip_path').warning('has no effect: the path of this upstream is /', 'name the path to remove in path')
+  const base = url.pathname.replace(/\/$/, '')
+  if (!stripPath && path !== '/' && `${base}/`.endsWith(path))
+    urlAt.warning(
+      `ends in ${path}, which the path of a request has too: the upstream gets ${base}${path}`,
+      'remove the path from url, or set strip_path: true',
+    )
+}

@@ -1,0 +1,57 @@
+import type { Transport } from '../../transport/transport.ts'
+import { TargetHealth } from './target-health.ts'
+
+/** One address of an upstream: its connections, its health, and how much it has to do. */
+export class Target {
+  /** Its address, as logs and metrics name it. */
+  readonly name: string
+  readonly transport: Transport
+  readonly health: TargetHealth
+  /** Open requests, event streams and tunnels of this process. */
+  open = 0
+
+  constructor(name: string, transport: Transport, now: () => number) {
+    this.name = name
+    this.transport = transport
+    this.health = new TargetHealth(now)
+  }
+}
+
+interface Entry {
+  readonly target: Target
+  /** The upstreams that use it: that of the configuration, and those of earlier ones. */
+  readonly users: Set<object>
+}
+
+/**
+ * The targets of all generations. A target that a reload leaves as it is keeps its connections and
+ * its health.
+ */
+export class TargetPool {
+  readonly #entries = new Map<string, Entry>()
+
+  /**
+   * @param key what distinguishes the target, with all settings of its connections
+   * @param create makes a target that is not there yet
+   */
+  take(key: string, user: object, create: () => Target): Target {
+    let entry = this.#entries.get(key)
+    if (entry === undefined) {
+      entry = { target: create(), users: new Set() }
+      this.#entries.set(key, entry)
+    }
+    entry.users.add(user)
+    return entry.target
+  }
+
+  /** The user is gone. @returns whether the target has no other user */
+  release(target: Target, user: object): boolean {
+    for (const [key, { target: known, users }] of this.#entries) {
+      if (known !== target) continue
+      users.delete(user)
+      if (users.size > 0) return false
+      this.#entries.delete(key)
+    }
+    return true
+  }
+}
