@@ -11,7 +11,7 @@ import { createLog, type WritingLog } from '../observe/writing-log.ts'
 import { type GatewayParts, startGateway } from '../server/gateway.ts'
 import { reloadable } from '../server/reloadable.ts'
 import { serveProcessApi, WorkerProcesses } from '../workers/messages.ts'
-import { announceReady, isWorker, startWorkers } from '../workers/primary.ts'
+import { tellReady, isWorker, startWorkers } from '../workers/primary.ts'
 import { configsFromPrimary, type ConfigsFromPrimary } from '../workers/worker-config.ts'
 import type { CommandInput } from './command.ts'
 import { loadServableOrReport } from './load.ts'
@@ -93,7 +93,7 @@ async function serveAsWorker(
 ): Promise<() => Promise<void>> {
   const gateway = await startGateway(config, { ...gatewayParts(config, parts), serveProcessApi })
   configs.follow((next) => gateway.reload(next))
-  announceReady()
+  tellReady()
   collectStartupGarbage()
   return () => gateway.close()
 }

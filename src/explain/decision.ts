@@ -75,7 +75,7 @@ export interface Explanation {
 }
 
 /** A request that is explained, with what decides about it. */
-interface Trial {
+interface ExplainedRequest {
   readonly supplied: SuppliedRequest
   readonly req: ArrivedRequest
   readonly who: Who
@@ -100,11 +100,11 @@ export function explain(
   const early = serverRefusal(req, config.limits)
   if (early !== undefined) return { steps, decision: { outcome: 'refused', ...early } }
   try {
-    const trial = { supplied, req, who, config, clock, switches: isSwitching(req, config) }
+    const explained = { supplied, req, who, config, clock, switches: isSwitching(req, config) }
     const received = unambiguousFacts(req, config, new TrustedProxies(config.trustedProxies))
-    steps.push(...aboutRequest(received, trial))
-    const own = byGateway(received, trial)
-    return own === undefined ? explainRoute(received, trial, steps) : { steps, decision: own }
+    steps.push(...aboutRequest(received, explained))
+    const own = byGateway(received, explained)
+    return own === undefined ? explainRoute(received, explained, steps) : { steps, decision: own }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, status, message: why } = error
@@ -113,7 +113,7 @@ export function explain(
 }
 
 /** The decision about a request that is not for an upstream. */
-function byGateway(facts: RequestFacts, { req, who, config, switches }: Trial): Decision | undefined {
+function byGateway(facts: RequestFacts, { req, who, config, switches }: ExplainedRequest): Decision | undefined {
   const { target } = facts
   if (isExpectationUnmet(req, switches))
     throw new GatewayError('ERR_EXPECTATION', 'the only supported value of Expect is 100-continue')
@@ -125,8 +125,8 @@ function byGateway(facts: RequestFacts, { req, who, config, switches }: Trial): 
 }
 
 /** Explains a request for an upstream. Adds the steps while it decides, because it may throw. */
-function explainRoute(received: RequestFacts, trial: Trial, steps: Step[]): Explanation {
-  const { supplied, req, who, config, clock, switches } = trial
+function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps: Step[]): Explanation {
+  const { supplied, req, who, config, clock, switches } = explained
   const routes = createRouteTable(config.upstreams)
   const facts = askedWhereNeeded(received, pathAsSent(supplied.target), routes)
   if (!switches && resourceMetadata({ ...facts, path: facts.target.path }, config) !== undefined)
@@ -142,7 +142,7 @@ function explainRoute(received: RequestFacts, trial: Trial, steps: Step[]): Expl
     ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
     identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
   })(facts)
-  if (route !== undefined && !route.isLogout) steps.push(...aboutSender(route, facts, trial))
+  if (route !== undefined && !route.isLogout) steps.push(...aboutSender(route, facts, explained))
   const outcome = decided(admission, req, switches)
   // A form, and a request that is upgraded, are not redirected to the sign-in.
   const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
@@ -223,7 +223,7 @@ function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayCon
   return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
-function aboutRequest(facts: RequestFacts, { supplied: { target, peer }, switches }: Trial): Step[] {
+function aboutRequest(facts: RequestFacts, { supplied: { target, peer }, switches }: ExplainedRequest): Step[] {
   const { isPage, isFrame, forwarded, host } = facts
   const kind = switches
     ? 'an upgrade to another protocol: no page load, never redirected'
@@ -261,7 +261,7 @@ function aboutRoute(route: Route | undefined): Step[] {
 }
 
 /** The caller that the request names, or the person. */
-function aboutSender(route: Route, facts: RequestFacts, { who, config, clock }: Trial): Step[] {
+function aboutSender(route: Route, facts: RequestFacts, { who, config, clock }: ExplainedRequest): Step[] {
   const now = clock.now()
   const { rule, upstream } = route
   const isPerson =

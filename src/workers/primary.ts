@@ -40,7 +40,7 @@ export function isWorker(): boolean {
 }
 
 /** In a worker: tells the primary that it serves. */
-export function announceReady(): void {
+export function tellReady(): void {
   process.send?.('ready')
 }
 

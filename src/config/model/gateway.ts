@@ -86,7 +86,7 @@ export interface TracingConfig extends Pick<TracingSettings, 'sample' | 'service
 }
 
 export interface ListenConfig extends Address {
-  /** Whether ordinary requests are read without Node's parser. See the room `front`. */
+  /** Whether ordinary requests are read without Node's parser. See `src/listener/plain/`. */
   readonly plainPath: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
 }

@@ -80,9 +80,10 @@ interface Order<T> {
 }
 
 /**
- * Ends sessions, and announces each ending in this process. When the store fails, they end in this
- * process at once, and everywhere when it is available again. The caller must still repeat the
- * order, because this process may stop before: the methods throw `ERR_STORE_UNAVAILABLE`.
+ * Ends sessions, and tells the listeners in this process about each ending. When the store fails,
+ * they end in this process at once, and everywhere when it is available again. The caller must
+ * still repeat the order, because this process may stop before: the methods throw
+ * `ERR_STORE_UNAVAILABLE`.
  */
 export class SessionEndings {
   readonly #parts: SessionEndingsParts
@@ -106,12 +107,12 @@ export class SessionEndings {
   }
 
   /** Removes ended sessions from the memory of this process and tells the listeners. */
-  announce(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
+  tell(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
     this.#parts.caches.end(keys)
     for (const listener of this.#listeners) listener(keys, where)
   }
 
-  announceOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
+  tellOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
     for (const listener of this.#orderListeners) listener(order)
   }
 
@@ -146,7 +147,7 @@ export class SessionEndings {
 
   async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
-    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    this.tellOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
       name: `${tag} ${jtiOf(order)}`,
       scope: tag,
@@ -163,7 +164,7 @@ export class SessionEndings {
     const { audience } = order
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
-    this.announceOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    this.tellOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
       name: jtiOf(order),
       scope: tag,
@@ -197,7 +198,7 @@ export class SessionEndings {
       return result
     } catch (error) {
       pending.add({ name, scope, isTrusted, createdUntil: clock.now(), repeat })
-      this.announce(findInMemory())
+      this.tell(findInMemory())
       throw error
     }
   }
@@ -226,11 +227,11 @@ export class SessionEndings {
   }
 
   /**
-   * Announces ended sessions, and writes their audit events. For many sessions of one person this
-   * takes long, so it lets other work pass.
+   * Tells the listeners about ended sessions, and writes their audit events. For many sessions of
+   * one person this takes long, so it lets other work pass.
    */
   async #record(sessions: readonly EndedSession[], by: EndedBy, cause: Cause | undefined): Promise<readonly Ended[]> {
-    this.announce(sessions.map(({ key }) => key))
+    this.tell(sessions.map(({ key }) => key))
     const ended: Ended[] = []
     for (const { key, sealed } of sessions) {
       if (ended.length % recordedAtOnce === recordedAtOnce - 1) await nextTurn()

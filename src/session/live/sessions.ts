@@ -101,8 +101,8 @@ export class Sessions {
     this.#stopListening = store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#reset()
       else if (notice.kind === 'changed') near.drop(notice.key)
-      else if (notice.kind === 'logout_order') endings.announceOrder(notice.tombstone)
-      else endings.announce(notice.keys, 'elsewhere')
+      else if (notice.kind === 'logout_order') endings.tellOrder(notice.tombstone)
+      else endings.tell(notice.keys, 'elsewhere')
     })
   }
 
@@ -342,7 +342,7 @@ export class Sessions {
     const { touchedAt } = near
     near.touchedAt = now
     this.#store.touch(near.stored.key, this.#parts.config.idleTimeoutMs).then(
-      (exists) => exists || this.endings.announce([near.stored.key]),
+      (exists) => exists || this.endings.tell([near.stored.key]),
       (error: unknown) => {
         near.touchedAt = touchedAt
         this.#parts.log.debug('session.touch_failed', { reason: reason(error) })
@@ -356,7 +356,7 @@ export class Sessions {
     const now = this.#parts.clock.now()
     const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
     if (exists) keep(session, now)
-    else this.endings.announce([key])
+    else this.endings.tell([key])
     return exists && !this.#near.hasEnded(key)
   }
 

@@ -10,8 +10,8 @@ import {
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, announce: () => {} }
 
-/** Announces to processes, of which some confirm at once. */
-async function announced(confirmations: Confirmations, told: number, names: readonly (string | undefined)[]) {
+/** Sends a notice to processes, of which some confirm at once. */
+async function notified(confirmations: Confirmations, told: number, names: readonly (string | undefined)[]) {
   let id = ''
   const { confirmed } = await confirmations.collect(async (given) => {
     id = given
@@ -24,7 +24,7 @@ async function announced(confirmations: Confirmations, told: number, names: read
 test('Each confirmation has the name of its process and the time until it arrived', async () => {
   const confirmations = new Confirmations(log)
 
-  const { reach } = await announced(confirmations, 3, ['a/1', undefined, 'x'.repeat(5_000)])
+  const { reach } = await notified(confirmations, 3, ['a/1', undefined, 'x'.repeat(5_000)])
 
   assert.deepEqual(
     reach.confirmed.map(({ process }) => process),
@@ -36,9 +36,9 @@ test('Each confirmation has the name of its process and the time until it arrive
 
 test('A process that does not confirm is counted, named if it confirmed before, and its late confirmation counts', async () => {
   const confirmations = new Confirmations(log)
-  await announced(confirmations, 2, ['a/1', 'b/2'])
+  await notified(confirmations, 2, ['a/1', 'b/2'])
 
-  const { id, reach } = await announced(confirmations, 2, ['a/1'])
+  const { id, reach } = await notified(confirmations, 2, ['a/1'])
   assert.deepEqual([reach.missing, reach.absent], [1, ['b/2']])
   confirmations.confirm(id, 'b/2')
 
@@ -51,9 +51,9 @@ test('A process that does not confirm is counted, named if it confirmed before, 
 
 test('A process is not named when the missing one may be another', async () => {
   const confirmations = new Confirmations(log)
-  await announced(confirmations, 3, ['a/1', 'b/2', 'c/3'])
+  await notified(confirmations, 3, ['a/1', 'b/2', 'c/3'])
 
-  const { reach } = await announced(confirmations, 2, ['a/1'])
+  const { reach } = await notified(confirmations, 2, ['a/1'])
 
   assert.deepEqual([reach.missing, reach.absent], [1, []])
 })

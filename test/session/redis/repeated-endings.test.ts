@@ -9,11 +9,11 @@ import { created, keysOf, order, times, until } from '../store-contract.ts'
 
 const redis = await startRedis({ after })
 
-/** A store behind a proxy that holds back the replies from the announcement with this number on. */
+/** A store behind a proxy that holds back the replies from the notice with this number on. */
 async function openLosing(t: TestContext, lost: number) {
-  let announced = 0
+  let notices = 0
   const proxy = await startTcpProxy(t, redis.port, (bytes) => {
-    if (bytes.includes('"named":true') && ++announced === lost) proxy.freeze('responses')
+    if (bytes.includes('"named":true') && ++notices === lost) proxy.freeze('responses')
   })
   const keyPrefix = `${randomToken(6)}:`
   const at = (port: number, timeoutMs: number) => {

@@ -129,19 +129,19 @@ test('after a lost reply, the repeated Logout Token ends nothing, but waits unti
   await hearing(store, other.store)
   const { key } = await created(store, Date.now())
   const token = order(Date.now())
-  const announced = () => other.notices.filter((notice) => notice.kind === 'ended' && notice.keys.includes(key)).length
+  const noticed = () => other.notices.filter((notice) => notice.kind === 'ended' && notice.keys.includes(key)).length
 
   const ports = proxy.ports()
 
   isLosing = true
   await assert.rejects(store.endSid(tagOf(key), token), { code: 'ERR_STORE_UNAVAILABLE' })
-  await until(tick, () => announced() === 1 && !proxy.ports().some((port) => ports.includes(port)))
+  await until(tick, () => noticed() === 1 && !proxy.ports().some((port) => ports.includes(port)))
   isLosing = false
   proxy.thaw()
   await until(tick, () => responds(store))
 
   assert.equal(await store.endSid(tagOf(key), token), 'replayed')
-  assert.equal(announced(), 2)
+  assert.equal(noticed(), 2)
 })
 
 test('an ending waits a quarter of a second at most for a process that hangs or fails', async (t) => {
@@ -570,12 +570,12 @@ test('a Redis user that may not subscribe is logged once, and no session is serv
 
   await until(tick, () => log.lines.some(({ level }) => level === 'error'))
   assert.equal(store.receivesNotices(), false)
-  // An ending that cannot be announced is not carried out in part.
+  // An ending without a notice is not carried out in part.
   await assert.rejects(store.endOne(key), { code: 'ERR_STORE_UNAVAILABLE' })
   assert.notEqual(await store.read(key), undefined)
 })
 
-test('an ending that cannot be announced is rejected, and all processes drop their copies later', async (t) => {
+test('an ending whose notice cannot be sent is rejected, and all processes drop their copies later', async (t) => {
   const rights = ['resetkeys', '~gh:*', '&gh:*', '+@all']
   const server = await startRedis(t, { args: ['--user', 'gatehouse', 'on', '>pass', ...rights] })
   const direct = new Redis(server.port, '127.0.0.1')
@@ -584,7 +584,7 @@ test('an ending that cannot be announced is rejected, and all processes drop the
   const { store } = openUrl(t, { ...given, username: 'gatehouse', password: 'pass' })
   const other = openUrl(t, given)
   await hearing(store, other.store)
-  // Sessions of several slots: after their scripts, one message announces the end of all of them.
+  // Sessions of several slots: after their scripts, one notice has the end of all of them.
   const one = await created(store, Date.now(), { sub: 'jane', sid: 'one' })
   const two = await created(store, Date.now(), { sub: 'jane', sid: 'two' })
   const token = order(Date.now())
@@ -600,8 +600,8 @@ test('an ending that cannot be announced is rejected, and all processes drop the
   other.notices.length = 0
   const ended = await store.endSub(one.subTag, token)
   assert.deepEqual(keysOf(ended).toSorted(), [one.key, two.key].toSorted())
-  const announced = other.notices.flatMap((notice) => (notice.kind === 'ended' ? [notice.keys.toSorted()] : []))
-  assert.deepEqual(announced.at(-1), [one.key, two.key].toSorted())
+  const noticed = other.notices.flatMap((notice) => (notice.kind === 'ended' ? [notice.keys.toSorted()] : []))
+  assert.deepEqual(noticed.at(-1), [one.key, two.key].toSorted())
   assert.equal(await store.endSub(one.subTag, token), 'replayed')
 })
 

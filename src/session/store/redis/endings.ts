@@ -154,11 +154,11 @@ export class RedisEndings {
     // Each session once, because each is reported once.
     const all = [...new Set([...attempted, ...(members ?? []).map(target.keyOf)])]
     if (all.length > 0) this.#attempted.set(jti, all)
-    const before = attempted.length > 0 ? await inTime(notices.announceEnded(attempted)) : undefined
+    const before = attempted.length > 0 ? await inTime(notices.publishEnded(attempted)) : undefined
     let steps: TokenSteps = { hasTakenJti: false, confirmed: Promise.resolve() }
     if (members !== undefined) {
       this.recent.rememberTombstone(tombstone)
-      void notices.announceToo(notices.messages.raised(tombstone))
+      void notices.publishToo(notices.messages.raised(tombstone))
       const token = { tag, jti, ttl: atLeast1(order.jti_ttl), begun }
       steps = await this.#endMembers(members, target, token, inTime)
     }
@@ -223,7 +223,7 @@ export class RedisEndings {
     await Promise.allSettled(writes)
     const acknowledgements = await Promise.all(writes)
     this.recent.remember(keys)
-    const { confirmed } = await this.#parts.notices.announceEnded(keys)
+    const { confirmed } = await this.#parts.notices.publishEnded(keys)
     const acknowledged = Promise.all(acknowledgements.map((each) => each.acknowledged))
     acknowledged.catch(() => {})
     return { confirmed, acknowledged }

@@ -220,7 +220,7 @@ export async function tryConnections({ server, tag, keys, run }: Trial): Promise
     let hasArrived = false
     other.once('message', () => (hasArrived = true))
     await other.subscribe(channel)
-    await run('announce', [state], [channel, 'trial'])
+    await run('publishMessage', [state], [channel, 'trial'])
     // The reply comes behind the message on the same connection, also if this process is busy.
     await other.ping()
     if (!hasArrived) {

@@ -124,8 +124,8 @@ export class RedisNotices {
   }
 
   /** Sends a notice that a script has published, where scripts do not reach all processes. */
-  async announceToo(text: string): Promise<void> {
-    if (!this.#commands.publishesEverywhere) await this.#announce(text).catch(() => {})
+  async publishToo(text: string): Promise<void> {
+    if (!this.#commands.publishesEverywhere) await this.#publishNotice(text).catch(() => {})
   }
 
   /**
@@ -133,8 +133,8 @@ export class RedisNotices {
    * @returns a promise that resolves when all of them have dropped the sessions
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when the notice cannot be sent
    */
-  announceEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
-    return this.confirmedBy(keys, (id) => this.#announce(this.messages.ended(keys, id)))
+  publishEnded(keys: readonly SessionKey[]): Promise<{ readonly confirmed: Promise<void> }> {
+    return this.confirmedBy(keys, (id) => this.#publishNotice(this.messages.ended(keys, id)))
   }
 
   /**
@@ -154,7 +154,7 @@ export class RedisNotices {
     this.#confirmations.close()
   }
 
-  async #announce(text: string): Promise<number> {
+  async #publishNotice(text: string): Promise<number> {
     try {
       return await this.#publish(this.channel, text)
     } catch (error) {
@@ -164,7 +164,7 @@ export class RedisNotices {
   }
 
   async #publish(channel: string, text: string): Promise<number> {
-    return Number(await this.#commands.run('announce', [this.#parts.keys.epoch(noticesTag)], [channel, text]))
+    return Number(await this.#commands.run('publishMessage', [this.#parts.keys.epoch(noticesTag)], [channel, text]))
   }
 
   async #subscribe(): Promise<void> {
@@ -233,7 +233,7 @@ export class RedisNotices {
     this.#prove(subscription, { receivedAt: sentAt })
     if (!this.#hasMissedNotice || !this.isReceiving()) return
     this.#hasMissedNotice = false
-    this.#announce(this.messages.missed).catch(() => {})
+    this.#publishNotice(this.messages.missed).catch(() => {})
   }
 
   /** A beat is a proof when the server counted this process, and the beat came back. */

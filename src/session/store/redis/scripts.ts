@@ -166,7 +166,7 @@ if jti_ttl == 0 then return 1 end
 return redis.call('SET', KEYS[2], '1', 'PX', jti_ttl, 'NX') and 1 or 0`
 
 /** Publishes a message at the server that owns the key. Returns the number of receivers. */
-const announce = `
+const publishMessage = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])`
 
 /**
@@ -357,7 +357,7 @@ export const scripts = {
   raiseTombstone,
   endSessions,
   finishEnding,
-  announce,
+  publishMessage,
   beat,
   writeHalves,
   clock,

@@ -137,7 +137,7 @@ export class RedisStore implements SessionStore {
     const withJob = job === undefined ? [] : [job === 'none' ? '' : asBuffer(job), jobOutlivesSessionMs]
     const places = this.#keys.session(key)
     const outcome = await this.#commands.run('replace', [places.session, places.job], [...args, ...withJob])
-    if (String(outcome) === 'replaced') await this.#notices.announceToo(notice)
+    if (String(outcome) === 'replaced') await this.#notices.publishToo(notice)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
   }
 
