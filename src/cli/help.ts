@@ -24,7 +24,7 @@ Exit codes: 0 success; 1 the input or a result has an error; 2 the call is inval
 
 /** The text of `gatehouse help COMMAND` for each command. */
 export const help: Readonly<Record<string, string>> = {
-  init: `gatehouse init [--issuer URL] [--client-id ID] [--url URL] [--upstream URL] [--store memory|REDIS_URL] [-o FILE] [--force]
+  init: `gatehouse init [--issuer URL] [--client-id ID] [--url URL] [--upstream URL] [--store memory|file:PATH|REDIS_URL] [-o FILE] [--force]
 
 Writes a first configuration that explains every setting, and prints what to register at the provider. Beside it writes
 gateway.schema.json for editors, unless that file exists. On a terminal, asks for values that no option gives. Without a terminal, all
@@ -34,7 +34,8 @@ options but --store are required.
   --client-id   the client ID of this gateway at the provider
   --url         the URL at which browsers reach the gateway, such as https://orders.example.com
   --upstream    the URL of the application, such as http://127.0.0.1:3000
-  --store       where the gateway stores sessions: memory (the default), or a Redis, such as redis://redis:6379
+  --store       where the gateway stores sessions: memory (the default), a file for one replica, such as
+                file:/var/lib/gatehouse/sessions.db, or a Redis for several replicas, such as redis://redis:6379
   --out, -o     the file to write; default: gateway.yaml
   --force       overwrite existing files
 

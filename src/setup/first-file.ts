@@ -10,7 +10,7 @@ export interface Answers {
   /** The origin at which browsers reach the gateway. */
   readonly url: string
   readonly upstream: string
-  /** `memory`, or a redis:// or rediss:// URL. */
+  /** `memory`, `file:` and a path, or a redis:// or rediss:// URL. */
   readonly store: string
 }
 
@@ -58,14 +58,23 @@ export const questions: readonly Question[] = [
   },
   {
     name: 'store',
-    text: 'Where the gateway stores sessions: memory (a restart ends all sessions), or the URL of a Redis',
+    text: 'Where the gateway stores sessions: memory (a restart ends all sessions), file:PATH (for one replica), or the URL of a Redis (for several)',
     example: 'redis://redis:6379',
     fallback: 'memory',
     check: (answer) => {
-      if (answer !== 'memory') parseRedisUrl(answer)
+      if (/^rediss?:/i.test(answer)) parseRedisUrl(answer)
+      else if (answer !== 'memory' && storeFile(answer) === undefined)
+        throw new SyntaxError(
+          'must be memory, file:/PATH/sessions.db, or the URL of a Redis such as rediss://redis:6379',
+        )
     },
   },
 ]
+
+/** The path of `file:PATH`, or undefined for another store. */
+function storeFile(store: string): string | undefined {
+  return /^file:((?!\/\/).+)/s.exec(store)?.[1]
+}
 
 /** Shell commands that set the environment variables of the file. */
 export function exportsFor({ store }: Answers): readonly string[] {
@@ -106,7 +115,7 @@ provider:
   # scopes: [${firstScopes(issuer)}]
 
 session:
-${store === 'memory' ? memoryText : redisText(store)}
+${store === 'memory' ? memoryText : keptText(store)}
   # A session ends when it has not been used for this time …
   idle_timeout: 30m
   # … and after this time even while it is used.
@@ -161,16 +170,27 @@ const tlsText = `# To terminate TLS in the gateway, replace the line above with:
 `
 
 const memoryText = `  # Where sessions are stored. In memory they are lost when the process stops, and only one replica is possible.
-  # One replica keeps them in a file over a restart: { file: /var/lib/gatehouse/sessions.db } and keys.
+  # One replica can keep them over a restart, in a file: { file: /var/lib/gatehouse/sessions.db } and keys.
   # For several replicas: { redis: { url: redis://… } } and keys.
   store: memory`
 
-function redisText(url: string): string {
-  return `  # The gateway encrypts data in Redis with the first key, and decrypts it with any of them. Create a key with
+function keptText(store: string): string {
+  const file = storeFile(store)
+  return `  # The gateway encrypts stored data with the first key, and decrypts it with any of them. Create a key with
   # openssl rand -base64 32.
   keys: [{ env: SESSION_KEY }]
-  # With a password: { redis: { url: …, password: { env: REDIS_PASSWORD } } }
+${file === undefined ? redisText(store) : fileText(file)}`
+}
+
+function redisText(url: string): string {
+  return `  # With a password: { redis: { url: …, password: { env: REDIS_PASSWORD } } }
   store: { redis: { url: ${scalar(url)} } }`
+}
+
+function fileText(file: string): string {
+  return `  # The folder must exist, and the gateway needs write access to it. Several replicas need Redis instead.
+  store:
+    file: ${scalar(file)}`
 }
 
 /** A text as a YAML value, quoted when YAML could read it as another type. */

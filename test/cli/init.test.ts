@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, symlinkSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { readInitCall } from '../../src/cli/init.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -44,6 +44,7 @@ for (const [what, options] of Object.entries({
   'sessions in memory': given,
   'a gateway on this machine': { ...given, issuer: 'http://localhost:8081', url: 'http://localhost:8080' },
   'sessions in Redis': { ...given, store: 'rediss://redis.example.com:6379/1' },
+  'sessions in a file': { ...given, store: 'file:/var/lib/gatehouse/{a},b.db' },
   'Google as provider': { ...given, issuer: 'https://accounts.google.com' },
   'answers with characters that are special in YAML': {
     ...given,
@@ -76,6 +77,15 @@ test('init prints what to register at the provider, and the next steps', async (
   assert.ok('out' in said)
   assert.match(said.out, /redirect URI +https:\/\/orders\.example\.com\/\.gatehouse\/callback/)
   assert.match(said.out, /export CLIENT_SECRET=[^]*export SESSION_KEY=[^]*gatehouse check --config/)
+})
+
+test('With sessions in a file, init writes its path and asks for a key', async (t) => {
+  const { said, file } = await callInit(t, argsOf({ ...given, store: 'file:sessions.db' }))
+
+  const loaded = loadConfig(file, secrets)
+  assert.ok(loaded.ok && 'out' in said)
+  assert.deepEqual(loaded.config.session.store, { kind: 'file', file: join(dirname(file), 'sessions.db') })
+  assert.match(said.out, /export SESSION_KEY=/)
 })
 
 test('In a clone of the sources, init prints the next steps as npm commands', async (t) => {
@@ -125,6 +135,9 @@ for (const [option, value, why] of [
   ['url', 'https://orders.example.com/app', /without the path/],
   ['upstream', '127.0.0.1:3000', /must begin with the scheme: http:\/\/127\.0\.0\.1:3000/],
   ['upstream', 'ftp://127.0.0.1', /http or https URL/],
+  ['store', '/var/lib/sessions.db', /must be memory, file:\/PATH\/sessions\.db, or the URL of a Redis/],
+  ['store', 'file:', /must be memory, file:\/PATH/],
+  ['store', 'file:///var/lib/sessions.db', /must be memory, file:\/PATH/],
   ['store', 'rediss://:secret-of-redis@redis:6379', /must not contain a password/],
 ] as const)
   test(`An invalid option is rejected before a file is written: --${option} ${value}`, async (t) => {
