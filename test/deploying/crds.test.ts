@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
+import { parse } from 'yaml'
 import definitions from './crds.json' with { type: 'json' }
 import { documentsIn, type Manifest, read, rendered, variants } from './examples.ts'
 
@@ -73,6 +74,13 @@ test('Sessions in a file have one pod at a time, and a volume that the gateway m
         kind === 'PersistentVolumeClaim' && metadata.name === volume?.persistentVolumeClaim?.claimName,
     ),
   )
+})
+
+test('The chart installs each alert of alerts.yaml, unchanged', () => {
+  const rule = documentsIn(read('test/deploying/rendered/options.yaml')).find(({ kind }) => kind === 'PrometheusRule')
+
+  assert.equal(rule?.metadata.labels?.['release'], 'prometheus')
+  assert.deepEqual(rule.spec, parse(read('charts/gatehouse/alerts.yaml')))
 })
 
 test('A longer drain_timeout gives a pod more time', () => {

@@ -39,7 +39,7 @@ interface Alerts {
   }[]
 }
 
-const { groups } = parse(read('examples/prometheus/alerts.yml')) as Alerts
+const { groups } = parse(read('charts/gatehouse/alerts.yaml')) as Alerts
 const alerts = groups.flatMap(({ rules }) => rules)
 const alertExpressions = alerts.map(({ alert, expr }) => ({ where: alert, text: expr }))
 
