@@ -7,9 +7,20 @@ import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
+import { registrationsText } from '../../src/config/registration.ts'
 import { root } from '../support/command.ts'
 import definitions from './crds.json' with { type: 'json' }
-import { type Container, documentsIn, inKubernetes, type Manifest, read, rendered, variants } from './examples.ts'
+import {
+  type Container,
+  documentsIn,
+  gatewayConfig,
+  gatewayFileIn,
+  inKubernetes,
+  type Manifest,
+  read,
+  rendered,
+  variants,
+} from './examples.ts'
 
 /**
  * What Helm makes of the charts lies in rendered/, made by Helm itself, and is tested like the
@@ -124,6 +135,21 @@ if (hasHelm) {
       assert.deepEqual([status, stdout], [1, ''])
       assert.match(stderr, said)
     })
+
+  test('The notes of an installation name the URIs that gatehouse check prints', () => {
+    const notes = join(folder, 'notes', 'gatehouse')
+    cpSync(join(folder, 'gatehouse'), notes, { recursive: true })
+    // `helm template` renders no notes, so they are a manifest here.
+    const asManifest = read('charts/gatehouse/templates/NOTES.txt').replaceAll(/^/gm, '  ')
+    writeFileSync(join(notes, 'templates', 'notes.yaml'), `notes: |\n${asManifest}`)
+    const ownPath = ['--set', 'config.reserved_prefix=/oauth2/,config.external_url=https://orders.example.com/']
+    const template = ['template', 'gatehouse', notes, ...values('standalone'), ...ownPath, '--kube-version', '1.30.0']
+    const manifests = documentsIn(runHelm(folder, template)) as (Manifest & { notes?: string })[]
+    const said = manifests.find((one) => one.notes !== undefined)?.notes ?? ''
+
+    const uris = (text: string) => [...text.matchAll(/URI +(https:\S+)/g)].map(([, uri]) => uri)
+    assert.deepEqual(uris(said), uris(registrationsText(gatewayConfig(gatewayFileIn(manifests)))))
+  })
 
   test('A chart whose values are templates gets the container and the volumes from them', () => {
     const site = join(folder, 'site')
