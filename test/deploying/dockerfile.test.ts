@@ -49,6 +49,11 @@ test('The compile cache is made with the flags of the start command and of the h
   assert.deepEqual(flagsOf('health'), [''])
 })
 
+test('A new volume for the session file belongs to the user of the image', () => {
+  assert.match(inDockerfile('RUN install'), /^-d -o 1000 -g 1000 .*\/var\/lib\/gatehouse /)
+  assert.equal(inDockerfile('USER'), '1000:1000')
+})
+
 test('The image has a command with the name from the documentation', () => {
   assert.match(dockerfile, /&& chmod a\+x dist\/main\.js$/m)
   assert.match(dockerfile, /&& ln -s \/opt\/gatehouse\/dist\/main\.js \/usr\/local\/bin\/gatehouse /)

@@ -21,7 +21,7 @@ const valuesOf = (key: string) => settings.filter(([name]) => name === key).map(
  */
 const known = new Set(
   `Description Wants After Type NotifyAccess WatchdogSec ExecStart ExecReload Restart RestartSec TimeoutStopSec KillMode LimitNOFILE Environment
-  LoadCredential DynamicUser CapabilityBoundingSet AmbientCapabilities NoNewPrivileges ProtectSystem ProtectHome ProtectProc
+  LoadCredential DynamicUser StateDirectory StateDirectoryMode CapabilityBoundingSet AmbientCapabilities NoNewPrivileges ProtectSystem ProtectHome ProtectProc
   ProtectClock ProtectControlGroups ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables PrivateDevices
   PrivateTmp PrivateUsers RemoveIPC RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality
   SystemCallArchitectures SystemCallFilter SystemCallErrorNumber UMask WantedBy`.split(/\s+/),
@@ -66,6 +66,12 @@ test('The unit loads each secret of the configuration as a credential', () => {
   const loaded = valuesOf('LoadCredential').map((value) => `/run/credentials/gatehouse.service/${value.split(':')[0]}`)
 
   assert.deepEqual(secretFilesOf(text).toSorted(), loaded.toSorted())
+})
+
+test('The unit lets the gateway write to the folder of the session file, and to no other', () => {
+  assert.deepEqual(valuesOf('StateDirectory'), ['gatehouse'])
+  assert.deepEqual(valuesOf('ProtectSystem'), ['strict'])
+  assert.match(read('docs/deploying.md'), /`\/var\/lib\/gatehouse\/sessions\.db`: the unit creates the folder/)
 })
 
 test('The socket unit listens where the configuration does', () => {
