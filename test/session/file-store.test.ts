@@ -5,6 +5,7 @@ import fs, {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -285,10 +286,13 @@ test('Sessions in a file without the number of its endings are doubtful', async 
   }
 })
 
-test('A file in the format of a newer version is not opened, and stays as it is', (t) => {
+test('A file in the format of a newer version stays as it is, and without it the store is empty', async (t) => {
   const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now())
+  await first.close()
   const database = new DatabaseSync(file)
-  database.exec('CREATE TABLE future (a); INSERT INTO future VALUES (1); PRAGMA user_version = 2')
+  database.exec('PRAGMA user_version = 2')
   database.close()
   const before = readFileSync(file)
 
@@ -297,6 +301,9 @@ test('A file in the format of a newer version is not opened, and stays as it is'
   // The journal mode is in the header.
   const content = (bytes: Buffer) => bytes.subarray(100)
   assert.deepEqual(content(readFileSync(file)), content(before))
+
+  renameSync(file, `${file}.away`)
+  assert.equal(await open(t, file).store.read(key), undefined)
 })
 
 test('A file that cannot be used is named, with what to do', (t) => {

@@ -346,7 +346,9 @@ function open(path: string): DatabaseSync {
     database.exec('BEGIN IMMEDIATE')
     const { user_version: found } = database.prepare('PRAGMA user_version').get() as { user_version: number }
     if (found > format)
-      throw new OperatorError(`it has the format ${found} of a newer version of Gatehouse; this one knows ${format}`)
+      throw new OperatorError(
+        `it has the format ${found} of a newer version of Gatehouse, and this one knows ${format}: run the newer version, or move the file away (docs/versions.md)`,
+      )
     if (found === 0) database.exec(tables)
     database.exec('COMMIT')
     return database
