@@ -16,6 +16,7 @@ const fixed = [
   ['schemas/gateway.schema.json', /"\$id": "https:.*\/v([^/]*)\/schemas\/gateway\.schema\.json"/g],
   ['schemas/audit-event.schema.json', /"\$id": "https:.*\/v([^/]*)\/schemas\/audit-event\.schema\.json"/g],
   ['charts/gatehouse/Chart.yaml', /^(?:appV|v)ersion: (.*)$/gm],
+  ['charts/gatehouse/templates/_helpers.tpl', /gatehouse, tag: ([^,]*)/g],
   ['charts/orders/Chart.yaml', /^(?: {4}v|appV|v)ersion: (.*)$/gm],
 ]
 
