@@ -2,7 +2,7 @@
 {{- if contains "gatehouse" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-gatehouse{{ end }}
 {{- end }}
 
-{{/* What a pod of the gateway's own is known by. */}}
+{{/* The labels that select the gateway's own pods. */}}
 {{- define "gatehouse.selectorLabels" -}}
 app.kubernetes.io/name: gatehouse
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -15,7 +15,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* The labels of the application's pods. Without any, all pods of the namespace would be meant. */}}
+{{/* The labels of the application's pods. Without labels, a network policy would select all pods of the namespace. */}}
 {{- define "gatehouse.applicationLabels" -}}
 {{- if not .Values.application.podLabels }}
 {{- fail "application.podLabels is missing: set it to the labels of the application's pods, so that only the gateway reaches them" }}
@@ -23,7 +23,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- toYaml .Values.application.podLabels }}
 {{- end }}
 
-{{/* The labels of the pods in which the gateway is. */}}
+{{/* The labels of the pods that contain the gateway. */}}
 {{- define "gatehouse.podLabels" -}}
 {{- if eq .Values.mode "sidecar" }}{{ include "gatehouse.applicationLabels" . }}{{ else }}{{ include "gatehouse.selectorLabels" . }}{{ end }}
 {{- end }}
@@ -93,12 +93,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- toYaml .Values.networkPolicy.from }}
 {{- end }}
 
-{{/* For an annotation of pods that are to be replaced when the configuration changes. */}}
+{{/* A checksum for an annotation of pods: a change of the configuration then replaces them. */}}
 {{- define "gatehouse.checksum" -}}
 {{- include "gatehouse.config" . | sha256sum }}
 {{- end }}
 
-{{/* One of the containers of a pod: of the gateway's own, or of the application's. */}}
+{{/* The container of the gateway, in pods of its own or in those of the application. */}}
 {{- define "gatehouse.container" -}}
 - name: gatehouse
   image: {{ .Values.image.repository }}:{{ .Values.image.tag | default (.Chart).AppVersion }}
@@ -135,7 +135,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
     {{- end }}
 {{- end }}
 
-{{/* What that container mounts: some of the volumes of the pod. */}}
+{{/* The volumes that this container mounts. */}}
 {{- define "gatehouse.volumes" -}}
 - { name: gatehouse-config, configMap: { name: {{ include "gatehouse.name" . }} } }
 - { name: gatehouse-secrets, secret: { secretName: {{ .Values.secret }} } }
@@ -149,8 +149,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/*
-For the values of a chart that are templates, such as extraContainers: the container and the volumes of a sidecar, without a
-change of the chart. They are those of the values in global.gatehouse, and otherwise of these defaults.
+The container and the volumes of a sidecar, for values of another chart that are templates, such as extraContainers. The other
+chart has only the values in global.gatehouse. Those that are missing there have these defaults.
 */}}
 {{- define "gatehouse.sidecar" -}}
 {{- $defaults := fromYaml `
