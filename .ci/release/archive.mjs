@@ -7,8 +7,8 @@ import { runTool } from './run-tool.mjs'
 
 /** Gives all files of a folder the time, and the modes 644 or 755. */
 export function normalize(folder, epoch) {
-  for (const entry of [...readdirSync(folder, { recursive: true, withFileTypes: true })]) {
-    const path = join(entry.parentPath ?? entry.path, entry.name)
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
     if (!entry.isSymbolicLink()) {
       const isExecutable = entry.isDirectory() || (statSync(path).mode & 0o100) !== 0
       chmodSync(path, isExecutable ? 0o755 : 0o644)
@@ -23,7 +23,7 @@ export function normalize(folder, epoch) {
 export function filesBelow(folder, from = folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => relative(from, join(entry.parentPath ?? entry.path, entry.name)))
+    .map((entry) => relative(from, join(entry.parentPath, entry.name)))
     .sort()
 }
 

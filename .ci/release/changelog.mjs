@@ -10,7 +10,7 @@ export function readChangelog() {
   const [, ...parts] = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m)
   return parts.map((part) => {
     const [heading = '', ...lines] = part.split('\n')
-    return { heading, title: heading.split(' ')[0], text: lines.join('\n').trim() }
+    return { title: heading.split(' ')[0], text: lines.join('\n').trim() }
   })
 }
 

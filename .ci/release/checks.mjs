@@ -7,10 +7,9 @@ import { parse } from 'yaml'
 import { root } from '../prepare.mjs'
 import { readChangelog } from './changelog.mjs'
 import { runTool } from './run-tool.mjs'
-import { compareNumbers, compareVersions } from './versions.mjs'
+import { compareNumbers, compareVersions, isVersion } from './versions.mjs'
 
 const git = (...args) => runTool('git', args).trim()
-const isVersion = (text) => /^\d+\.\d+\.\d+$/.test(text)
 
 /** The artefacts are those of a commit. */
 function checkTree() {

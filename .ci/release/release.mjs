@@ -33,12 +33,12 @@ const { readIdentity } = await import('./identity.mjs')
 const { writeImageLayers } = await import('./image.mjs')
 const { writeNpmPackage } = await import('./npm-package.mjs')
 const { runTool } = await import('./run-tool.mjs')
-const { setVersion } = await import('./versions.mjs')
+const { isVersion, setVersion } = await import('./versions.mjs')
 
 const say = (text) => process.stderr.write(`${text}\n`)
 
 if (options['set-version'] !== undefined) {
-  if (!/^\d+\.\d+\.\d+$/.test(options['set-version'])) stop('A version is MAJOR.MINOR.PATCH, such as 1.2.3.')
+  if (!isVersion(options['set-version'])) stop('A version is MAJOR.MINOR.PATCH, such as 1.2.3.')
   setVersion(options['set-version'])
   say('Next: the section of CHANGELOG.md, and the rendered charts (docs/releasing.md).')
   process.exit(0)

@@ -7,6 +7,9 @@ import { runTool } from './run-tool.mjs'
 
 const number = String.raw`\d+\.\d+\.\d+`
 
+/** Whether a text is MAJOR.MINOR.PATCH. */
+export const isVersion = (text) => new RegExp(`^${number}$`).test(text)
+
 /** Files with a version of their own: each expression must match. */
 const fixed = [
   ['package.json', /^ {2}"version": "(.*)"/gm],

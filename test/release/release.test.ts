@@ -198,7 +198,10 @@ test('A missing program is named, with the package to install', () => {
 test('A new version is written in every place, and only the CHANGELOG is left', () => {
   const said = refusal(() => {
     assert.equal(release(one, ['--set-version', '42.0.0']).status, 0)
-    const kept = spawnSync('git', ['grep', '-nF', version, '--', 'charts', 'Dockerfile'], { cwd: one, encoding: 'utf8' })
+    const kept = spawnSync('git', ['grep', '-nF', version, '--', 'charts', 'Dockerfile'], {
+      cwd: one,
+      encoding: 'utf8',
+    })
     assert.equal(kept.stdout, '')
     needsNoInstallation(one)
     commit(one)
