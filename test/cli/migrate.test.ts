@@ -200,7 +200,7 @@ test('check --for accepts the versions up to this one', async (t) => {
   assert.match(said.out, /is valid for Gatehouse 0\.1\.0/)
 })
 
-test('Each entry of the table leads from a name that does not exist to one that does', () => {
+test('Each renamed setting has a former name that the schema lacks, and a present name that it has', () => {
   for (const { from, to, since, until } of renamedSettings) {
     assert.match(`${since} ${until}`, /^\d+\.\d+\.\d+ \d+\.\d+\.\d+$/)
     assert.equal(from.split('*').length, to.split('*').length)
