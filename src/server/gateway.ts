@@ -19,7 +19,6 @@ import { createProcessApi } from './process-api.ts'
 export interface Gateway {
   readonly address: Address
   readonly adminAddress: Address | undefined
-  readonly extAuthzAddress: Address | undefined
   readonly foundAtStart: FoundAtStart
   /**
    * Serves by another configuration from the next request on. Sessions, connections and streams
@@ -88,7 +87,6 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     return {
       foundAtStart: await waitForDependencies(store, generations.current, log),
       address: listener.address,
-      extAuthzAddress: extAuthz?.address,
       adminAddress: admin?.address,
       reload: (next) => generations.reload(next),
       close: () => {

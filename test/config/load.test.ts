@@ -48,7 +48,6 @@ test('The smallest configuration has defaults for all other settings', () => {
   const externalUrl = new URL('https://orders.example.com')
   const header = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(others, {
-    version: 1,
     file: 'smallest.yaml',
     listen: { host: '0.0.0.0', port: 8080, tls: undefined, plainPath: true },
     admin: undefined,

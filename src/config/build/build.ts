@@ -57,7 +57,6 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     userinfoClaims: userinfoClaims(upstreams, provider),
   })
   return {
-    version: 1,
     file,
     listen: buildListen(settings.listen, at.below('listen'), hostOfBrowsers(settings, externalUrl, at)),
     admin: buildAdmin(settings.admin, at.below('admin'), providers[0].claims),

@@ -29,7 +29,6 @@ import type { UpstreamConfig } from './upstream.ts'
  *   `logout.call`. `support.url` replaces `mail`.
  */
 export interface GatewayConfig {
-  readonly version: 1
   /** The path of the file, as on the command line. */
   readonly file: string
   readonly listen: ListenConfig
