@@ -38,7 +38,7 @@ export class AllLogoutCalls {
 
   constructor(config: GatewayConfig, parts: AllLogoutCallsParts) {
     this.#ofAudiences = [...parts.jobs.values()].map((jobs) => callsOf(jobs, config, parts))
-    parts.endings.onEnded((keys, where) => this.#ofAudiences.forEach((calls) => calls.noteEnded(keys, where)))
+    for (const calls of this.#ofAudiences) parts.endings.onEnded((keys, where) => calls.noteEnded(keys, where))
   }
 
   /** @param atMostMs absent: as long as it takes */
