@@ -17,13 +17,6 @@ const makeRoomEveryMs = 1000
 /** Idle connections are closed beyond this part of the limit, so that they cause no rejections. */
 const roomy = 0.9
 
-/** The longest time that a whole form for the gateway itself may take to arrive, in ms. */
-const maxFormMs = 10_000
-
-export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdleTimeoutMs'>): number {
-  return Math.min(bodyIdleTimeoutMs, maxFormMs)
-}
-
 /**
  * Limits the number of open connections, in total and for each client. A connection beyond the
  * limit is closed before a byte of it is read, and before TLS. `closeIdle` closes idle connections.

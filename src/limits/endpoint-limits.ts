@@ -18,6 +18,13 @@ const maxWaitingExchanges = 4096
 /** How many addresses that sent valid Logout Tokens are remembered. */
 const maxProviders = 256
 
+/** The longest time that a whole form for the gateway itself may take to arrive, in ms. */
+const maxFormMs = 10_000
+
+export function formTimeoutMs({ bodyIdleTimeoutMs }: Pick<LimitsConfig, 'bodyIdleTimeoutMs'>): number {
+  return Math.min(bodyIdleTimeoutMs, maxFormMs)
+}
+
 /** A client has sent too many requests. */
 export class TooManyRequests extends GatewayError {
   readonly waitMs: number

@@ -16,7 +16,7 @@ import {
   withHeaders,
   writeResponse,
 } from '../http/response.ts'
-import { formTimeoutMs } from '../limits/connection-limits.ts'
+import { formTimeoutMs } from '../limits/endpoint-limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { PageContext, Pages, RefusalOptions } from '../pages/pages.ts'
