@@ -110,7 +110,7 @@ function conclude(file: string, answers: Answers, terminal: Terminal): number {
   const next = [
     ...exportsFor(answers),
     `${gatehouse} check${named}    # check the file`,
-    `${gatehouse} doctor${named}   # check the provider, Redis and the application`,
+    `${gatehouse} doctor${named}   # check the provider, the session store and the application`,
     `${gatehouse} run${named}      # start the gateway`,
   ]
   out(

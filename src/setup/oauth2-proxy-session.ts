@@ -17,7 +17,7 @@ function store(from: Translation): object {
     'session_store_type',
     isRedis
       ? 'data in Redis is encrypted; set the environment variable SESSION_KEY to the same value for all replicas (create it with openssl rand -base64 32)'
-      : 'sessions are stored in memory, not in the cookie; a restart ends all sessions, and several replicas need Redis',
+      : 'sessions are stored in memory, not in the cookie; a restart ends all sessions: to keep them, set session.store to a file, or to Redis for several replicas',
   )
   if (!isRedis) return { store: 'memory' }
   return { keys: [{ env: 'SESSION_KEY' }], store: { redis: redis(from) } }
