@@ -50,9 +50,9 @@ export function superviseBySystemd(env: Environment, log: Log): Supervision {
       sent.on('exit', (code) => (code === 0 ? resolve() : failed(`systemd-notify ended with ${code}`)))
     })
   const { WATCHDOG_PID, WATCHDOG_USEC } = env
-  const isWatched = WATCHDOG_USEC !== undefined && (WATCHDOG_PID === undefined || Number(WATCHDOG_PID) === process.pid)
   // Twice in the time that the unit allows, as sd_watchdog_enabled(3) recommends.
   const pauseMs = Number(WATCHDOG_USEC) / 2000
+  const isWatched = pauseMs > 0 && (WATCHDOG_PID === undefined || Number(WATCHDOG_PID) === process.pid)
   const watchdog = new Repeating('systemd_watchdog', async () => {
     await notify('WATCHDOG=1')
     return pauseMs

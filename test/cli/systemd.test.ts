@@ -39,13 +39,20 @@ test('systemd is told when the gateway serves, that it is alive, and that it sto
   assert.ok(said().includes('STOPPING=1'))
 })
 
-test('A watchdog of another process is not told', async (t) => {
-  const { gateway, said } = await startSupervised(t, { WATCHDOG_USEC: '1000', WATCHDOG_PID: '1' })
-  gateway.child.kill('SIGTERM')
-  await gateway.ended
+for (const [what, settings] of [
+  ['of another process', { WATCHDOG_USEC: '1000', WATCHDOG_PID: '1' }],
+  ['without a time', { WATCHDOG_USEC: '0' }],
+  ['whose time is not a number', { WATCHDOG_USEC: 'soon' }],
+] as const)
+  test(`A watchdog ${what} is not told`, async (t) => {
+    const { gateway, said } = await startSupervised(t, settings)
+    await until('systemd is told of the start', () => said()[0]?.startsWith('READY=1') === true)
+    gateway.child.kill('SIGTERM')
+    await gateway.ended
+    await until('systemd is told of the stop', () => said().includes('STOPPING=1'))
 
-  assert.ok(!said().includes('WATCHDOG=1'))
-})
+    assert.ok(!said().includes('WATCHDOG=1'))
+  })
 
 test('A gateway that cannot reach systemd says so once, and serves', async (t) => {
   const { gateway } = await startSupervised(t, { WATCHDOG_USEC: '100000' }, 1)
