@@ -1,18 +1,18 @@
-import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { installDebian } from './installed.ts'
 import { journeysOf } from './journeys.ts'
 import { blockOf } from './pages.ts'
-import { dataFolder, startPhp } from './programs.ts'
+import { copyWithLinked, dataFolder, startPhp } from './programs.ts'
 
 /** Starts a DokuWiki with files of its own. */
 async function startDokuWiki(t: TestContext) {
   const folder = dataFolder(t)
   const [program, conf, data] = [join(folder, 'dokuwiki'), join(folder, 'conf'), join(folder, 'data')]
-  cpSync('/usr/share/dokuwiki', program, { recursive: true, dereference: true })
-  cpSync('/etc/dokuwiki', conf, { recursive: true, dereference: true })
-  cpSync('/var/lib/dokuwiki/data', data, { recursive: true, dereference: true })
+  copyWithLinked('/usr/share/dokuwiki', program)
+  copyWithLinked('/etc/dokuwiki', conf)
+  copyWithLinked('/var/lib/dokuwiki/data', data)
   writeFileSync(join(program, 'inc', 'preload.php'), `<?php define('DOKU_CONF', '${conf}/');\n`)
   const settings = blockOf('dokuwiki', 'php', "$conf['authtype']")
   appendFileSync(join(conf, 'local.php'), `\n${settings}\n$conf['savedir'] = '${data}';\n`)

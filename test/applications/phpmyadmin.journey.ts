@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -7,7 +7,7 @@ import { secrets } from '../support/world.ts'
 import { installDebian } from './installed.ts'
 import { journeysOf } from './journeys.ts'
 import { blockOf } from './pages.ts'
-import { dataFolder, run, startMariaDb, startPhp } from './programs.ts'
+import { copyWithLinked, dataFolder, run, startMariaDb, startPhp } from './programs.ts'
 import type { Site } from './site.ts'
 
 /** Starts a phpMyAdmin with files of its own, and a MariaDB with an account for each person. */
@@ -22,7 +22,7 @@ async function startPhpMyAdmin(t: TestContext) {
   })
   const folder = dataFolder(t)
   const [program, temporary] = [join(folder, 'phpmyadmin'), join(folder, 'tmp')]
-  cpSync('/usr/share/phpmyadmin', program, { recursive: true, dereference: true })
+  copyWithLinked('/usr/share/phpmyadmin', program)
   mkdirSync(temporary)
   const vendor = join(program, 'libraries', 'vendor_config.php')
   writeFileSync(

@@ -114,6 +114,15 @@ export function run(
 }
 
 /**
+ * Copies a folder, and what its links lead to: a test must not write into the folders of Debian.
+ * With `dereference`, `cpSync` keeps the links inside
+ * (https://github.com/nodejs/node/issues/59168).
+ */
+export function copyWithLinked(from: string, to: string): void {
+  run(['cp', '--recursive', '--dereference', from, to])
+}
+
+/**
  * Serves a folder with PHP until the test ends.
  * @param path responds when the application runs
  */

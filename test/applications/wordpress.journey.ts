@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { installDebian } from './installed.ts'
 import { journeysOf, signedIn, type Subject } from './journeys.ts'
 import { blockOf } from './pages.ts'
-import { type Application, dataFolder, run, startMariaDb, startPhp } from './programs.ts'
+import { type Application, copyWithLinked, dataFolder, run, startMariaDb, startPhp } from './programs.ts'
 
 /** Signs in with cookies of WordPress, and trusts them afterwards, like many plugins. */
 const trustingPlugin = `<?php
@@ -23,7 +23,7 @@ add_action('init', function () {
 async function startWordPress(t: TestContext, plugin = blockOf('wordpress', 'php')): Promise<Application> {
   const socket = await startMariaDb(t, 'wordpress')
   const program = join(dataFolder(t), 'wordpress')
-  cpSync('/usr/share/wordpress', program, { recursive: true, dereference: true })
+  copyWithLinked('/usr/share/wordpress', program)
   // The address of the test is known only when the gateway runs.
   const settings = blockOf('wordpress', 'php', 'WP_HOME').replaceAll(
     "'https://wiki.example.com'",
