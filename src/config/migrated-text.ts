@@ -1,4 +1,4 @@
-import { type Document, isMap, isScalar, type Pair, parseDocument, stringify, type YAMLMap } from 'yaml'
+import { type Document, isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml'
 import type { FoundRename } from './document/report.ts'
 
 /**
@@ -7,9 +7,9 @@ import type { FoundRename } from './document/report.ts'
  */
 export function migratedText(text: string, renames: readonly FoundRename[]): string {
   const document = parseDocument(text)
-  const edits = renames.map((rename) => editsFor(document, rename))
+  const edits = renames.map((rename) => editFor(document, rename))
   // From the end, so that the places of the others stay.
-  const inPlace = edits.flatMap((edit) => edit ?? []).toSorted((a, b) => b.start - a.start)
+  const inPlace = edits.filter((edit) => edit !== undefined).toSorted((a, b) => b.start - a.start)
   const edited = inPlace.reduce((all, { start, end, to }) => all.slice(0, start) + to + all.slice(end), text)
   const others = renames.filter((_, index) => edits[index] === undefined)
   if (others.length === 0) return edited
@@ -24,20 +24,15 @@ interface Edit {
   readonly to: string
 }
 
-/** The edits of a setting that stays in its map; `undefined` when it moves. */
-function editsFor(document: Document, { from, to, ...rename }: FoundRename): readonly Edit[] | undefined {
+/** The edit of a setting that stays in its map; `undefined` when it moves. */
+function editFor(document: Document, { from, to }: FoundRename): Edit | undefined {
   if (from.slice(0, -1).join('\n') !== to.slice(0, -1).join('\n')) return undefined
-  const { key, value } = pairAt(document, from) ?? {}
-  if (!isScalar(key) || !key.range) return undefined
-  const edits = [{ start: key.range[0], end: key.range[1], to: to.at(-1) ?? '' }]
-  if (!('converted' in rename)) return edits
-  const { converted } = rename
-  if (!isScalar(value) || !value.range || (typeof converted === 'object' && converted !== null)) return undefined
-  return [...edits, { start: value.range[0], end: value.range[1], to: stringify(converted).trimEnd() }]
+  const key = pairAt(document, from)?.key
+  return isScalar(key) && key.range ? { start: key.range[0], end: key.range[1], to: to.at(-1) ?? '' } : undefined
 }
 
 /** Moves a setting with its comments into another map, and removes a map that is empty then. */
-function move(document: Document, { from, to, ...rename }: FoundRename): void {
+function move(document: Document, { from, to }: FoundRename): void {
   const pair = pairAt(document, from)
   if (pair === undefined) return
   for (let left = from; left.length > 0; left = left.slice(0, -1)) {
@@ -48,7 +43,6 @@ function move(document: Document, { from, to, ...rename }: FoundRename): void {
     if (isScalar(pair.key)) pair.key.commentBefore ??= map.commentBefore ?? null
   }
   if (isScalar(pair.key)) pair.key.value = to.at(-1)
-  if ('converted' in rename) pair.value = document.createNode(rename.converted)
   const place = to.slice(0, -1)
   if (!isMap(document.getIn(place))) document.setIn(place, document.createNode({}))
   ;(document.getIn(place) as YAMLMap).items.push(pair)

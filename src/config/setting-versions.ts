@@ -16,8 +16,6 @@ export interface RenamedSetting {
   readonly since: string
   /** The first version that does not understand the former name. */
   readonly until: string
-  /** Makes the present value of the former one. */
-  readonly convert?: (value: unknown) => unknown
 }
 
 /** Each setting that was renamed. The reader, `gatehouse check` and `gatehouse migrate` use it. */
@@ -70,7 +68,7 @@ interface Occurrence {
 
 function readOne(document: object, { rule, from, to }: Occurrence, report: Report, readFor: string): void {
   const [former, present] = [report.at('').below(...from), report.at('').below(...to)]
-  const { since, until, convert } = rule
+  const { since, until } = rule
   const entry = report.entry(former.pointer)
   if (present.isSet)
     return former.errorAtKey(`was renamed to ${present.path} in ${since}, which is set too`, 'remove one of the two')
@@ -85,18 +83,13 @@ function readOne(document: object, { rule, from, to }: Occurrence, report: Repor
       `was renamed in ${since}; ${until} will not understand this name`,
       hint,
     )
-  const value = valueAt(document, from)
-  const converted = convert?.(value)
   const { file } = former.place
   // The upstreams of an included file are the whole of that file.
   const start = file === report.at('').place.file ? 0 : 1
-  report.renames.push({
-    ...{ file, from: from.slice(start), to: to.slice(start) },
-    ...(convert !== undefined && { converted }),
-  })
+  report.renames.push({ file, from: from.slice(start), to: to.slice(start) })
   if (isGone) return
   if (entry !== undefined) present.addPlace(entry)
-  setAt(document, to, convert === undefined ? value : converted)
+  setAt(document, to, valueAt(document, from))
   deleteAt(document, from)
 }
 

@@ -21,13 +21,7 @@ const env = { CLIENT_SECRET: 'correct horse battery' }
 /** Names that no version had: each way in which a setting can change. */
 const renamed: readonly RenamedSetting[] = [
   { from: 'public_url', to: 'external_url', since: '0.0.2', until: '99.0.0' },
-  {
-    from: 'upstreams.*.wait',
-    to: 'upstreams.*.response_timeout',
-    since: '0.0.2',
-    until: '99.0.0',
-    convert: (ms) => `${ms}ms`,
-  },
+  { from: 'upstreams.*.wait', to: 'upstreams.*.response_timeout', since: '0.0.2', until: '99.0.0' },
   { from: 'timeouts.idle', to: 'session.idle_timeout', since: '0.0.2', until: '99.0.0' },
 ]
 const yaml = `# Our gateway
@@ -39,12 +33,12 @@ upstreams:
   orders:
     url: http://127.0.0.1:3000
     # The reports are slow.
-    wait: 90000 # in ms
+    wait: 90s # a minute and a half
 `
 const more = `wiki:
   url: http://127.0.0.1:3001
   path: /wiki/
-  wait: 5000
+  wait: 5s
 `
 
 function files(t: TestContext, text = yaml) {
@@ -93,9 +87,9 @@ test('migrate changes the names and nothing else, in included files too', async 
 
   assert.equal(
     readFileSync(file, 'utf8'),
-    yaml.replace('public_url', 'external_url').replace('wait: 90000', 'response_timeout: 90000ms'),
+    yaml.replace('public_url', 'external_url').replace('wait: 90s', 'response_timeout: 90s'),
   )
-  assert.equal(readFileSync(wiki, 'utf8'), more.replace('wait: 5000', 'response_timeout: 5000ms'))
+  assert.equal(readFileSync(wiki, 'utf8'), more.replace('wait: 5s', 'response_timeout: 5s'))
   assert.deepEqual(loadConfig(file, env, { renamed }).renames, [])
 })
 
@@ -112,7 +106,7 @@ test('A setting that moves into another map keeps its comments, and an empty map
     '# People go to lunch.',
     '# what people type',
     '# The reports are slow.',
-    '# in ms',
+    '# a minute and a half',
   ])
     assert.ok(text.includes(comment), comment)
   const loaded = loadConfig(file, env, { renamed })
@@ -141,7 +135,7 @@ test('check prints what migrate would change, and counts it as no error', async 
   assert.equal(await check({ ...terminal, file }, 'text', { renamed }), 0)
 
   assert.match(said.err, /gatehouse migrate would change:\n--- .*gateway\.yaml\n/)
-  assert.match(said.err, /^\+ {4}response_timeout: 90000ms # in ms$/m)
+  assert.match(said.err, /^\+ {4}response_timeout: 90s # a minute and a half$/m)
 })
 
 test('A name that is gone, and a setting with both names, are errors', (t) => {

@@ -26,8 +26,6 @@ export interface FoundRename {
   readonly file: string
   readonly from: readonly string[]
   readonly to: readonly string[]
-  /** The present value, if it differs from the former one. */
-  readonly converted?: unknown
 }
 
 /** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of a member of the map or list at `at`. */
