@@ -302,6 +302,10 @@ export interface UpstreamSettings {
   readonly maxStreams: number
   readonly maxStreamsPerClient: number
   readonly caFile?: string | undefined
+  readonly serverName?: string | undefined
+  readonly clientCertificate?: UpstreamClientCertificateSettings | undefined
+  readonly pinnedKeys?: List<string> | undefined
+  readonly proxyProtocol: 'off' | 'v2'
   readonly tests: List<TestSettings>
 }
 
@@ -468,6 +472,11 @@ export interface LogoutCallSettings {
   readonly get?: string | undefined
   readonly post?: string | undefined
   readonly timeoutMs: number
+}
+
+export interface UpstreamClientCertificateSettings {
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
 }
 
 export interface TestSettings {

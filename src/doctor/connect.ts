@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, isIP } from 'node:net'
+import type { UpstreamTlsConfig } from '../config/model/upstream.ts'
 import type { ConnectionFailure } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'
 
@@ -25,12 +26,12 @@ export function request(
   options: {
     readonly method: string
     readonly headers?: Readonly<Record<string, string>>
-    readonly ca?: string | undefined
+    readonly tls?: UpstreamTlsConfig
     /** How much of the content to read, in bytes. Default: none. */
     readonly contentBytes?: number
   },
 ): Promise<HttpOutcome> {
-  const { method, headers = {}, ca, contentBytes = 0 } = options
+  const { method, headers = {}, tls, contentBytes = 0 } = options
   const began = performance.now()
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(checkTimeoutMs)
@@ -38,10 +39,11 @@ export function request(
     // By default, Node.js checks the certificate against the Host field. SNI must not be an IP
     // address (RFC 6066 §3).
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-    const servername = isIP(host) === 0 ? host : ''
+    const servername = tls?.serverName ?? (isIP(host) === 0 ? host : '')
+    const ca = tls?.ca
     const sent =
       url.protocol === 'https:'
-        ? requestHttps(url, { ...common, servername, ...(ca !== undefined && { ca }) })
+        ? requestHttps(url, { ...common, servername, ...(ca !== undefined && { ca }), ...tls?.clientCertificate })
         : requestHttp(url, common)
     let certificateEndsAt: Date | undefined
     sent.once('socket', (socket) =>

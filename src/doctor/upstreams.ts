@@ -30,12 +30,12 @@ const pageBytes = 256 * 1024
  * only for signed-in people.
  */
 async function addressesFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
-  const { name, url, path, alsoKnownAs, externalUrl, rewriteContent, ca } = upstream
+  const { name, url, path, alsoKnownAs, externalUrl, rewriteContent, tls } = upstream
   if (rewriteContent) return undefined
   const first = firstPage(upstream)
   const publicUrl = externalUrl.origin + path.replace(/\/$/, '')
   const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity' }
-  const page = await request(first, { method: 'GET', headers, ca, contentBytes: pageBytes })
+  const page = await request(first, { method: 'GET', headers, tls, contentBytes: pageBytes })
   if (!('status' in page) || page.content === undefined) return undefined
   const own = [url.origin, ...alsoKnownAs].filter((origin) => origin !== externalUrl.origin)
   const twin = externalUrl.protocol === 'https:' ? [`http://${externalUrl.host}`] : []
@@ -64,10 +64,10 @@ function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
 
 async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   const id = 'upstream.reachable'
-  const { url, ca } = upstream
+  const { url, tls } = upstream
   const host = hostFor(upstream)
   const first = firstPage(upstream)
-  const send = (method: string) => request(first, { method, headers: { host }, ca })
+  const send = (method: string) => request(first, { method, headers: { host }, tls })
   const head = await send('HEAD')
   // Some applications support GET only.
   const isUnsupported = 'status' in head && (head.status === 501 || head.status === 405)
@@ -110,11 +110,11 @@ async function hostFinding(
   what: string,
   { method, status }: { readonly method: string; readonly status: number },
 ): Promise<Finding | undefined> {
-  const { name, url, externalUrl, hostHeader, ca } = upstream
+  const { name, url, externalUrl, hostHeader, tls } = upstream
   const own = hostFor(upstream)
   const other = hostHeader === 'client' ? url.host : externalUrl.host
   if (own === other) return undefined
-  const outcome = await request(firstPage(upstream), { method, headers: { host: other }, ca })
+  const outcome = await request(firstPage(upstream), { method, headers: { host: other }, tls })
   if ('why' in outcome || outcome.status >= 400) return undefined
   return warning('upstream.reachable', what, {
     why: `the application refuses the host ${own}: for the host ${other}, it responds with ${outcome.status} in place of ${status}`,

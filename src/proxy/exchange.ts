@@ -232,6 +232,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       body: this.#body,
       upgrade: upgrade?.protocols,
       session: pass.session,
+      client: facts.forwarded.clientAddress,
     }
   }
 

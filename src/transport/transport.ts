@@ -9,14 +9,30 @@ export interface TransportTarget {
   readonly port: number
   /** The path of a socket in the file system, which takes the place of `host` and `port`. */
   readonly socketPath?: string | undefined
-  /** Absent for plain TCP. `ca`: the trusted certificates; absent for those of Node.js. */
-  readonly tls: { readonly ca: string | undefined } | undefined
+  /** Absent for plain TCP. */
+  readonly tls: TargetTls | undefined
+  /**
+   * A connection begins with the address of the client, and carries requests of one client only.
+   */
+  readonly tellsClient?: boolean
   readonly maxConnections: number
   readonly connectTimeoutMs: number
   /** How long a connection is kept without a request, in ms. 0: one request for each connection. */
   readonly keepAliveMs: number
   /** After this time a connection takes no further request, so that the host is resolved again. */
   readonly lifetimeMs: number
+}
+
+/** TLS of the connections to a target. */
+export interface TargetTls {
+  /** The trusted certificates (PEM). Absent: those of Node.js. */
+  readonly ca: string | undefined
+  /** The host name for SNI and the certificate. Absent: the host of the target. */
+  readonly serverName?: string | undefined
+  /** Certificate and private key (PEM) of the gateway. Absent: it presents none. */
+  readonly clientCertificate?: { readonly cert: string; readonly key: string } | undefined
+  /** SHA-256 digests of the allowed public keys, as base64. Empty: any key. */
+  readonly pinnedKeys?: readonly string[]
 }
 
 /** Carries requests to one target, or to several. */
@@ -71,6 +87,8 @@ export interface UpstreamRequest {
   readonly upgrade: string | undefined
   /** The requests of a session may go to the same target. Absent: it has no session. */
   readonly session?: string | undefined
+  /** The address of the client. Absent: the gateway sends the request on its own. */
+  readonly client?: string | undefined
 }
 
 /**

@@ -137,7 +137,14 @@ test('The smallest configuration has defaults for all other settings', () => {
         maxConnections: 128,
         maxStreams: 8192,
         maxStreamsPerClient: 1024,
-        ca: undefined,
+        targets: [{ url: new URL('http://127.0.0.1:3000'), socketPath: undefined, weight: 1, backup: false }],
+        balance: 'round_robin',
+        eject: { failures: 3, statuses: [], forMs: 10_000, atMostMs: 300_000 },
+        slowStartMs: 0,
+        retryBudget: 20,
+        connectionsPerTarget: undefined,
+        tls: { ca: undefined, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] },
+        proxyProtocol: 'off',
         tests: [],
       },
     ],
@@ -480,7 +487,7 @@ test('An upstream with its own external_url is reached by that host', () => {
   assert.equal(shop.url.href, 'https://shop.internal:8443/')
   assert.equal(shop.hostHeader, 'upstream')
   assert.equal(shop.idleTimeoutMs, 0)
-  assert.equal(shop.ca, readFileSync('tls/gateway.crt', 'latin1'))
+  assert.equal(shop.tls.ca, readFileSync('tls/gateway.crt', 'latin1'))
 })
 
 for (const [where, name, secure] of [

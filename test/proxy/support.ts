@@ -16,7 +16,7 @@ import {
   type Socket,
 } from 'node:net'
 import type { TestContext } from 'node:test'
-import type { UpstreamConfig } from '../../src/config/model/upstream.ts'
+import type { UpstreamConfig, UpstreamTlsConfig } from '../../src/config/model/upstream.ts'
 import type { SessionKey } from '../../src/core/names.ts'
 import type { Pass } from '../../src/gate/admission.ts'
 import type { RequestFacts } from '../../src/http/request-facts.ts'
@@ -33,6 +33,11 @@ import { pagesWith } from '../support/pages.ts'
 export const jane = 'tag:jane' as SessionKey
 const cookieName = '__Host-gatehouse'
 export const isGatewayCookie = (name: string): boolean => name === cookieName || name.startsWith(`${cookieName}-`)
+
+/** TLS to an upstream whose certificate has this authority (PEM). */
+export function trusting(ca: string | undefined): UpstreamTlsConfig {
+  return { ca, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] }
+}
 
 export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
   const header = {
@@ -89,7 +94,8 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     maxConnections: 16,
     maxStreams: 64,
     maxStreamsPerClient: 64,
-    ca: undefined,
+    tls: trusting(undefined),
+    proxyProtocol: 'off',
     tests: [],
     ...overrides,
   }

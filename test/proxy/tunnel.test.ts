@@ -8,7 +8,7 @@ import { connect as connectTls, createServer as createTlsServer } from 'node:tls
 import fc from 'fast-check'
 import { issueCertificates } from '../support/certificates.ts'
 import { dataFrame, encode, type Frame, frames, split } from './frames.ts'
-import { type Gateway, jane, startGateway } from './support.ts'
+import { type Gateway, jane, startGateway, trusting } from './support.ts'
 
 const mebibyte = 1024 * 1024
 
@@ -54,7 +54,7 @@ async function world(t: TestContext, { tls = false, protocol = 'websocket' }: Wo
   const most = { maxConnections: 1000, maxStreams: 1000, maxStreamsPerClient: 1000 }
   const url = new URL(`${tls ? 'https' : 'http'}://127.0.0.1:${port}`)
   const gateway = await startGateway(t, port, {
-    upstream: { url, ca, upgrade: [protocol], ...most },
+    upstream: { url, tls: trusting(ca), upgrade: [protocol], ...most },
     ...(tls ? { tls: { key, cert } } : {}),
   })
   const upgraded = new Map<string, Socket>()

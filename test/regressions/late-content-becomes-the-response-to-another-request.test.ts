@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { fetchWhole, startGateway, trusting } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
 const sized = (content: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\n\r\n${content}`
@@ -60,7 +60,7 @@ for (const scheme of ['http', 'https'])
         upstream: {
           maxConnections: 1,
           url: new URL(`${scheme}://localhost:${port}`),
-          ca: tls?.ca,
+          tls: trusting(tls?.ca),
         },
       })
 

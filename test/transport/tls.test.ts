@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
-import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { fetchWhole, startGateway, trusting } from '../proxy/support.ts'
 import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'))
@@ -56,7 +56,7 @@ test(
     assert.ok(byName)
     const port = await tlsUpstream(t, byName)
     const url = new URL(`https://localhost:${port}`)
-    const { origin } = await startGateway(t, port, { upstream: { url, ca: byName.cert } })
+    const { origin } = await startGateway(t, port, { upstream: { url, tls: trusting(byName.cert) } })
 
     for (let each = 0; each < 2; each++) assert.equal((await fetchWhole(origin)).body, 'localhost orders.example.com')
   },
@@ -66,7 +66,7 @@ test('A certificate may contain an IP address', { skip }, async (t) => {
   assert.ok(byAddress)
   const port = await tlsUpstream(t, byAddress)
   const url = new URL(`https://127.0.0.1:${port}`)
-  const { origin } = await startGateway(t, port, { upstream: { url, ca: byAddress.cert } })
+  const { origin } = await startGateway(t, port, { upstream: { url, tls: trusting(byAddress.cert) } })
 
   assert.equal((await fetchWhole(origin)).body, '- orders.example.com')
 })
@@ -77,7 +77,7 @@ test('A certificate of an unknown issuer or of another host causes a 502', { ski
   const url = new URL(`https://localhost:${port}`)
   const unknown = await startGateway(t, port, { upstream: { url } })
   const other = await startGateway(t, port, {
-    upstream: { url: new URL(`https://127.0.0.1:${port}`), ca: byName.cert },
+    upstream: { url: new URL(`https://127.0.0.1:${port}`), tls: trusting(byName.cert) },
   })
 
   assert.equal((await fetchWhole(unknown.origin)).status, 502)
@@ -95,7 +95,9 @@ test('An unsolicited response is never delivered to a request that waits for the
     else res.end(url)
   })
   const url = new URL(`https://localhost:${port}`)
-  const { origin, server } = await startGateway(t, port, { upstream: { url, ca: byName.cert, maxConnections: 1 } })
+  const { origin, server } = await startGateway(t, port, {
+    upstream: { url, tls: trusting(byName.cert), maxConnections: 1 },
+  })
   let arrived = 0
   server.on('request', () => (arrived += 1))
 
@@ -116,7 +118,7 @@ test(
       if (req.url === '/first') held.push(() => res.end('first'))
       else res.end('second')
     })
-    const upstream = { url: new URL(`https://localhost:${port}`), ca: byName.cert, maxConnections: 1 }
+    const upstream = { url: new URL(`https://localhost:${port}`), tls: trusting(byName.cert), maxConnections: 1 }
     const { origin, upstreams } = await startGateway(t, port, { upstream })
     const first = fetchWhole(`${origin}/first`)
     await until('the only connection is used', () => held.length > 0)

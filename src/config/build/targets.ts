@@ -1,8 +1,10 @@
-import { parseHttpUrl, parseUpstreamPath } from '../addresses.ts'
+import { ipAddress } from '../../core/addresses.ts'
+import { parseHost, parseHttpUrl, parseUpstreamPath } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
-import type { EjectConfig, TargetConfig } from '../model/upstream.ts'
+import type { EjectConfig, TargetConfig, UpstreamTlsConfig } from '../model/upstream.ts'
 import type { TargetSettings, UpstreamSettings } from '../settings.ts'
 import { readEach, standInUrl, valuesOf } from './build-context.ts'
+import { readAuthorities, readKeyPair } from './certificates.ts'
 
 type Targets = readonly [TargetConfig, ...TargetConfig[]]
 
@@ -47,6 +49,29 @@ function parseUrl(text: string): URL {
   // Checks the path as it is written, because the URL parser removes dot segments.
   parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
   return url
+}
+
+type TlsSettings = Pick<UpstreamSettings, 'caFile' | 'serverName' | 'clientCertificate' | 'pinnedKeys'>
+
+/** @param own finds the settings of the upstream */
+export function readUpstreamTls(
+  { caFile, serverName, clientCertificate, pinnedKeys }: TlsSettings,
+  own: Setting['below'],
+): UpstreamTlsConfig {
+  return {
+    ca: readAuthorities(caFile, own('ca_file')),
+    serverName: own('server_name').parse(serverName, parseHostName),
+    clientCertificate: clientCertificate && readKeyPair(clientCertificate, own('client_certificate')),
+    pinnedKeys: valuesOf(pinnedKeys ?? []).map((pin) => pin.replace('sha256/', '')),
+  }
+}
+
+function parseHostName(text: string): string {
+  const host = parseHost(text)
+  // RFC 6066 §3.
+  if (ipAddress(host.replace(/^\[(.*)\]$/, '$1')) !== undefined)
+    throw new SyntaxError('must be a host name: SNI has no IP addresses')
+  return host
 }
 
 export function readEject(settings: UpstreamSettings['eject']): EjectConfig | undefined {

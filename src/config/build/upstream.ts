@@ -8,12 +8,11 @@ import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig }
 import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
 import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
-import { readAuthorities } from './certificates.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
-import { readEject, readTargets } from './targets.ts'
+import { readEject, readTargets, readUpstreamTls } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
@@ -27,7 +26,8 @@ export function buildUpstream(
   context: UpstreamContext,
 ): UpstreamConfig {
   const { claims } = context
-  const { preset: _, deviceBinding = context.deviceBinding, caFile, ...others } = settings
+  const { preset: _, deviceBinding = context.deviceBinding, ...rest } = settings
+  const { caFile, serverName, clientCertificate, pinnedKeys, ...others } = rest
   const targets = readTargets(settings, at)
   const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
@@ -78,7 +78,7 @@ export function buildUpstream(
     sessionCookies: readSessionCookies(settings.sessionCookies),
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
     upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
-    ca: readAuthorities(caFile, own('ca_file')),
+    tls: readUpstreamTls({ caFile, serverName, clientCertificate, pinnedKeys }, own),
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
   }
 }

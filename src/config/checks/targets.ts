@@ -38,11 +38,16 @@ function isAddressOf(url: URL, listen: Address): boolean {
   )
 }
 
+/** The settings that have no effect when no target is https. */
+const settingsOfTls = ['ca_file', 'server_name', 'client_certificate', 'pinned_keys']
+
 function certificates(upstream: UpstreamConfig, at: At): void {
   const urls = urlsOf(upstream, at)
-  if (!areValid(at('ca_file'), at('targets'), ...urls.map(([, urlAt]) => urlAt)) || upstream.ca === undefined) return
-  if (upstream.targets.every(({ url }) => url.protocol === 'http:'))
-    at('ca_file').error(`has no effect: ${at('targets').isSet ? 'all targets are' : 'the url is'} http`)
+  if (!areValid(at('targets'), ...urls.map(([, urlAt]) => urlAt))) return
+  if (upstream.targets.some(({ url }) => url.protocol === 'https:')) return
+  for (const name of settingsOfTls)
+    if (at(name).isSet && at(name).isValid)
+      at(name).error(`has no effect: ${at('targets').isSet ? 'all targets are' : 'the url is'} http`)
 }
 
 function spreading(upstream: UpstreamConfig, at: At): void {

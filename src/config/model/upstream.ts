@@ -74,8 +74,8 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   }
   /** The protocols of `Upgrade` that are passed on, in lower case. No version: any version. */
   readonly upgrade: readonly string[]
-  /** Certificate authorities (PEM) for an `https:` upstream. */
-  readonly ca: string | undefined
+  /** How the certificate of an `https:` upstream is verified, and what the gateway presents. */
+  readonly tls: UpstreamTlsConfig
   readonly tests: readonly EmbeddedTest[]
 }
 
@@ -100,6 +100,7 @@ type SettingsOfUpstream = Pick<
   | 'maxConnections'
   | 'maxStreams'
   | 'maxStreamsPerClient'
+  | 'proxyProtocol'
 >
 
 /** One address of an upstream. */
@@ -112,6 +113,18 @@ export interface TargetConfig {
   readonly weight: number
   /** It gets requests only while no other target is available. */
   readonly backup: boolean
+}
+
+/** TLS of the connections to an `https:` upstream. */
+export interface UpstreamTlsConfig {
+  /** Certificate authorities (PEM). Absent: those of Node.js. */
+  readonly ca: string | undefined
+  /** The host name for SNI and the certificate. Absent: the host of each target. */
+  readonly serverName: string | undefined
+  /** Certificate and private key (PEM) of the gateway. Absent: it presents none. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
+  /** SHA-256 digests of the allowed public keys, as base64. Empty: any key. */
+  readonly pinnedKeys: readonly string[]
 }
 
 /** When a target that fails gets no requests for a time. */

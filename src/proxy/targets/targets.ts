@@ -29,12 +29,13 @@ export interface TargetsParts {
 const lifetimeMs = 60_000
 
 function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConfig): TransportTarget {
-  const { ca, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams, connectionsPerTarget } = config
+  const { tls, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams, connectionsPerTarget, proxyProtocol } = config
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: portOf(url),
     socketPath,
-    tls: url.protocol === 'https:' ? { ca } : undefined,
+    tls: url.protocol === 'https:' ? tls : undefined,
+    tellsClient: proxyProtocol === 'v2',
     maxConnections: connectionsPerTarget ?? maxConnections + maxStreams,
     ...{ connectTimeoutMs, keepAliveMs, lifetimeMs },
   }

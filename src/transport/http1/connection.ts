@@ -1,16 +1,10 @@
-import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
-import { connect as connectTls, type ConnectionOptions as TlsConnectionOptions } from 'node:tls'
+import type { Socket } from 'node:net'
 import { GatewayError } from '../../core/errors.ts'
 import { chunk, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { headEndBytes, headEndOf, incomplete } from '../../wire/fields.ts'
 import { type GiveBack, ReadBuffer, shortBytes, usualBytes } from '../../wire/read-buffers.ts'
-import {
-  type RawFields,
-  type RequestContent,
-  type ResponseHandler,
-  SwitchedConnection,
-  type TransportTarget,
-} from '../transport.ts'
+import type { Connect } from '../connect.ts'
+import { type RawFields, type RequestContent, type ResponseHandler, SwitchedConnection } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
 import { upstreamError } from '../upstream-error.ts'
 import { mayBecomePlain, PlainChunks, plainResponseHead, type ResponseHead } from './response-head.ts'
@@ -31,6 +25,8 @@ export interface ConnectionOwner {
 export interface ConnectionOptions {
   readonly connect: Connect
   readonly connectTimeoutMs: number
+  /** The client for whom it is opened, where the target is told. */
+  readonly client: string | undefined
 }
 
 /**
@@ -56,6 +52,8 @@ export class UpstreamConnection implements ExchangeConnection {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
   readonly #connectTimer: NodeJS.Timeout
+  /** It carries requests of this client only. */
+  readonly client: string | undefined
   /** In ms, on the clock of `performance.now`. */
   readonly createdAt = performance.now()
   /**
@@ -73,9 +71,10 @@ export class UpstreamConnection implements ExchangeConnection {
   #switched: SwitchedConnection | undefined
   #isGone = false
 
-  constructor({ connect, connectTimeoutMs }: ConnectionOptions, owner: ConnectionOwner) {
+  constructor({ connect, connectTimeoutMs, client }: ConnectionOptions, owner: ConnectionOwner) {
     this.#owner = owner
-    const { socket, readyEvent } = connect({ buffer: this.#nextBuffer, callback: this.#onRead })
+    this.client = client
+    const { socket, readyEvent } = connect({ buffer: this.#nextBuffer, callback: this.#onRead }, client)
     this.#socket = socket
     this.#connectTimer = setTimeout(() => this.#fail(connectTimeout), connectTimeoutMs)
     socket
@@ -411,47 +410,3 @@ export class UpstreamConnection implements ExchangeConnection {
 }
 
 function nothing(): void {}
-
-export type ConnectTarget = Pick<TransportTarget, 'host' | 'port' | 'socketPath' | 'tls'>
-
-/** A socket that is connecting, and the event that says that requests may be written to it. */
-export interface Connecting {
-  readonly socket: Socket
-  readonly readyEvent: 'connect' | 'secureConnect'
-}
-
-/** @param onread the buffer that the socket reads into */
-export type Connect = (onread: OnReadOpts) => Connecting
-
-const keepAliveProbeMs = 60_000
-
-/** Opens connections to a target. */
-export function createConnect({ host, port, socketPath, tls }: ConnectTarget): Connect {
-  if (socketPath !== undefined)
-    return (onread) => ({ socket: connectTcp({ path: socketPath, onread }), readyEvent: 'connect' })
-  const options = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveProbeMs }
-  if (tls === undefined) {
-    return (onread) => ({
-      socket: connectTcp({ ...options, onread }),
-      readyEvent: 'connect',
-    })
-  }
-  const tlsOptions: TlsConnectionOptions = {
-    ...options,
-    ALPNProtocols: ['http/1.1'],
-    // An IP address is not a name for SNI (RFC 6066 §3). The certificate is then checked for the
-    // address.
-    ...(isIP(host) === 0 ? { servername: host } : {}),
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-  }
-  // The latest TLS session, which makes the next handshake shorter (RFC 8446 §2.2).
-  let session: Buffer | undefined
-  return (onread) => {
-    const resumed = session === undefined ? tlsOptions : { ...tlsOptions, session }
-    // Node.js passes `onread` on to the socket, although its types do not name it for TLS.
-    const socket = connectTls({ ...resumed, onread } as TlsConnectionOptions)
-    socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
-    socket.on('session', (latest) => (session = latest))
-    return { socket, readyEvent: 'secureConnect' }
-  }
-}

@@ -1,7 +1,8 @@
 import { GatewayError } from '../../core/errors.ts'
+import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
-import { type Connect, type ConnectionOwner, createConnect, UpstreamConnection } from './connection.ts'
+import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
 
 interface Waiting {
@@ -38,7 +39,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   constructor(target: TransportTarget) {
     this.#target = target
-    this.#connectSocket = createConnect(target)
+    this.#connectSocket = createConnect(target, 'http/1.1')
   }
 
   /**
@@ -101,7 +102,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   /** Always on a new connection, because another idle connection may be closed too. */
   resend(request: WrittenRequest, handler: ResponseHandler): void {
-    this.#connect().send(request, handler)
+    this.#connect(request).send(request, handler)
   }
 
   #flushSoon(): void {
@@ -113,7 +114,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
   readonly #flush = (): void => {
     this.#isFlushDue = false
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
-      const connection = next.request.isUpgrade ? this.#takeForUpgrade() : this.#take()
+      const connection = this.#take(next.request)
       if (connection === undefined) return
       this.#queue.shift()
       connection.send(next.request, next.handler)
@@ -123,24 +124,29 @@ export class Http1Transport implements Transport, ConnectionOwner {
     this.#resolveWhenClosed()
   }
 
-  #take(): UpstreamConnection | undefined {
+  /** An upgrade always gets a new connection. */
+  #take(request: WrittenRequest): UpstreamConnection | undefined {
     const now = performance.now()
-    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      if (idle.until > now) return idle.connection
-      idle.connection.destroy(closed)
-    }
-    return this.#open.size < this.#target.maxConnections ? this.#connect() : undefined
-  }
-
-  /** Always a new connection. The oldest idle connection is closed if there are too many. */
-  #takeForUpgrade(): UpstreamConnection | undefined {
+    if (!request.isUpgrade)
+      for (let idle = this.#takeIdle(request); idle !== undefined; idle = this.#takeIdle(request)) {
+        if (idle.until > now) return idle.connection
+        idle.connection.destroy(closed)
+      }
+    // The oldest idle connection gives way to one for an upgrade, or for another client.
     if (this.#open.size >= this.#target.maxConnections) this.#idle.shift()?.connection.destroy(closed)
-    return this.#open.size < this.#target.maxConnections ? this.#connect() : undefined
+    return this.#open.size < this.#target.maxConnections ? this.#connect(request) : undefined
   }
 
-  #connect(): UpstreamConnection {
+  /** The latest idle connection on which the request may be sent. */
+  #takeIdle({ client }: WrittenRequest): Idle | undefined {
+    if (this.#target.tellsClient !== true) return this.#idle.pop()
+    const at = this.#idle.findLastIndex(({ connection }) => connection.client === client)
+    return at < 0 ? undefined : this.#idle.splice(at, 1)[0]
+  }
+
+  #connect({ client }: WrittenRequest): UpstreamConnection {
     const { connectTimeoutMs } = this.#target
-    const connection = new UpstreamConnection({ connect: this.#connectSocket, connectTimeoutMs }, this)
+    const connection = new UpstreamConnection({ connect: this.#connectSocket, connectTimeoutMs, client }, this)
     this.#open.add(connection)
     return connection
   }

@@ -84,12 +84,22 @@ export interface WrittenRequest {
   readonly isChunked: boolean
   /** The upstream may switch to another protocol. */
   readonly isUpgrade: boolean
+  /** The address of the client. */
+  readonly client: string | undefined
 }
 
 const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 /** @throws {GatewayError} ERR_REQUEST_MALFORMED when a field is invalid */
-export function writtenRequest({ method, path, headers, identity, body, upgrade }: UpstreamRequest): WrittenRequest {
+export function writtenRequest({
+  method,
+  path,
+  headers,
+  identity,
+  body,
+  upgrade,
+  client,
+}: UpstreamRequest): WrittenRequest {
   let head = `${method} ${path} HTTP/1.1`
   let hasLength = false
   for (let at = 0; at + 1 < headers.length; at += 2) {
@@ -106,7 +116,7 @@ export function writtenRequest({ method, path, headers, identity, body, upgrade 
   if (isUpgrade) head += `\r\nConnection: Upgrade${field('Upgrade', upgrade)}\r\n\r\n`
   // A connection is not used again after HEAD, so the upstream may close it.
   else head += method === 'HEAD' ? '\r\nConnection: close\r\n\r\n' : '\r\nConnection: keep-alive\r\n\r\n'
-  return { method, head, body, isChunked, isUpgrade }
+  return { method, head, body, isChunked, isUpgrade, client }
 }
 
 const identityTexts = new WeakMap<readonly string[], string>()

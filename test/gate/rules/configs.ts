@@ -58,7 +58,8 @@ export function upstream({
     maxConnections: 8,
     maxStreams: 64,
     maxStreamsPerClient: 64,
-    ca: undefined,
+    tls: { ca: undefined, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] },
+    proxyProtocol: 'off',
     tests: [],
     ...settings,
   }
