@@ -11,21 +11,24 @@ test('A full disk under the file of sessions is in the log, and a logout is not 
   const around = await prepareGateway(t, { store: `{ file: "${disk.folder}/sessions.db" }` })
   const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
   await gateway.said('gatehouse is ready')
-  const [jane, laptop] = [new Browser('jane'), new Browser('jane')]
-  await jane.get(`${around.url}/`)
-  await laptop.get(`${around.url}/`)
-  const [ofJane] = around.provider.sessions()
+  const people = Array.from({ length: 5 }, () => new Browser('jane'))
+  for (const person of people) await person.get(`${around.url}/`)
+  const sids = around.provider.sessions().map(({ sid }) => sid ?? '')
   disk.fill()
 
-  const refused = await around.provider.endSession(ofJane?.sid ?? '')
+  // The file of the WAL may have room for the first endings.
+  const acknowledge = (index: number) => around.provider.endSession(sids[index] ?? assert.fail('all are acknowledged'))
+  let refused = 0
+  let outcome = await acknowledge(refused)
+  for (; outcome.kind === 'delivered' && outcome.status === 200; outcome = await acknowledge(refused)) refused += 1
 
-  assert.deepEqual(refused, { kind: 'delivered', status: 503 })
+  assert.deepEqual(outcome, { kind: 'delivered', status: 503 })
   const line = await gateway.said('store.unavailable')
   assert.equal(line['hint'], 'the disk is full')
   assert.match(String(line['reason']), /full/)
   // Other people are still served, so the gateway may get requests.
-  assert.equal((await jane.fetch(`${around.url}/`)).status, 401)
-  assert.equal((await laptop.fetch(`${around.url}/`)).status, 200)
+  assert.equal((await people[refused]?.fetch(`${around.url}/`))?.status, 401)
+  assert.equal((await people.at(-1)?.fetch(`${around.url}/`))?.status, 200)
   assert.equal((await fetch(`${around.adminUrl}/ready`)).status, 200)
 
   disk.free()
