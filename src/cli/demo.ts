@@ -47,7 +47,7 @@ async function loadDemo(): Promise<typeof import('../../examples/demo/demo.ts')>
 function demoOptions(config: GatewayConfig) {
   const [provider] = config.providers
   const issuer = new URL(provider.issuer)
-  const upstream = config.upstreams.find(({ forwardAuth }) => !forwardAuth)
+  const upstream = config.upstreams.find(({ forwardAuth, respondsOnly }) => !forwardAuth && !respondsOnly)
   if (upstream === undefined) throw new OperatorError('the demo needs an upstream with a url')
   const at = (name: string) => new URL(`${provider.prefix}${name}`, config.externalUrl).href
   const { client_id, client_secret, signals } = provider

@@ -202,6 +202,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   cross_site: 'refused: sent by a page of another site',
   preflight: 'responded to by the gateway: a preflight',
   reload: 'the browser repeats the request with its SameSite=Strict cookie',
+  respond: 'the gateway itself responds',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',
   unavailable: 'no decision is possible now',

@@ -403,6 +403,7 @@ export interface RuleSettings {
   readonly accessTokens: false | RuleAccessTokensSettings
   readonly serviceAccounts: boolean | List<string>
   readonly mode: 'enforce' | 'observe'
+  readonly respond?: RuleRespondSettings | undefined
   readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined
 }
 
@@ -440,6 +441,15 @@ export interface RuleStepUpSettings {
 
 export interface RuleAccessTokensSettings {
   readonly scopes: List<string>
+}
+
+export interface RuleRespondSettings {
+  readonly to?: string | undefined
+  readonly status?: number | undefined
+  readonly text?: string | undefined
+  readonly file?: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly maxAgeMs: number
 }
 
 export interface UpstreamCorsSettings {
@@ -493,7 +503,7 @@ export interface TestSettings {
   readonly host?: string | undefined
   readonly from?: string | undefined
   readonly at?: string | undefined
-  readonly expect?: 'pass' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
+  readonly expect?: 'pass' | 'respond' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
   readonly headers: Readonly<Record<string, string | null>>
 }
 

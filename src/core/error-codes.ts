@@ -49,8 +49,8 @@ const table = {
     status: 405,
     text: 'This method is not available here.',
     page: 'bad-request',
-    means: 'this endpoint of the gateway does not allow this method',
-    todo: 'see the table of endpoints in README.md',
+    means: 'this endpoint of the gateway, or this rule with respond, does not allow this method',
+    todo: 'see the table of endpoints in docs/endpoints.md; a redirect with 307 or 308 allows all methods',
   },
   ERR_METHOD_UNKNOWN: {
     status: 501,

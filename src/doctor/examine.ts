@@ -78,7 +78,7 @@ export function examine(
         : about('sessions in memory', async () => [memoryFinding()]),
     ...upstreams.map((upstream) =>
       about(`upstream ${upstream.name}`, async () => [
-        ...(upstream.forwardAuth ? [] : await upstreamFindings(anyHostOf(upstream))),
+        ...(upstream.forwardAuth || upstream.respondsOnly ? [] : await upstreamFindings(anyHostOf(upstream))),
         ...withheldFindings(upstream, claims),
         ...headerBudgetFinding(upstream, claims, await listedClaims(factsFor(upstream))),
       ]),

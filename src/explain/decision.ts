@@ -4,6 +4,7 @@ import type { Place } from '../config/document/diagnostics.ts'
 import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
 import { externalUrlAt } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { RespondConfig } from '../config/model/respond.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
@@ -12,7 +13,7 @@ import { basicCredentials } from '../core/credentials.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import { insufficiency } from '../core/step-up.ts'
-import type { Admission, CorsFields } from '../gate/admission.ts'
+import type { Admission, CorsFields, Pass } from '../gate/admission.ts'
 import { bearerToken, missingScopes, resourceMetadata } from '../gate/bearer.ts'
 import { crossSiteReason, isSafe } from '../gate/context.ts'
 import type { Identity, RealmOfPerson } from '../gate/identify.ts'
@@ -336,12 +337,18 @@ function preflightWhy(fields: CorsFields): string {
   return fields['Access-Control-Allow-Origin'] === undefined ? `${responds}; cors does not list the origin` : responds
 }
 
+function aboutResponse(respond: RespondConfig): Pick<Decision, 'status' | 'location'> {
+  const { status } = respond
+  return respond.kind === 'redirect' ? { status, location: respond.to + (respond.rest ? '*' : '') } : { status }
+}
+
+function noteOf({ observed }: Pass): Pick<Decision, 'note'> {
+  return observed === undefined ? {} : { note: `without mode: observe, the rule would deny access: ${observed.why}` }
+}
+
 function decided(admission: Admission, req: ArrivedRequest, switches: boolean): Decision {
   const { kind: outcome } = admission
-  if (outcome === 'pass')
-    return admission.observed === undefined
-      ? { outcome }
-      : { outcome, note: `without mode: observe, the rule would deny access: ${admission.observed.why}` }
+  if (outcome === 'pass') return { outcome, ...noteOf(admission) }
   const { code, why } = refusalOf(admission)
   const refused = { outcome, status: errorRow(code).status, code, why }
   if (switches) return refused
@@ -362,6 +369,8 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       const handled = `the gateway handles it as POST ${admission.location}, because a script of this site sent it`
       return { outcome, note: [...first, handled].join('; ') }
     }
+    case 'respond':
+      return { outcome, ...aboutResponse(admission.respond), ...noteOf(admission.pass) }
     case 'preflight':
       return { outcome, status: 204, why: preflightWhy(admission.fields) }
     case 'reload':

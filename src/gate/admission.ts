@@ -1,8 +1,10 @@
+import type { RespondConfig } from '../config/model/respond.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { BearerChallenge, Caller } from '../core/credentials.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { SessionKey } from '../core/names.ts'
+import type { PathPattern } from '../core/patterns.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
@@ -33,6 +35,7 @@ export type CorsFields = Readonly<Record<string, string>>
  */
 export type Admission =
   | Pass
+  | Respond
   /**
    * The person has to sign in, or has to sign in again as {@link SignInFirst} says: the browser is
    * redirected to `location`. `leavesPage`: the
@@ -149,9 +152,19 @@ export interface Pass {
   readonly misuse?: Misuse | undefined
 }
 
+/** The rule admits the request, and the gateway itself responds. */
+export interface Respond {
+  readonly kind: 'respond'
+  readonly respond: RespondConfig
+  /** The path of the rule. */
+  readonly path: PathPattern
+  readonly pass: Pass
+}
+
 /** The request that an admission is about misuses the cookie of a bound session. */
 export function misuseIn(admission: Admission): Misuse | undefined {
   if (admission.kind === 'sign_out') return admission.first?.misuse
+  if (admission.kind === 'respond') return admission.pass.misuse
   return 'misuse' in admission ? admission.misuse : undefined
 }
 

@@ -42,12 +42,12 @@ class Gate {
       }
     if (cors !== undefined && facts.isPreflight === true)
       return { kind: 'preflight', fields: preflightFields(cors, facts.origin) }
-    if (!route.isLogout) return this.#access(facts, route)
+    if (!route.isLogout) return this.#outcome(facts, route)
     const signOut = { kind: 'sign_out', location: this.#signOutOf(route.upstream) } as const
     if (!route.upstream.logout.passFirst) return signOut
     // Without access, the application does not receive the request, and the person is signed out.
     const after = (first: Admission): Admission => (first.kind === 'pass' ? { ...signOut, first } : signOut)
-    return whenKnown(this.#access(facts, route), after)
+    return whenKnown(this.#outcome(facts, route), after)
   }
 
   /**
@@ -60,6 +60,17 @@ class Gate {
     return only === undefined
       ? `${reservedPrefix}sign-out?return_to=${encodeURIComponent(path)}`
       : `${only.prefix}sign-out`
+  }
+
+  /** The access decision, and who responds to an admitted request. */
+  #outcome(facts: RequestFacts, route: Route): Admission | Promise<Admission> {
+    const { upstream, rule } = route
+    const { respond, path } = rule
+    if (respond === undefined && upstream.respondsOnly)
+      return { kind: 'no_route', why: `no rule of upstreams.${upstream.name} matches, and it has no application` }
+    const admission = this.#access(facts, route)
+    if (respond === undefined) return admission
+    return whenKnown(admission, (pass) => (pass.kind === 'pass' ? { kind: 'respond', respond, path, pass } : pass))
   }
 
   #access(facts: RequestFacts, route: Route): Admission | Promise<Admission> {

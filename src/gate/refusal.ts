@@ -51,6 +51,7 @@ export function refusalOf(admission: Refused): Refusal {
     case 'cross_site':
       return { code: 'ERR_CROSS_SITE', why: admission.why, options: {} }
     // A WebSocket is neither a page load nor a logout link, nor a preflight.
+    case 'respond':
     case 'preflight':
     case 'reload':
     case 'sign_out':

@@ -11,6 +11,8 @@ export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly body: string
+  /** Takes the place of `body`, for content that is not text of the gateway. */
+  readonly bytes?: Buffer
   /** Writes the content, which has no known end, in place of `body`. */
   readonly stream?: (res: ClientReply) => void
   /** The error that the response reports: for the access log and the metrics. */
@@ -91,13 +93,13 @@ export interface ResponseTo {
  * @returns how many bytes of content were sent
  */
 export function writeResponse({ req, res, addedFields = {} }: ResponseTo, response: Response, close = false): number {
-  const { status, headers, body } = response
+  const { status, headers, body, bytes } = response
   closeWhenUnread(req, res)
   if (close) {
     res.setHeader('Connection', 'close')
     req.resume()
   }
-  const length = Buffer.byteLength(body)
+  const length = bytes?.length ?? Buffer.byteLength(body)
   for (const [name, value] of Object.entries(headers)) {
     // The response may have cookies of the application already.
     if (name === 'Set-Cookie') res.appendHeader(name, value)
@@ -114,6 +116,7 @@ export function writeResponse({ req, res, addedFields = {} }: ResponseTo, respon
   res.writeHead(status)
   const isHead = req.method === 'HEAD'
   if (isHead) res.end()
+  else if (bytes !== undefined) res.end(bytes)
   else res.end(body, 'utf8')
   return isHead ? 0 : length
 }

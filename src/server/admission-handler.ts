@@ -20,6 +20,7 @@ import type { NotKept } from '../pages/messages/messages.ts'
 import type { Pages } from '../pages/pages.ts'
 import { carry } from '../proxy/carry.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
+import { responseOf } from '../respond/respond.ts'
 import { SeveralSessionsError } from '../session/cookies/cookie.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Realms } from './realms.ts'
@@ -143,6 +144,8 @@ export class AdmissionHandler {
         return this.#pass(incoming, admission, content)
       case 'sign_in':
         return this.#signIn(incoming, admission, content)
+      case 'respond':
+        return this.#respondTo(incoming, admission)
       case 'sign_out':
         return this.#signOut(incoming, admission, content)
       case 'preflight':
@@ -169,6 +172,16 @@ export class AdmissionHandler {
     if (res.destroyed) return record.end(undefined, false)
     if (kept === undefined) return carry(incoming, pass, proxy, { content: same })
     this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
+  }
+
+  /** The gateway responds to a request that a rule admits. */
+  #respondTo(incoming: Incoming, admission: Of<'respond'>): void {
+    const { decisions, refusals, pages } = this.#parts
+    decisions.recordPass(incoming.record, admission.pass)
+    const response = responseOf(admission, incoming.facts)
+    if ('status' in response) return respond(incoming, response)
+    const { code, headers } = response
+    respond(incoming, pages.refusal(code, { ...refusals.optionsFor(incoming), headers }))
   }
 
   #signIn(incoming: Incoming, admission: Of<'sign_in'>, { kept }: ReadContent): void {

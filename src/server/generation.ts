@@ -9,7 +9,7 @@ import { reason } from '../core/errors.ts'
 import { matchesAny } from '../core/patterns.ts'
 import { createDeviceMetrics, MisuseLog } from '../device/misuse.ts'
 import { Challenges } from '../device/proof.ts'
-import type { Admission } from '../gate/admission.ts'
+import type { Admission, Pass } from '../gate/admission.ts'
 import { type Admit, createAdmit, createCors } from '../gate/admit.ts'
 import type { AdmitParts } from '../gate/context.ts'
 import { identify } from '../gate/identify.ts'
@@ -189,8 +189,10 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
   const admitWithOne = async (facts: RequestFacts): Promise<Admission> => {
     const { cookie: one, expireAdded } = await oneSessionOf(facts)
     const admission = await admitOne({ ...facts, cookie: one })
-    if (admission.kind !== 'pass' || expireAdded.length === 0) return admission
-    return { ...admission, expire: () => [...expireAdded, ...(admission.expire?.() ?? [])] }
+    if (expireAdded.length === 0) return admission
+    const expiring = (pass: Pass): Pass => ({ ...pass, expire: () => [...expireAdded, ...(pass.expire?.() ?? [])] })
+    if (admission.kind === 'respond') return { ...admission, pass: expiring(admission.pass) }
+    return admission.kind === 'pass' ? expiring(admission) : admission
   }
   const admit: Admit = (facts) => (hasSeveral(facts.cookie, realms.all) ? admitWithOne(facts) : admitOne(facts))
   /** The facts, with one session cookie: see `withOneSession`. */

@@ -62,6 +62,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     retryBudget: 20,
     connectionsPerTarget: undefined,
     forwardAuth: false,
+    respondsOnly: false,
     needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,

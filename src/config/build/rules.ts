@@ -14,6 +14,7 @@ import { readRuleAccounts, readRuleTokens } from './callers.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
+import { readRespond } from './respond.ts'
 
 /**
  * Reads a rule. Returns `undefined` when its path is missing or invalid.
@@ -43,24 +44,31 @@ export function readRule(
   if (asksNothing && settings.mode === 'observe' && at.below('require').isValid)
     at.below('mode').error('has no effect without require or step_up: people must sign in all the same', 'remove mode')
   const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
-  const read = (path: string): RuleConfig => ({
-    place: at.place,
-    setting: at.path,
-    name: settings.name,
-    path: parsePathPattern(path),
-    methods: readMethods(settings.methods),
-    clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
-    access: settings.access,
-    unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
-    require,
-    mode: settings.mode,
-    ...readStepUp(settings),
-    ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
-    ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
-    ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
-    ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
-  })
-  return at.below('path').parse(settings.path, read, hintForPath(settings.path ?? ''))
+  if (settings.respond !== undefined && settings.headers !== undefined)
+    at.below('headers').errorAtKey('has no effect with respond: the application gets no request', 'remove it')
+  const path = at.below('path').parse(settings.path, parsePathPattern, hintForPath(settings.path ?? ''))
+  const respond = path && settings.respond && readRespond(settings.respond, at.below('respond'), path)
+  return (
+    path && {
+      place: at.place,
+      setting: at.path,
+      name: settings.name,
+      path,
+      methods: readMethods(settings.methods),
+      clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
+      access: settings.access,
+      unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
+      require,
+      mode: settings.mode,
+      ...readStepUp(settings),
+      ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
+      ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
+      ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
+      ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
+      // A header that the application needs must not keep a person from this response.
+      ...(respond && { respond, headers: [] }),
+    }
+  )
 }
 
 /** Reports a setting that needs keys of devices, which browsers do not register. */

@@ -11,10 +11,23 @@ type Targets = readonly [TargetConfig, ...TargetConfig[]]
 /** Where the application of an upstream listens: at `url`, or at `targets`. */
 export function readTargets(settings: UpstreamSettings, at: Setting): Targets {
   if (settings.forwardAuth === true) return [otherProxy]
-  if (settings.targets === undefined)
-    return [{ ...alone, ...(at.below('url').parse(settings.url, parseTarget) ?? standIn) }]
+  if (respondsOnly(settings)) return [noApplication]
+  const urlAt = at.below('url')
+  if (settings.targets === undefined && settings.url === undefined && !urlAt.isReported)
+    urlAt.missing('is missing', 'for example url: http://127.0.0.1:3000')
+  if (settings.targets === undefined) return [{ ...alone, ...(urlAt.parse(settings.url, parseTarget) ?? standIn) }]
   const [first, ...others] = readEach(settings.targets, at.below('targets'), readTarget)
   return first === undefined ? [standIn] : [first, ...others]
+}
+
+/** Whether an upstream has no application. Each rule then has to have `respond`. */
+export function respondsOnly({ url, targets, forwardAuth, rules }: UpstreamSettings): boolean {
+  return (
+    url === undefined &&
+    targets === undefined &&
+    forwardAuth !== true &&
+    rules.some((rule) => rule?.respond !== undefined)
+  )
 }
 
 function readTarget({ url, weight, backup }: TargetSettings, at: Setting): TargetConfig {
@@ -23,6 +36,8 @@ function readTarget({ url, weight, backup }: TargetSettings, at: Setting): Targe
 
 const alone = { weight: 1, backup: false } as const
 const standIn: TargetConfig = { ...alone, url: standInUrl, socketPath: undefined }
+
+const noApplication: TargetConfig = { ...alone, url: new URL('http://no-application.invalid'), socketPath: undefined }
 
 /**
  * Stands for the application whose requests another proxy carries. It is the same for all of these

@@ -12,7 +12,7 @@ import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
-import { readEject, readTargets, readUpstreamTls } from './targets.ts'
+import { readEject, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
@@ -51,6 +51,7 @@ export function buildUpstream(
     targets,
     eject: readEject(settings.eject),
     forwardAuth: settings.forwardAuth === true,
+    respondsOnly: respondsOnly(settings),
     needsDeviceBinding: deviceBinding === 'required',
     alsoKnownAs: [
       ...parseEach(

@@ -1,8 +1,10 @@
 import { isDomainOf } from '../../core/addresses.ts'
 import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
+import { matchesPath } from '../../core/patterns.ts'
 import { areValid } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
+import type { RuleConfig } from '../model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import { type At, type Check, ofEachUpstream } from './check.ts'
 import { headerChecks } from './headers.ts'
@@ -12,7 +14,7 @@ import { settingsOfTargets, targetChecks } from './targets.ts'
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
   ...[missingUpstreams, extAuthz, ofEachUpstream(forwardAuth), overlaps],
-  ...[...targetChecks, conflicts, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
+  ...[responds, ...targetChecks, conflicts, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
   ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
@@ -59,6 +61,33 @@ function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }
     at('logout', 'pass_first'),
   ])
     if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
+}
+
+function responds({ forwardAuth, respondsOnly, rules, path, externalUrl }: UpstreamConfig, at: At): void {
+  if (!areValid(at('rules'), at('path'))) return
+  for (const [index, rule] of rules.entries()) {
+    const respondAt = at('rules', index, 'respond')
+    if (respondsOnly && rule.respond === undefined)
+      return at('url').missing(
+        `is missing: the application gets the requests of rules[${index}]`,
+        'for example http://127.0.0.1:3000, or write respond in each rule',
+      )
+    if (forwardAuth && rule.respond !== undefined)
+      respondAt.errorAtKey('cannot be used with forward_auth', 'let the other proxy respond, or use url instead')
+    if (rule.respond?.kind === 'redirect' && /^http:/i.test(rule.respond.to) && externalUrl.protocol === 'https:')
+      respondAt.below('to').warning('is http: anybody on the network can change that page', 'write https://')
+    if (leadsToItself(rule, path))
+      respondAt.below('to').error('leads to this rule again, and browsers stop with an error')
+  }
+}
+
+/** Whether the target of a redirect is a path at the same host that the same rule redirects. */
+function leadsToItself({ path: pattern, respond, access }: RuleConfig, path: UpstreamConfig['path']): boolean {
+  if (respond?.kind !== 'redirect' || !respond.to.startsWith(path)) return false
+  const target = respond.to.replace(/[?#].*$/s, '')
+  // A rule that requires a sign-in also matches with a slash at the end.
+  const segments = (access === 'signed_in' ? target.replace(/\/$/, '') : target).slice(1).split('/')
+  return matchesPath(pattern, segments)
 }
 
 function overlaps({ upstreams }: GatewayConfig, at: At): void {

@@ -7,6 +7,7 @@ import type { TimeWindow } from '../../core/time-window.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type { RuleSettings } from '../settings.ts'
 import type { HeaderConfig } from './header.ts'
+import type { RespondConfig } from './respond.ts'
 
 export interface RuleConfig {
   /**
@@ -47,6 +48,8 @@ export interface RuleConfig {
   readonly serviceAccounts?: readonly string[] | 'all'
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
+  /** The gateway itself responds. Absent: the application gets the requests. */
+  readonly respond?: RespondConfig
 }
 
 export interface Networks {

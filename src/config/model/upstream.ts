@@ -32,7 +32,7 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   readonly path: string
   /**
    * The address of its first target. Its path, if any, precedes the paths of requests. With
-   * `forwardAuth` a stand-in.
+   * `forwardAuth` or `respondsOnly` a stand-in.
    */
   readonly url: URL
   /** Where the application listens. At least one. */
@@ -41,6 +41,8 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   readonly eject: EjectConfig | undefined
   /** Another proxy carries the requests to the application, and asks the gateway about each one. */
   readonly forwardAuth: boolean
+  /** It has no application: the gateway itself responds, and `url` is a stand-in. */
+  readonly respondsOnly: boolean
   /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
   readonly needsDeviceBinding: boolean
   /** Further origins that the upstream takes for its own, also those of its other targets. */

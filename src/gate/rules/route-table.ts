@@ -229,7 +229,7 @@ function isEquivalent(one: Route | undefined, other: Route | undefined): boolean
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
   const [a, b] = [one.rule, other.rule]
-  if (a.headers !== b.headers || a.needsDeviceBinding !== b.needsDeviceBinding) return false
+  if (a.respond !== b.respond || a.headers !== b.headers || a.needsDeviceBinding !== b.needsDeviceBinding) return false
   return a.access === b.access && a.unauthenticated === b.unauthenticated && admitsEverybody(a) && admitsEverybody(b)
 }
 

@@ -24,6 +24,7 @@ export function upstream({
     retryBudget: 20,
     connectionsPerTarget: undefined,
     forwardAuth: false,
+    respondsOnly: false,
     needsDeviceBinding: false,
     stripPath: false,
     rewriteContent: false,

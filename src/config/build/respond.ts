@@ -1,0 +1,123 @@
+import { extname } from 'node:path'
+import { isHopByHop } from '../../core/header-fields.ts'
+import type { PathPattern } from '../../core/patterns.ts'
+import { parseHttpUrl } from '../addresses.ts'
+import type { Setting } from '../document/report.ts'
+import {
+  type FixedResponseConfig,
+  type RedirectConfig,
+  redirectStatuses,
+  type RespondConfig,
+} from '../model/respond.ts'
+import type { RuleRespondSettings } from '../settings.ts'
+import { standInUrl } from './build-context.ts'
+import { readNamedFile } from './secrets.ts'
+
+/** Reads what the gateway itself responds with. `path` is the path of the rule. */
+export function readRespond(settings: RuleRespondSettings, at: Setting, path: PathPattern): RespondConfig | undefined {
+  const kind = settings.to === undefined ? 'fixed' : 'redirect'
+  reportUnused(kind, at)
+  reportFields(settings, at.below('headers'))
+  return kind === 'redirect' ? readRedirect(settings, at, path) : readFixed(settings, at)
+}
+
+const settingsOf = {
+  redirect: ['to', 'status', 'headers', 'max_age'],
+  fixed: ['text', 'file', 'status', 'headers', 'max_age'],
+} as const
+
+function reportUnused(kind: RespondConfig['kind'], at: Setting): void {
+  const used: readonly string[] = settingsOf[kind]
+  for (const name of new Set(Object.values(settingsOf).flat()))
+    if (!used.includes(name) && at.below(name).isSet)
+      at.below(name).errorAtKey(`has no effect with ${used[0]}`, `remove one of them`)
+}
+
+/** Fields that the gateway writes itself, and how a reader gets what the field is for. */
+const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
+  ['cache-control', 'use the setting max_age'],
+  ['location', 'use the setting to'],
+  ['set-cookie', undefined],
+  ['content-length', undefined],
+  ['content-encoding', undefined],
+  ['content-range', undefined],
+  ['date', undefined],
+  ['vary', undefined],
+])
+
+function reportFields({ headers }: RuleRespondSettings, at: Setting): void {
+  for (const name of Object.keys(headers)) {
+    const lowerCase = name.toLowerCase()
+    if (gatewayFields.has(lowerCase) || isHopByHop(lowerCase))
+      at.below(name).errorAtKey('is a header that only the gateway sets', gatewayFields.get(lowerCase))
+  }
+}
+
+function readRedirect(settings: RuleRespondSettings, at: Setting, path: PathPattern): RedirectConfig | undefined {
+  const { status: wanted = 302, headers, maxAgeMs } = settings
+  const status = redirectStatuses.find((each) => each === wanted)
+  if (status === undefined) at.below('status').error('must be 301, 302, 303, 307 or 308, because to redirects')
+  const rest = settings.to?.endsWith('*') === true
+  if (rest && (!path.below || path.suffix !== undefined))
+    at.below('to').error(
+      'ends in "*", but the path of the rule does not',
+      'write /* at the end of path, or remove it here',
+    )
+  const to = at.below('to').parse(settings.to?.replace(/\*$/, ''), (text) => parseLocation(text, rest))
+  return to === undefined || status === undefined
+    ? undefined
+    : { kind: 'redirect', status, to, rest, headers, maxAgeMs }
+}
+
+/**
+ * A URL, or a path at the same host.
+ * @throws {SyntaxError} names what is wrong
+ */
+function parseLocation(text: string, rest: boolean): string {
+  const [, address = '', more = ''] = /^([^?#]*)(.*)$/s.exec(text) ?? []
+  const { origin } = address.startsWith('/') ? standInUrl : parseHttpUrl(address, 'https://new.example.com')
+  if (/[^\x21-\x7e]|[\\*]/.test(text))
+    throw new SyntaxError('must be a URL or a path, percent-encoded, with "*" only at its end')
+  // The browser would read another host (RFC 3986 §4.2).
+  if (URL.parse(text, standInUrl.href)?.origin !== origin)
+    throw new SyntaxError('leads to another host: a path has one "/" at its beginning')
+  if (rest && (more !== '' || !/[^/]\/(?:.*\/)?$|^\/$/.test(address)))
+    throw new SyntaxError('must have "*" at its end as a whole segment, as in https://new.example.com/*')
+  return text
+}
+
+const maxContentBytes = 1024 * 1024
+
+/** The media types of files, by the endings of their names. */
+const mediaTypes: Readonly<Record<string, string>> = {
+  '.txt': 'text/plain; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.xml': 'application/xml',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.webp': 'image/webp',
+  '.pdf': 'application/pdf',
+}
+
+function readFixed(settings: RuleRespondSettings, at: Setting): FixedResponseConfig | undefined {
+  const { text, file, status = 200, maxAgeMs } = settings
+  const has = text !== undefined || file !== undefined
+  if (text !== undefined && file !== undefined)
+    at.below('file').errorAtKey('has no effect with text', 'remove one of them')
+  // RFC 9110 §15.3.5, §15.3.6; the others depend on a condition, a range or a location.
+  if (has && (status === 204 || status === 205)) at.below('status').error('is a response without content')
+  if (status === 206 || (status >= 300 && status <= 399))
+    at.below('status').error('cannot be the status of fixed content', 'for a redirect, write to')
+  const content = file === undefined ? undefined : readNamedFile(file, at.below('file'), maxContentBytes)
+  if (file !== undefined && content === undefined) return undefined
+  const named = Object.keys(settings.headers).some((name) => name.toLowerCase() === 'content-type')
+  const type = mediaTypes[file === undefined ? '.txt' : extname(file).toLowerCase()]
+  if (!named && type === undefined && text === undefined)
+    at.below('file').error('has an unknown type', 'write headers: { Content-Type: … } beside it')
+  const headers = { ...(has && !named && type !== undefined && { 'Content-Type': type }), ...settings.headers }
+  return { kind: 'fixed', status, headers, maxAgeMs, bytes: content?.bytes ?? Buffer.from(text ?? '') }
+}

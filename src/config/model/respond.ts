@@ -1,0 +1,30 @@
+/** How the gateway itself responds to the requests that a rule admits. */
+export type RespondConfig = RedirectConfig | FixedResponseConfig
+
+interface Cacheable {
+  /** How long browsers may use the response without asking again. */
+  readonly maxAgeMs: number
+  /** Further header fields of the response. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface RedirectConfig extends Cacheable {
+  readonly kind: 'redirect'
+  readonly status: RedirectStatus
+  /**
+   * A URL, or a path at the host of the request. Has a path with a slash at its end with `rest`.
+   */
+  readonly to: string
+  /** What `*` at the end of the path of the rule matches follows `to`. */
+  readonly rest: boolean
+}
+
+/** RFC 9110 §15.4. After 307 and 308, a client repeats the request with its method and content. */
+export const redirectStatuses = [301, 302, 303, 307, 308] as const
+export type RedirectStatus = (typeof redirectStatuses)[number]
+
+export interface FixedResponseConfig extends Cacheable {
+  readonly kind: 'fixed'
+  readonly status: number
+  readonly bytes: Buffer
+}
