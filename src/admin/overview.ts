@@ -1,14 +1,16 @@
 import { connect } from 'node:net'
+import { targetName } from '../config/addresses.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { isShared } from '../config/model/session.ts'
+import type { TargetConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { merged } from '../observe/exposition.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
-import type { SessionQuery, Overview, ProviderView, UpstreamView } from './page/view.ts'
-import type { Processes, ProcessState } from './processes.ts'
+import type { MergedTarget, Overview, ProviderView, SessionQuery, UpstreamView } from './page/view.ts'
+import type { Processes, TargetView, UpstreamState } from './processes.ts'
 import { mergedSamples } from './samples.ts'
 import type { SessionCounts } from './session-counts.ts'
 import { latestOf } from './timeline.ts'
@@ -38,7 +40,7 @@ export async function overviewOf(query: SessionQuery, parts: OverviewParts): Pro
   const [{ reports, silent }, sessions, connections] = await Promise.all([
     processes.states(),
     processes.call('sessions', query).catch((error: unknown) => ({ fault: reason(error) })),
-    tryAll(upstreams.map(({ url }) => url)),
+    tryAll(upstreams.flatMap(({ targets }) => targets.slice(0, 1))),
   ])
   const at = clock.now()
   counts.note({ at, query, sessions })
@@ -61,9 +63,9 @@ export async function overviewOf(query: SessionQuery, parts: OverviewParts): Pro
         reports.flatMap((report) => report.providers.filter((provider) => provider.name === name)),
       ),
     })),
-    upstreams: upstreams.map(({ name, url }, index) => ({
+    upstreams: upstreams.map(({ name, targets }, index) => ({
       name,
-      url: url.origin,
+      url: targets.map(targetName).join(', '),
       connection: connections[index] ?? 'not tried',
       ...upstreamOfAll(
         name,
@@ -109,41 +111,51 @@ function earliest(times: readonly (number | undefined)[]): number | undefined {
 
 function upstreamOfAll(
   name: string,
-  states: ProcessState['upstreams'],
+  states: readonly UpstreamState[],
 ): Omit<UpstreamView, 'name' | 'url' | 'connection'> {
   const matching = states.filter((state) => state.name === name)
-  const sum = (of: (state: ProcessState['upstreams'][number]) => number) =>
-    matching.reduce((all, each) => all + of(each), 0)
+  const sum = (of: (state: UpstreamState) => number) => matching.reduce((all, each) => all + of(each), 0)
   const failures = matching.flatMap(({ lastFailure }) => lastFailure ?? [])
   return {
     requests: sum(({ requests }) => requests),
     serverErrors: sum(({ serverErrors }) => serverErrors),
     failures: sum(({ failures }) => failures),
     waiting: sum(({ waiting }) => waiting),
+    targets: mergedTargets(matching.flatMap(({ targets }) => targets)),
     lastFailure: failures.toSorted((a, b) => b.at - a.at)[0],
   }
 }
 
+/** The targets of all processes, by name. */
+function mergedTargets(targets: readonly TargetView[]): readonly MergedTarget[] {
+  return [...Map.groupBy(targets, ({ name }) => name)].map(([name, same]) => ({
+    ...{ name, backup: same[0]?.backup ?? false, open: same.reduce((sum, { open }) => sum + open, 0) },
+    states: [...Map.groupBy(same, ({ state }) => state)].map(([state, those]) => [state, those.length] as const),
+    reasons: [...new Set(same.flatMap(({ reason }) => reason ?? []))],
+  }))
+}
+
 /** How long connecting to each takes, in ms, or why it fails. */
-function tryConnections(urls: readonly URL[]): Promise<readonly (number | string)[]> {
-  return Promise.all(urls.map(tryConnection))
+function tryConnections(targets: readonly TargetConfig[]): Promise<readonly (number | string)[]> {
+  return Promise.all(targets.map(tryConnection))
 }
 
 /** As {@link tryConnections}, but repeats a result for ten seconds. */
 export function recentConnections(): typeof tryConnections {
   let recent:
-    undefined | { readonly at: number; readonly urls: string; readonly result: ReturnType<typeof tryConnections> }
-  return (urls) => {
-    const [at, key] = [performance.now(), urls.join()]
-    if (recent?.urls !== key || at - recent.at > recentMs) recent = { at, urls: key, result: tryConnections(urls) }
+    undefined | { readonly at: number; readonly names: string; readonly result: ReturnType<typeof tryConnections> }
+  return (targets) => {
+    const [at, names] = [performance.now(), targets.map(targetName).join()]
+    if (recent?.names !== names || at - recent.at > recentMs) recent = { at, names, result: tryConnections(targets) }
     return recent.result
   }
 }
 
 /** How long connecting takes, in ms, or why it fails. Nothing is sent. */
-async function tryConnection(url: URL): Promise<number | string> {
+async function tryConnection({ url, socketPath }: TargetConfig): Promise<number | string> {
   const began = performance.now()
-  const socket = connect({ host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: portOf(url) })
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const socket = connect(socketPath === undefined ? { host, port: portOf(url) } : { path: socketPath })
   try {
     return await new Promise((resolve) => {
       socket.setTimeout(connectTimeoutMs, () => resolve(`no response within ${connectTimeoutMs} ms`))

@@ -10,11 +10,30 @@ export interface NamedProviderState extends ProviderState {
   readonly name: string
 }
 
+/** The state of an upstream in one process. */
+export interface UpstreamState extends UpstreamHealth {
+  readonly name: string
+  readonly waiting: number
+  readonly targets: readonly TargetView[]
+}
+
+/** A target of an upstream. */
+export interface TargetView {
+  readonly name: string
+  readonly backup: boolean
+  /** `up`, `starting`, `ejected` or `unhealthy`. */
+  readonly state: string
+  /** Why it failed last. */
+  readonly reason: string | undefined
+  /** Its open requests and streams. */
+  readonly open: number
+}
+
 /** The state of one process, as it is sent between processes. Times in ms since the epoch. */
 export interface ProcessState {
   readonly startedAt: number
   readonly providers: readonly NamedProviderState[]
-  readonly upstreams: readonly (UpstreamHealth & { readonly name: string; readonly waiting: number })[]
+  readonly upstreams: readonly UpstreamState[]
   readonly timeline: readonly TimelineEvent[]
   readonly samples: Samples
   /** The metrics of caches and of background work. */

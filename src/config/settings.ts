@@ -245,9 +245,10 @@ export interface SessionCookieSettings {
 
 export interface UpstreamSettings {
   readonly url?: string | undefined
-  readonly targets?: List<TargetSettings> | undefined
+  readonly targets?: List<TargetSettings> | UpstreamTargetsSettings | undefined
   readonly balance: 'round_robin' | 'least_requests' | 'sticky'
   readonly eject: false | UpstreamEjectSettings
+  readonly healthCheck?: UpstreamHealthCheckSettings | undefined
   readonly slowStartMs: number
   readonly retryBudget: number
   readonly connectionsPerTarget?: number | undefined
@@ -315,11 +316,33 @@ export interface TargetSettings {
   readonly backup: boolean
 }
 
+export interface UpstreamTargetsSettings {
+  readonly resolve?: UpstreamTargetsResolveSettings | undefined
+}
+
+export interface UpstreamTargetsResolveSettings {
+  readonly a?: string | undefined
+  readonly srv?: string | undefined
+  readonly scheme: 'http' | 'https'
+  readonly port?: number | undefined
+  readonly everyMs: number
+  readonly servers?: List<string> | undefined
+}
+
 export interface UpstreamEjectSettings {
   readonly failures: number
   readonly statuses: List<number>
   readonly forMs: number
   readonly atMostMs: number
+}
+
+export interface UpstreamHealthCheckSettings {
+  readonly path?: string | undefined
+  readonly everyMs: number
+  readonly timeoutMs: number
+  readonly expect: List<number>
+  readonly healthyAfter: number
+  readonly unhealthyAfter: number
 }
 
 export interface UpstreamSetCookieSettings {

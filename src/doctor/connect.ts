@@ -20,22 +20,29 @@ export type HttpOutcome =
     }
   | ConnectionFailure
 
+export interface RequestOptions {
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly tls?: UpstreamTlsConfig
+  /** The path of a socket, which is connected to in place of the host and port of the URL. */
+  readonly socketPath?: string | undefined
+  /** How much of the content to read, in bytes. Default: none. */
+  readonly contentBytes?: number
+}
+
 /** Sends a request on a new connection. Never rejects. */
-export function request(
-  url: URL,
-  options: {
-    readonly method: string
-    readonly headers?: Readonly<Record<string, string>>
-    readonly tls?: UpstreamTlsConfig
-    /** How much of the content to read, in bytes. Default: none. */
-    readonly contentBytes?: number
-  },
-): Promise<HttpOutcome> {
-  const { method, headers = {}, tls, contentBytes = 0 } = options
+export function request(url: URL, options: RequestOptions): Promise<HttpOutcome> {
+  const { method, headers = {}, tls, socketPath, contentBytes = 0 } = options
   const began = performance.now()
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(checkTimeoutMs)
-    const common = { method, headers: { ...headers }, agent: false, signal }
+    const common = {
+      method,
+      headers: { ...headers },
+      agent: false,
+      signal,
+      ...(socketPath !== undefined && { socketPath }),
+    }
     // By default, Node.js checks the certificate against the Host field. SNI must not be an IP
     // address (RFC 6066 §3).
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,11 +1,13 @@
 import { networkInterfaces } from 'node:os'
-import { isLoopback } from '../config/addresses.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { isLoopback, targetName } from '../config/addresses.ts'
+import type { TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
+import { reason } from '../core/errors.ts'
 import { AddressText } from '../http/address-text.ts'
+import { createResolver, resolveTargets } from '../proxy/targets/resolve.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
-import { addressesOf, isPrivate, listens, request } from './connect.ts'
+import { addressesOf, isPrivate, listens, request, type RequestOptions } from './connect.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /**
@@ -13,12 +15,31 @@ import { fault, type Finding, found, ok, warning } from './finding.ts'
  * gateway. `outside`: the addresses at which others reach this machine.
  */
 export async function upstreamFindings(upstream: UpstreamConfig, outside = outsideAddresses()): Promise<Finding[]> {
-  const [reachable, bypass, addresses] = await Promise.all([
-    reachableFinding(upstream),
-    bypassFinding(upstream, outside),
-    addressesFinding(upstream),
-  ])
-  return found(reachable, bypass, addresses)
+  const targets = await targetsOf(upstream)
+  if (targets instanceof Error)
+    return [
+      fault('upstream.resolved', `${targets.message}`, {
+        why: 'without an address, signed-in people get 502',
+        todo: 'check the name in targets.resolve, and that its DNS servers can be reached from here',
+      }),
+    ]
+  const alone = targets.map((target) => ({ ...upstream, url: target.url, targets: [target] }))
+  const about = alone.map((each) => Promise.all([reachableFinding(each), bypassFinding(each, outside)]))
+  const addresses = alone.slice(0, 1).map(addressesFinding)
+  return found(...(await Promise.all(about)).flat(), ...(await Promise.all(addresses)))
+}
+
+/** How many targets of a name are examined. */
+const maxTargets = 16
+
+/** The targets of an upstream; an error when its name has no address. */
+async function targetsOf({ targets, resolve }: UpstreamConfig): Promise<readonly TargetConfig[] | Error> {
+  if (resolve === undefined) return targets
+  try {
+    return (await resolveTargets(resolve, createResolver(resolve))).slice(0, maxTargets)
+  } catch (error) {
+    return new Error(reason(error), { cause: error })
+  }
 }
 
 /** How much of the first page is examined, in bytes. */
@@ -30,12 +51,12 @@ const pageBytes = 256 * 1024
  * only for signed-in people.
  */
 async function addressesFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
-  const { name, url, path, alsoKnownAs, externalUrl, rewriteContent, tls } = upstream
+  const { name, url, path, alsoKnownAs, externalUrl, rewriteContent } = upstream
   if (rewriteContent) return undefined
   const first = firstPage(upstream)
   const publicUrl = externalUrl.origin + path.replace(/\/$/, '')
   const headers = { host: hostFor(upstream), accept: 'text/html', 'accept-encoding': 'identity' }
-  const page = await request(first, { method: 'GET', headers, tls, contentBytes: pageBytes })
+  const page = await request(first, { method: 'GET', headers, ...wayTo(upstream), contentBytes: pageBytes })
   if (!('status' in page) || page.content === undefined) return undefined
   const own = [url.origin, ...alsoKnownAs].filter((origin) => origin !== externalUrl.origin)
   const twin = externalUrl.protocol === 'https:' ? [`http://${externalUrl.host}`] : []
@@ -57,6 +78,12 @@ function firstPage({ url, path, stripPath }: UpstreamConfig): URL {
   return new URL(url.pathname.replace(/\/$/, '') + (stripPath ? '/' : path), url)
 }
 
+/** How a request gets to the only target. The addresses of a name have its certificate. */
+function wayTo({ targets: [target], tls, resolve }: UpstreamConfig): Pick<RequestOptions, 'tls' | 'socketPath'> {
+  const serverName = tls.serverName ?? (resolve?.kind === 'a' ? resolve.name : undefined)
+  return { tls: { ...tls, serverName }, socketPath: target?.socketPath }
+}
+
 /** The `Host` that the application gets. */
 function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
   return hostHeader === 'client' ? externalUrl.host : url.host
@@ -64,10 +91,11 @@ function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
 
 async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   const id = 'upstream.reachable'
-  const { url, tls } = upstream
+  const { url, targets } = upstream
+  const name = targets.map(targetName).join()
   const host = hostFor(upstream)
   const first = firstPage(upstream)
-  const send = (method: string) => request(first, { method, headers: { host }, tls })
+  const send = (method: string) => request(first, { method, headers: { host }, ...wayTo(upstream) })
   const head = await send('HEAD')
   // Some applications support GET only.
   const isUnsupported = 'status' in head && (head.status === 501 || head.status === 405)
@@ -75,7 +103,7 @@ async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   const method = isUnsupported ? 'GET' : 'HEAD'
   if ('why' in outcome) {
     const mismatch = await httpSchemeMismatch(outcome.why, url)
-    return fault(id, `a request to ${url.origin} fails: ${outcome.why}`, {
+    return fault(id, `a request to ${name} fails: ${outcome.why}`, {
       why: 'signed-in people get 502',
       todo:
         mismatch === undefined
@@ -83,7 +111,7 @@ async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
           : `${mismatch} in the url of the upstream`,
     })
   }
-  const what = `${url.origin} responds to ${method} ${first.pathname} with ${outcome.status} in ${Math.ceil(outcome.ms)} ms`
+  const what = `${name} responds to ${method} ${first.pathname} with ${outcome.status} in ${Math.ceil(outcome.ms)} ms`
   // A TLS server that receives plain HTTP responds with 400 in plain HTTP.
   const mismatch = outcome.status === 400 ? await httpSchemeMismatch('status 400', url) : undefined
   if (mismatch !== undefined)
@@ -110,11 +138,11 @@ async function hostFinding(
   what: string,
   { method, status }: { readonly method: string; readonly status: number },
 ): Promise<Finding | undefined> {
-  const { name, url, externalUrl, hostHeader, tls } = upstream
+  const { name, url, externalUrl, hostHeader } = upstream
   const own = hostFor(upstream)
   const other = hostHeader === 'client' ? url.host : externalUrl.host
   if (own === other) return undefined
-  const outcome = await request(firstPage(upstream), { method, headers: { host: other }, tls })
+  const outcome = await request(firstPage(upstream), { method, headers: { host: other }, ...wayTo(upstream) })
   if ('why' in outcome || outcome.status >= 400) return undefined
   return warning('upstream.reachable', what, {
     why: `the application refuses the host ${own}: for the host ${other}, it responds with ${outcome.status} in place of ${status}`,
@@ -130,8 +158,13 @@ async function hostFinding(
  * whether the port is open on an address at which others reach this machine, or whether the
  * upstream has an address of the internet.
  */
-async function bypassFinding({ url, externalUrl }: UpstreamConfig, outside: readonly string[]): Promise<Finding> {
+async function bypassFinding(
+  { url, externalUrl, targets: [target] }: UpstreamConfig,
+  outside: readonly string[],
+): Promise<Finding | undefined> {
   const id = 'upstream.around'
+  // Who may connect to a socket in the file system is a matter of its permissions.
+  if (target?.socketPath !== undefined) return undefined
   const port = portOf(url)
   const why =
     'a client that reaches the application without the gateway can pose as anybody with its own identity headers'

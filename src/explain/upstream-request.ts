@@ -1,3 +1,4 @@
+import { targetName } from '../config/addresses.ts'
 import { upstreamAt } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { HeaderConfig, HeaderSource } from '../config/model/header.ts'
@@ -74,7 +75,7 @@ export function upstreamRequest(
     name: upstream.name,
     url: upstream.forwardAuth
       ? `${facts.target.path}${facts.target.query} (another proxy carries the request)`
-      : upstream.url.origin + addresses.path(facts.target.path, facts.target.query),
+      : targetsText(upstream) + addresses.path(facts.target.path, facts.target.query),
     identity: shownHeaders(identity, upstream),
     // Each field adds a colon, a space, CR and LF.
     identityBytes: identity.reduce((sum, text) => sum + text.length + 2, 0),
@@ -82,6 +83,12 @@ export function upstreamRequest(
     removed: removedHeaders(request.rawHeaders, others, reserved, upstream, parts),
     others: headerPairs(others),
   }
+}
+
+/** Where the request goes: to the target, or to one of them. */
+function targetsText({ targets, url, resolve }: UpstreamConfig): string {
+  if (resolve !== undefined) return `(each address of ${resolve.name}) ${url.origin}`
+  return targets.length > 1 ? `(one of ${targets.length} targets) ${url.origin}` : targets.map(targetName).join()
 }
 
 function absentHeaders(

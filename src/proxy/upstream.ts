@@ -13,7 +13,7 @@ import { Addresses } from './addresses.ts'
 import { responseChanges, type ResponseChanges } from './client-response.ts'
 import { ConnectionSlots } from './connection-slots.ts'
 import type { SessionNotice } from './session-notice.ts'
-import { Targets, type TargetsParts } from './targets/targets.ts'
+import { Targets, type TargetsParts, type TargetView } from './targets/targets.ts'
 import { RequestFields } from './upstream-headers.ts'
 
 /** The protocol of the target is examined at most once in this time, in ms. */
@@ -198,6 +198,16 @@ export class Upstreams {
     const upstream = this.#upstreams.get(config)
     if (!upstream) throw new RangeError(`upstream "${config.name}" has no connections here`)
     return upstream
+  }
+
+  /** Begins to resolve the names of targets, and to check their health. */
+  start(): void {
+    for (const { targets } of this.#upstreams.values()) targets.start()
+  }
+
+  /** The targets of each upstream, by its name. */
+  targets(): readonly (readonly [upstream: string, targets: readonly TargetView[]])[] {
+    return [...this.#upstreams].map(([{ name }, { targets }]) => [name, targets.states] as const)
   }
 
   /** How many exchanges are open with each upstream, by its name. */

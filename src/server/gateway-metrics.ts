@@ -1,4 +1,5 @@
 import type { Metrics } from '../observe/metrics.ts'
+import type { TargetView } from '../proxy/targets/targets.ts'
 import type { Generation } from './generation.ts'
 
 /** Adds the metrics whose values are read when the metrics are collected. */
@@ -59,5 +60,28 @@ export function addGatewayMetrics(metrics: Metrics, current: () => Generation): 
           [[upstream, 'request'], requests] as const,
           [[upstream, 'stream'], streams] as const,
         ]),
+  )
+  const targetLabels = ['upstream', 'target']
+  const ofTargets = (value: (target: TargetView) => number) =>
+    current()
+      .upstreams.targets()
+      .flatMap(([upstream, targets]) => targets.map((target) => [[upstream, target.name], value(target)] as const))
+  metrics.gauge(
+    {
+      name: 'gatehouse_target_up',
+      help: 'Whether the target gets requests: 1, or 0 while it is ejected or unhealthy.',
+      labels: targetLabels,
+    },
+    'min',
+    () => ofTargets(({ state }) => (state === 'up' || state === 'starting' ? 1 : 0)),
+  )
+  metrics.gauge(
+    {
+      name: 'gatehouse_target_open_requests',
+      help: 'Open requests, event streams and tunnels, where an upstream has several targets.',
+      labels: targetLabels,
+    },
+    'sum',
+    () => ofTargets(({ open }) => open),
   )
 }

@@ -56,6 +56,7 @@ export class Generation {
   static async create(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
     const generation = new Generation(config, parts, await createHandlers(config, parts))
     generation.realms.start()
+    generation.upstreams.start()
     generation.signingKeys.start()
     return generation
   }

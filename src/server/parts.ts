@@ -76,7 +76,13 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
   const { store, pending, caches, live, pool, tracer, log, clock, audit, metrics } = shared
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)
-  const upstreams = new Upstreams(config.upstreams, { isTracing: tracer !== undefined, reservedPrefix, pool, log })
+  const upstreams = new Upstreams(config.upstreams, {
+    isTracing: tracer !== undefined,
+    reservedPrefix,
+    pool,
+    log,
+    metrics,
+  })
   const keyring = createKeyring(config.session.keys, log)
   const cookie = new SessionCookie(config.session.cookie)
   const providerCookie = new ProviderCookie(cookie)

@@ -66,7 +66,7 @@ function processState({ startedAt, generations, observing }: ProcessApiParts): P
   const { realms, upstreams } = generations.current
   const { pageHistory } = observing
   if (pageHistory === undefined) throw new Error('admin.page is not configured')
-  const loads = new Map(upstreams.loads())
+  const [loads, targets] = [new Map(upstreams.loads()), new Map(upstreams.targets())]
   return {
     startedAt,
     providers: realms.all.map(({ config, provider }) => ({ name: config.name, ...provider.state })),
@@ -74,6 +74,7 @@ function processState({ startedAt, generations, observing }: ProcessApiParts): P
       ...pageHistory.upstreams.of(name),
       name,
       waiting: loads.get(name)?.waiting ?? 0,
+      targets: targets.get(name) ?? [],
     })),
     timeline: pageHistory.timeline.latest,
     samples: pageHistory.samples.current,

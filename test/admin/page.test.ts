@@ -58,6 +58,10 @@ const overview: Overview = {
     {
       ...{ name: hostile, url: hostile, connection: hostile, requests: 1, serverErrors: 1, failures: 1, waiting: 0 },
       lastFailure: { at, code: hostile, request: hostile },
+      targets: [
+        { name: hostile, backup: true, states: [[hostile, 1]], reasons: [hostile], open: 1 },
+        { name: 'http://10.0.0.2:80', backup: false, states: [['up', 1]], reasons: [], open: 3 },
+      ],
     },
   ],
   timeline: [

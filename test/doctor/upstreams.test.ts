@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { upstreamFindings } from '../../src/doctor/upstreams.ts'
 import { issueCertificates } from '../support/certificates.ts'
+import { startDnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 
@@ -201,4 +205,42 @@ test('An application that knows only its public host is told apart from one that
   )
 
   assert.match(found.todo ?? '', /^remove host_header from upstreams\.orders/)
+})
+
+test('Each target is asked, and a finding names the one that does not respond', async (t) => {
+  const [port, closed] = [await startApplication(t, '127.0.0.1', (_req, res) => res.end()), await freePort()]
+
+  const findings = await findingsAbout(t, `targets: [http://127.0.0.1:${port}, http://127.0.0.1:${closed}]`)
+
+  const reachable = findings.filter(({ id }) => id === 'upstream.reachable')
+  assert.deepEqual(
+    reachable.map(({ level }) => level),
+    ['ok', 'fault'],
+  )
+  assert.ok(reachable[1]?.what.includes(`127.0.0.1:${closed}`))
+})
+
+test('A name that DNS does not know is a fault', async (t) => {
+  const dns = await startDnsServer(t, {})
+  const resolve = `{ a: app.internal, servers: ['${dns.address}'] }`
+
+  const found = finding(await findingsAbout(t, `targets: { resolve: ${resolve} }`), 'upstream.resolved')
+
+  assert.equal(found.level, 'fault')
+  assert.match(found.what, /app\.internal has no address/)
+})
+
+test('A socket in the file system is asked too', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const server = createServer((_req, res) => res.end()).listen(join(folder, 'app.sock'))
+  await once(server, 'listening')
+  t.after(() => server.close())
+
+  const findings = await findingsAbout(t, `url: unix:${join(folder, 'app.sock')}`)
+
+  assert.deepEqual(
+    findings.map(({ id, level }) => `${id} ${level}`),
+    ['upstream.reachable ok'],
+  )
 })

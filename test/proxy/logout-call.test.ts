@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import { callLogout } from '../../src/proxy/logout-call.ts'
 import { TargetPool } from '../../src/proxy/targets/target.ts'
 import { Upstreams } from '../../src/proxy/upstream.ts'
@@ -35,6 +36,7 @@ async function upstreamWith(
     reservedPrefix: '/.gatehouse/',
     pool: new TargetPool(),
     log: silent,
+    metrics: new Metrics(),
   })
   t.after(() => upstreams.destroy())
   const call = (...cookies: readonly KeptCookie[]) =>

@@ -22,6 +22,7 @@ import type { Pass } from '../../src/gate/admission.ts'
 import type { RequestFacts } from '../../src/http/request-facts.ts'
 import { RequestOrder } from '../../src/listener/request-order.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import { RequestRecord } from '../../src/observe/request-record.ts'
 import { carry, carryUpgrade } from '../../src/proxy/carry.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
@@ -56,6 +57,8 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     path: '/',
     url,
     targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
+    resolve: undefined,
+    healthCheck: undefined,
     balance: 'round_robin',
     eject: undefined,
     slowStartMs: 0,
@@ -141,6 +144,7 @@ export async function startGateway(
     isTracing: false,
     reservedPrefix: '/.gatehouse/',
     pool: new TargetPool(),
+    metrics: new Metrics(),
     log,
   })
   const parts: ProxyParts = {

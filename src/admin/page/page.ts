@@ -6,7 +6,7 @@ import { chartsHtml } from './charts.ts'
 import { idOf } from './html.ts'
 import { adminScript } from './script.ts'
 import { searchForm, sessionsHtml } from './sessions.ts'
-import { aboutHtml, cachesHtml, providerHtml, upstreamsHtml, workHtml } from './state.ts'
+import { aboutHtml, cachesHtml, providerHtml, targetsHtml, upstreamsHtml, workHtml } from './state.ts'
 import { adminStyle } from './style.ts'
 import { timelineHtml } from './timeline.ts'
 import type { OrderOutcome, Overview } from './view.ts'
@@ -118,7 +118,7 @@ function sectionsOf(overview: Overview): readonly Section[] {
     { id: 'charts', title: 'Charts', html: chartsHtml(overview) },
     { id: 'sessions', title: 'Sessions', form: searchForm(overview), html: sessionsHtml(overview) },
     { id: 'timeline', title: 'Timeline', html: timelineHtml(overview) },
-    { id: 'upstreams', title: 'Upstreams', html: upstreamsHtml(overview) },
+    { id: 'upstreams', title: 'Upstreams', html: upstreamsHtml(overview) + targetsHtml(overview) },
     ...providers.map((provider) => {
       const [id, title] =
         providers.length === 1

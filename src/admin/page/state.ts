@@ -74,6 +74,30 @@ export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
   return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
 }
 
+/** The targets of upstreams that have several, or one that is not up. */
+export function targetsHtml({ upstreams, processes }: Overview): string {
+  const rows = upstreams.flatMap(({ name, targets }) =>
+    targets.length < 2 && targets.every(({ states }) => states.every(([state]) => state === 'up'))
+      ? []
+      : targets.map((target) =>
+          cells(
+            `<strong>${escape(name)}</strong>`,
+            `<code>${breakable(escape(target.name))}</code>${target.backup ? ' (backup)' : ''}`,
+            target.states.map((state) => stateHtml(state, processes.responding)).join('<br>'),
+            String(target.open),
+            target.reasons.length === 0 ? 'none' : target.reasons.map(escape).join('<br>'),
+          ),
+        ),
+  )
+  if (rows.length === 0) return ''
+  return table('targets', 'Where requests go', ['Upstream', 'Target', 'State', '#Open', 'Last failure'], rows)
+}
+
+function stateHtml([state, some]: readonly [string, number], processes: number): string {
+  const text = some === processes ? state : `${state} in ${some} of ${processes} processes`
+  return state === 'up' ? text : `<strong>${escape(text)}</strong>`
+}
+
 export function cachesHtml(overview: Overview): string {
   const [used, evicted] = [valuesOf(overview, 'used'), valuesOf(overview, 'evicted')]
   const rows = [...valuesOf(overview, 'entries')].map(([name, entries]) => {

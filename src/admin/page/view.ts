@@ -103,6 +103,18 @@ export interface UpstreamView extends UpstreamHealth {
   /** How long it took to connect, in ms, or why it failed. */
   readonly connection: number | string
   readonly waiting: number
+  /** Empty: there is only one, and no health check. */
+  readonly targets: readonly MergedTarget[]
+}
+
+/** A target, as all processes together see it. */
+export interface MergedTarget {
+  readonly name: string
+  readonly backup: boolean
+  /** The state, and in how many processes. */
+  readonly states: readonly (readonly [state: string, processes: number])[]
+  readonly reasons: readonly string[]
+  readonly open: number
 }
 
 /** The result of an order to end a session. */

@@ -1,23 +1,82 @@
 import { ipAddress } from '../../core/addresses.ts'
 import { parseHost, parseHttpUrl, parseUpstreamPath } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
-import type { EjectConfig, TargetConfig, UpstreamTlsConfig } from '../model/upstream.ts'
-import type { TargetSettings, UpstreamSettings } from '../settings.ts'
-import { readEach, standInUrl, valuesOf } from './build-context.ts'
+import type {
+  EjectConfig,
+  HealthCheckConfig,
+  ResolveConfig,
+  TargetConfig,
+  UpstreamTlsConfig,
+} from '../model/upstream.ts'
+import type {
+  TargetSettings,
+  UpstreamSettings,
+  UpstreamTargetsResolveSettings,
+  UpstreamTargetsSettings,
+} from '../settings.ts'
+import { parseEach, readEach, standInUrl, valuesOf } from './build-context.ts'
 import { readAuthorities, readKeyPair } from './certificates.ts'
 
-type Targets = readonly [TargetConfig, ...TargetConfig[]]
+interface Targets {
+  readonly targets: readonly [TargetConfig, ...TargetConfig[]]
+  readonly resolve: ResolveConfig | undefined
+}
 
 /** Where the application of an upstream listens: at `url`, or at `targets`. */
 export function readTargets(settings: UpstreamSettings, at: Setting): Targets {
-  if (settings.forwardAuth === true) return [otherProxy]
-  if (respondsOnly(settings)) return [noApplication]
+  const { forwardAuth, url, targets } = settings
+  const listed = (first = standIn, ...others: TargetConfig[]): Targets => ({
+    targets: [first, ...others],
+    resolve: undefined,
+  })
+  if (forwardAuth === true) return listed(otherProxy)
+  if (respondsOnly(settings)) return listed(noApplication)
   const urlAt = at.below('url')
-  if (settings.targets === undefined && settings.url === undefined && !urlAt.isReported)
+  if (targets === undefined && url === undefined && !urlAt.isReported)
     urlAt.missing('is missing', 'for example url: http://127.0.0.1:3000')
-  if (settings.targets === undefined) return [{ ...alone, ...(urlAt.parse(settings.url, parseTarget) ?? standIn) }]
-  const [first, ...others] = readEach(settings.targets, at.below('targets'), readTarget)
-  return first === undefined ? [standIn] : [first, ...others]
+  if (targets === undefined) return listed({ ...alone, ...(urlAt.parse(url, parseTarget) ?? standIn) })
+  if (!isResolved(targets)) return listed(...readEach(targets, at.below('targets'), readTarget))
+  const resolve = targets.resolve && readResolve(targets.resolve, at.below('targets', 'resolve'))
+  return { targets: [resolve === undefined ? standIn : namedTarget(resolve)], resolve }
+}
+
+function isResolved(targets: NonNullable<UpstreamSettings['targets']>): targets is UpstreamTargetsSettings {
+  return !Array.isArray(targets)
+}
+
+function readResolve(settings: UpstreamTargetsResolveSettings, at: Setting): ResolveConfig | undefined {
+  const { a, srv, scheme, port = scheme === 'https' ? 443 : 80, everyMs } = settings
+  const servers = parseEach(settings.servers ?? [], at.below('servers'), parseServer)
+  const kind = srv === undefined ? 'a' : 'srv'
+  if (kind === 'srv' && settings.port !== undefined)
+    at.below('port').errorAtKey('has no effect with srv: the records have the ports')
+  const name = at.below(kind).parse(srv ?? a, kind === 'a' ? parseHostName : parseService)
+  return name === undefined ? undefined : { kind, name, scheme, port, everyMs, servers }
+}
+
+/** Stands for the targets of a name: its host has the name. */
+function namedTarget({ kind, name, scheme, port }: ResolveConfig): TargetConfig {
+  const host = kind === 'a' ? name : name.replace(/^(?:_[^.]+\.)+/, '')
+  return { ...alone, url: new URL(`${scheme}://${host}:${port}`), socketPath: undefined }
+}
+
+/** A host name whose first labels are those of a service (RFC 2782). */
+function parseService(text: string): string {
+  if (!/^_[\w-]+\._(?:tcp|udp)\.[\w.-]+$/i.test(text))
+    throw new SyntaxError('must be the name of a service, as in _http._tcp.orders.internal')
+  return text
+}
+
+function parseServer(text: string): string {
+  const [, host = '', port] = /^(\[.*\]|[^:]*|[^\]]*:[^\]]*:[^\]]*?)(?::(\d{1,5}))?$/.exec(text) ?? []
+  if (ipAddress(host.replace(/^\[(.*)\]$/, '$1')) === undefined || Number(port ?? 53) > 65535)
+    throw new SyntaxError('must be an IP address such as 10.0.0.53, or 10.0.0.53:5353')
+  return text
+}
+
+export function readHealthCheck(settings: UpstreamSettings['healthCheck']): HealthCheckConfig | undefined {
+  if (settings?.path === undefined) return undefined
+  return { ...settings, path: settings.path, expect: valuesOf(settings.expect) }
 }
 
 /** Whether an upstream has no application. Each rule then has to have `respond`. */
@@ -85,7 +144,7 @@ function parseHostName(text: string): string {
   const host = parseHost(text)
   // RFC 6066 §3.
   if (ipAddress(host.replace(/^\[(.*)\]$/, '$1')) !== undefined)
-    throw new SyntaxError('must be a host name: SNI has no IP addresses')
+    throw new SyntaxError('must be a host name, not an IP address')
   return host
 }
 

@@ -12,7 +12,7 @@ import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
-import { readEject, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
+import { readEject, readHealthCheck, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
@@ -28,7 +28,7 @@ export function buildUpstream(
   const { claims } = context
   const { preset: _, deviceBinding = context.deviceBinding, ...rest } = settings
   const { caFile, serverName, clientCertificate, pinnedKeys, ...others } = rest
-  const targets = readTargets(settings, at)
+  const { targets, resolve } = readTargets(settings, at)
   const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
   const path = own('path').parse(settings.path, parseUpstreamPath, hintForFolder(settings.path)) ?? '/'
@@ -49,7 +49,9 @@ export function buildUpstream(
     hosts: readHosts(settings, externalUrl, own('hosts')),
     url: targets[0].url,
     targets,
+    resolve,
     eject: readEject(settings.eject),
+    healthCheck: readHealthCheck(settings.healthCheck),
     forwardAuth: settings.forwardAuth === true,
     respondsOnly: respondsOnly(settings),
     needsDeviceBinding: deviceBinding === 'required',

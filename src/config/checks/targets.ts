@@ -6,7 +6,9 @@ import type { TargetConfig, UpstreamConfig } from '../model/upstream.ts'
 import type { At, UpstreamCheck } from './check.ts'
 
 /** The settings that say how requests are spread over targets. */
-export const settingsOfTargets = ['balance', 'eject', 'slow_start', 'retry_budget', 'connections_per_target']
+export const settingsOfTargets = [
+  ...['balance', 'eject', 'health_check', 'slow_start', 'retry_budget', 'connections_per_target'],
+]
 
 /** The checks of the addresses of an upstream. */
 export const targetChecks: readonly UpstreamCheck[] = [onePlace, loops, certificates, spreading, basePaths]
@@ -17,7 +19,12 @@ function onePlace(_: UpstreamConfig, at: At): void {
 }
 
 /** The setting with the address of each target. */
-function urlsOf({ targets }: UpstreamConfig, at: At): readonly (readonly [target: TargetConfig, at: Setting])[] {
+function urlsOf(
+  { targets, resolve }: UpstreamConfig,
+  at: At,
+): readonly (readonly [target: TargetConfig, at: Setting])[] {
+  const [first] = targets
+  if (first !== undefined && resolve !== undefined) return [[first, at('targets', 'resolve')]]
   if (!at('targets').isSet) return targets.map((target) => [target, at('url')])
   return targets.map((target, index) => [target, at('targets', index, 'url')])
 }
@@ -69,8 +76,9 @@ function spreading(upstream: UpstreamConfig, at: At): void {
     at('targets').error('has backups only', 'remove backup from at least one of them')
   if (at('eject').isValid && upstream.eject !== undefined && upstream.eject.atMostMs < upstream.eject.forMs)
     at('eject', 'at_most').error('is shorter than for')
-  if (targets.length === 1)
-    for (const name of settingsOfTargets)
+  if (targets.length === 1 && upstream.resolve === undefined)
+    // With one target, a health check still shows whether it works.
+    for (const name of settingsOfTargets.filter((each) => each !== 'health_check'))
       if (at(name).isSet)
         at(name).warning('has no effect: there is one target', 'name all addresses of the application in targets')
 }

@@ -7,8 +7,10 @@ import type {
   UpstreamAccessTokensSettings,
   UpstreamCorsSettings,
   UpstreamEjectSettings,
+  UpstreamHealthCheckSettings,
   UpstreamSettings,
   UpstreamSignedIdentitySettings,
+  UpstreamTargetsResolveSettings,
   UpstreamTokenExchangeSettings,
 } from '../settings.ts'
 import type { HeaderConfig } from './header.ts'
@@ -35,8 +37,12 @@ export interface UpstreamConfig extends SettingsOfUpstream {
    * `forwardAuth` or `respondsOnly` a stand-in.
    */
   readonly url: URL
-  /** Where the application listens. At least one. */
+  /** Where the application listens. At least one. With `resolve`, one that has its name. */
   readonly targets: readonly TargetConfig[]
+  /** The name whose addresses are the targets. Absent: the targets are listed. */
+  readonly resolve: ResolveConfig | undefined
+  /** Absent: the gateway sends no requests of its own to find out which targets work. */
+  readonly healthCheck: HealthCheckConfig | undefined
   /** Absent: a target that fails still gets requests. */
   readonly eject: EjectConfig | undefined
   /** Another proxy carries the requests to the application, and asks the gateway about each one. */
@@ -127,6 +133,24 @@ export interface UpstreamTlsConfig {
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   /** SHA-256 digests of the allowed public keys, as base64. Empty: any key. */
   readonly pinnedKeys: readonly string[]
+}
+
+/** A name that DNS resolves to targets. */
+export interface ResolveConfig extends Pick<UpstreamTargetsResolveSettings, 'scheme' | 'everyMs'> {
+  /** `a`: a host with addresses; `srv`: a service with hosts, ports and weights (RFC 2782). */
+  readonly kind: 'a' | 'srv'
+  readonly name: string
+  /** The port of each address of `a`. */
+  readonly port: number
+  /** The DNS servers: address, or address and port. Empty: those of the system. */
+  readonly servers: readonly string[]
+}
+
+/** The requests that find out which targets work. */
+export interface HealthCheckConfig extends Omit<UpstreamHealthCheckSettings, 'path' | 'expect'> {
+  readonly path: string
+  /** The statuses of a good response. Empty: 200 to 399. */
+  readonly expect: readonly number[]
 }
 
 /** When a target that fails gets no requests for a time. */

@@ -96,7 +96,7 @@ export class Balancer {
  * count as available, because one of them may work again.
  */
 function usableOf(candidates: readonly Candidate[], except: Candidate | undefined): readonly Candidate[] {
-  const available = candidates.filter((each) => each !== except && !each.target.health.isEjected)
+  const available = candidates.filter((each) => each !== except && each.target.health.isAvailable)
   const first = available.filter(({ backup }) => !backup)
   if (first.length > 0) return first
   if (available.length > 0 || except !== undefined) return available

@@ -1,10 +1,12 @@
-import type { EjectConfig } from '../../config/model/upstream.ts'
+import type { EjectConfig, HealthCheckConfig } from '../../config/model/upstream.ts'
 
 /** The share of the requests with which a slow start begins. */
 const firstShare = 0.1
 
 /** Whether a target gets requests. */
-export type TargetState = 'up' | 'starting' | 'ejected'
+export type TargetState = 'up' | 'starting' | 'ejected' | 'unhealthy'
+
+type CheckLimits = Pick<HealthCheckConfig, 'healthyAfter' | 'unhealthyAfter'>
 
 /** An ejection that has just begun. */
 export interface Ejection {
@@ -15,9 +17,10 @@ export interface Ejection {
 }
 
 /**
- * What the requests to a target show about it. After several failures in succession the target is
- * ejected for a time. Then it gets requests again: one more failure ejects it for twice the time.
- * All times are in ms, on the clock that is given.
+ * What is known about a target, from requests and from health checks. After several failures in
+ * succession the target is ejected for a time. Then it gets requests again: one more failure ejects
+ * it for twice the time. A target that health checks find unhealthy gets no requests until they
+ * find it healthy. All times are in ms, on the clock that is given.
  */
 export class TargetHealth {
   readonly #now: () => number
@@ -29,6 +32,15 @@ export class TargetHealth {
   #reason: string | undefined
   /** Since it was ejected, no request has succeeded. */
   #awaitsSuccess = false
+  /** Why the last health check failed. */
+  #fault: string | undefined
+  #isUnhealthy = false
+  /** A health check has succeeded at least once. */
+  #hasPassed = false
+  /** Results of health checks in succession that speak against the present state. */
+  #contrary = 0
+  /** When it was added, or found healthy again. A slow start begins then. */
+  #upSince = -Infinity
 
   constructor(now: () => number) {
     this.#now = now
@@ -36,7 +48,12 @@ export class TargetHealth {
 
   /** Why it failed last; `undefined` when it has not failed since its last success. */
   get reason(): string | undefined {
-    return this.#reason
+    return this.#isUnhealthy ? this.#fault : (this.#reason ?? this.#fault)
+  }
+
+  /** Whether it should get requests. */
+  get isAvailable(): boolean {
+    return !this.#isUnhealthy && !this.isEjected
   }
 
   get isEjected(): boolean {
@@ -45,13 +62,14 @@ export class TargetHealth {
 
   /** @param slowStartMs how long a slow start takes. 0: there is none */
   state(slowStartMs: number): TargetState {
+    if (this.#isUnhealthy) return 'unhealthy'
     if (this.isEjected) return 'ejected'
     return this.share(slowStartMs) < 1 ? 'starting' : 'up'
   }
 
   /** The share of its requests that it gets, from 0.1 to 1. */
   share(slowStartMs: number): number {
-    const since = this.#now() - this.#ejectedUntil
+    const since = this.#now() - Math.max(this.#ejectedUntil, this.#upSince)
     return since >= slowStartMs ? 1 : Math.max(firstShare, since / slowStartMs)
   }
 
@@ -89,5 +107,36 @@ export class TargetHealth {
     this.#ejectedUntil = this.#now() + forMs
     this.#awaitsSuccess = true
     return { reason, forMs }
+  }
+
+  /** The target has just been added to others, so it starts slowly. */
+  begin(): void {
+    this.#upSince = this.#now()
+  }
+
+  /**
+   * A health check has ended.
+   * @param fault absent: the response was good
+   * @returns whether the target has become healthy or unhealthy by it
+   */
+  check(fault: string | undefined, { healthyAfter, unhealthyAfter }: CheckLimits): 'healthy' | 'unhealthy' | undefined {
+    this.#fault = fault
+    if (fault === undefined) this.#hasPassed = true
+    if ((fault === undefined) !== this.#isUnhealthy) {
+      this.#contrary = 0
+      return undefined
+    }
+    this.#contrary += 1
+    if (this.#contrary < (this.#isUnhealthy ? healthyAfter : this.#hasPassed ? unhealthyAfter : 1)) return undefined
+    this.#contrary = 0
+    this.#isUnhealthy = !this.#isUnhealthy
+    if (!this.#isUnhealthy) this.#upSince = this.#now()
+    return this.#isUnhealthy ? 'unhealthy' : 'healthy'
+  }
+
+  /** There are no health checks any more. */
+  forgetChecks(): void {
+    this.#isUnhealthy = false
+    this.#fault = undefined
   }
 }

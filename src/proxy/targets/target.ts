@@ -1,3 +1,5 @@
+import type { TargetConfig } from '../../config/model/upstream.ts'
+import { BoundedMap } from '../../core/bounded-map.ts'
 import type { Transport } from '../../transport/transport.ts'
 import { TargetHealth } from './target-health.ts'
 
@@ -6,16 +8,22 @@ export class Target {
   /** Its address, as logs and metrics name it. */
   readonly name: string
   readonly transport: Transport
+  /** Opens a connection of its own, for a health check. */
+  readonly connect: () => Transport
   readonly health: TargetHealth
   /** Open requests, event streams and tunnels of this process. */
   open = 0
 
-  constructor(name: string, transport: Transport, now: () => number) {
+  constructor(name: string, connect: (connections?: number) => Transport, now: () => number) {
     this.name = name
-    this.transport = transport
+    this.transport = connect()
+    this.connect = () => connect(1)
     this.health = new TargetHealth(now)
   }
 }
+
+/** For how many names the answers of DNS are remembered. */
+const maxAnswers = 1_000
 
 interface Entry {
   readonly target: Target
@@ -29,6 +37,8 @@ interface Entry {
  */
 export class TargetPool {
   readonly #entries = new Map<string, Entry>()
+  /** The last answer of DNS for each name. */
+  readonly answers = new BoundedMap<string, readonly TargetConfig[]>('target_addresses', maxAnswers)
 
   /**
    * @param key what distinguishes the target, with all settings of its connections

@@ -3,26 +3,27 @@ import type { TargetConfig, UpstreamConfig } from '../../config/model/upstream.t
 import { portOf } from '../../core/addresses.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'
+import type { Metrics } from '../../observe/metrics.ts'
 import { Http1Transport } from '../../transport/http1/http1-transport.ts'
 import type {
-  ExchangeControl,
   Progress,
-  RawFields,
   ResponseHandler,
-  SwitchedConnection,
   TargetObserver,
   Transport,
   TransportTarget,
   UpstreamRequest,
 } from '../../transport/transport.ts'
-import type { GiveBack } from '../../wire/read-buffers.ts'
 import { Balancer, type Candidate, candidate } from './balancer.ts'
 import { RetryBudget } from './retry-budget.ts'
+import { TargetExchange, type TargetResults } from './target-exchange.ts'
+import type { TargetState } from './target-health.ts'
 import { Target, type TargetPool } from './target.ts'
+import { TargetsWork } from './targets-work.ts'
 
 export interface TargetsParts {
   readonly pool: TargetPool
   readonly log: Log
+  readonly metrics: Pick<Metrics, 'counter'>
 }
 
 /** After this time a connection takes no further request, so that the host is resolved again. */
@@ -34,10 +35,41 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: portOf(url),
     socketPath,
-    tls: url.protocol === 'https:' ? tls : undefined,
+    // The addresses of a name have its certificate.
+    tls: url.protocol === 'https:' ? { ...tls, serverName: tls.serverName ?? nameOf(config) } : undefined,
     tellsClient: proxyProtocol === 'v2',
     maxConnections: connectionsPerTarget ?? maxConnections + maxStreams,
     ...{ connectTimeoutMs, keepAliveMs, lifetimeMs },
+  }
+}
+
+/** The name that DNS resolves to the targets. */
+function nameOf({ resolve, url }: UpstreamConfig): string | undefined {
+  return resolve === undefined ? undefined : url.hostname
+}
+
+/** What is shown about a target. */
+export interface TargetView {
+  readonly name: string
+  readonly backup: boolean
+  readonly state: TargetState
+  /** Why it failed last. */
+  readonly reason: string | undefined
+  /** Its open requests and streams in this process. */
+  readonly open: number
+}
+
+function targetCounters(metrics: Pick<Metrics, 'counter'>) {
+  const labels = ['upstream']
+  return {
+    ejections: metrics.counter({
+      ...{ name: 'gatehouse_target_ejections_total', labels },
+      help: 'How often a target was ejected, because requests to it failed.',
+    }),
+    retries: metrics.counter({
+      ...{ name: 'gatehouse_target_retries_total', labels },
+      help: 'Requests that were sent to another target, because the first one had failed.',
+    }),
   }
 }
 
@@ -45,41 +77,61 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
 /** The targets of an upstream. Each request goes to one, and to another one when that fails. */
-export class Targets implements Transport {
+export class Targets implements Transport, TargetResults {
   readonly #config: UpstreamConfig
-  readonly #candidates: readonly Candidate[]
+  readonly #work: TargetsWork
   readonly #balancer: Balancer
   readonly #budget: RetryBudget
   readonly #pool: TargetPool
   readonly #log: Log
+  readonly #counts: ReturnType<typeof targetCounters>
+  #candidates: readonly Candidate[] = []
+  #isClosed = false
 
-  constructor(config: UpstreamConfig, { pool, log }: TargetsParts) {
+  constructor(config: UpstreamConfig, { pool, log, metrics }: TargetsParts) {
     this.#config = config
-    this.#candidates = config.targets.map((target) => {
-      const options = transportTarget(config, target)
-      const create = () => new Target(targetName(target), new Http1Transport(options), () => performance.now())
-      return candidate(pool.take(JSON.stringify([config.name, options]), this, create), target)
-    })
     this.#balancer = new Balancer(config)
     this.#budget = new RetryBudget(config.retryBudget)
     this.#pool = pool
     this.#log = log
+    this.#counts = targetCounters(metrics)
+    this.#work = new TargetsWork(config, {
+      ...{ pool, log },
+      candidates: () => this.#candidates,
+      use: (targets) => this.#use(targets),
+    })
+    this.#use(this.#work.known ?? (config.resolve === undefined ? config.targets : []))
+  }
+
+  /** Begins to resolve the name of the targets, and to check their health. */
+  start(): void {
+    this.#work.start()
   }
 
   /** The only target; `undefined` when there are several. */
   get only(): Target | undefined {
-    return this.#candidates.length === 1 ? this.#candidates[0]?.target : undefined
+    const { resolve, targets } = this.#config
+    return resolve === undefined && targets.length === 1 ? this.#candidates[0]?.target : undefined
+  }
+
+  get states(): readonly TargetView[] {
+    return this.#candidates.map(({ target: { name, health, open }, backup }) => ({
+      ...{ name, backup, open },
+      state: health.state(this.#config.slowStartMs),
+      reason: health.reason,
+    }))
   }
 
   dispatch(request: UpstreamRequest, handler: ResponseHandler, observer?: TargetObserver): void {
     this.#budget.note()
     const chosen = this.#balancer.choose(this.#candidates, request.session)
-    if (chosen === undefined) {
+    if (chosen !== undefined) new TargetExchange(this, request, handler, observer).start(chosen)
+    else if (this.#work.isResolving) void this.#work.resolved.then(() => this.dispatch(request, handler, observer))
+    else {
+      const { reason = 'it is closed' } = this.#work
       handler.onDone()
-      handler.onError(new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the upstream has no target'))
-      return
+      handler.onError(new GatewayError('ERR_UPSTREAM_UNREACHABLE', `the upstream has no target: ${reason}`))
     }
-    new TargetExchange(this, request, handler, observer).start(chosen)
   }
 
   /** Targets that another generation uses stay open. */
@@ -93,10 +145,32 @@ export class Targets implements Transport {
 
   /** Gives the targets back. @returns those that no other upstream uses */
   #release(): readonly Target[] {
+    this.#isClosed = true
+    this.#work.stop()
     return this.#candidates.map(({ target }) => target).filter((target) => this.#pool.release(target, this))
   }
 
-  /** @internal of {@link TargetExchange}: the response has this status. */
+  /** Takes these targets from now on. One that stays keeps its connections and its health. */
+  #use(targets: readonly TargetConfig[]): void {
+    if (this.#isClosed) return
+    const former = this.#candidates
+    this.#candidates = targets.map((target) => this.#take(target, former))
+    const kept = new Set(this.#candidates.map(({ target }) => target))
+    for (const { target } of former)
+      if (!kept.has(target) && this.#pool.release(target, this)) void target.transport.close()
+  }
+
+  #take(settings: TargetConfig, former: readonly Candidate[]): Candidate {
+    const { name, healthCheck } = this.#config
+    const options = transportTarget(this.#config, settings)
+    const connect = (maxConnections = options.maxConnections) => new Http1Transport({ ...options, maxConnections })
+    const create = () => new Target(targetName(settings), connect, () => performance.now())
+    const target = this.#pool.take(JSON.stringify([name, options]), this, create)
+    if (healthCheck === undefined) target.health.forgetChecks()
+    if (former.length > 0 && !former.some((each) => each.target === target)) target.health.begin()
+    return candidate(target, settings)
+  }
+
   noteResponse({ target }: Candidate, status: number): void {
     const { name, eject } = this.#config
     if (eject?.statuses.includes(status) === true) this.#fail(target, `status ${status}`)
@@ -104,7 +178,6 @@ export class Targets implements Transport {
       this.#log.info('upstream.target_returned', { upstream: name, target: target.name })
   }
 
-  /** @internal of {@link TargetExchange} */
   noteFailure({ target }: Candidate, error: GatewayError, progress: Progress): void {
     const isBroken = error.code === 'ERR_UPSTREAM_UNREACHABLE' && progress !== 'responding'
     if (isBroken || error.code === 'ERR_UPSTREAM_TIMEOUT') this.#fail(target, error.message)
@@ -113,17 +186,14 @@ export class Targets implements Transport {
   #fail(target: Target, reason: string): void {
     const { name: upstream, eject } = this.#config
     const ejection = target.health.fail(reason, eject)
-    if (ejection !== undefined)
-      this.#log.warn('upstream.target_ejected', {
-        ...{ upstream, target: target.name, reason, for_ms: ejection.forMs },
-        hint: 'Requests go to the other targets meanwhile. Find out why this one fails.',
-      })
+    if (ejection === undefined) return
+    this.#counts.ejections.of(upstream).add()
+    this.#log.warn('upstream.target_ejected', {
+      ...{ upstream, target: target.name, reason, for_ms: ejection.forMs },
+      hint: 'Requests go to the other targets meanwhile. Find out why this one fails.',
+    })
   }
 
-  /**
-   * @internal of {@link TargetExchange}: the target that a failed request is sent to; `undefined`
-   * when it must not be sent again.
-   */
   another(failed: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): Candidate | undefined {
     const isSafe = request.body === undefined && idempotent.has(request.method)
     const isLost =
@@ -131,87 +201,8 @@ export class Targets implements Transport {
     const isUnconnected = error.code === 'ERR_UPSTREAM_TIMEOUT' && progress === 'unsent'
     if (!isLost && !isUnconnected) return undefined
     const next = this.#balancer.choose(this.#candidates, request.session, failed)
-    return next !== undefined && this.#budget.take() ? next : undefined
-  }
-}
-
-/** One request, until a target has responded or no other one may get it. */
-class TargetExchange implements ResponseHandler {
-  readonly #targets: Targets
-  readonly #request: UpstreamRequest
-  readonly #handler: ResponseHandler
-  readonly #observer: TargetObserver | undefined
-  #candidate!: Candidate
-  #isRetry = false
-  /** Neither `onEnd` nor `onError` follows `onDone`. */
-  #isDoneLast = false
-
-  constructor(
-    targets: Targets,
-    request: UpstreamRequest,
-    handler: ResponseHandler,
-    observer: TargetObserver | undefined,
-  ) {
-    this.#targets = targets
-    this.#request = request
-    this.#handler = handler
-    this.#observer = observer
-  }
-
-  start(candidate: Candidate): void {
-    this.#candidate = candidate
-    candidate.target.open += 1
-    this.#observer?.onTarget(candidate.target.name)
-    candidate.target.transport.dispatch(this.#request, this)
-  }
-
-  onSend(control: ExchangeControl): boolean {
-    const isWanted = this.#handler.onSend(control)
-    this.#isDoneLast = !isWanted
-    return isWanted
-  }
-
-  onResponse(status: number, statusMessage: string, fields: RawFields): void {
-    if (status >= 200) this.#targets.noteResponse(this.#candidate, status)
-    this.#handler.onResponse(status, statusMessage, fields)
-  }
-
-  onShortPart(part: Buffer): void {
-    this.#handler.onShortPart(part)
-  }
-
-  onContent(part: Buffer, giveBack: GiveBack): void {
-    this.#handler.onContent(part, giveBack)
-  }
-
-  onEnd(trailers: RawFields): void {
-    this.#handler.onDone()
-    this.#handler.onEnd(trailers)
-  }
-
-  onSwitch(connection: SwitchedConnection, fields: RawFields): void {
-    this.#isDoneLast = true
-    this.#targets.noteResponse(this.#candidate, 101)
-    this.#handler.onSwitch(connection, fields)
-  }
-
-  onError(error: GatewayError, progress: Progress = 'responding'): void {
-    const failed = this.#candidate
-    this.#targets.noteFailure(failed, error, progress)
-    const next = this.#isRetry ? undefined : this.#targets.another(failed, this.#request, error, progress)
-    if (next === undefined) {
-      this.#handler.onDone()
-      this.#handler.onError(error)
-      return
-    }
-    this.#isRetry = true
-    this.#observer?.onRetry(failed.target.name, error)
-    this.start(next)
-  }
-
-  /** The handler gets it as late as possible, because a failed request may be sent again. */
-  onDone(): void {
-    this.#candidate.target.open -= 1
-    if (this.#isDoneLast) this.#handler.onDone()
+    if (next === undefined || !this.#budget.take()) return undefined
+    this.#counts.retries.of(this.#config.name).add()
+    return next
   }
 }

@@ -18,6 +18,8 @@ export function upstream({
     path: '/',
     url,
     targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
+    resolve: undefined,
+    healthCheck: undefined,
     balance: 'round_robin',
     eject: undefined,
     slowStartMs: 0,

@@ -16,7 +16,14 @@ interface Settings {
 /** Targets with the names 1, 2 and so on, whose clock the test moves. */
 function targets(clock: { now: number }, ...settings: readonly Settings[]): Candidate[] {
   return settings.map(({ weight = 1, backup = false }, index) =>
-    candidate(new Target(`http://10.0.0.${index + 1}:80`, nowhere, () => clock.now), { weight, backup }),
+    candidate(
+      new Target(
+        `http://10.0.0.${index + 1}:80`,
+        () => nowhere,
+        () => clock.now,
+      ),
+      { weight, backup },
+    ),
   )
 }
 

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { TargetConfig, UpstreamConfig } from '../../../src/config/model/upstream.ts'
 import type { SessionKey } from '../../../src/core/names.ts'
+import { Metrics } from '../../../src/observe/metrics.ts'
 import { TargetPool } from '../../../src/proxy/targets/target.ts'
 import { Upstreams } from '../../../src/proxy/upstream.ts'
 import type { ResponseHandler } from '../../../src/transport/transport.ts'
@@ -274,7 +275,7 @@ test('A reload keeps the connections and the health of targets that stay', async
   const [pool, log] = [new TargetPool(), silent]
   const config = upstreamConfig({ targets: [target(closed), target(port)], eject: { ...eject, failures: 1 } })
   const generation = (settings: UpstreamConfig) =>
-    new Upstreams([settings], { isTracing: false, reservedPrefix: '/.gatehouse/', pool, log })
+    new Upstreams([settings], { isTracing: false, reservedPrefix: '/.gatehouse/', pool, log, metrics: new Metrics() })
   const get = (upstreams: Upstreams, settings: UpstreamConfig) =>
     new Promise<string>((resolve) => {
       const retried: string[] = []

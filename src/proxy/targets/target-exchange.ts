@@ -1,0 +1,104 @@
+import type { GatewayError } from '../../core/errors.ts'
+import type {
+  ExchangeControl,
+  Progress,
+  RawFields,
+  ResponseHandler,
+  SwitchedConnection,
+  TargetObserver,
+  UpstreamRequest,
+} from '../../transport/transport.ts'
+import type { GiveBack } from '../../wire/read-buffers.ts'
+import type { Candidate } from './balancer.ts'
+
+/** Is told about the results of requests, and chooses where a failed one may go. */
+export interface TargetResults {
+  /** The response of a target has this status. */
+  noteResponse(candidate: Candidate, status: number): void
+  noteFailure(candidate: Candidate, error: GatewayError, progress: Progress): void
+  /**
+   * The target that a failed request is sent to; `undefined` when it must not be sent again.
+   */
+  another(failed: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): Candidate | undefined
+}
+
+/** One request, until a target has responded or no other one may get it. */
+export class TargetExchange implements ResponseHandler {
+  readonly #targets: TargetResults
+  readonly #request: UpstreamRequest
+  readonly #handler: ResponseHandler
+  readonly #observer: TargetObserver | undefined
+  #candidate!: Candidate
+  #isRetry = false
+  /** Neither `onEnd` nor `onError` follows `onDone`. */
+  #isDoneLast = false
+
+  constructor(
+    targets: TargetResults,
+    request: UpstreamRequest,
+    handler: ResponseHandler,
+    observer: TargetObserver | undefined,
+  ) {
+    this.#targets = targets
+    this.#request = request
+    this.#handler = handler
+    this.#observer = observer
+  }
+
+  start(candidate: Candidate): void {
+    this.#candidate = candidate
+    candidate.target.open += 1
+    this.#observer?.onTarget(candidate.target.name)
+    candidate.target.transport.dispatch(this.#request, this)
+  }
+
+  onSend(control: ExchangeControl): boolean {
+    const isWanted = this.#handler.onSend(control)
+    this.#isDoneLast = !isWanted
+    return isWanted
+  }
+
+  onResponse(status: number, statusMessage: string, fields: RawFields): void {
+    if (status >= 200) this.#targets.noteResponse(this.#candidate, status)
+    this.#handler.onResponse(status, statusMessage, fields)
+  }
+
+  onShortPart(part: Buffer): void {
+    this.#handler.onShortPart(part)
+  }
+
+  onContent(part: Buffer, giveBack: GiveBack): void {
+    this.#handler.onContent(part, giveBack)
+  }
+
+  onEnd(trailers: RawFields): void {
+    this.#handler.onDone()
+    this.#handler.onEnd(trailers)
+  }
+
+  onSwitch(connection: SwitchedConnection, fields: RawFields): void {
+    this.#isDoneLast = true
+    this.#targets.noteResponse(this.#candidate, 101)
+    this.#handler.onSwitch(connection, fields)
+  }
+
+  onError(error: GatewayError, progress: Progress = 'responding'): void {
+    const failed = this.#candidate
+    this.#targets.noteFailure(failed, error, progress)
+    const next = this.#isRetry ? undefined : this.#targets.another(failed, this.#request, error, progress)
+    if (next === undefined) {
+      this.#handler.onDone()
+      this.#handler.onError(error)
+      return
+    }
+    this.#isRetry = true
+    this.#observer?.onRetry(failed.target.name, error)
+    this.start(next)
+  }
+
+  /** The handler gets it as late as possible, because a failed request may be sent again. */
+  onDone(): void {
+    this.#candidate.target.open -= 1
+    if (this.#isDoneLast) this.#handler.onDone()
+  }
+}

@@ -1,0 +1,127 @@
+import type { TargetConfig, UpstreamConfig } from '../../config/model/upstream.ts'
+import { reason } from '../../core/errors.ts'
+import { Repeating } from '../../core/repeating.ts'
+import type { Log } from '../../observe/log.ts'
+import type { Candidate } from './balancer.ts'
+import { checkHealth } from './health-check.ts'
+import { createResolver, resolveTargets } from './resolve.ts'
+import type { TargetPool } from './target.ts'
+
+export interface TargetsWorkParts {
+  readonly pool: Pick<TargetPool, 'answers'>
+  readonly log: Log
+  readonly candidates: () => readonly Candidate[]
+  /** DNS has given other targets. */
+  readonly use: (targets: readonly TargetConfig[]) => void
+}
+
+/** What goes on in the background for the targets of an upstream: resolution and health checks. */
+export class TargetsWork {
+  /** Resolves when the name was resolved for the first time, or could not be. */
+  readonly resolved: Promise<void>
+  readonly #config: UpstreamConfig
+  readonly #parts: TargetsWorkParts
+  readonly #work: readonly Repeating[]
+  #endFirst: () => void = () => {}
+  #isResolving: boolean
+  #fault: string | undefined
+  #isStopped = false
+
+  constructor(config: UpstreamConfig, parts: TargetsWorkParts) {
+    this.#config = config
+    this.#parts = parts
+    this.#isResolving = config.resolve !== undefined
+    this.resolved = new Promise((resolve) => (this.#endFirst = resolve))
+    this.#work = [...this.#resolution(), ...this.#checks()]
+  }
+
+  /** The name is being resolved for the first time. */
+  get isResolving(): boolean {
+    return this.#isResolving
+  }
+
+  /** Why DNS gives no addresses; `undefined` when it does. */
+  get reason(): string | undefined {
+    return this.#fault
+  }
+
+  /** The last answer of DNS, also to an earlier configuration. */
+  get known(): readonly TargetConfig[] | undefined {
+    return this.#parts.pool.answers.get(this.#key)
+  }
+
+  start(): void {
+    for (const work of this.#work) work.wake()
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#end()
+    for (const work of this.#work) void work.stop()
+  }
+
+  get #key(): string {
+    return JSON.stringify(this.#config.resolve ?? null)
+  }
+
+  #end(): void {
+    this.#isResolving = false
+    this.#endFirst()
+  }
+
+  #resolution(): readonly Repeating[] {
+    const { name: upstream, resolve } = this.#config
+    if (resolve === undefined) return []
+    const resolver = createResolver(resolve)
+    const { log, pool, use } = this.#parts
+    const run = async () => {
+      try {
+        const targets = await resolveTargets(resolve, resolver)
+        if (this.#isStopped) return undefined
+        if (this.#fault !== undefined) log.info('upstream.resolved', { upstream, name: resolve.name })
+        this.#fault = undefined
+        pool.answers.set(this.#key, targets)
+        use(targets)
+      } catch (error) {
+        const fault = reason(error)
+        // Once for each reason, because it may last.
+        if (fault !== this.#fault && !this.#isStopped)
+          log.warn('upstream.not_resolved', {
+            ...{ upstream, name: resolve.name, reason: fault },
+            hint: 'Requests go to the targets of the last answer, if there was one. Check the name and the DNS server.',
+          })
+        this.#fault = fault
+      }
+      this.#end()
+      return jittered(resolve.everyMs)
+    }
+    return [new Repeating('upstream_resolution', run)]
+  }
+
+  #checks(): readonly Repeating[] {
+    const { healthCheck } = this.#config
+    if (healthCheck === undefined) return []
+    const run = async () => {
+      await Promise.all(this.#parts.candidates().map((each) => this.#check(each)))
+      return jittered(healthCheck.everyMs)
+    }
+    return [new Repeating('upstream_health_checks', run)]
+  }
+
+  async #check({ target }: Candidate): Promise<void> {
+    const { name: upstream, healthCheck } = this.#config
+    if (healthCheck === undefined) return
+    const fault = await checkHealth(this.#config, healthCheck, target.connect)
+    // The target may belong to another configuration by now.
+    if (this.#isStopped) return
+    const change = target.health.check(fault, healthCheck)
+    if (change === 'healthy') this.#parts.log.info('upstream.target_healthy', { upstream, target: target.name })
+    else if (change === 'unhealthy')
+      this.#parts.log.warn('upstream.target_unhealthy', { upstream, target: target.name, reason: fault })
+  }
+}
+
+/** A pause up to a tenth shorter or longer, so that replicas do not act in step. */
+function jittered(ms: number): number {
+  return ms * (0.9 + Math.random() / 5)
+}
