@@ -11,6 +11,7 @@ import type { ExtAuthzConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
+import { replaceAfterCancellations } from '../wire/http2-cancellations.ts'
 
 /** A method that takes one message and returns one. */
 export type UnaryMethod = (message: Uint8Array, peer: string | undefined) => Promise<Uint8Array>
@@ -29,12 +30,6 @@ const statuses = { ok: 0, invalidArgument: 3, resourceExhausted: 8, unimplemente
 const prefixBytes = 5
 /** How long a client may take to send a message, in ms. */
 const messageTimeoutMs = 10_000
-
-/**
- * How many cancelled calls a connection may have. It is far below the limit of Node.js, because an
- * RST_STREAM that meets a response is not seen here.
- */
-const mostCancelled = 200
 
 export interface GrpcParts {
   /** The methods, by their path. */
@@ -91,22 +86,6 @@ export async function listenForGrpc(
         for (const session of sessions) session.destroy()
       }),
   }
-}
-
-/**
- * Closes a connection on which the client has cancelled many calls, once its other calls are
- * complete. Node.js would fail all calls of a connection with more than 1000 RST_STREAM at once.
- */
-function replaceAfterCancellations(session: ServerHttp2Session): void {
-  let cancelled = 0
-  const count = () => {
-    cancelled += 1
-    if (cancelled === mostCancelled && !session.destroyed) session.close()
-  }
-  session.on('stream', (stream: ServerHttp2Stream) => {
-    if (stream.aborted) count()
-    else stream.on('aborted', count)
-  })
 }
 
 function isCall({ ':method': method, 'content-type': type = '' }: IncomingHttpHeaders): boolean {

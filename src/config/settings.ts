@@ -37,6 +37,8 @@ export interface ListenSettings {
   readonly address: string | number
   readonly tls?: ListenTlsSettings | undefined
   readonly plainPath: boolean
+  readonly http2: boolean
+  readonly h2c: boolean
 }
 
 export interface ListenTlsSettings {

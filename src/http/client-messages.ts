@@ -3,12 +3,18 @@ import type { GiveBack } from '../wire/read-buffers.ts'
 
 type Socket = IncomingMessage['socket']
 
-/** What the gateway uses of a request: of Node's `IncomingMessage`, or of a `PlainRequest`. */
+/**
+ * What the gateway uses of a request: of Node's `IncomingMessage`, of a `PlainRequest`, or of a
+ * `StreamRequest` of HTTP/2.
+ */
 export interface ClientMessage {
   method?: string | undefined
   url?: string | undefined
   readonly httpVersion: string
+  /** 0 for HTTP/1.0 only. */
   readonly httpVersionMinor: number
+  /** The scheme that a request of HTTP/2 states. */
+  readonly scheme?: string
   /** The values by lower-case name. */
   readonly headers: IncomingMessage['headers']
   /** Names and values in turn, as the client wrote them. */
@@ -31,7 +37,10 @@ export interface ClientMessage {
   deliver?(): void
 }
 
-/** What the gateway uses of a response: of Node's `ServerResponse`, or of a `PlainResponse`. */
+/**
+ * What the gateway uses of a response: of Node's `ServerResponse`, of a `PlainResponse`, or of a
+ * `StreamResponse` of HTTP/2.
+ */
 export interface ClientReply {
   readonly socket: Socket | null
   readonly statusCode: number

@@ -197,8 +197,11 @@ export interface FramedRequest {
     readonly 'transfer-encoding'?: string | undefined
   }
   readonly url?: string | undefined
+  /** The scheme that a request of HTTP/2 states; empty for CONNECT. */
+  readonly scheme?: string
 }
 
+const versions: ReadonlySet<string> = new Set(['1.1', '1.0', '2.0'])
 const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
 
 /**
@@ -207,7 +210,7 @@ const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
  * Returns `undefined` for a valid request.
  */
 function framingFault(req: FramedRequest): string | undefined {
-  if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
+  if (!versions.has(req.httpVersion)) return `HTTP version ${req.httpVersion}`
   let hosts = 0
   let codings = 0
   let lengths = 0
@@ -219,7 +222,9 @@ function framingFault(req: FramedRequest): string | undefined {
   }
   if (hosts > 1) return 'more than one Host'
   // RFC 9112 §3.2 requires it in HTTP/1.1. Health checks of load balancers use HTTP/1.0 without it.
-  if (hosts === 0 && req.httpVersion === '1.1') return 'no Host'
+  if (hosts === 0 && req.httpVersion !== '1.0') return 'no Host'
+  // RFC 9113 §8.3.1.
+  if (req.scheme !== undefined && !/^(?:https?)?$/.test(req.scheme)) return 'a scheme other than http and https'
   if (hosts === 1 && !isAuthority(req.headers.host ?? '')) return 'a malformed Host'
   // Both must be equal (RFC 9112 §3.2), because a server may route by either of them.
   const authority = absoluteForm.exec(req.url ?? '')?.[1]

@@ -18,6 +18,12 @@ const makeRoomEveryMs = 1000
 const roomy = 0.9
 
 /**
+ * A further request on a connection that carries several counts like a connection. Returns what
+ * ends it, or `undefined` beyond the limits.
+ */
+export type BeginRequest = (socket: { readonly remoteAddress?: string | undefined }) => (() => void) | undefined
+
+/**
  * Limits the number of open connections, in total and for each client. A connection beyond the
  * limit is closed before a byte of it is read, and before TLS. `closeIdle` closes idle connections.
  */
@@ -25,7 +31,7 @@ export function limitConnections(
   server: HttpServer | HttpsServer,
   limits: LimitsConfig,
   { trusted, rejectedClients, closeIdle }: ConnectionLimitsParts & { readonly closeIdle: () => void },
-): void {
+): BeginRequest {
   const perClient = new ClientCount(limits.perClient.connections)
   let madeRoomAt = -Infinity
   let open = 0
@@ -34,6 +40,16 @@ export function limitConnections(
     if (performance.now() - madeRoomAt < makeRoomEveryMs) return
     madeRoomAt = performance.now()
     closeIdle()
+  }
+
+  /** Returns what ends the place of the client, or `undefined` when it has none left. */
+  const beginForClient = (remoteAddress = ''): (() => void) | undefined => {
+    const address = ipAddress(remoteAddress) ?? 'unknown'
+    if (trusted.has(address)) return () => {}
+    const client = clientOf(address)
+    if (perClient.begin(client)) return () => perClient.end(client)
+    rejectedClients.note('limits.per_client.connections', client)
+    return undefined
   }
 
   server.maxConnections = limits.connections
@@ -45,16 +61,24 @@ export function limitConnections(
     open += 1
     socket.once('close', () => (open -= 1))
     if (open > limits.connections * roomy) makeRoom()
-    const address = ipAddress(socket.remoteAddress ?? '') ?? 'unknown'
-    if (trusted.has(address)) return
-    const client = clientOf(address)
-    if (!perClient.begin(client)) {
-      rejectedClients.note('limits.per_client.connections', client)
-      socket.destroy()
-      return
-    }
-    socket.once('close', () => perClient.end(client))
+    const end = beginForClient(socket.remoteAddress)
+    if (end === undefined) socket.destroy()
+    else socket.once('close', end)
   })
+  let requests = 0
+  return ({ remoteAddress }) => {
+    if (open + requests >= limits.connections) {
+      rejectedClients.note('limits.connections', remoteAddress ?? 'unknown')
+      return undefined
+    }
+    const end = beginForClient(remoteAddress)
+    if (end === undefined) return undefined
+    requests += 1
+    return () => {
+      requests -= 1
+      end()
+    }
+  }
 }
 
 /** File descriptors for Redis, the provider, files, administration, and idle connections. */

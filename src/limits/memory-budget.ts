@@ -42,6 +42,8 @@ export type ClientSocket = Duplex & { readonly bytesWritten: number; readonly re
 export interface HeldForConnection {
   /** An estimate of the memory of requests that have not ended, in bytes. */
   heldBytes(): number
+  /** What waits for the client to read it, in bytes. Absent: what waits in the socket. */
+  unreadBytes?(): number
   /** Closes the connection: with 408 if its client has not sent a whole head. */
   close(): void
 }
@@ -195,11 +197,11 @@ export class MemoryBudget {
     for (const account of this.#accounts.values()) {
       const { socket, isClosing, copies } = account
       if (isClosing) continue
-      const { writableLength } = socket
-      account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + writableLength * copies
+      const unread = unreadBytes(account)
+      account.bytes = account.baseBytes + account.held.heldBytes() + socket.readableLength + unread * copies
       held += account.bytes
-      const readBytes = socket.bytesWritten - writableLength
-      if (writableLength === 0 || readBytes - account.readBytes >= required) {
+      const readBytes = socket.bytesWritten - socket.writableLength
+      if (unread === 0 || readBytes - account.readBytes >= required) {
         account.readBytes = readBytes
         account.readAt = now
       }
@@ -311,8 +313,12 @@ const closedHint =
   'These clients made the gateway hold too much: requests that did not end, or responses that they did not read. Their connections were closed.'
 
 /** Whether a client that is sent a response reads it. */
-function isReading({ socket, bytes, copies, readAt }: Account, now: number): boolean {
-  return socket.writableLength * copies * 2 > bytes && now - readAt < stalledMs
+function isReading(account: Account, now: number): boolean {
+  return unreadBytes(account) * account.copies * 2 > account.bytes && now - account.readAt < stalledMs
+}
+
+function unreadBytes({ socket, held }: Account): number {
+  return held.unreadBytes?.() ?? socket.writableLength
 }
 
 /** A session, or the network of a stranger. */

@@ -2,19 +2,22 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import { type AddressInfo, isIP, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import type { Address } from '../config/addresses.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { type Response, writeToSocket } from '../http/response.ts'
-import { limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
+import { type BeginRequest, limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readCertificate, renewCertificate } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
 import { countHandshakes } from './handshakes.ts'
+import type { Http2Connections } from './http2/connections.ts'
+import { sessionOptions } from './http2/session-options.ts'
 import { IdleConnections } from './idle-connections.ts'
 import { NodeConnections } from './node-connections.ts'
 import { Front } from './plain/connection.ts'
@@ -34,12 +37,13 @@ const unusedAfterMs = 1000
 /** A longer head is read by Node's parser. */
 const maxPlainHeadBytes = 16 * 1024
 
+type Http2Module = typeof import('./http2/connections.ts')
 type Handler = (req: IncomingMessage, res: ServerResponse) => void
 
 export interface ListenerHandlers {
   request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
-  expectation(req: IncomingMessage, res: ServerResponse): void
+  expectation(req: ClientMessage, res: ClientReply): void
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
   /** The response to a request whose header section is too large; it begins like this. */
   headersTooLarge(beginning: RequestBeginning | undefined): Response
@@ -79,7 +83,10 @@ export async function listen(
   handlers: () => ListenerHandlers,
   parts: ListenerParts,
 ): Promise<Listener> {
-  const listener = new ClientListener(config, limits, handlers, parts)
+  // Loaded only where clients may use it, because it takes memory.
+  const usesHttp2 = config.tls === undefined ? config.h2c : config.http2
+  const http2 = usesHttp2 ? await import('./http2/connections.ts') : undefined
+  const listener = new ClientListener(config, limits, handlers, { ...parts, http2 })
   await listener.bind()
   return listener
 }
@@ -90,6 +97,8 @@ class ClientListener implements Listener {
   readonly #parts: ListenerParts
   readonly #server: Server | TlsServer
   readonly #front: Front | undefined
+  /** `undefined`: clients cannot use HTTP/2. */
+  readonly #http2: Http2Connections | undefined
   /** Of the connections that Node's server reads. */
   readonly #order = new RequestOrder(maxWaitingRequests)
   readonly #byNode: NodeConnections
@@ -103,7 +112,12 @@ class ClientListener implements Listener {
   readonly #closeHandshakes: (() => void) | undefined
   #isDraining = false
 
-  constructor(config: ListenConfig, limits: LimitsConfig, handlers: () => ListenerHandlers, parts: ListenerParts) {
+  constructor(
+    config: ListenConfig,
+    limits: LimitsConfig,
+    handlers: () => ListenerHandlers,
+    parts: ListenerParts & { readonly http2: Http2Module | undefined },
+  ) {
     const { tls } = config
     this.#config = config
     this.#handlers = handlers
@@ -121,8 +135,9 @@ class ClientListener implements Listener {
     this.#idle = new IdleConnections(this.#server)
     this.#front = this.#createFront(limits)
     if (this.#front === undefined) this.#server.on(readyEvent(config), this.#handedOver)
+    const beginRequest = limitConnections(this.#server, limits, { ...parts, closeIdle: () => this.#closeIdle() })
+    this.#http2 = parts.http2 && this.#createHttp2(parts.http2, limits, beginRequest)
     this.#certificate = tls === undefined ? undefined : renewCertificate(this.#server as TlsServer, tls, parts.log)
-    limitConnections(this.#server, limits, { ...parts, closeIdle: () => this.#closeIdle() })
     // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
     if (tls === undefined)
       serveHalfClosedConnections(
@@ -173,6 +188,7 @@ class ClientListener implements Listener {
   async drain(drainTimeoutMs: number): Promise<void> {
     this.#isDraining = true
     this.#idle.endAfterResponses()
+    this.#http2?.drain()
     this.#certificate?.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     const closeIdle = () => {
@@ -193,11 +209,13 @@ class ClientListener implements Listener {
   #closeIdle(): void {
     this.#idle.close()
     this.#front?.closeIdle()
+    this.#http2?.closeIdle()
   }
 
   #closeAll(): void {
     this.#server.closeAllConnections()
     this.#front?.closeAll()
+    this.#http2?.closeAll()
     this.#closeHandshakes?.()
     for (const socket of this.#upgraded) socket.destroy()
   }
@@ -215,7 +233,29 @@ class ClientListener implements Listener {
       maxHeadBytes: Math.min(headerSizeBytes, maxPlainHeadBytes),
       headersTimeoutMs,
       keepAliveMs,
+      openHttp2: this.#config.h2c ? (socket) => this.#http2?.open(socket) : undefined,
     })
+  }
+
+  /** Serves the connections whose clients have chosen HTTP/2. */
+  #createHttp2({ Http2Connections }: Http2Module, limits: LimitsConfig, beginRequest: BeginRequest): Http2Connections {
+    const connections = new Http2Connections({
+      request: (req, res) => this.#handlers().request(req, res),
+      expectation: (req, res) => this.#handlers().expectation(req, res),
+      headersTooLarge: (beginning) => this.#handlers().headersTooLarge(beginning),
+      isDraining: () => this.#isDraining,
+      sessionOptions: sessionOptions(limits),
+      ...{ beginRequest, limits, keepAliveMs, refusals: this.#refusals },
+    })
+    if (this.#config.tls === undefined) return connections
+    // HTTP/1.1 is served by the listeners up to now.
+    const serve = this.#server.listeners('secureConnection')
+    this.#server.removeAllListeners('secureConnection')
+    this.#server.on('secureConnection', (socket: TLSSocket) => {
+      if (socket.alpnProtocol === 'h2') connections.open(socket)
+      else for (const each of serve) each.call(this.#server, socket)
+    })
+    return connections
   }
 
   /** Node's server has begun to serve a connection. */
@@ -236,7 +276,11 @@ class ClientListener implements Listener {
     this.#server.on(readyEvent(this.#config), (socket: Socket) => {
       const plain = () => this.#front?.connectionOf(socket)
       memory.watch(socket, bytes, {
-        heldBytes: () => (plain()?.heldBytes ?? 0) + this.#byNode.heldBytes(this.#nodeConnection(socket)),
+        heldBytes: () =>
+          (plain()?.heldBytes ?? 0) +
+          this.#byNode.heldBytes(this.#nodeConnection(socket)) +
+          (this.#http2?.connectionOf(socket)?.heldBytes ?? 0),
+        unreadBytes: () => this.#http2?.connectionOf(socket)?.unreadBytes ?? socket.writableLength,
         close: () => {
           if (plain()?.awaitsHead === true) plain()?.timeOut()
           else if (this.#byNode.awaitsHead(socket)) writeToSocket(socket, requestTimeout)
@@ -316,7 +360,7 @@ function readyEvent({ tls }: ListenConfig): 'connection' | 'secureConnection' {
   return tls === undefined ? 'connection' : 'secureConnection'
 }
 
-function createHttpServer({ tls }: ListenConfig, limits: LimitsConfig, upgrades: UpgradeRules): Server {
+function createHttpServer({ tls, http2 }: ListenConfig, limits: LimitsConfig, upgrades: UpgradeRules): Server {
   const options = {
     maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -337,6 +381,7 @@ function createHttpServer({ tls }: ListenConfig, limits: LimitsConfig, upgrades:
           ...options,
           ...readCertificate(tls),
           minVersion: 'TLSv1.2',
+          ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
           handshakeTimeout: limits.headersTimeoutMs,
         })
   // Node would drop header fields beyond its limit. The request handler refuses such a request.

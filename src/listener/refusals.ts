@@ -29,7 +29,7 @@ export interface ParserError extends NodeJS.ErrnoException {
 }
 
 /** Why no request could be read. */
-type Unreadable = 'header_size' | 'incomplete' | 'malformed' | 'http_on_tls' | 'tls_on_http'
+type Unreadable = 'header_size' | 'incomplete' | 'malformed' | 'http2' | 'http_on_tls' | 'tls_on_http'
 
 const hints: Readonly<Record<Unreadable, string>> = {
   header_size:
@@ -37,6 +37,8 @@ const hints: Readonly<Record<Unreadable, string>> = {
   incomplete:
     'The client sent no complete request within limits.headers_timeout. A slow network or an attack is usual.',
   malformed: 'The client sent no valid HTTP request. A scanner, or a client of another protocol, is usual.',
+  http2:
+    'The client broke the rules of HTTP/2, or sent too many frames that carry nothing. A scanner or an attack is usual. Its connection was closed.',
   http_on_tls: 'The client used http, but listen has tls. Use https in its URL.',
   tls_on_http: 'The client used https, but listen has no tls. Use http in its URL, or set listen.tls.',
 }
@@ -71,6 +73,11 @@ export class ListenerRefusals {
   /** The request has not arrived completely. */
   incomplete({ remoteAddress }: Socket): void {
     this.#note('incomplete', remoteAddress, 'the request has not arrived completely')
+  }
+
+  /** A connection of HTTP/2 ends, because of what its client has sent. */
+  http2({ remoteAddress }: Socket, why: string): void {
+    this.#note('http2', remoteAddress, why)
   }
 
   /** Too many requests wait on the connection. */

@@ -44,6 +44,8 @@ export class RequestRecord {
   client = ''
   /** The address of the proxy that asked about the request (forward_auth). */
   askedBy: string | undefined
+  /** It came over HTTP/2. */
+  isHttp2 = false
   upstream: string | undefined
   /** Which target of the upstream got it, where there are several. */
   target: string | undefined
@@ -130,6 +132,7 @@ export function accessLine(record: RequestRecord, time: string): string {
     `{"level":"info","time":"${time}","msg":"request.ended","request":"${record.id}","method":"${record.method}",` +
     `"host":"${escaped(record.host)}","path":"${escaped(record.path)}","status":${record.status},"bytes":${record.bytes},` +
     `"ms":${Math.floor(us / 1000)}.${String(1000 + (us % 1000)).slice(1)},"client":"${record.client}"`
+  if (record.isHttp2) line += ',"http":"2"'
   if (record.waitedMs >= 1) line += `,"waited_ms":${Math.round(record.waitedMs)}`
   if (askedBy !== undefined) line += `,"asked_by":"${askedBy}"`
   if (upstream !== undefined) line += `,"upstream":"${upstream}"`

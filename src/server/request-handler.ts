@@ -200,6 +200,7 @@ export class RequestHandler implements ListenerHandlers {
   #begin(req: ClientMessage): RequestRecord {
     const { trusted, sink, tracer } = this.#parts
     const record = new RequestRecord(req.method ?? '', requestId(req.headers, req.socket.remoteAddress, trusted), sink)
+    record.isHttp2 = req.httpVersion === '2.0'
     const { traceparent } = req.headers
     if (tracer !== undefined) {
       const isTrusted = traceparent !== undefined && trusted.hasPeer(req.socket.remoteAddress ?? '')

@@ -49,7 +49,7 @@ test('The smallest configuration has defaults for all other settings', () => {
   const header = { join: ',', encode: 'utf8', maxBytes: 4096, tooLong: 'omit' as const, required: false }
   assert.deepEqual(others, {
     file: 'smallest.yaml',
-    listen: { host: '0.0.0.0', port: 8080, tls: undefined, plainPath: true },
+    listen: { host: '0.0.0.0', port: 8080, tls: undefined, plainPath: true, http2: true, h2c: false },
     admin: undefined,
     extAuthz: undefined,
     externalUrl,
@@ -215,6 +215,7 @@ test('Every setting of a full configuration is read', () => {
     port: 8443,
     tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key') },
     plainPath: false,
+    ...{ http2: true, h2c: false },
   })
   assert.deepEqual(full.admin, {
     host: '127.0.0.1',
@@ -529,7 +530,7 @@ for (const [listen, host, port] of [
   ['{}', '0.0.0.0', 8080],
 ] as const) {
   test(`listen: ${listen}`, (t) => {
-    const expected = { host, port, tls: undefined, plainPath: true }
+    const expected = { host, port, tls: undefined, plainPath: true, http2: true, h2c: false }
     assert.deepEqual(config(written(t, `${smallest}\nlisten: ${listen}\n`)).listen, expected)
   })
 }

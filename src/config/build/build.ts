@@ -98,6 +98,7 @@ function buildListen(settings: ListenSettings, at: Setting, host: string | undef
     ...(address ?? { host: '0.0.0.0', port: 0 }),
     tls: checkTls(settings.tls, at.below('tls'), host),
     plainPath: settings.plainPath,
+    ...{ http2: settings.http2, h2c: settings.h2c },
   }
 }
 

@@ -31,6 +31,7 @@ const checks: readonly Check[] = [
   placeholders,
   addresses,
   adminPage,
+  http2,
   externalUrls,
   ...siteChecks,
   trustedProxies,
@@ -71,6 +72,14 @@ function addresses({ listen, admin }: GatewayConfig, at: At): void {
     )
   if (at('listen').isValid && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
     at('admin', 'listen').error('is the same address as listen', 'use another port')
+}
+
+function http2({ listen }: GatewayConfig, at: At): void {
+  if (!listen.h2c) return
+  const setting = at('listen', 'h2c')
+  if (listen.tls !== undefined)
+    setting.error('is for a listener without TLS', 'remove it: over TLS, clients choose HTTP/2')
+  else if (!listen.plainPath) setting.error('needs plain_path: true', 'remove plain_path')
 }
 
 /** Shorter tokens can be guessed. In characters. */

@@ -88,6 +88,10 @@ export interface ListenConfig extends Address {
   /** Whether ordinary requests are read without Node's parser. See `src/listener/plain/`. */
   readonly plainPath: boolean
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  /** Whether clients may choose HTTP/2 over TLS, by ALPN. */
+  readonly http2: boolean
+  /** Whether clients may use HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3). */
+  readonly h2c: boolean
 }
 
 export interface LimitsConfig extends LimitsSettings {

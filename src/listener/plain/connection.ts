@@ -32,9 +32,13 @@ export interface ConnectionOwner {
   /** Node's server reads the connection from now on. The bytes that were read are in the socket. */
   handOver(connection: Duplex): void
   closed(connection: ClientConnection): void
+  /** Serves the connection by HTTP/2. Absent: the listener has no HTTP/2 without TLS. */
+  readonly openHttp2?: ((socket: Socket) => void) | undefined
 }
 
 const empty = Buffer.alloc(0)
+/** The beginning of the connection preface of HTTP/2, which looks like a request head. */
+const http2Preface = 'PRI * HTTP/2.0\r\n\r\n'
 /** A head in more parts than this is read by Node's parser, which reads each byte once. */
 const maxHeadParts = 8
 /** A connection with more bytes than this that wait for earlier requests is not read. */
@@ -261,6 +265,10 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
     socket.pause()
     socket.unshift(this.#own(bytes))
     this.#reads?.becomeStream()
+    const { openHttp2 } = this.#owner
+    // The client speaks HTTP/2 with prior knowledge (RFC 9113 §3.3, §3.4).
+    if (openHttp2 !== undefined && !this.hasServed && bytes.toString('latin1').startsWith(http2Preface))
+      return openHttp2(socket)
     this.#owner.handOver(socket)
     socket.resume()
   }
@@ -326,6 +334,7 @@ export interface FrontOptions extends ConnectionOptions {
   readonly keepAliveMs: number
   /** Node's server has begun to serve a connection. */
   readonly handedOver: (connection: Duplex) => void
+  readonly openHttp2?: ConnectionOwner['openHttp2']
 }
 
 /** Node's server emits this event for a connection that it serves. */
@@ -362,6 +371,10 @@ export class Front implements ConnectionOwner {
     server.on(event, (socket: Socket) => this.#open(socket))
     const sweeping = setInterval(() => this.#sweep(), Math.min(options.headersTimeoutMs / 2, 30_000)).unref()
     server.once('close', () => clearInterval(sweeping))
+  }
+
+  get openHttp2(): ConnectionOwner['openHttp2'] {
+    return this.options.openHttp2
   }
 
   handOver(connection: Duplex): void {

@@ -225,7 +225,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
  * See {@link fieldLine}.
  * @throws {TypeError} with the code that Node.js has for an invalid value
  */
-function checkedLine(name: string, value: string): string {
+export function checkedLine(name: string, value: string): string {
   const line = fieldLine(name, value)
   if (line === undefined)
     throw Object.assign(new TypeError(`the field ${JSON.stringify(name)} has an invalid name or value`), {

@@ -1,0 +1,156 @@
+import { constants, type ServerHttp2Session, type ServerHttp2Stream, type ServerOptions } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { LimitsConfig } from '../../config/model/gateway.ts'
+import type { ClientMessage, ClientReply } from '../../http/client-messages.ts'
+import { type Response, writeResponse } from '../../http/response.ts'
+import type { BeginRequest } from '../../limits/connection-limits.ts'
+import { contentInUseBytes, requestMemory } from '../../limits/memory-budget.ts'
+import { replaceAfterCancellations } from '../../wire/http2-cancellations.ts'
+import type { ListenerRefusals, RequestBeginning } from '../refusals.ts'
+import { FrameBudget } from './frame-budget.ts'
+import { type RequestHead, requestHead } from './request-fields.ts'
+import { initialWindowBytes } from './session-options.ts'
+import { StreamRequest } from './stream-request.ts'
+import { StreamResponse } from './stream-response.ts'
+
+export interface Http2Options {
+  readonly sessionOptions: ServerOptions
+  readonly limits: Pick<LimitsConfig, 'headerSizeBytes' | 'headersTimeoutMs'>
+  /** How long a connection is kept without a request, in ms. */
+  readonly keepAliveMs: number
+  request(req: ClientMessage, res: ClientReply): void
+  /** A request with an `Expect` that is not supported. */
+  expectation(req: ClientMessage, res: ClientReply): void
+  headersTooLarge(beginning: RequestBeginning): Response
+  readonly beginRequest: BeginRequest
+  readonly refusals: Pick<ListenerRefusals, 'http2'>
+}
+
+interface OpenStream {
+  readonly head: RequestHead
+  readonly req: StreamRequest
+  readonly stream: ServerHttp2Stream
+}
+
+/** One connection of HTTP/2, with its requests. */
+export class Http2Connection {
+  readonly #session: ServerHttp2Session
+  readonly #socket: Socket
+  readonly #options: Http2Options
+  readonly #open = new Set<OpenStream>()
+  readonly #frames: FrameBudget
+  /** What the heads and the content of requests that have ended may have taken, in bytes. */
+  #usefulBytes = 0
+  #hasServed = false
+  /** Since when no request is open, in ms, monotonic. */
+  #idleSince = performance.now()
+
+  constructor(session: ServerHttp2Session, socket: Socket, options: Http2Options) {
+    this.#session = session
+    this.#socket = socket
+    this.#options = options
+    this.#frames = new FrameBudget(performance.now())
+    session.on('error', (error) => this.#failed(error))
+    session.on('stream', (stream, _headers, flags, rawHeaders) => {
+      stream.on('error', ignore)
+      this.#serve(stream, rawHeaders as unknown as string[], (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0)
+    })
+    replaceAfterCancellations(session)
+  }
+
+  /** All its requests have their responses. */
+  get isIdle(): boolean {
+    return this.#hasServed && this.#open.size === 0
+  }
+
+  /** An estimate of the memory of its requests, and of their responses, in bytes. */
+  get heldBytes(): number {
+    let bytes = 0
+    for (const { head, req, stream } of this.#open) {
+      const content = req.complete ? 0 : contentInUseBytes
+      bytes += requestMemory(head.bytes) + content + stream.readableLength
+    }
+    return bytes
+  }
+
+  /** What waits for the client to open its windows, in bytes. */
+  get unreadBytes(): number {
+    let bytes = this.#socket.writableLength
+    for (const { stream } of this.#open) bytes += stream.writableLength
+    return bytes
+  }
+
+  /** Sends GOAWAY. The connection is closed when its requests have their responses. */
+  drain(): void {
+    if (!this.#session.closed) this.#session.close()
+  }
+
+  /** Closes the connection when it is not used, or used for nothing. */
+  examine(): void {
+    const now = performance.now()
+    const useful = [...this.#open].reduce((sum, each) => sum + usefulBytes(each), this.#usefulBytes)
+    const { bytesRead, bytesWritten } = this.#socket
+    if (!this.#frames.allows({ bytesRead, bytesWritten, useful }, now)) {
+      this.#options.refusals.http2(this.#socket, 'too many frames that carry nothing')
+      return this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    }
+    if (this.#open.size > 0) return
+    const { keepAliveMs, limits } = this.#options
+    const idleMs = now - this.#idleSince
+    const limitMs = this.#hasServed ? keepAliveMs : limits.headersTimeoutMs
+    if (idleMs > limitMs) this.drain()
+    // The client does not read the GOAWAY.
+    if (idleMs > limitMs + lingerMs) this.#socket.destroy()
+  }
+
+  #serve(stream: ServerHttp2Stream, rawHeaders: readonly string[], hasContent: boolean): void {
+    const head = requestHead(rawHeaders, hasContent)
+    // The client has cancelled the request already.
+    if (stream.closed || stream.destroyed) return void (this.#usefulBytes += head.bytes)
+    const req = new StreamRequest(stream, this.#socket, head)
+    const opened = { head, req, stream }
+    const release = this.#open.size === 0 ? ignore : this.#options.beginRequest(this.#socket)
+    // The client may send the request again (RFC 9113 §8.7).
+    if (release === undefined) return stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    this.#open.add(opened)
+    this.#hasServed = true
+    stream.once('close', () => {
+      release()
+      this.#usefulBytes += usefulBytes(opened) + (req.complete ? 0 : initialWindowBytes)
+      this.#open.delete(opened)
+      this.#idleSince = performance.now()
+    })
+    this.#pass(req, new StreamResponse(stream, req), head)
+  }
+
+  #pass(req: StreamRequest, res: StreamResponse, head: RequestHead): void {
+    const { limits, request, expectation, headersTooLarge } = this.#options
+    if (head.bytes > limits.headerSizeBytes) {
+      const { method, url, headers } = head
+      const texts = Object.entries(headers).flatMap(([name, value]) =>
+        typeof value === 'string' ? [[name, value]] : [],
+      )
+      const beginning = {
+        method,
+        path: url.replace(/\?.*$/, ''),
+        headers: Object.fromEntries(texts) as Record<string, string>,
+      }
+      writeResponse({ req, res }, headersTooLarge(beginning))
+    } else if (req.headers.expect === undefined || /^100-continue$/i.test(req.headers.expect)) request(req, res)
+    else expectation(req, res)
+  }
+
+  #failed(error: Error): void {
+    if (this.#socket.destroyed || ('code' in error && error.code === 'ECONNRESET')) return
+    this.#options.refusals.http2(this.#socket, error.message)
+  }
+}
+
+/** How long a client may take to read the last frames, in ms. */
+const lingerMs = 2000
+
+function usefulBytes({ head, req, stream }: OpenStream): number {
+  return head.bytes + req.readBytes + stream.readableLength
+}
+
+function ignore(): void {}

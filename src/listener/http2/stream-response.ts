@@ -1,0 +1,152 @@
+import { EventEmitter } from 'node:events'
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
+import { isHopByHop } from '../../core/header-fields.ts'
+import type { ClientReply } from '../../http/client-messages.ts'
+import { checkedLine } from '../plain/plain-response.ts'
+import type { StreamRequest } from './stream-request.ts'
+
+/** How long a client may read nothing of a response that has ended, in ms. */
+const unreadMs = 75_000
+
+/**
+ * The response to a request of HTTP/2. It has the fields of the one in HTTP/1.1, without those of a
+ * connection (RFC 9113 §8.2.2), and no reason phrase.
+ */
+export class StreamResponse extends EventEmitter implements ClientReply {
+  statusCode = 200
+  headersSent = false
+  writableFinished = false
+  /** The content has no length, so a trailer section may follow. */
+  chunkedEncoding = false
+  readonly #stream: ServerHttp2Stream
+  readonly #req: StreamRequest
+  /** Fields that were set one by one: names and values in turn. */
+  #fields: string[] = []
+  #trailers: readonly [string, string][] = []
+  #hasContent = false
+  #isClosed = false
+
+  constructor(stream: ServerHttp2Stream, req: StreamRequest) {
+    super()
+    this.#stream = stream
+    this.#req = req
+    stream.on('drain', () => this.emit('drain'))
+    stream.once('finish', () => this.#dropRest())
+    stream.once('close', () => this.#closed())
+  }
+
+  /** `null` after the response was sent completely. */
+  get socket(): Socket | null {
+    return this.writableFinished ? null : this.#req.socket
+  }
+
+  get destroyed(): boolean {
+    return this.#isClosed
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.#stream.writableNeedDrain
+  }
+
+  setHeader(name: string, value: string | number | readonly string[]): this {
+    const others = this.#fields.filter((_, at) => this.#fields[at - (at % 2)]?.toLowerCase() !== name.toLowerCase())
+    this.#fields = others
+    return this.appendHeader(name, value)
+  }
+
+  appendHeader(name: string, value: string | number | readonly string[]): this {
+    for (const each of [value].flat()) this.#fields.push(name, String(each))
+    return this
+  }
+
+  writeHead(status: number, message?: string | string[], fields?: string[]): this {
+    const received = (typeof message === 'string' ? fields : message) ?? []
+    const headers = headersOf([...this.#fields, ...received])
+    this.#hasContent = this.#req.method !== 'HEAD' && status !== 204 && status !== 304
+    this.chunkedEncoding = this.#hasContent && headers['content-length'] === undefined
+    this.statusCode = status
+    this.headersSent = true
+    if (this.#stream.destroyed || this.#stream.closed) return this
+    if (this.chunkedEncoding) this.#stream.once('wantTrailers', () => this.#sendTrailers())
+    const options = { endStream: !this.#hasContent, waitForTrailers: this.chunkedEncoding }
+    this.#stream.respond({ ...headers, ':status': status }, options)
+    return this
+  }
+
+  flushHeaders(): void {}
+
+  write(part: Buffer, written?: (error?: Error | null) => void): boolean {
+    if (this.#hasContent && part.length > 0) return this.#stream.write(part, written)
+    written?.()
+    return true
+  }
+
+  addTrailers(fields: readonly [string, string][]): void {
+    this.#trailers = fields
+  }
+
+  end(last?: Buffer | string): this {
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    // The client may keep its window closed (RFC 9113 §10.5).
+    this.#stream.setTimeout(unreadMs, () => this.destroy())
+    if (!this.#hasContent || last === undefined) this.#stream.end()
+    else this.#stream.end(last)
+    return this
+  }
+
+  writeContinue(): void {
+    this.#writeInterim({ ':status': 100 })
+  }
+
+  /** RFC 8297. */
+  writeEarlyHints({ link }: { readonly link: string[] }): void {
+    this.#writeInterim({ ':status': 103, ...headersOf(link.flatMap((value) => ['link', value])) })
+  }
+
+  #writeInterim(headers: OutgoingHttpHeaders): void {
+    if (!this.headersSent && !this.#stream.destroyed && !this.#stream.closed) this.#stream.additionalHeaders(headers)
+  }
+
+  /** Closes the stream. The connection stays (RFC 9113 §5.4.2). */
+  destroy(): this {
+    this.#stream.close(constants.NGHTTP2_CANCEL)
+    this.#stream.destroy()
+    return this
+  }
+
+  #sendTrailers(): void {
+    this.#stream.sendTrailers(headersOf(this.#trailers.flat()))
+  }
+
+  /** The client need not send the rest of its request (RFC 9113 §8.1). */
+  #dropRest(): void {
+    if (this.#req.complete) return
+    this.#req.resume()
+    this.#stream.close(constants.NGHTTP2_NO_ERROR)
+  }
+
+  /** Node.js may destroy a stream that has sent everything before it emits `finish`. */
+  #closed(): void {
+    const { rstCode, writableEnded, writableLength } = this.#stream
+    const isSent = rstCode === constants.NGHTTP2_NO_ERROR && writableEnded && writableLength === 0
+    this.writableFinished = this.headersSent && isSent
+    this.#isClosed = true
+    this.emit('close')
+  }
+}
+
+/** Fields by name, without those of a connection. Only values of `Set-Cookie` are not joined. */
+function headersOf(fields: readonly string[]): OutgoingHttpHeaders {
+  const headers = Object.create(null) as Record<string, string | string[]>
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const name = (fields[at] as string).toLowerCase()
+    const value = fields[at + 1] as string
+    checkedLine(name, value)
+    if (isHopByHop(name)) continue
+    const earlier = headers[name]
+    if (name === 'set-cookie') headers[name] = [...(earlier ?? []), value]
+    else headers[name] = earlier === undefined ? value : `${earlier as string}, ${value}`
+  }
+  return headers
+}
