@@ -139,6 +139,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         maxStreamsPerClient: 1024,
         targets: [{ url: new URL('http://127.0.0.1:3000'), socketPath: undefined, weight: 1, backup: false }],
         resolve: undefined,
+        respondsOnly: false,
         healthCheck: undefined,
         balance: 'round_robin',
         eject: { failures: 3, statuses: [], forMs: 10_000, atMostMs: 300_000 },
