@@ -203,6 +203,7 @@ const outcomes: Readonly<Record<Decision['outcome'], string>> = {
   preflight: 'responded to by the gateway: a preflight',
   reload: 'the browser repeats the request with its SameSite=Strict cookie',
   respond: 'the gateway itself responds',
+  maintenance: 'refused: maintenance',
   no_route: 'refused: no upstream',
   sign_out: 'signed out by the gateway',
   unavailable: 'no decision is possible now',

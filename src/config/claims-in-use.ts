@@ -1,6 +1,7 @@
 import type { ClaimPath } from '../core/claims.ts'
 import type { HeaderConfig } from './model/header.ts'
-import type { RequirementConfig } from './model/rule.ts'
+import type { RequirementConfig } from './model/requirement.ts'
+import type { RuleConfig } from './model/rule.ts'
 
 /** The claims that the value of a header is made of. */
 export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
@@ -37,4 +38,10 @@ export function claimsOf(requirement: RequirementConfig): readonly ClaimPath[] {
     default:
       return []
   }
+}
+
+/** The claims that decide about the requests of a rule. */
+export function claimsOfRule({ require, respond }: Pick<RuleConfig, 'require' | 'respond'>): readonly ClaimPath[] {
+  const unless = respond?.kind === 'maintenance' ? respond.unless : []
+  return [...require, ...unless].flatMap(claimsOf)
 }

@@ -470,11 +470,17 @@ export interface RuleAccessTokensSettings {
 
 export interface RuleRespondSettings {
   readonly to?: string | undefined
+  readonly maintenance?: false | RuleRespondMaintenanceSettings | undefined
   readonly status?: number | undefined
   readonly text?: string | undefined
   readonly file?: string | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly maxAgeMs: number
+}
+
+export interface RuleRespondMaintenanceSettings {
+  readonly unless?: RequirementSettings | List<RequirementSettings> | undefined
+  readonly retryAfterMs: number
 }
 
 export interface UpstreamCorsSettings {
@@ -528,7 +534,8 @@ export interface TestSettings {
   readonly host?: string | undefined
   readonly from?: string | undefined
   readonly at?: string | undefined
-  readonly expect?: 'pass' | 'respond' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
+  readonly expect?:
+    'pass' | 'respond' | 'maintenance' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
   readonly headers: Readonly<Record<string, string | null>>
 }
 

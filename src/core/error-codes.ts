@@ -313,6 +313,13 @@ const table = {
     means: 'the provider refused to exchange the access token for one that is meant for the upstream',
     todo: 'compare token_exchange of the upstream with the settings of this client at the provider: token_exchange.failed in the log has the error and a hint',
   },
+  ERR_MAINTENANCE: {
+    status: 503,
+    text: 'This application is under maintenance.',
+    page: 'unavailable',
+    means: 'a rule with maintenance matches, and the person does not meet its unless',
+    todo: 'remove the rule when the maintenance is over; a person whom unless should let through has to sign in first',
+  },
   ERR_OVERLOADED: {
     status: 503,
     text: 'The service is overloaded at the moment.',

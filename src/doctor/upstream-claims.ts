@@ -1,4 +1,4 @@
-import { claimsIn, claimsOf } from '../config/claims-in-use.ts'
+import { claimsIn, claimsOfRule } from '../config/claims-in-use.ts'
 import {
   type ClaimLength,
   commonHeaderLimitBytes,
@@ -174,7 +174,7 @@ export function overageFindings({ issuer }: ProviderConfig, upstreams: readonly 
 function claimsNeeded({ headers, rules, signedIdentity }: UpstreamConfig): readonly ClaimPath[] {
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
-    ...rules.flatMap(({ require }) => require.flatMap(claimsOf)),
+    ...rules.flatMap(claimsOfRule),
     ...(signedIdentity?.claims ?? []).map(({ path }) => path),
   ]
 }

@@ -4,7 +4,7 @@ import type { Place } from '../config/document/diagnostics.ts'
 import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
 import { externalUrlAt } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { RespondConfig } from '../config/model/respond.ts'
+import type { OwnResponseConfig } from '../config/model/respond.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
@@ -135,15 +135,17 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
       steps,
       decision: { outcome: 'own_url', why: 'the gateway itself publishes metadata here (access_tokens.metadata)' },
     }
-  const route = routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
-  steps.push(...aboutRoute(route))
   const cookie = new SessionCookie(config.session.cookie)
   const identify = (upstream: UpstreamConfig) => who.at(upstream)
   const admission = trialAdmit(config, {
     ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
     identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
   })(facts)
-  if (route !== undefined && !route.isLogout) steps.push(...aboutSender(route, facts, explained))
+  const met = routesOf(facts, routes, admission)
+  const route = met.at(-1)
+  steps.push(...(route === undefined ? aboutRoute(route) : met.flatMap(aboutRoute)))
+  if (route !== undefined && !route.isLogout && admission.kind !== 'maintenance')
+    steps.push(...aboutSender(route, facts, explained))
   const outcome = decided(admission, req, switches)
   // A form, and a request that is upgraded, are not redirected to the sign-in.
   const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
@@ -153,6 +155,19 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
     throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
   const configured = route?.rule.headers ?? admission.upstream.headers
   return { steps, decision, upstream: upstreamRequest(supplied, facts, admission, { configured, config, cookie }) }
+}
+
+/** The routes whose maintenance lets the request through, and then the one that decides. */
+function routesOf(facts: RequestFacts, routes: RouteTable, admission: Admission): readonly Route[] {
+  const { host, method, target, forwarded } = facts
+  const found: Route[] = []
+  for (;;) {
+    const passed = found.map(({ rule }) => rule)
+    const route = routes.route(host, method, target, forwarded.clientAddress, passed)
+    if (route === undefined) return found
+    found.push(route)
+    if (admission.kind === 'maintenance' || route.isLogout || route.rule.respond?.kind !== 'maintenance') return found
+  }
 }
 
 /**
@@ -337,7 +352,7 @@ function preflightWhy(fields: CorsFields): string {
   return fields['Access-Control-Allow-Origin'] === undefined ? `${responds}; cors does not list the origin` : responds
 }
 
-function aboutResponse(respond: RespondConfig): Pick<Decision, 'status' | 'location'> {
+function aboutResponse(respond: OwnResponseConfig): Pick<Decision, 'status' | 'location'> {
   const { status } = respond
   return respond.kind === 'redirect' ? { status, location: respond.to + (respond.rest ? '*' : '') } : { status }
 }
@@ -378,6 +393,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
     case 'unauthorized':
       return { ...refused, location: admission.location }
     case 'forbidden':
+    case 'maintenance':
     case 'cross_site':
     case 'caller_refused':
     case 'no_route':

@@ -18,7 +18,11 @@ export function ruleText(rule: RuleConfig): string {
   return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
 }
 
-function accessText({ access, unauthenticated, require, stepUp, mode, ...callers }: RuleConfig): string {
+function accessText({ access, unauthenticated, require, stepUp, mode, respond, ...callers }: RuleConfig): string {
+  if (respond?.kind === 'maintenance') {
+    const unless = respond.unless.map(requirementText).join(', and ')
+    return `is under maintenance${unless === '' ? '' : `, unless ${unless}`}`
+  }
   switch (access) {
     case 'public':
       return 'is public, and no identity is forwarded'

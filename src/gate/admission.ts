@@ -1,4 +1,4 @@
-import type { RespondConfig } from '../config/model/respond.ts'
+import type { OwnResponseConfig } from '../config/model/respond.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { BearerChallenge, Caller } from '../core/credentials.ts'
@@ -36,6 +36,7 @@ export type CorsFields = Readonly<Record<string, string>>
 export type Admission =
   | Pass
   | Respond
+  | Maintenance
   /**
    * The person has to sign in, or has to sign in again as {@link SignInFirst} says: the browser is
    * redirected to `location`. `leavesPage`: the
@@ -155,10 +156,17 @@ export interface Pass {
 /** The rule admits the request, and the gateway itself responds. */
 export interface Respond {
   readonly kind: 'respond'
-  readonly respond: RespondConfig
+  readonly respond: OwnResponseConfig
   /** The path of the rule. */
   readonly path: PathPattern
   readonly pass: Pass
+}
+
+/** The rule is about maintenance, and the request is not let through. */
+export interface Maintenance {
+  readonly kind: 'maintenance'
+  readonly upstream: UpstreamConfig
+  readonly retryAfterMs: number
 }
 
 /** The request that an admission is about misuses the cookie of a bound session. */

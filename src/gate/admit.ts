@@ -1,3 +1,5 @@
+import type { MaintenanceConfig } from '../config/model/respond.ts'
+import type { RuleConfig } from '../config/model/rule.ts'
 import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -5,7 +7,9 @@ import type { Admission, CorsFields } from './admission.ts'
 import { admitCaller } from './callers.ts'
 import { type AdmitConfig, type AdmitParts, type GateContext, whenKnown } from './context.ts'
 import { HeadersForUpstream } from './headers-for-upstream.ts'
+import type { Identity } from './identify.ts'
 import { admitSender } from './person.ts'
+import { unmetRequirement } from './rules/requirement.ts'
 import type { Route, RouteTable } from './rules/route-table.ts'
 
 /** THE decision. No promise when the session is in memory and fresh, the most frequent case. */
@@ -62,15 +66,41 @@ class Gate {
       : `${only.prefix}sign-out`
   }
 
-  /** The access decision, and who responds to an admitted request. */
-  #outcome(facts: RequestFacts, route: Route): Admission | Promise<Admission> {
+  /**
+   * The access decision, and who responds to an admitted request.
+   * @param passed the rules about maintenance that let the request through
+   */
+  #outcome(facts: RequestFacts, route: Route, passed: readonly RuleConfig[] = []): Admission | Promise<Admission> {
     const { upstream, rule } = route
     const { respond, path } = rule
     if (respond === undefined && upstream.respondsOnly)
       return { kind: 'no_route', why: `no rule of upstreams.${upstream.name} matches, and it has no application` }
+    if (respond?.kind === 'maintenance') return this.#maintenance(facts, route, respond, passed)
     const admission = this.#access(facts, route)
     if (respond === undefined) return admission
     return whenKnown(admission, (pass) => (pass.kind === 'pass' ? { kind: 'respond', respond, path, pass } : pass))
+  }
+
+  /** For those who meet `unless`, the next rule that matches decides. */
+  #maintenance(
+    facts: RequestFacts,
+    { upstream, rule }: Route,
+    { unless: require, retryAfterMs }: MaintenanceConfig,
+    before: readonly RuleConfig[],
+  ): Admission | Promise<Admission> {
+    const { identify, routes, clock } = this.#context
+    const refusal = { kind: 'maintenance', upstream, retryAfterMs } as const
+    if (require.length === 0) return refusal
+    const { host, method, target, forwarded } = facts
+    const { clientAddress } = forwarded
+    return whenKnown<Identity, Admission>(identify(facts.cookie, upstream), (sender) => {
+      const claims = sender.kind === 'signed_in' ? sender.record.claims : {}
+      const subject = { claims, method, clientAddress, now: clock.now() }
+      if (unmetRequirement({ require }, subject) !== undefined) return refusal
+      const passed = [...before, rule]
+      const next = routes.route(host, method, target, clientAddress, passed)
+      return next === undefined ? refusal : this.#outcome(facts, next, passed)
+    })
   }
 
   #access(facts: RequestFacts, route: Route): Admission | Promise<Admission> {

@@ -56,6 +56,12 @@ export function refusalOf(admission: Refused): Refusal {
     case 'reload':
     case 'sign_out':
       return { code: 'ERR_NO_ROUTE', why: 'this URL cannot be upgraded', options: {} }
+    case 'maintenance':
+      return {
+        code: 'ERR_MAINTENANCE',
+        why: `upstreams.${admission.upstream.name} is under maintenance`,
+        options: { headers: retryAfter(admission.retryAfterMs) },
+      }
     case 'no_route':
       return { code: 'ERR_NO_ROUTE', why: admission.why, options: {} }
     case 'unavailable':

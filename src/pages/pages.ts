@@ -274,9 +274,10 @@ export class Pages {
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }
     if (page !== 'sign-in-failed') {
-      const textIn = ({ advice, stepUp, signInFromFrame, misconfigured, deviceBinding }: Messages) => {
+      const textIn = ({ advice, stepUp, signInFromFrame, misconfigured, maintenance, deviceBinding }: Messages) => {
         if (code === 'ERR_STEP_UP') return stepUp.advice
         if (code === 'ERR_LOOP') return misconfigured
+        if (code === 'ERR_MAINTENANCE') return maintenance
         if (code === 'ERR_DEVICE_BINDING') return deviceBinding
         if (inFrame === true && page === 'sign-in-required') return signInFromFrame
         return advice[page] + addressOf(rightAddress)

@@ -1,4 +1,4 @@
-import type { FixedResponseConfig, RedirectConfig, RespondConfig } from '../config/model/respond.ts'
+import type { FixedResponseConfig, OwnResponseConfig, RedirectConfig } from '../config/model/respond.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { PathPattern } from '../core/patterns.ts'
 import type { Caching, Respond } from '../gate/admission.ts'
@@ -34,7 +34,7 @@ export function responseOf(admission: Respond, facts: RequestFacts): Response | 
  * How caches may store the response. Only a response that everybody gets may be in shared caches
  * (RFC 9111 §5.2.2.7).
  */
-function cacheFields({ maxAgeMs }: RespondConfig, caching: Caching): Response['headers'] {
+function cacheFields({ maxAgeMs }: OwnResponseConfig, caching: Caching): Response['headers'] {
   if (caching === 'no_store') return { 'Cache-Control': 'no-store' }
   const age = maxAgeMs === 0 ? 'no-cache' : `max-age=${Math.floor(maxAgeMs / 1000)}`
   return caching === 'anybody' ? { 'Cache-Control': age } : { 'Cache-Control': `private, ${age}`, Vary: 'Cookie' }

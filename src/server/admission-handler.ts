@@ -146,6 +146,8 @@ export class AdmissionHandler {
         return this.#signIn(incoming, admission, content)
       case 'respond':
         return this.#respondTo(incoming, admission)
+      case 'maintenance':
+        return this.#maintenance(incoming, admission, content)
       case 'sign_out':
         return this.#signOut(incoming, admission, content)
       case 'preflight':
@@ -182,6 +184,14 @@ export class AdmissionHandler {
     if ('status' in response) return respond(incoming, response)
     const { code, headers } = response
     respond(incoming, pages.refusal(code, { ...refusals.optionsFor(incoming), headers }))
+  }
+
+  /** Usual during maintenance, so the log has no line for each request. */
+  #maintenance(incoming: Incoming, admission: Of<'maintenance'>, { kept }: ReadContent): void {
+    const { refusals, pages } = this.#parts
+    const { code, options } = refusalOf(admission)
+    incoming.record.upstream = admission.upstream.name
+    respond(incoming, pages.refusal(code, { ...refusals.optionsFor(incoming), ...options, kept }))
   }
 
   #signIn(incoming: Incoming, admission: Of<'sign_in'>, { kept }: ReadContent): void {

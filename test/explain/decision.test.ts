@@ -92,7 +92,7 @@ for (const [what, args, ...patterns] of [
     /session +not read/,
     /X-Remote-User: this rule forwards no identity/,
   ],
-  ['an optional session', ['/free/x'], /session +used when present; absent/, /forwarded/],
+  ['an optional session', ['/free/x'], /session +used when present; absent/, /GET \/closed\/a|http:\/\/127.0.0.1:3000/],
   [
     'a page load of nobody',
     ['/orders'],
@@ -492,4 +492,26 @@ upstreams:
   })
   assert.ok(read.ok)
   assert.deepEqual(failingTests(read.config), [])
+})
+
+test('explain shows redirects, fixed content, and whom maintenance lets through', async (t) => {
+  const config = yaml.replace(
+    '      - { path: /static/*, access: public }',
+    `      - { path: /old/*, access: public, respond: { to: /new/*, status: 308 } }
+      - { path: /gone, access: public, respond: { status: 410 } }
+      - { path: /closed/*, respond: { maintenance: { unless: { claim: fields.groups, any_of: [admins] } } } }`,
+  )
+  const of = (path: string, claims: unknown) =>
+    explained(t, ['--as', 'CLAIMS', `https://orders.example.com${path}`], claims, config)
+
+  const moved = await of('/old/a', jane)
+  assert.match(moved.out, /308/)
+  assert.match(moved.out, /\/new\/\*/)
+  assert.match((await of('/gone', jane)).out, /410/)
+  const closed = await of('/closed/a', { sub: 'samir' })
+  assert.match(closed.out, /503 refused: maintenance/)
+  assert.match(closed.out, /is under maintenance, unless fields\.groups/)
+  const passed = await of('/closed/a', jane)
+  assert.match(passed.out, /is under maintenance[^]*no rule matches: a sign-in is required/)
+  assert.match(passed.out, /GET \/closed\/a|http:\/\/127.0.0.1:3000/)
 })

@@ -1,6 +1,6 @@
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { claimsIn, claimsOf } from '../claims-in-use.ts'
+import { claimsIn, claimsOfRule } from '../claims-in-use.ts'
 import type { Setting } from '../document/report.ts'
 import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
@@ -88,7 +88,7 @@ export function userinfoClaims(
     ...headers.flatMap(claimsIn),
     ...(signedIdentity?.claims ?? []).map(({ path }) => path),
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
-    ...rules.flatMap(({ require }) => require.flatMap(claimsOf)),
+    ...rules.flatMap(claimsOfRule),
   ])
   const names = new Set(paths.map(([name]) => long.get(String(name)) ?? String(name)))
   return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))

@@ -5,23 +5,43 @@ import { parseHttpUrl } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import {
   type FixedResponseConfig,
+  type MaintenanceConfig,
   type RedirectConfig,
   redirectStatuses,
   type RespondConfig,
 } from '../model/respond.ts'
 import type { RuleRespondSettings } from '../settings.ts'
 import { standInUrl } from './build-context.ts'
+import type { ShortNames } from './claim-names.ts'
+import { readRequirements } from './requirements.ts'
 import { readNamedFile } from './secrets.ts'
 
-/** Reads what the gateway itself responds with. `path` is the path of the rule. */
-export function readRespond(settings: RuleRespondSettings, at: Setting, path: PathPattern): RespondConfig | undefined {
-  const kind = settings.to === undefined ? 'fixed' : 'redirect'
+/**
+ * Reads what the gateway itself responds with.
+ * @param ruleAt finds the settings of the rule
+ * @param path the path of the rule
+ */
+export function readRespond(
+  settings: RuleRespondSettings,
+  ruleAt: Setting,
+  path: PathPattern,
+  claims: ShortNames,
+): RespondConfig | undefined {
+  const at = ruleAt.below('respond')
+  const kind = kindOf(settings)
   reportUnused(kind, at)
+  if (kind === 'maintenance') return readMaintenance(settings.maintenance, ruleAt, claims)
   reportFields(settings, at.below('headers'))
   return kind === 'redirect' ? readRedirect(settings, at, path) : readFixed(settings, at)
 }
 
+function kindOf({ to, maintenance }: RuleRespondSettings): RespondConfig['kind'] {
+  if (maintenance !== undefined) return 'maintenance'
+  return to === undefined ? 'fixed' : 'redirect'
+}
+
 const settingsOf = {
+  maintenance: ['maintenance'],
   redirect: ['to', 'status', 'headers', 'max_age'],
   fixed: ['text', 'file', 'status', 'headers', 'max_age'],
 } as const
@@ -84,6 +104,26 @@ function parseLocation(text: string, rest: boolean): string {
   if (rest && (more !== '' || !/[^/]\/(?:.*\/)?$|^\/$/.test(address)))
     throw new SyntaxError('must have "*" at its end as a whole segment, as in https://new.example.com/*')
   return text
+}
+
+/** Settings of a rule about those whom it admits. */
+const settingsOfAccess = [
+  ...['access', 'unauthenticated', 'require', 'step_up', 'device_binding', 'access_tokens', 'service_accounts', 'mode'],
+]
+
+function readMaintenance(
+  settings: RuleRespondSettings['maintenance'],
+  ruleAt: Setting,
+  claims: ShortNames,
+): MaintenanceConfig | undefined {
+  const at = ruleAt.below('respond', 'maintenance')
+  for (const name of settingsOfAccess)
+    if (ruleAt.below(name).isSet)
+      ruleAt.below(name).errorAtKey('has no effect with maintenance, which is for everybody', 'write unless in it')
+  if (settings === false) at.error('is false', 'remove the rule when the maintenance is over')
+  if (settings === undefined || settings === false) return undefined
+  const { unless, retryAfterMs } = settings
+  return { kind: 'maintenance', retryAfterMs, unless: readRequirements(unless, at.below('unless'), claims) }
 }
 
 const maxContentBytes = 1024 * 1024

@@ -52,6 +52,7 @@ export function narrowRules({ upstreams }: GatewayConfig, at: At): void {
   const folders = new Folders(upstreams)
   for (const upstream of upstreams.filter(areRulesValid))
     for (const [index, rule] of upstream.rules.entries()) {
+      if (rule.respond?.kind === 'maintenance') continue
       const pathAt = at('upstreams', upstream.name, 'rules', index, 'path')
       onePage(rule, upstream, pathAt)
       for (const other of folders.around(rule, upstream))
@@ -234,6 +235,7 @@ function ruleIndexOf(rules: readonly RuleConfig[]): RuleIndex {
 
 /** Whether a rule matches every request that the other rule matches. */
 function covers(rule: RuleConfig, other: RuleConfig): boolean {
+  if (rule.respond?.kind === 'maintenance' && rule.respond.unless.length > 0) return false
   const anyMethod = rule.methods === undefined
   const sameClients =
     rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))

@@ -1,5 +1,21 @@
+import type { RequirementConfig } from './requirement.ts'
+
 /** How the gateway itself responds to the requests that a rule admits. */
-export type RespondConfig = RedirectConfig | FixedResponseConfig
+export type RespondConfig = OwnResponseConfig | MaintenanceConfig
+
+/** A response for the requests that the rule admits. */
+export type OwnResponseConfig = RedirectConfig | FixedResponseConfig
+
+/**
+ * The rule admits nobody but those who meet `unless`; about their requests the next rule decides.
+ */
+export interface MaintenanceConfig {
+  readonly kind: 'maintenance'
+  /** When clients may try again. */
+  readonly retryAfterMs: number
+  /** All of them must be met. Empty: nobody is let through. */
+  readonly unless: readonly RequirementConfig[]
+}
 
 interface Cacheable {
   /** How long browsers may use the response without asking again. */

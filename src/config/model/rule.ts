@@ -1,12 +1,9 @@
-import type { AddressSet } from '../../core/addresses.ts'
-import type { ClaimPath } from '../../core/claims.ts'
-import type { LinearPattern } from '../../core/linear-pattern.ts'
 import type { PathPattern } from '../../core/patterns.ts'
 import type { StepUp } from '../../core/step-up.ts'
-import type { TimeWindow } from '../../core/time-window.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type { RuleSettings } from '../settings.ts'
 import type { HeaderConfig } from './header.ts'
+import type { Networks, RequirementConfig } from './requirement.ts'
 import type { RespondConfig } from './respond.ts'
 
 export interface RuleConfig {
@@ -50,38 +47,4 @@ export interface RuleConfig {
   readonly headers?: readonly HeaderConfig[]
   /** The gateway itself responds. Absent: the application gets the requests. */
   readonly respond?: RespondConfig
-}
-
-export interface Networks {
-  readonly networks: AddressSet
-  /** As they are written. */
-  readonly text: readonly string[]
-}
-
-/** What has to be true of a signed-in person or of the request. */
-export type RequirementConfig =
-  | ClaimRequirement
-  /** The e-mail address is in one of these domains: lower case, in ASCII (RFC 5891). */
-  | { readonly kind: 'email_domains'; readonly emailDomains: readonly string[]; readonly verified: boolean }
-  | ({ readonly kind: 'networks' } & Networks)
-  | { readonly kind: 'time'; readonly time: TimeWindow }
-  | { readonly kind: 'methods'; readonly methods: readonly string[] }
-  | { readonly kind: 'all'; readonly all: readonly RequirementConfig[] }
-  | { readonly kind: 'any'; readonly any: readonly RequirementConfig[] }
-  | { readonly kind: 'not'; readonly not: RequirementConfig }
-
-/** Conditions for the values of one claim, all of which apply. */
-export interface ClaimRequirement {
-  readonly kind: 'claim'
-  readonly claim: ClaimPath
-  /** The path of the claim as in the configuration, for messages. */
-  readonly claimText: string
-  readonly equals?: string | undefined
-  readonly anyOf?: readonly string[] | undefined
-  readonly allOf?: readonly string[] | undefined
-  readonly noneOf?: readonly string[] | undefined
-  readonly contains?: string | undefined
-  readonly beginsWith?: string | undefined
-  readonly endsWith?: string | undefined
-  readonly matches?: LinearPattern | undefined
 }

@@ -1,4 +1,5 @@
-import type { ClaimRequirement, RequirementConfig, RuleConfig } from '../../config/model/rule.ts'
+import type { ClaimRequirement, RequirementConfig } from '../../config/model/requirement.ts'
+import type { RuleConfig } from '../../config/model/rule.ts'
 import { asciiDomain, ipAddress } from '../../core/addresses.ts'
 import {
   absenceOf,

@@ -24,9 +24,16 @@ export interface RoutedPath {
 export interface RouteTable {
   /**
    * `host` is in lower case, without port. `client` is the address of the client. Absent: unknown.
+   * `passed`: rules that let the request through, so that the next one decides. Absent: none.
    * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path matches another rule
    */
-  route(host: string, method: string, path: RoutedPath, client?: string): Route | undefined
+  route(
+    host: string,
+    method: string,
+    path: RoutedPath,
+    client?: string,
+    passed?: readonly RuleConfig[],
+  ): Route | undefined
 }
 
 /** The rule that applies when no other rule matches. */
@@ -80,10 +87,10 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
     byHost.get(host) ?? (hasWildcards ? byHost.get(wildcardOf(host) ?? '') : undefined) ?? ofAnyHost
 
   return {
-    route(host, method, path, client = '') {
+    route(host, method, path, client = '', passed = none) {
       const candidates = mountsOf(host)
       const { query = '' } = path
-      const from = { method, client }
+      const from = { method, client, passed }
       const route = match(candidates, from, path.segments, query)
       if (path.otherReadings === undefined) return route
 
@@ -151,7 +158,10 @@ function mayFold(segments: readonly string[]): boolean {
 interface Sender {
   readonly method: string
   readonly client: string
+  readonly passed: readonly RuleConfig[]
 }
+
+const none: readonly RuleConfig[] = []
 
 function match(
   candidates: readonly Mount[],
@@ -194,7 +204,8 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
   return true
 }
 
-function isRuleFor(rule: RuleConfig, { method, client }: Sender): boolean {
+function isRuleFor(rule: RuleConfig, { method, client, passed }: Sender): boolean {
+  if (passed.length > 0 && passed.includes(rule)) return false
   return matchesMethod(rule, method) && (rule.clients === undefined || rule.clients.networks.has(client))
 }
 

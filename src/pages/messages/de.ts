@@ -48,6 +48,7 @@ export const de: Messages = {
     ERR_LOGOUT_TOKEN_MISSING: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_LOGOUT_TOKEN_INVALID: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_TOKEN_EXCHANGE: 'Der Identitätsdienst stellt für diese Anwendung kein Token aus.',
+    ERR_MAINTENANCE: 'Diese Anwendung wird gerade gewartet.',
     ERR_OVERLOADED: 'Der Dienst ist derzeit überlastet.',
     ERR_UPSTREAM_UNREACHABLE: 'Die Anwendung ist nicht erreichbar.',
     ERR_UPSTREAM_BUSY: 'Die Anwendung ist derzeit überlastet.',
@@ -78,6 +79,7 @@ export const de: Messages = {
   },
   deviceBinding:
     'Ihr Browser hat sie nicht gebunden. Melden Sie sich ab und mit einem Browser wieder an, der das kann, zum Beispiel einem aktuellen Chrome oder Edge auf einem Computer mit Sicherheitschip.',
+  maintenance: 'Bitte versuchen Sie es später noch einmal.',
   misconfigured:
     'Ein erneuter Versuch hilft nicht: Die Betreiber dieser Website müssen die Konfiguration ändern. Bitte informieren Sie die Betreiber.',
   signInFromFrame:

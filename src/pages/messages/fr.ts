@@ -48,6 +48,7 @@ export const fr: Messages = {
     ERR_LOGOUT_TOKEN_MISSING: 'La demande n’a pas pu être traitée.',
     ERR_LOGOUT_TOKEN_INVALID: 'La demande n’a pas pu être traitée.',
     ERR_TOKEN_EXCHANGE: 'Le service d’identité ne délivre pas de jeton pour cette application.',
+    ERR_MAINTENANCE: 'Cette application est en maintenance.',
     ERR_OVERLOADED: 'Le service est actuellement surchargé.',
     ERR_UPSTREAM_UNREACHABLE: 'L’application est injoignable.',
     ERR_UPSTREAM_BUSY: 'L’application est actuellement surchargée.',
@@ -77,6 +78,7 @@ export const fr: Messages = {
   },
   deviceBinding:
     'Votre navigateur ne l’a pas liée. Déconnectez-vous, puis reconnectez-vous avec un navigateur qui en est capable, par exemple une version récente de Chrome ou d’Edge sur un ordinateur doté d’une puce de sécurité.',
+  maintenance: 'Veuillez réessayer plus tard.',
   misconfigured:
     'Réessayer ne résoudra pas le problème : les exploitants de ce site doivent modifier sa configuration. Veuillez les en informer.',
   signInFromFrame:

@@ -48,6 +48,7 @@ export const ja: Messages = {
     ERR_LOGOUT_TOKEN_MISSING: 'リクエストを処理できませんでした。',
     ERR_LOGOUT_TOKEN_INVALID: 'リクエストを処理できませんでした。',
     ERR_TOKEN_EXCHANGE: '認証サービスは、このアプリケーション用のトークンを発行しません。',
+    ERR_MAINTENANCE: 'このアプリケーションはメンテナンス中です。',
     ERR_OVERLOADED: '現在、アクセスが集中しています。',
     ERR_UPSTREAM_UNREACHABLE: 'アプリケーションに接続できません。',
     ERR_UPSTREAM_BUSY: '現在、アプリケーションが混み合っています。',
@@ -78,6 +79,7 @@ export const ja: Messages = {
   },
   deviceBinding:
     'お使いのブラウザはセッションを端末に結び付けていません。サインアウトしてから、対応するブラウザ（セキュリティチップを備えたコンピューターの最新の Chrome や Edge など）でもう一度サインインしてください。',
+  maintenance: 'しばらくしてから、もう一度お試しください。',
   misconfigured:
     '再試行しても解決しません。このサイトの管理者が設定を変更する必要があります。管理者に連絡してください。',
   signInFromFrame: 'セッションが終了したか、サインインしていません。サインイン画面はウィンドウ全体で開きます。',

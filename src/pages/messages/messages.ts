@@ -16,6 +16,8 @@ export interface Messages {
   readonly actions: Readonly<Record<PageAction, string>>
   /** What a person can do where the session has to be bound to the device. */
   readonly deviceBinding: string
+  /** The text during maintenance. */
+  readonly maintenance: string
   /** The text for a fault that lasts until the operator changes the configuration. */
   readonly misconfigured: string
   /** The text of the sign-in page in a frame. */

@@ -1,4 +1,5 @@
-import type { ClaimRequirement, RuleConfig } from '../../../src/config/model/rule.ts'
+import type { ClaimRequirement } from '../../../src/config/model/requirement.ts'
+import type { RuleConfig } from '../../../src/config/model/rule.ts'
 import type { DeviceBindingConfig } from '../../../src/config/model/session.ts'
 import type { UpstreamConfig } from '../../../src/config/model/upstream.ts'
 import { parseClaimPath } from '../../../src/core/claims.ts'

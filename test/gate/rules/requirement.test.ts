@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { RequirementConfig } from '../../../src/config/model/rule.ts'
+import type { RequirementConfig } from '../../../src/config/model/requirement.ts'
 import { AddressSet } from '../../../src/core/addresses.ts'
 import type { Claims } from '../../../src/core/claims.ts'
 import { LinearPattern } from '../../../src/core/linear-pattern.ts'
