@@ -90,10 +90,8 @@ export class Http2Connection {
     const now = performance.now()
     const useful = [...this.#open].reduce((sum, each) => sum + usefulBytes(each), this.#usefulBytes)
     const { bytesRead, bytesWritten } = this.#socket
-    if (!this.#frames.allows({ bytesRead, bytesWritten, useful }, now)) {
-      this.#options.refusals.http2(this.#socket, 'too many frames that carry nothing')
-      return this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    }
+    if (!this.#frames.allows({ bytesRead, bytesWritten, useful }, now))
+      return this.#session.destroy(new Error('too many frames carry nothing'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
     if (this.#open.size > 0) return
     const { keepAliveMs, limits } = this.#options
     const idleMs = now - this.#idleSince
@@ -140,8 +138,9 @@ export class Http2Connection {
     else expectation(req, res)
   }
 
-  #failed(error: Error): void {
-    if (this.#socket.destroyed || ('code' in error && error.code === 'ECONNRESET')) return
+  #failed(error: NodeJS.ErrnoException): void {
+    // The client has gone, or says so with GOAWAY.
+    if (['ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'].includes(error.code ?? '')) return
     this.#options.refusals.http2(this.#socket, error.message)
   }
 }
