@@ -17,6 +17,7 @@ export interface GatewaySettings {
   readonly externalUrl?: string | undefined
   readonly reservedPrefix: string
   readonly trustedProxies: List<string>
+  readonly clientCertHeader: boolean
   readonly workers: 'auto' | number
   readonly provider: ProviderSettings
   readonly providers?: Readonly<Record<string, ProviderSettings>> | undefined
@@ -44,6 +45,7 @@ export interface ListenSettings {
 export interface ListenTlsSettings {
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
+  readonly clientCaFile?: string | undefined
 }
 
 export interface AdminSettings {
@@ -427,6 +429,7 @@ export interface RuleSettings {
   readonly stepUp?: RuleStepUpSettings | undefined
   readonly accessTokens: false | RuleAccessTokensSettings
   readonly serviceAccounts: boolean | List<string>
+  readonly clientCertificates: boolean
   readonly mode: 'enforce' | 'observe'
   readonly respond?: RuleRespondSettings | undefined
   readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined

@@ -26,7 +26,7 @@ export function bearerChallenge({ error, scopes = [], stepUp, metadata }: Bearer
 }
 
 /** What a request has instead of a session: credentials of its own. */
-export type Caller = 'access_token' | 'service_account'
+export type Caller = 'access_token' | 'service_account' | 'client_certificate'
 
 /** Basic credentials (RFC 7617). The name may be empty. */
 export interface Credentials {

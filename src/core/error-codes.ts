@@ -130,6 +130,13 @@ const table = {
     means: 'a request had the name and secret of a service account, and the gateway does not accept them',
     todo: 'compare the name with the file of service_accounts; a new secret needs a new line: gatehouse service-account NAME',
   },
+  ERR_CERTIFICATE_INVALID: {
+    status: 403,
+    text: 'The client certificate is not accepted.',
+    page: 'bad-request',
+    means: 'a request had a client certificate that the gateway does not accept',
+    todo: 'compare the certificate with listen.tls.client_ca_file: the reason names the failed check',
+  },
   ERR_TOKEN_SCOPE: {
     status: 403,
     text: 'The access token does not allow this request.',

@@ -55,6 +55,11 @@ const fields = {
     withheld: 'only the gateway sets this field',
     isReserved: true,
   },
+  /** The certificate of a client, as a proxy reports it (RFC 9440 §2.4). */
+  client_certificate: {
+    names: ['client-cert', 'client-cert-chain'],
+    withheld: 'only a proxy in front of the gateway may set it',
+  },
   content_length: { names: ['content-length'], isReserved: true },
   cookie: { names: ['cookie'], isReserved: true },
   set_cookie: { names: ['set-cookie'], isReserved: true },

@@ -97,6 +97,10 @@ function sentence(line: LogLine): string {
       return `${when}  the access token was refused with ${text('code')}${of}: ${text('reason')}`
     case 'service_account.refused':
       return `${when}  the service account was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'client_certificate.refused':
+      return `${when}  the client certificate was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'client_certificate.would_be_refused':
+      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('subject')}, but would be refused${of}: ${text('reason')}`
     case 'service_account.would_be_refused':
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('account')}, but would be refused${of}: ${text('reason')}`
     case 'token.would_be_refused':

@@ -38,8 +38,11 @@ function accessText({ access, unauthenticated, require, stepUp, mode, respond, .
   }
 }
 
-function callersText({ accessTokens, serviceAccounts }: Pick<RuleConfig, 'accessTokens' | 'serviceAccounts'>): string {
-  const token = accessTokens === undefined ? '' : ' or an access token'
+type Callers = Pick<RuleConfig, 'accessTokens' | 'serviceAccounts' | 'clientCertificates'>
+
+function callersText({ accessTokens, serviceAccounts, clientCertificates }: Callers): string {
+  const certificate = clientCertificates === true ? ' or a client certificate' : ''
+  const token = `${accessTokens === undefined ? '' : ' or an access token'}${certificate}`
   if (serviceAccounts === undefined) return token
   const which = serviceAccounts === 'all' ? 'a service account' : `the service account ${serviceAccounts.join(' or ')}`
   return `${token} or ${which}`

@@ -78,11 +78,14 @@ export type Admission =
 export interface CallerRefused extends CallerChallenges {
   readonly kind: 'caller_refused'
   readonly caller: Caller
-  readonly code: 'ERR_TOKEN_INVALID' | 'ERR_STEP_UP' | 'ERR_ACCOUNT_INVALID' | 'ERR_TOO_MANY_REQUESTS'
+  readonly code:
+    'ERR_TOKEN_INVALID' | 'ERR_STEP_UP' | 'ERR_ACCOUNT_INVALID' | 'ERR_CERTIFICATE_INVALID' | 'ERR_TOO_MANY_REQUESTS'
   readonly why: string
   readonly upstream: UpstreamConfig
   /** The service account, if there is one with this name. */
   readonly account?: string | undefined
+  /** The subject of the client certificate, if it can be read. */
+  readonly subject?: string | undefined
   /** When the client may try again, in ms. */
   readonly waitMs?: number | undefined
 }

@@ -2,6 +2,7 @@ import { basicCredentials, type Caller } from '../core/credentials.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import type { CertificateIdentity } from '../tokens/client-certificates.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'
 import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
@@ -29,7 +30,18 @@ export function admitCaller(
   route: Route,
   context: GateContext,
 ): Admission | Promise<Admission> | undefined {
-  if (facts.authorization === undefined) return undefined
+  const byAuthorization = facts.authorization === undefined ? undefined : admitAuthorized(facts, route, context)
+  if (byAuthorization !== undefined || route.rule.clientCertificates !== true) return byAuthorization
+  const identity = context.identifyCertificate?.(facts)
+  return identity && admitCertificate(facts, route, identity, context)
+}
+
+/** The decision about a request with an `Authorization` header. */
+function admitAuthorized(
+  facts: RequestFacts,
+  route: Route,
+  context: GateContext,
+): Admission | Promise<Admission> | undefined {
   const bearer = route.rule.accessTokens && bearerToken(facts.authorization)
   if (bearer !== undefined)
     return whenKnown(identifyToken(bearer, facts, route, context), (found) => admitToken(facts, route, found, context))
@@ -106,6 +118,25 @@ function admitAccount(facts: RequestFacts, route: Route, identity: AccountIdenti
   // A browser repeats Basic credentials by itself once a person has entered them for this host.
   const crossSite = crossSiteReason(facts, upstream)
   if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
+  return admitKnown(facts, route, identity, caller, context)
+}
+
+function admitCertificate(
+  facts: RequestFacts,
+  route: Route,
+  identity: CertificateIdentity,
+  context: GateContext,
+): Admission {
+  const { upstream, rule } = route
+  const caller = 'client_certificate'
+  if (identity.kind === 'refused') {
+    const { why, subject } = identity
+    return { kind: 'caller_refused', caller, code: 'ERR_CERTIFICATE_INVALID', why, upstream, subject }
+  }
+  // A browser shows a certificate with each request, also with those of other sites.
+  const crossSite = crossSiteReason(facts, upstream)
+  if (crossSite !== undefined)
+    return { kind: 'cross_site', why: crossSite, upstream, rule, principal: identity, caller }
   return admitKnown(facts, route, identity, caller, context)
 }
 

@@ -19,6 +19,7 @@ import type { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import type { CertificateIdentity, CertificateSource } from '../tokens/client-certificates.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission, CallerChallenges, Pass } from './admission.ts'
@@ -55,6 +56,8 @@ export interface AdmitParts {
     accepts: ServiceAccountsConfig,
     client: string,
   ) => AccountIdentity | Promise<AccountIdentity>
+  /** Who sends a request with a client certificate. Absent: no certificate is accepted. */
+  readonly identifyCertificate?: (source: CertificateSource) => CertificateIdentity | undefined
   /** The token of a subject for an upstream, in exchange for its access token. */
   readonly exchange?: (
     subject: ExchangeSubject,

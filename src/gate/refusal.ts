@@ -98,6 +98,8 @@ export function auditDenial(audit: Audit, record: RequestRecord, denial: Denial 
   }
   record.caller = denial.caller
   if (denial.caller === 'access_token') audit.record('token.refused', tokenFields(record, denial), record.cause)
+  else if (denial.caller === 'client_certificate')
+    audit.record('client_certificate.refused', certificateFields(record, denial, subjectOf(denial)), record.cause)
   else audit.record('service_account.refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
 }
 
@@ -106,6 +108,8 @@ export function auditCaller(audit: Audit, record: RequestRecord, refusal: Caller
   record.upstream = refusal.upstream.name
   record.caller = refusal.caller
   if (refusal.caller === 'access_token') audit.record('token.refused', tokenFields(record, refusal), record.cause)
+  else if (refusal.caller === 'client_certificate')
+    audit.record('client_certificate.refused', certificateFields(record, refusal, refusal.subject), record.cause)
   else audit.record('service_account.refused', accountFields(record, refusal, refusal.account), record.cause)
 }
 
@@ -116,6 +120,10 @@ export function auditObserved(audit: Audit, record: RequestRecord, denial: Obser
     return audit.record('access.would_be_denied', denialFields(record, denial, session), record.cause)
   if (denial.caller === 'access_token')
     return audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
+  if (denial.caller === 'client_certificate') {
+    const fields = certificateFields(record, denial, subjectOf(denial))
+    return audit.record('client_certificate.would_be_refused', fields, record.cause)
+  }
   audit.record('service_account.would_be_refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
 }
 
@@ -147,6 +155,18 @@ function accountFields(
   account: string | undefined,
 ): AuditEvents['service_account.refused'] {
   return { ...(account !== undefined && { account }), ...callerFields(record, refusal) }
+}
+
+function certificateFields(
+  record: RequestRecord,
+  refusal: AboutCaller,
+  subject: string | undefined,
+): AuditEvents['client_certificate.refused'] {
+  return { ...(subject !== undefined && { subject }), ...callerFields(record, refusal) }
+}
+
+function subjectOf({ principal }: Pick<Denial, 'principal'>): string {
+  return principal.record.sub
 }
 
 function callerFields({ method, path, askedBy }: RequestRecord, { code, why, upstream }: AboutCaller) {

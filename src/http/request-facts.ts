@@ -29,6 +29,10 @@ export interface RequestFacts {
   readonly cookie: string | undefined
   /** The `Authorization` header; several fields are joined by `, `. */
   readonly authorization?: string | undefined
+  /** The TLS connection of the client, which may have shown a certificate. */
+  readonly tls?: ReceivedRequest['socket'] | undefined
+  /** The `Client-Cert` header of a trusted proxy (RFC 9440). */
+  readonly clientCert?: string | undefined
   /**
    * `Secure-Session-Skipped`: why the browser did not renew the cookie that proves its device (W3C
    * Device Bound Session Credentials §8.5).
@@ -82,6 +86,11 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
       headers['upgrade'] === undefined,
     cookie: textOf(headers, 'cookie', '; '),
     authorization: headers['authorization'] === undefined ? undefined : authorizationOf(request),
+    tls: connection.encrypted ? socket : undefined,
+    clientCert:
+      headers['client-cert'] !== undefined && trusted.hasPeer(socket.remoteAddress ?? '')
+        ? textOf(headers, 'client-cert')
+        : undefined,
     skippedSession: textOf(headers, 'secure-session-skipped'),
     forwarded,
   }

@@ -6,15 +6,18 @@ import type { Log } from '../observe/log.ts'
 export interface CertificateFiles {
   readonly certFile: string
   readonly keyFile: string
+  /** The authorities of client certificates. Absent: clients are not asked for one. */
+  readonly clientCaFile?: string | undefined
 }
 
 interface Certificate {
   readonly cert: Buffer
   readonly key: Buffer
+  readonly ca?: Buffer
 }
 
 /** @throws {OperatorError} when a file cannot be read */
-export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+export function readCertificate({ certFile, keyFile, clientCaFile }: CertificateFiles): Certificate {
   const read = (file: string) => {
     try {
       return readFileSync(file)
@@ -22,8 +25,15 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
       throw new OperatorError(`the certificate file ${file} cannot be read: ${reason(cause)}`, { cause })
     }
   }
-  return { cert: read(certFile), key: read(keyFile) }
+  return { cert: read(certFile), key: read(keyFile), ...(clientCaFile !== undefined && { ca: read(clientCaFile) }) }
 }
+
+function isSame(one: Certificate, other: Certificate): boolean {
+  const isEqual = (a: Buffer = nothing, b: Buffer = nothing) => a.equals(b)
+  return isEqual(one.cert, other.cert) && isEqual(one.key, other.key) && isEqual(one.ca, other.ca)
+}
+
+const nothing = Buffer.alloc(0)
 
 /** How often the certificate files are read, in ms. */
 const checkEveryMs = 30_000
@@ -43,7 +53,7 @@ export function renewCertificate(
   const check = () => {
     try {
       const found = readCertificate(tls)
-      if (found.cert.equals(current.cert) && found.key.equals(current.key)) return
+      if (isSame(found, current)) return
       current = found
       server.setSecureContext(found)
       log.info('listener.certificate_renewed', { file: tls.certFile })

@@ -380,6 +380,8 @@ function createHttpServer({ tls, http2 }: ListenConfig, limits: LimitsConfig, up
       : createTlsServer({
           ...options,
           ...readCertificate(tls),
+          // A client without a certificate, or with a wrong one, is a matter of the rules.
+          ...(tls.clientCaFile !== undefined && { requestCert: true, rejectUnauthorized: false }),
           minVersion: 'TLSv1.2',
           ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
           handshakeTimeout: limits.headersTimeoutMs,

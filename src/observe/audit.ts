@@ -69,9 +69,17 @@ interface AboutToken extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
 }
 
 /** A request with the name and secret of a service account. */
-interface AboutAccount extends Fault {
+interface AboutAccount extends AboutRefused {
   /** Its name. Absent: there is no such account. */
   readonly account?: string | undefined
+}
+
+interface AboutCertificate extends AboutRefused {
+  /** Its subject. Absent: it cannot be read. */
+  readonly subject?: string | undefined
+}
+
+interface AboutRefused extends Fault {
   readonly upstream: string
   readonly method: string
   readonly path: string
@@ -118,6 +126,10 @@ export interface AuditEvents {
   'service_account.refused': AboutAccount
   /** As `service_account.refused`, but the rule is only observed. */
   'service_account.would_be_refused': AboutAccount
+  /** A request with a client certificate was refused. `repeated`: as in `access.denied`. */
+  'client_certificate.refused': AboutCertificate
+  /** As `client_certificate.refused`, but the rule is only observed. */
+  'client_certificate.would_be_refused': AboutCertificate
   /**
    * A person has sent or declined a request that was kept during the sign-in, or has signed in
    * where another person had left one, which was deleted. `bytes`: the size of its content.
@@ -178,6 +190,7 @@ const maxWatched = 1000
 const denials = [
   ...(['access.denied', 'access.would_be_denied', 'token.refused', 'token.would_be_refused'] as const),
   ...(['service_account.refused', 'service_account.would_be_refused'] as const),
+  ...(['client_certificate.refused', 'client_certificate.would_be_refused'] as const),
 ]
 type Denial = (typeof denials)[number]
 
@@ -247,8 +260,8 @@ function isDenial(event: keyof AuditEvents): event is Denial {
 function keyOf(event: Denial, fields: AuditEvents[Denial], client: string | undefined): string {
   const { upstream, code } = fields
   if ('session' in fields) return [event, fields.session, upstream, fields.rule, code].join('\n')
-  const { iss, sub, account }: { readonly iss?: unknown; readonly sub?: unknown; readonly account?: unknown } = fields
+  const { iss, sub, account, subject }: { readonly [name in 'iss' | 'sub' | 'account' | 'subject']?: unknown } = fields
   // Without a client, the flood comes from many.
-  const who = client === undefined ? [] : [iss, sub, account, clientOf(client)]
+  const who = client === undefined ? [] : [iss, sub, account, subject, clientOf(client)]
   return JSON.stringify([event, upstream, code, ...who])
 }

@@ -25,6 +25,7 @@ import type { ProxyParts } from '../proxy/parts.ts'
 import { SessionCookies } from '../session/cookies/application-cookies.ts'
 import { hasSeveral, withOneSession } from '../session/cookies/cookie.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
+import { ClientCertificates } from '../tokens/client-certificates.ts'
 import { type Exchanged, ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { AdmissionHandler, Decisions } from './admission-handler.ts'
@@ -211,6 +212,9 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
   })
   const exchangedTokens = new ExchangedTokens({ clock, log })
   const accounts = new ServiceAccounts({ clock, limits: accountLimits, issuer: config.externalUrl.origin })
+  const [isAsked, readsHeader] = [config.listen.tls?.clientCaFile !== undefined, config.clientCertHeader]
+  const reads = isAsked || readsHeader
+  const certificates = new ClientCertificates({ isAsked, readsHeader, issuer: config.externalUrl.origin, clock })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => tokenEndings.noteEnded(keys))
     endings.onLogoutOrder((order) => tokenEndings.noteOrder(order))
@@ -218,6 +222,7 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
     endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   return {
+    ...(reads && { identifyCertificate: (source) => certificates.identify(source) }),
     identifyToken: (token, upstream, accepts, client) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
@@ -226,7 +231,7 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
       const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === subject.audience)
       return realm === undefined ? unknownProvider : exchangedTokens.of(subject, upstream, wanted, realm.provider)
     },
-  } satisfies Pick<AdmitParts, 'identifyToken' | 'identifyAccount' | 'exchange'>
+  } satisfies Pick<AdmitParts, 'identifyCertificate' | 'identifyToken' | 'identifyAccount' | 'exchange'>
 }
 
 const unknownProvider: Exchanged = {

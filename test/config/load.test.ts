@@ -54,6 +54,7 @@ test('The smallest configuration has defaults for all other settings', () => {
     extAuthz: undefined,
     externalUrl,
     reservedPrefix: '/.gatehouse/',
+    clientCertHeader: false,
     trustedProxies: [],
     workers: 1,
     providers: [
@@ -214,7 +215,7 @@ test('Every setting of a full configuration is read', () => {
   assert.deepEqual(full.listen, {
     host: '::',
     port: 8443,
-    tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key') },
+    tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key'), clientCaFile: undefined },
     plainPath: false,
     ...{ http2: true, h2c: false },
   })

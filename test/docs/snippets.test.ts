@@ -24,6 +24,7 @@ const files = {
   'run/tls/client.key': `${cases}tls/gateway.key`,
   'run/secrets/client_key.pem': `${cases}tls/gateway.key`,
   'run/tls/ca.crt': `${cases}tls/gateway.crt`,
+  'run/tls/clients-ca.crt': `${cases}tls/gateway.crt`,
   'run/tls/redis-ca.crt': `${cases}tls/gateway.crt`,
   'service-accounts.txt': `${cases}secrets/accounts`,
   'etc/gatehouse/logo.svg': `${cases}pages/logo.svg`,

@@ -63,6 +63,7 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     extAuthz: buildExtAuthz(settings.extAuthz, at.below('ext_authz')),
     externalUrl,
     reservedPrefix,
+    clientCertHeader: settings.clientCertHeader,
     trustedProxies: parseEach(settings.trustedProxies, at.below('trusted_proxies'), parseSubnet),
     workers: isShared(session.store) ? buildWorkers(settings.workers, at.below('workers')) : 1,
     providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],

@@ -125,6 +125,19 @@ function readLine(line: string): ServiceAccount {
   return { name, hash: parseScryptHash(line.slice(colon + 1).trimEnd()) }
 }
 
+/** Whether a rule accepts client certificates. */
+export function readRuleCertificates(
+  { clientCertificates, access, stepUp }: Pick<RuleSettings, 'clientCertificates' | 'access' | 'stepUp'>,
+  at: Setting,
+): Pick<RuleConfig, 'clientCertificates'> {
+  if (!clientCertificates) return {}
+  if (access === 'public')
+    at.error('has no effect with access: public, which lets everybody in', 'remove client_certificates or access')
+  else if (stepUp !== undefined)
+    at.error('has no effect with step_up, which no certificate can meet', 'use another rule for one of them')
+  return { clientCertificates: true }
+}
+
 /** Whether a rule accepts service accounts. `accounts`: those of its upstream. */
 export function readRuleAccounts(
   { serviceAccounts: settings, access, stepUp }: Pick<RuleSettings, 'serviceAccounts' | 'access' | 'stepUp'>,

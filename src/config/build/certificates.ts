@@ -32,7 +32,12 @@ export function checkTls(
   return {
     certFile: resolve(namedFile(settings.certFile, certAt)),
     keyFile: resolve(namedFile(settings.keyFile, at.below('key_file'))),
+    clientCaFile: readClientCa(settings.clientCaFile, at.below('client_ca_file')),
   }
+}
+
+function readClientCa(path: string | undefined, at: Setting): string | undefined {
+  return path !== undefined && readAuthorities(path, at) !== undefined ? resolve(namedFile(path, at)) : undefined
 }
 
 function warnOfOtherName(pem: string, at: Setting, host: string): void {

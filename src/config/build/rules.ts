@@ -5,7 +5,7 @@ import type { RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
 import type { List, RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
-import { readRuleAccounts, readRuleTokens } from './callers.ts'
+import { readRuleAccounts, readRuleCertificates, readRuleTokens } from './callers.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
 import { readNetworks, readRequirements } from './requirements.ts'
@@ -58,6 +58,7 @@ export function readRule(
       ...readStepUp(settings),
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
       ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
+      ...readRuleCertificates(settings, at.below('client_certificates')),
       ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
       // A header that the application needs must not keep a person from this response.

@@ -41,7 +41,7 @@ export function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']
 
 /** What a rule demands; without one, that people sign in. */
 type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &
-  Pick<RuleConfig, 'serviceAccounts' | 'mode'>
+  Pick<RuleConfig, 'serviceAccounts' | 'clientCertificates' | 'mode'>
 
 const signIn: Demands = { access: 'signed_in', require: [] }
 
@@ -106,6 +106,7 @@ function isStricter(rule: Demands, other: Demands, upstream: UpstreamConfig): bo
   if ((rule.needsDeviceBinding ?? upstream.needsDeviceBinding) && other.needsDeviceBinding !== true) return true
   if (other.accessTokens !== undefined && lacksSome(other.accessTokens.scopes, rule.accessTokens?.scopes)) return true
   if (other.serviceAccounts !== undefined && rule.serviceAccounts === undefined) return true
+  if (other.clientCertificates === true && rule.clientCertificates === undefined) return true
   if (rule.mode === 'observe') return false
   const enforced = other.mode === 'observe' ? signIn : other
   const met = new Set(enforced.require.map((each) => JSON.stringify(each)))

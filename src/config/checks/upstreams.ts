@@ -18,6 +18,7 @@ export const upstreamChecks: readonly Check[] = [
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
   ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
+  clientCertificates,
 ]
 
 function missingUpstreams({ upstreams }: GatewayConfig, at: At): void {
@@ -260,6 +261,39 @@ function serviceAccounts({ serviceAccounts, rules }: UpstreamConfig, at: At): vo
   // An error would keep the removal of the last account from taking effect.
   if (serviceAccounts.accounts.length === 0)
     accountsAt.below('file').warning('has no account', 'make a line with: gatehouse service-account NAME')
+}
+
+function clientCertificates({ upstreams, listen, clientCertHeader, trustedProxies }: GatewayConfig, at: At): void {
+  const [headerAt, authoritiesAt] = [at('client_cert_header'), at('listen', 'tls', 'client_ca_file')]
+  if (clientCertHeader && trustedProxies.length === 0 && areValid(headerAt, at('trusted_proxies')))
+    headerAt.error(
+      'needs trusted_proxies: the gateway reads Client-Cert of proxies that it trusts only',
+      'name the address of the proxy, such as trusted_proxies: [10.1.2.3]',
+    )
+  if (!areValid(headerAt, authoritiesAt, at('upstreams'), at('listen'))) return
+  const isRead = clientCertHeader || listen.tls?.clientCaFile !== undefined
+  const places = upstreams.flatMap(({ name, rules }) =>
+    rules.flatMap((rule, index) =>
+      rule.clientCertificates === true ? [at('upstreams', name, 'rules', index, 'client_certificates')] : [],
+    ),
+  )
+  for (const place of places)
+    if (!isRead)
+      place.error(
+        'needs client certificates, which the gateway does not read',
+        'set listen.tls.client_ca_file, or client_cert_header behind a proxy that verifies them',
+      )
+  for (const [index, place] of places.entries()) {
+    const rules = upstreams.flatMap((upstream) => upstream.rules.filter((rule) => rule.clientCertificates === true))
+    if (rules[index]?.require.length === 0)
+      place.warning(
+        'has no requirement: each certificate of the authority has access',
+        'name the certificates, such as require: [{ claim: certificate.dns, any_of: [billing.internal] }]',
+      )
+  }
+  if (places.length > 0 || !isRead) return
+  const unused = 'has no effect: no rule has client_certificates'
+  for (const setting of [headerAt, authoritiesAt]) if (setting.isSet) setting.warning(unused)
 }
 
 function testedAccounts({ serviceAccounts, tests }: UpstreamConfig, at: At): void {

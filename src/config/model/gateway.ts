@@ -41,6 +41,8 @@ export interface GatewayConfig {
   /** The path of all endpoints of the gateway. Starts and ends in `/`. */
   readonly reservedPrefix: string
   /** The peers whose `X-Forwarded-*` fields the gateway trusts. */
+  /** Whether `Client-Cert` of trusted proxies is read (RFC 9440). */
+  readonly clientCertHeader: boolean
   readonly trustedProxies: readonly Subnet[]
   /** The number of processes that share the port; 1 with the memory store. */
   readonly workers: number
@@ -84,10 +86,17 @@ export interface TracingConfig extends Pick<TracingSettings, 'sample' | 'service
   readonly ca: string | undefined
 }
 
+export interface ListenTlsConfig {
+  readonly certFile: string
+  readonly keyFile: string
+  /** The authorities of client certificates. Absent: clients are not asked for a certificate. */
+  readonly clientCaFile: string | undefined
+}
+
 export interface ListenConfig extends Address {
   /** Whether ordinary requests are read without Node's parser. See `src/listener/plain/`. */
   readonly plainPath: boolean
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  readonly tls: ListenTlsConfig | undefined
   /** Whether clients may choose HTTP/2 over TLS, by ALPN. */
   readonly http2: boolean
   /** Whether clients may use HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3). */

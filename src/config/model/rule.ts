@@ -43,6 +43,8 @@ export interface RuleConfig {
    * Absent: the rule accepts no service accounts.
    */
   readonly serviceAccounts?: readonly string[] | 'all'
+  /** A request may have a client certificate instead of a session. */
+  readonly clientCertificates?: true
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
   /** The gateway itself responds. Absent: the application gets the requests. */

@@ -245,8 +245,8 @@ function isEquivalent(one: Route | undefined, other: Route | undefined): boolean
 }
 
 /** Whether a rule admits each signed-in person, and accepts neither access tokens nor accounts. */
-function admitsEverybody({ require, stepUp, accessTokens, serviceAccounts }: RuleConfig): boolean {
-  const takesCallers = accessTokens !== undefined || serviceAccounts !== undefined
+function admitsEverybody({ require, stepUp, accessTokens, serviceAccounts, clientCertificates }: RuleConfig): boolean {
+  const takesCallers = accessTokens !== undefined || serviceAccounts !== undefined || clientCertificates === true
   return require.length === 0 && stepUp === undefined && !takesCallers
 }
 

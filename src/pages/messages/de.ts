@@ -19,6 +19,7 @@ export const de: Messages = {
     ERR_STEP_UP: 'Bitte melden Sie sich für diese Seite erneut an.',
     ERR_TOKEN_INVALID: 'Das Zugriffstoken wird nicht akzeptiert.',
     ERR_ACCOUNT_INVALID: 'Name oder Geheimnis des Dienstkontos ist falsch.',
+    ERR_CERTIFICATE_INVALID: 'Das Client-Zertifikat wird nicht akzeptiert.',
     ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_SECURITY_EVENT_INVALID: 'Das Sicherheitsereignis ist ungültig.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',

@@ -19,6 +19,7 @@ export const fr: Messages = {
     ERR_STEP_UP: 'Veuillez vous connecter à nouveau pour cette page.',
     ERR_TOKEN_INVALID: 'Le jeton d’accès n’est pas accepté.',
     ERR_ACCOUNT_INVALID: 'Le nom ou le secret du compte de service est incorrect.',
+    ERR_CERTIFICATE_INVALID: 'Le certificat client n’est pas accepté.',
     ERR_TOKEN_SCOPE: 'Le jeton d’accès n’autorise pas cette requête.',
     ERR_SECURITY_EVENT_INVALID: 'L’événement de sécurité n’est pas valide.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',

@@ -19,6 +19,7 @@ export const ja: Messages = {
     ERR_STEP_UP: 'このページを開くには、もう一度サインインしてください。',
     ERR_TOKEN_INVALID: 'アクセストークンは受け付けられません。',
     ERR_ACCOUNT_INVALID: 'サービスアカウントの名前またはシークレットが正しくありません。',
+    ERR_CERTIFICATE_INVALID: 'クライアント証明書は受け付けられません。',
     ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
     ERR_SECURITY_EVENT_INVALID: 'セキュリティイベントが無効です。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
