@@ -473,6 +473,7 @@ export interface RuleAccessTokensSettings {
 
 export interface RuleRespondSettings {
   readonly to?: string | undefined
+  readonly files?: string | undefined
   readonly maintenance?: false | RuleRespondMaintenanceSettings | undefined
   readonly status?: number | undefined
   readonly text?: string | undefined

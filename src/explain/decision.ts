@@ -353,6 +353,7 @@ function preflightWhy(fields: CorsFields): string {
 }
 
 function aboutResponse(respond: OwnResponseConfig): Pick<Decision, 'status' | 'location'> {
+  if (respond.kind === 'files') return {}
   const { status } = respond
   return respond.kind === 'redirect' ? { status, location: respond.to + (respond.rest ? '*' : '') } : { status }
 }

@@ -1,9 +1,9 @@
-import type { FixedResponseConfig, OwnResponseConfig, RedirectConfig } from '../config/model/respond.ts'
+import type { OwnResponseConfig, RedirectConfig } from '../config/model/respond.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import type { PathPattern } from '../core/patterns.ts'
 import type { Caching, Respond } from '../gate/admission.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { cookies, type Response } from '../http/response.ts'
+import { cookies, type Incoming, type Response } from '../http/response.ts'
 
 /** The gateway refuses the request, although the rule admits it. */
 export interface Refused {
@@ -12,21 +12,40 @@ export interface Refused {
 }
 
 /** The response of a rule with `respond`. */
-export function responseOf(admission: Respond, facts: RequestFacts): Response | Refused {
-  const { path, pass, respond } = admission
-  const response = respond.kind === 'redirect' ? redirectTo(respond, path, facts) : fixed(respond)
+export async function responseOf(admission: Respond, incoming: Incoming): Promise<Response | Refused> {
+  const { pass, respond } = admission
+  const response = await contentOf(admission, incoming)
   if (!('status' in response)) return response
   const { set } = pass.upstream.responseHeaders
+  const cache = cacheFields(respond, pass.caching)
+  const vary = [response.headers['Vary'] ?? [], cache['Vary'] ?? []].flat()
   return {
     ...response,
     headers: {
       'X-Content-Type-Options': 'nosniff',
-      ...cacheFields(respond, pass.caching),
       ...set,
       ...response.headers,
       ...respond.headers,
+      ...cache,
+      ...(vary.length > 0 && { Vary: vary.join(', ') }),
       ...cookies(pass.expire?.() ?? []),
     },
+  }
+}
+
+async function contentOf({ path, pass, respond }: Respond, incoming: Incoming): Promise<Response | Refused> {
+  switch (respond.kind) {
+    case 'redirect':
+      return redirectTo(respond, path, incoming.facts)
+    case 'fixed':
+      return { status: respond.status, headers: {}, body: '', bytes: respond.bytes }
+    case 'files': {
+      if (!isLoad(incoming.facts)) return safeOnly
+      // Few gateways serve files.
+      const { fileResponse } = await import('./files.ts')
+      const response = await fileResponse(respond, path.segments.length, incoming, pass.upstream.idleTimeoutMs)
+      return response ?? { code: 'ERR_NO_ROUTE' }
+    }
   }
 }
 
@@ -40,12 +59,16 @@ function cacheFields({ maxAgeMs }: OwnResponseConfig, caching: Caching): Respons
   return caching === 'anybody' ? { 'Cache-Control': age } : { 'Cache-Control': `private, ${age}`, Vary: 'Cookie' }
 }
 
+function isLoad({ method }: RequestFacts): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
 const safeOnly: Refused = { code: 'ERR_METHOD_NOT_ALLOWED', headers: { Allow: 'GET, HEAD' } }
 
 function redirectTo({ status, to, rest }: RedirectConfig, path: PathPattern, facts: RequestFacts): Response | Refused {
-  const { method, target } = facts
+  const { target } = facts
   // After another status, browsers would send GET in place of POST, and nobody would get the form.
-  if (method !== 'GET' && method !== 'HEAD' && status !== 307 && status !== 308) return safeOnly
+  if (!isLoad(facts) && status !== 307 && status !== 308) return safeOnly
   const matched = rest ? target.segments.slice(path.segments.length).join('/') : ''
   const query = /[?#]/.test(to) ? '' : target.query
   const location = to + matched + query
@@ -57,8 +80,4 @@ function redirectTo({ status, to, rest }: RedirectConfig, path: PathPattern, fac
 /** The origin that a browser reads in a location; for a path, a stand-in for the same origin. */
 function originOf(location: string): string | undefined {
   return URL.parse(location, 'https://same.invalid')?.origin
-}
-
-function fixed({ status, bytes }: FixedResponseConfig): Response {
-  return { status, headers: {}, body: '', bytes }
 }

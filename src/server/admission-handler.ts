@@ -145,7 +145,9 @@ export class AdmissionHandler {
       case 'sign_in':
         return this.#signIn(incoming, admission, content)
       case 'respond':
-        return this.#respondTo(incoming, admission)
+        return void this.#respondTo(incoming, admission).catch((error: unknown) =>
+          this.#parts.refusals.fail(incoming, error),
+        )
       case 'maintenance':
         return this.#maintenance(incoming, admission, content)
       case 'sign_out':
@@ -176,12 +178,22 @@ export class AdmissionHandler {
     this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
   }
 
-  /** The gateway responds to a request that a rule admits. */
-  #respondTo(incoming: Incoming, admission: Of<'respond'>): void {
-    const { decisions, refusals, pages } = this.#parts
-    decisions.recordPass(incoming.record, admission.pass)
-    const response = responseOf(admission, incoming.facts)
-    if ('status' in response) return respond(incoming, response)
+  /**
+   * The gateway responds to a request that a rule admits. A file is sent no longer than the session
+   * lasts.
+   */
+  async #respondTo(incoming: Incoming, admission: Of<'respond'>): Promise<void> {
+    const { decisions, refusals, pages, proxy } = this.#parts
+    const { res, record } = incoming
+    const { pass } = admission
+    if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
+    decisions.recordPass(record, pass)
+    const response = await responseOf(admission, incoming)
+    if ('status' in response) {
+      if (response.stream !== undefined && pass.session !== undefined && !res.destroyed)
+        res.once('close', proxy.live.open(pass.session, { isEndless: false, cut: () => void res.destroy() }))
+      return respond(incoming, response)
+    }
     const { code, headers } = response
     respond(incoming, pages.refusal(code, { ...refusals.optionsFor(incoming), headers }))
   }

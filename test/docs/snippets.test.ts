@@ -36,6 +36,7 @@ for (const [name, from] of Object.entries(files)) {
 for (const name of ['client_secret', 'redis_password', 'sentinel_password', 'otlp_authorization', 'admin_token'])
   cpSync(`${cases}secrets/client_secret`, join(folder, 'run/secrets', name))
 mkdirSync(join(folder, 'upstreams'))
+mkdirSync(join(folder, 'srv', 'handbook'), { recursive: true })
 writeFileSync(
   join(folder, 'upstreams', 'shop.yaml'),
   'shop: { url: "http://127.0.0.1:3001", external_url: https://shop.example.com }\n',
@@ -63,7 +64,7 @@ for (const block of blocks.filter(({ language }) => language === 'yaml' || langu
     )
     if (!isOurs(kind)) return
     const file = join(folder, `${block.page.replaceAll('/', '-')}-${block.line}.yaml`)
-    writeFileSync(file, wholeFile(kind, block.text).replaceAll(/(?<=[\s:'"])\/(?=run\/|etc\/)/g, `${folder}/`))
+    writeFileSync(file, wholeFile(kind, block.text).replaceAll(/(?<=[\s:'"])\/(?=run\/|etc\/|srv\/)/g, `${folder}/`))
 
     const loaded = loadConfig(file, environment)
 

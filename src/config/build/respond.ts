@@ -1,9 +1,12 @@
-import { extname } from 'node:path'
+import { statSync } from 'node:fs'
+import { extname, resolve } from 'node:path'
 import { isHopByHop } from '../../core/header-fields.ts'
 import type { PathPattern } from '../../core/patterns.ts'
 import { parseHttpUrl } from '../addresses.ts'
+import { explainFileError } from '../document/files.ts'
 import type { Setting } from '../document/report.ts'
 import {
+  type FilesConfig,
   type FixedResponseConfig,
   type MaintenanceConfig,
   type RedirectConfig,
@@ -14,7 +17,7 @@ import type { RuleRespondSettings } from '../settings.ts'
 import { standInUrl } from './build-context.ts'
 import type { ShortNames } from './claim-names.ts'
 import { readRequirements } from './requirements.ts'
-import { readNamedFile } from './secrets.ts'
+import { namedFile, readNamedFile } from './secrets.ts'
 
 /**
  * Reads what the gateway itself responds with.
@@ -32,16 +35,19 @@ export function readRespond(
   reportUnused(kind, at)
   if (kind === 'maintenance') return readMaintenance(settings.maintenance, ruleAt, claims)
   reportFields(settings, at.below('headers'))
+  if (kind === 'files') return readFiles(settings, at.below('files'), path)
   return kind === 'redirect' ? readRedirect(settings, at, path) : readFixed(settings, at)
 }
 
-function kindOf({ to, maintenance }: RuleRespondSettings): RespondConfig['kind'] {
+function kindOf({ to, files, maintenance }: RuleRespondSettings): RespondConfig['kind'] {
   if (maintenance !== undefined) return 'maintenance'
+  if (files !== undefined) return 'files'
   return to === undefined ? 'fixed' : 'redirect'
 }
 
 const settingsOf = {
   maintenance: ['maintenance'],
+  files: ['files', 'headers', 'max_age'],
   redirect: ['to', 'status', 'headers', 'max_age'],
   fixed: ['text', 'file', 'status', 'headers', 'max_age'],
 } as const
@@ -108,7 +114,17 @@ function parseLocation(text: string, rest: boolean): string {
 
 /** Settings of a rule about those whom it admits. */
 const settingsOfAccess = [
-  ...['access', 'unauthenticated', 'require', 'step_up', 'device_binding', 'access_tokens', 'service_accounts', 'mode'],
+  ...[
+    'access',
+    'unauthenticated',
+    'require',
+    'step_up',
+    'device_binding',
+    'access_tokens',
+    'service_accounts',
+    'client_certificates',
+    'mode',
+  ],
 ]
 
 function readMaintenance(
@@ -124,6 +140,23 @@ function readMaintenance(
   if (settings === undefined || settings === false) return undefined
   const { unless, retryAfterMs } = settings
   return { kind: 'maintenance', retryAfterMs, unless: readRequirements(unless, at.below('unless'), claims) }
+}
+
+function readFiles(settings: RuleRespondSettings, at: Setting, path: PathPattern): FilesConfig | undefined {
+  const { files = '', headers, maxAgeMs } = settings
+  if (!path.below) at.error('needs a path of the rule that ends in "*": it is the path in the folder')
+  const folder = namedFile(files, at)
+  const why = faultOfFolder(folder)
+  if (why !== undefined) at.error(`the folder ${folder} ${why}`)
+  return { kind: 'files', folder: resolve(folder), headers, maxAgeMs }
+}
+
+function faultOfFolder(folder: string): string | undefined {
+  try {
+    return statSync(folder).isDirectory() ? undefined : 'is a file'
+  } catch (error) {
+    return explainFileError(error)
+  }
 }
 
 const maxContentBytes = 1024 * 1024

@@ -1,7 +1,8 @@
+import { relative } from 'node:path'
 import { isDomainOf } from '../../core/addresses.ts'
 import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
 import { matchesPath } from '../../core/patterns.ts'
-import { areValid } from '../document/report.ts'
+import { areValid, type Setting } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RuleConfig } from '../model/rule.ts'
@@ -77,9 +78,20 @@ function responds({ forwardAuth, respondsOnly, rules, path, externalUrl }: Upstr
       respondAt.errorAtKey('cannot be used with forward_auth', 'let the other proxy respond, or use url instead')
     if (rule.respond?.kind === 'redirect' && /^http:/i.test(rule.respond.to) && externalUrl.protocol === 'https:')
       respondAt.below('to').warning('is http: anybody on the network can change that page', 'write https://')
+    const secret = rule.respond?.kind === 'files' ? secretIn(rule.respond.folder, respondAt) : undefined
+    if (secret !== undefined)
+      respondAt
+        .below('files')
+        .error(`contains ${secret}, which is for the gateway only`, 'move the files to a folder of their own')
     if (leadsToItself(rule, path))
       respondAt.below('to').error('leads to this rule again, and browsers stop with an error')
   }
+}
+
+/** The configuration or a file with a secret, if it is in a folder. */
+function secretIn(folder: string, at: Setting): string | undefined {
+  const files = [at.place.file, ...at.report.secretFiles.map(({ file }) => file)]
+  return files.find((file) => !relative(folder, file).startsWith('..'))
 }
 
 /** Whether the target of a redirect is a path at the same host that the same rule redirects. */

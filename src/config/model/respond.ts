@@ -4,7 +4,7 @@ import type { RequirementConfig } from './requirement.ts'
 export type RespondConfig = OwnResponseConfig | MaintenanceConfig
 
 /** A response for the requests that the rule admits. */
-export type OwnResponseConfig = RedirectConfig | FixedResponseConfig
+export type OwnResponseConfig = RedirectConfig | FixedResponseConfig | FilesConfig
 
 /**
  * The rule admits nobody but those who meet `unless`; about their requests the next rule decides.
@@ -43,4 +43,10 @@ export interface FixedResponseConfig extends Cacheable {
   readonly kind: 'fixed'
   readonly status: number
   readonly bytes: Buffer
+}
+
+export interface FilesConfig extends Cacheable {
+  readonly kind: 'files'
+  /** What the path of the rule leaves to `*` is the path of a file in it. */
+  readonly folder: string
 }
