@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from '
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
-import { fetchWhole, startGateway } from '../proxy/support.ts'
+import { fetchWhole, startGateway, trusting } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
 type Fault = 'end' | 'reset' | 'half a response'
@@ -42,7 +42,7 @@ async function startUpstream(t: TestContext, scheme: string, fault: Fault, keeps
   })
   const { port } = server.address() as AddressInfo
   const url = new URL(`${scheme}://localhost:${port}`)
-  return { heads, sockets, port, upstream: { url, ca: files && read(files.ca), keepAliveMs: 60_000 } }
+  return { heads, sockets, port, upstream: { url, tls: trusting(files && read(files.ca)), keepAliveMs: 60_000 } }
 }
 
 for (const scheme of ['http', 'https'])
