@@ -255,6 +255,8 @@ export interface UpstreamSettings {
   readonly healthCheck?: UpstreamHealthCheckSettings | undefined
   readonly slowStartMs: number
   readonly retryBudget: number
+  readonly protocol: 'http1' | 'h2' | 'h2c'
+  readonly streamsPerConnection: number
   readonly connectionsPerTarget?: number | undefined
   readonly forwardAuth?: true | undefined
   readonly deviceBinding?: 'when_supported' | 'required' | undefined

@@ -24,8 +24,10 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
       }),
     ]
   const alone = targets.map((target) => ({ ...upstream, url: target.url, targets: [target] }))
-  const about = alone.map((each) => Promise.all([reachableFinding(each), bypassFinding(each, outside)]))
-  const addresses = alone.slice(0, 1).map(addressesFinding)
+  const isHttp1 = upstream.protocol === 'http1'
+  const reach = isHttp1 ? reachableFinding : connectedFinding
+  const about = alone.map((each) => Promise.all([reach(each), bypassFinding(each, outside)]))
+  const addresses = alone.slice(0, isHttp1 ? 1 : 0).map(addressesFinding)
   return found(...(await Promise.all(about)).flat(), ...(await Promise.all(addresses)))
 }
 
@@ -87,6 +89,18 @@ function wayTo({ targets: [target], tls, resolve }: UpstreamConfig): Pick<Reques
 /** The `Host` that the application gets. */
 function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
   return hostHeader === 'client' ? externalUrl.host : url.host
+}
+
+/** The doctor sends no HTTP/2: it only connects. */
+async function connectedFinding({ url, targets: [target] }: UpstreamConfig): Promise<Finding | undefined> {
+  if (target?.socketPath !== undefined) return undefined
+  const id = 'upstream.reachable'
+  if (await listens(url.hostname.replace(/^\[|\]$/g, ''), portOf(url)))
+    return ok(id, `${url.origin} accepts connections; no request was sent, because it speaks HTTP/2`)
+  return fault(id, `${url.origin} accepts no connection`, {
+    why: 'signed-in people get 502',
+    todo: 'start the application, or correct the url of the upstream',
+  })
 }
 
 async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {

@@ -14,10 +14,10 @@ export interface Connecting {
 }
 
 /**
- * @param onread the buffer that the socket reads into
+ * @param onread the buffer that the socket reads into. Absent: it is read as a stream
  * @param client the address that a target is told which `tellsClient`
  */
-export type Connect = (onread: OnReadOpts, client: string | undefined) => Connecting
+export type Connect = (onread: OnReadOpts | undefined, client: string | undefined) => Connecting
 
 const keepAliveProbeMs = 60_000
 
@@ -40,9 +40,9 @@ export function createConnect(target: ConnectTarget, protocol: 'http/1.1' | 'h2'
   return (onread, client) => {
     // The PROXY header precedes the handshake, so it needs a socket of its own. Node.js passes
     // `onread` on to the socket, although its types do not name it for TLS.
-    const way = tellsClient === true ? { socket: connectPlain(client) } : { ...address, onread }
+    const way = tellsClient === true ? { socket: connectPlain(client) } : { ...address, ...(onread && { onread }) }
     const socket = connectTls({ ...way, ...options, ...(session && { session }) } as ConnectionOptions)
-    if (tellsClient === true) passData(socket, onread)
+    if (tellsClient === true && onread !== undefined) passData(socket, onread)
     socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
     socket.on('session', (latest) => (session = latest))
     return { socket, readyEvent: 'secureConnect' }

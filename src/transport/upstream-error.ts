@@ -9,7 +9,17 @@ const codes: Readonly<Record<string, ErrorCode>> = {
   // Such a response is rejected when it is written to the client.
   ERR_INVALID_CHAR: 'ERR_UPSTREAM_RESPONSE',
   ERR_HTTP_INVALID_STATUS_CODE: 'ERR_UPSTREAM_RESPONSE',
+  // nghttp2 has ended the connection, because of what the upstream has sent.
+  ERR_HTTP2_ERROR: 'ERR_UPSTREAM_RESPONSE',
+  ERR_HTTP2_TOO_MANY_INVALID_FRAMES: 'ERR_UPSTREAM_RESPONSE',
 }
+
+export const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
+export const closedByGateway = new GatewayError(
+  'ERR_UPSTREAM_UNREACHABLE',
+  'the gateway has closed its connections: it stops, or it has loaded another configuration',
+)
+export const closedByUpstream = new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the upstream closed the connection')
 
 /** The error of a failed exchange as the client may see it. The message is for the log. */
 export function upstreamError(error: unknown): GatewayError {

@@ -149,6 +149,8 @@ test('The smallest configuration has defaults for all other settings', () => {
         connectionsPerTarget: undefined,
         tls: { ca: undefined, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] },
         proxyProtocol: 'off',
+        protocol: 'http1',
+        streamsPerConnection: 100,
         tests: [],
       },
     ],

@@ -244,3 +244,15 @@ test('A socket in the file system is asked too', async (t) => {
     ['upstream.reachable ok'],
   )
 })
+
+test('An upstream that speaks HTTP/2 is only connected to', async (t) => {
+  let requests = 0
+  const open = await startApplication(t, '127.0.0.1', (_req, res) => {
+    requests += 1
+    res.end()
+  })
+  const reached = async (port: number) =>
+    finding(await findingsAbout(t, `url: http://127.0.0.1:${port}\n    protocol: h2c`), 'upstream.reachable').level
+
+  assert.deepEqual([await reached(open), await reached(await freePort()), requests], ['ok', 'fault', 0])
+})

@@ -100,6 +100,8 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     maxStreamsPerClient: 64,
     tls: trusting(undefined),
     proxyProtocol: 'off',
+    protocol: 'http1',
+    streamsPerConnection: 100,
     tests: [],
     ...overrides,
   }

@@ -11,7 +11,7 @@ export const settingsOfTargets = [
 ]
 
 /** The checks of the addresses of an upstream. */
-export const targetChecks: readonly UpstreamCheck[] = [onePlace, loops, certificates, spreading, basePaths]
+export const targetChecks: readonly UpstreamCheck[] = [onePlace, loops, certificates, protocols, spreading, basePaths]
 
 function onePlace(_: UpstreamConfig, at: At): void {
   if (at('url').isSet && at('targets').isSet)
@@ -55,6 +55,26 @@ function certificates(upstream: UpstreamConfig, at: At): void {
   for (const name of settingsOfTls)
     if (at(name).isSet && at(name).isValid)
       at(name).error(`has no effect: ${at('targets').isSet ? 'all targets are' : 'the url is'} http`)
+}
+
+function protocols({ protocol, targets, upgrade }: UpstreamConfig, at: At): void {
+  const [protocolAt, upgradeAt] = [at('protocol'), at('upgrade')]
+  if (protocol === 'http1') {
+    if (protocolAt.isValid && at('streams_per_connection').isSet)
+      at('streams_per_connection').warning('has no effect: it is for HTTP/2', 'set protocol to h2 or h2c')
+    return
+  }
+  if (!areValid(protocolAt, at('url'), at('targets'))) return
+  const isTls = targets.some(({ url }) => url.protocol === 'https:')
+  if (protocol === 'h2' && targets.some(({ url }) => url.protocol !== 'https:'))
+    protocolAt.error('is HTTP/2 over TLS, but the url is not https', 'set protocol: h2c, or write https://')
+  if (protocol === 'h2c' && isTls)
+    protocolAt.error('is HTTP/2 without TLS, but the url is https', 'set protocol: h2, or write http://')
+  if (upgradeAt.isSet && upgradeAt.isValid && upgrade.length > 0)
+    upgradeAt.warning(
+      'has no effect: the gateway opens no WebSockets over HTTP/2',
+      'make the paths of the WebSockets an upstream of their own, with protocol: http1',
+    )
 }
 
 function spreading(upstream: UpstreamConfig, at: At): void {

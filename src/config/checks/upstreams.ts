@@ -37,7 +37,8 @@ const settingsOfTraffic = [
   ...['strip_path', 'also_known_as', 'rewrite_content', 'session_notice', 'set_cookie', 'response_headers'],
   ...['host_header', 'origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout'],
   ...['response_timeout', 'idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client'],
-  ...['ca_file', 'server_name', 'client_certificate', 'pinned_keys', 'proxy_protocol', ...settingsOfTargets],
+  ...['ca_file', 'server_name', 'client_certificate', 'pinned_keys', 'proxy_protocol', 'protocol'],
+  ...['streams_per_connection', ...settingsOfTargets],
 ]
 
 function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {

@@ -109,6 +109,8 @@ type SettingsOfUpstream = Pick<
   | 'maxStreams'
   | 'maxStreamsPerClient'
   | 'proxyProtocol'
+  | 'protocol'
+  | 'streamsPerConnection'
 >
 
 /** One address of an upstream. */

@@ -5,12 +5,12 @@ import { GatewayError } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { Http1Transport } from '../../transport/http1/http1-transport.ts'
+import { type Http2Target, Http2Transport } from '../../transport/http2/http2-transport.ts'
 import type {
   Progress,
   ResponseHandler,
   TargetObserver,
   Transport,
-  TransportTarget,
   UpstreamRequest,
 } from '../../transport/transport.ts'
 import { Balancer, type Candidate, candidate } from './balancer.ts'
@@ -29,7 +29,7 @@ export interface TargetsParts {
 /** After this time a connection takes no further request, so that the host is resolved again. */
 const lifetimeMs = 60_000
 
-function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConfig): TransportTarget {
+function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConfig): Http2Target {
   const { tls, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams, connectionsPerTarget, proxyProtocol } = config
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
@@ -39,7 +39,7 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
     tls: url.protocol === 'https:' ? { ...tls, serverName: tls.serverName ?? nameOf(config) } : undefined,
     tellsClient: proxyProtocol === 'v2',
     maxConnections: connectionsPerTarget ?? maxConnections + maxStreams,
-    ...{ connectTimeoutMs, keepAliveMs, lifetimeMs },
+    ...{ connectTimeoutMs, keepAliveMs, lifetimeMs, streamsPerConnection: config.streamsPerConnection },
   }
 }
 
@@ -161,11 +161,12 @@ export class Targets implements Transport, TargetResults {
   }
 
   #take(settings: TargetConfig, former: readonly Candidate[]): Candidate {
-    const { name, healthCheck } = this.#config
+    const { name, healthCheck, protocol } = this.#config
+    const Client = protocol === 'http1' ? Http1Transport : Http2Transport
     const options = transportTarget(this.#config, settings)
-    const connect = (maxConnections = options.maxConnections) => new Http1Transport({ ...options, maxConnections })
+    const connect = (maxConnections = options.maxConnections) => new Client({ ...options, maxConnections })
     const create = () => new Target(targetName(settings), connect, () => performance.now())
-    const target = this.#pool.take(JSON.stringify([name, options]), this, create)
+    const target = this.#pool.take(JSON.stringify([name, protocol, options]), this, create)
     if (healthCheck === undefined) target.health.forgetChecks()
     if (former.length > 0 && !former.some((each) => each.target === target)) target.health.begin()
     return candidate(target, settings)

@@ -6,7 +6,7 @@ import { type GiveBack, ReadBuffer, shortBytes, usualBytes } from '../../wire/re
 import type { Connect } from '../connect.ts'
 import { type RawFields, type RequestContent, type ResponseHandler, SwitchedConnection } from '../transport.ts'
 import { UnusualResponse } from '../undici/unusual-response.ts'
-import { upstreamError } from '../upstream-error.ts'
+import { closedByUpstream, connectTimeout, upstreamError } from '../upstream-error.ts'
 import { mayBecomePlain, PlainChunks, plainResponseHead, type ResponseHead } from './response-head.ts'
 import { type ExchangeConnection, UpstreamExchange, type WrittenRequest } from './upstream-exchange.ts'
 
@@ -37,7 +37,6 @@ export interface ConnectionOptions {
 const copiedShare = 1 / 4
 const chunkedHead = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
 const noFields: RawFields = []
-const connectTimeout = new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no connection within connect_timeout')
 
 /**
  * One connection to an upstream, for one request at a time. It writes requests and reads plain
@@ -129,7 +128,7 @@ export class UpstreamConnection implements ExchangeConnection {
   readonly #onEnd = (): void => {
     const { unusual } = this.#exchange ?? {}
     if (unusual !== undefined) unusual.end()
-    else this.#fail(new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'the upstream closed the connection'))
+    else this.#fail(closedByUpstream)
   }
 
   readonly #onClose = (): void => {

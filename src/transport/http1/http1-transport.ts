@@ -1,7 +1,7 @@
-import { GatewayError } from '../../core/errors.ts'
+import type { GatewayError } from '../../core/errors.ts'
 import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
-import { upstreamError } from '../upstream-error.ts'
+import { closedByGateway, upstreamError } from '../upstream-error.ts'
 import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
 
@@ -18,11 +18,6 @@ interface Idle {
 
 /** How often idle connections are examined, in ms. */
 const sweepMs = 1_000
-
-const closed = new GatewayError(
-  'ERR_UPSTREAM_UNREACHABLE',
-  'the gateway has closed its connections: it stops, or it has loaded another configuration',
-)
 
 /** Our own HTTP/1.1 client: connections to one target, and requests that wait for one. */
 export class Http1Transport implements Transport, ConnectionOwner {
@@ -48,7 +43,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
    */
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {
-      fail(handler, closed)
+      fail(handler, closedByGateway)
       return
     }
     try {
@@ -70,21 +65,21 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   destroy(): Promise<void> {
     const isClosed = this.close()
-    for (const { handler } of this.#queue.splice(0)) fail(handler, closed)
-    for (const connection of [...this.#open]) connection.destroy(closed)
+    for (const { handler } of this.#queue.splice(0)) fail(handler, closedByGateway)
+    for (const connection of [...this.#open]) connection.destroy(closedByGateway)
     this.#resolveWhenClosed()
     return isClosed
   }
 
   free(connection: UpstreamConnection, keepAliveMs: number): void {
     if (this.#isClosing && this.#queue.length === 0) {
-      connection.destroy(closed)
+      connection.destroy(closedByGateway)
       return
     }
     const now = performance.now()
     const { keepAliveMs: ownKeepAliveMs, lifetimeMs } = this.#target
     if (ownKeepAliveMs === 0 || now - connection.createdAt >= lifetimeMs) {
-      connection.destroy(closed)
+      connection.destroy(closedByGateway)
       return
     }
     this.#idle.push({ connection, until: now + Math.min(keepAliveMs, ownKeepAliveMs) })
@@ -130,10 +125,10 @@ export class Http1Transport implements Transport, ConnectionOwner {
     if (!request.isUpgrade)
       for (let idle = this.#takeIdle(request); idle !== undefined; idle = this.#takeIdle(request)) {
         if (idle.until > now) return idle.connection
-        idle.connection.destroy(closed)
+        idle.connection.destroy(closedByGateway)
       }
     // The oldest idle connection gives way to one for an upgrade, or for another client.
-    if (this.#open.size >= this.#target.maxConnections) this.#idle.shift()?.connection.destroy(closed)
+    if (this.#open.size >= this.#target.maxConnections) this.#idle.shift()?.connection.destroy(closedByGateway)
     return this.#open.size < this.#target.maxConnections ? this.#connect(request) : undefined
   }
 
@@ -153,12 +148,12 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   readonly #sweep = (): void => {
     const now = performance.now()
-    for (const { connection, until } of [...this.#idle]) if (until <= now) connection.destroy(closed)
+    for (const { connection, until } of [...this.#idle]) if (until <= now) connection.destroy(closedByGateway)
     this.#sweeper = this.#idle.length > 0 ? setTimeout(this.#sweep, sweepMs).unref() : undefined
   }
 
   #closeIdle(): void {
-    for (const { connection } of this.#idle.splice(0)) connection.destroy(closed)
+    for (const { connection } of this.#idle.splice(0)) connection.destroy(closedByGateway)
   }
 
   #resolveWhenClosed(): void {

@@ -64,6 +64,8 @@ export function upstream({
     maxStreamsPerClient: 64,
     tls: { ca: undefined, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] },
     proxyProtocol: 'off',
+    protocol: 'http1',
+    streamsPerConnection: 100,
     tests: [],
     ...settings,
   }
