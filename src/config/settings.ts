@@ -45,7 +45,13 @@ export interface ListenSettings {
 export interface ListenTlsSettings {
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
+  readonly certificates: List<ListenTlsCertificatesSettings>
   readonly clientCaFile?: string | undefined
+}
+
+export interface ListenTlsCertificatesSettings {
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
 }
 
 export interface AdminSettings {

@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { isLoopback } from '../config/addresses.ts'
 import type { Environment } from '../config/document/report.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -18,7 +20,8 @@ export async function gatewayFindings(config: GatewayConfig, env: Environment, n
     Promise.all(origins.map((origin) => originFindings(origin, config.reservedPrefix, now))),
   ])
   const own = [tlsFinding(config), cookieFinding(config), deviceFinding(config)]
-  return found(...reached.flat(), ...own, ...reach, environmentFinding(env))
+  const files = certificateFileFindings(config, now)
+  return found(...reached.flat(), ...files, ...own, ...reach, environmentFinding(env))
 }
 
 async function originFindings(origin: string, reservedPrefix: string, now: number): Promise<(Finding | undefined)[]> {
@@ -54,15 +57,23 @@ function externalUrlFinding(origin: string, outcome: HttpOutcome): Finding {
 
 function certificateFinding(outcome: HttpOutcome, origin: string, now: number): Finding | undefined {
   const { certificateEndsAt } = 'why' in outcome ? {} : outcome
-  if (certificateEndsAt === undefined || certificateEndsAt.getTime() - now > 14 * day) return undefined
-  return warning(
-    'gateway.certificate',
-    `the certificate of ${origin} ends on ${certificateEndsAt.toISOString().slice(0, 10)}`,
-    {
-      why: 'after that, browsers show an error instead of the page',
-      todo: 'renew it, and check why it was not renewed automatically',
-    },
+  return certificateEndsAt && endingFinding(`the certificate of ${origin}`, certificateEndsAt, now)
+}
+
+/** The files of `listen.tls`, of which a host of `external_url` shows one only. */
+function certificateFileFindings({ listen: { tls } }: GatewayConfig, now: number): (Finding | undefined)[] {
+  const files = tls === undefined ? [] : [tls, ...tls.certificates]
+  return files.map(({ certFile }) =>
+    endingFinding(`the certificate in ${certFile}`, new Date(new X509Certificate(readFileSync(certFile)).validTo), now),
   )
+}
+
+function endingFinding(what: string, endsAt: Date, now: number): Finding | undefined {
+  if (endsAt.getTime() - now > 14 * day) return undefined
+  return warning('gateway.certificate', `${what} ends on ${endsAt.toISOString().slice(0, 10)}`, {
+    why: 'after that, browsers show an error instead of the page',
+    todo: 'renew it, and check why it was not renewed automatically',
+  })
 }
 
 function tlsFinding({ externalUrl, listen, trustedProxies }: GatewayConfig): Finding {

@@ -13,7 +13,7 @@ import { type BeginRequest, limitConnections, type ConnectionLimitsParts } from 
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { readCertificate, renewCertificate } from './certificate.ts'
+import { Certificates } from './certificate.ts'
 import { serveHalfClosedConnections } from './half-closed.ts'
 import { countHandshakes } from './handshakes.ts'
 import type { Http2Connections } from './http2/connections.ts'
@@ -104,7 +104,7 @@ class ClientListener implements Listener {
   readonly #byNode: NodeConnections
   readonly #idle: IdleConnections
   readonly #refusals: ListenerRefusals
-  readonly #certificate: ReturnType<typeof renewCertificate> | undefined
+  readonly #certificates: Certificates | undefined
   readonly #upgraded = new Set<Duplex>()
   /** Connections that end after the response to the request with an ignored `Upgrade`. */
   readonly #ending = new WeakSet<Socket>()
@@ -123,7 +123,9 @@ class ClientListener implements Listener {
     this.#handlers = handlers
     this.#parts = parts
     this.#byNode = new NodeConnections((bytes) => parts.memory.arrived(bytes))
-    this.#server = createHttpServer(config, limits, {
+    this.#certificates = tls && new Certificates(tls, parts.log)
+    this.#describeCertificates()
+    this.#server = createHttpServer(config.http2, this.#certificates, limits, {
       listed: () => handlers().upgradeProtocols,
       // Nothing is read after the last response either (RFC 9112 §9.6).
       isFull: (socket) => socket.writableEnded || this.#order.isFull(socket),
@@ -137,7 +139,7 @@ class ClientListener implements Listener {
     if (this.#front === undefined) this.#server.on(readyEvent(config), this.#handedOver)
     const beginRequest = limitConnections(this.#server, limits, { ...parts, closeIdle: () => this.#closeIdle() })
     this.#http2 = parts.http2 && this.#createHttp2(parts.http2, limits, beginRequest)
-    this.#certificate = tls === undefined ? undefined : renewCertificate(this.#server as TlsServer, tls, parts.log)
+    this.#certificates?.renewIn(this.#server as TlsServer)
     // Over TLS, the end of the client's data is the end of the connection (RFC 9112 §9.8).
     if (tls === undefined)
       serveHalfClosedConnections(
@@ -189,7 +191,7 @@ class ClientListener implements Listener {
     this.#isDraining = true
     this.#idle.endAfterResponses()
     this.#http2?.drain()
-    this.#certificate?.close()
+    this.#certificates?.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     const closeIdle = () => {
       this.#closeIdle()
@@ -267,6 +269,19 @@ class ClientListener implements Listener {
   /** The connection from which Node's server reads the requests of a client. */
   #nodeConnection(socket: Socket): Duplex {
     return this.#front?.connectionOf(socket)?.rest ?? socket
+  }
+
+  #describeCertificates(): void {
+    const certificates = this.#certificates
+    if (certificates === undefined) return
+    this.#parts.metrics.gauge(
+      {
+        name: 'gatehouse_certificate_end_timestamp_seconds',
+        help: 'When the first certificate of listen.tls ends, in seconds since 1970.',
+      },
+      'min',
+      () => certificates.firstEnd / 1000,
+    )
   }
 
   /** Counts what connections hold, and closes them when they hold too much. */
@@ -360,7 +375,12 @@ function readyEvent({ tls }: ListenConfig): 'connection' | 'secureConnection' {
   return tls === undefined ? 'connection' : 'secureConnection'
 }
 
-function createHttpServer({ tls, http2 }: ListenConfig, limits: LimitsConfig, upgrades: UpgradeRules): Server {
+function createHttpServer(
+  http2: boolean,
+  certificates: Certificates | undefined,
+  limits: LimitsConfig,
+  upgrades: UpgradeRules,
+): Server {
   const options = {
     maxHeaderSize: limits.headerSizeBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -375,14 +395,11 @@ function createHttpServer({ tls, http2 }: ListenConfig, limits: LimitsConfig, up
     ...upgradeOptions(upgrades),
   }
   const server =
-    tls === undefined
+    certificates === undefined
       ? createServer(options)
       : createTlsServer({
           ...options,
-          ...readCertificate(tls),
-          // A client without a certificate, or with a wrong one, is a matter of the rules.
-          ...(tls.clientCaFile !== undefined && { requestCert: true, rejectUnauthorized: false }),
-          minVersion: 'TLSv1.2',
+          ...certificates.options,
           ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
           handshakeTimeout: limits.headersTimeoutMs,
         })

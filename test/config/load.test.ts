@@ -217,7 +217,12 @@ test('Every setting of a full configuration is read', () => {
   assert.deepEqual(full.listen, {
     host: '::',
     port: 8443,
-    tls: { certFile: resolve('tls/gateway.crt'), keyFile: resolve('tls/gateway.key'), clientCaFile: undefined },
+    tls: {
+      certFile: resolve('tls/gateway.crt'),
+      keyFile: resolve('tls/gateway.key'),
+      clientCaFile: undefined,
+      certificates: [],
+    },
     plainPath: false,
     ...{ http2: true, h2c: false },
   })

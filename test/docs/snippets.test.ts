@@ -20,6 +20,8 @@ const files = {
   'run/secrets/session_key': `${cases}secrets/session_key`,
   'run/tls/tls.crt': `${cases}tls/gateway.crt`,
   'run/tls/tls.key': `${cases}tls/gateway.key`,
+  'run/tls/wiki.crt': `${cases}tls/gateway.crt`,
+  'run/tls/wiki.key': `${cases}tls/gateway.key`,
   'run/tls/client.crt': `${cases}tls/gateway.crt`,
   'run/tls/client.key': `${cases}tls/gateway.key`,
   'run/secrets/client_key.pem': `${cases}tls/gateway.key`,

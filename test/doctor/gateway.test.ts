@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { isPrivate } from '../../src/doctor/connect.ts'
 import { gatewayFindings } from '../../src/doctor/gateway.ts'
+import { issueCertificates } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { startWorld } from '../support/world.ts'
 import { assertUseful, configOf, finding, type Settings } from './support.ts'
@@ -44,6 +45,20 @@ test('external_url with http is a fault; on loopback it is a warning', async (t)
   assert.match(others.why ?? '', /another host below the same domain can set it/)
   assert.equal(finding(trial, 'gateway.https').level, 'warning')
   assert.ok(trial.every(({ what }) => !what.includes('no other host below the same domain')))
+})
+
+test('A certificate of listen.tls that ends soon is a warning', async (t) => {
+  // The certificates of the tests are valid for two days.
+  const { cert, key } = issueCertificates().server
+  const settings = `listen: { tls: { cert_file: ${cert}, key_file: ${key} } }`
+
+  const found = finding(
+    await findingsAbout(t, { externalUrl: 'https://orders.invalid', settings }),
+    'gateway.certificate',
+  )
+
+  assert.equal(found.level, 'warning')
+  assert.ok(found.what.includes(cert), found.what)
 })
 
 test('doctor says what device binding protects from, and what not', async (t) => {

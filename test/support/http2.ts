@@ -9,19 +9,25 @@ import { startWorld, type World, type WorldOptions } from './world.ts'
 
 export type Http2World = World & { connect(): ClientHttp2Session }
 
+interface Http2Options extends Omit<WorldOptions, 'listen'> {
+  readonly h2c?: boolean
+  /** YAML of `listen` behind the other settings, with a comma before it. */
+  readonly listen?: string
+  /** YAML of `listen.tls.certificates`. */
+  readonly certificates?: string
+}
+
 /** A gateway that serves HTTP/2 over TLS, or without TLS where `h2c` is true. */
 export async function startHttp2World(
   t: TestContext,
   handler: (req: IncomingMessage, res: ServerResponse) => unknown,
-  {
-    h2c = false,
-    listen = '',
-    ...options
-  }: Omit<WorldOptions, 'listen'> & { readonly h2c?: boolean; readonly listen?: string } = {},
+  { h2c = false, listen = '', certificates = '[]', ...options }: Http2Options = {},
 ): Promise<Http2World> {
   const { server: files } = issueCertificates()
   const { port } = await httpUpstream(t, handler)
-  const tls = h2c ? 'h2c: true' : `tls: { cert_file: ${files.cert}, key_file: ${files.key} }`
+  const tls = h2c
+    ? 'h2c: true'
+    : `tls: { cert_file: ${files.cert}, key_file: ${files.key}, certificates: ${certificates} }`
   const ca = readFileSync(files.ca, 'utf8')
   const world = await startWorld(t, {
     listen: (address) => `{ address: "${address}", ${tls}${listen} }`,

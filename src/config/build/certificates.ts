@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Setting } from '../document/report.ts'
-import type { ListenConfig } from '../model/gateway.ts'
-import type { ListenTlsSettings } from '../settings.ts'
+import type { CertificateFiles, ListenConfig } from '../model/gateway.ts'
+import type { ListenTlsCertificatesSettings, ListenTlsSettings } from '../settings.ts'
 import { namedFile, readNamedFile } from './secrets.ts'
 
 // The certificate authorities of an operating system take about 300 KiB.
@@ -25,35 +25,55 @@ export function checkTls(
   at: Setting,
   host: string | undefined,
 ): ListenConfig['tls'] {
-  if (settings?.certFile === undefined || settings.keyFile === undefined) return undefined
-  const pair = readKeyPair(settings, at)
+  if (settings === undefined) return undefined
+  const others = settings.certificates.map((each, index) => [each ?? {}, at.below('certificates', index)] as const)
+  const pairs = [[settings, at] as const, ...others].map(([files, place]) => readKeyPair(files, place))
   const certAt = at.below('cert_file')
-  if (pair !== undefined && host !== undefined && certAt.isValid) warnOfOtherName(pair.cert, certAt, host)
-  return {
-    certFile: resolve(namedFile(settings.certFile, certAt)),
-    keyFile: resolve(namedFile(settings.keyFile, at.below('key_file'))),
-    clientCaFile: readClientCa(settings.clientCaFile, at.below('client_ca_file')),
-  }
+  if (host !== undefined && certAt.isValid)
+    warnOfOtherName(
+      pairs.map((pair) => pair?.cert),
+      certAt,
+      host,
+    )
+  const files = certificateFiles(settings, at)
+  const clientCaFile = readClientCa(settings.clientCaFile, at.below('client_ca_file'))
+  const certificates = others.flatMap(([each, place]) => certificateFiles(each, place) ?? [])
+  return files && { ...files, certificates, clientCaFile }
 }
 
 function readClientCa(path: string | undefined, at: Setting): string | undefined {
   return path !== undefined && readAuthorities(path, at) !== undefined ? resolve(namedFile(path, at)) : undefined
 }
 
-function warnOfOtherName(pem: string, at: Setting, host: string): void {
-  const certificate = new X509Certificate(pem)
+function certificateFiles(
+  { certFile, keyFile }: ListenTlsCertificatesSettings,
+  at: Setting,
+): CertificateFiles | undefined {
+  if (certFile === undefined || keyFile === undefined) return undefined
+  return {
+    certFile: resolve(namedFile(certFile, at.below('cert_file'))),
+    keyFile: resolve(namedFile(keyFile, at.below('key_file'))),
+  }
+}
+
+/** @param texts PEM; `undefined` for a file that cannot be read */
+function warnOfOtherName(texts: readonly (string | undefined)[], at: Setting, host: string): void {
   const address = host.replace(/^\[(.*)\]$/, '$1')
   const isAddress = /^[\d.]+$|:/.test(address)
-  if ((isAddress ? certificate.checkIP(address) : certificate.checkHost(host)) !== undefined) return
+  const certificates = texts.map((text) => text && new X509Certificate(text))
+  const isFor = (certificate: X509Certificate) =>
+    (isAddress ? certificate.checkIP(address) : certificate.checkHost(host)) !== undefined
+  if (certificates.some((certificate) => !certificate || isFor(certificate))) return
+  const names = certificates.map((certificate) => (certificate && certificate.subjectAltName) || 'no name')
   at.warning(
     `is not a certificate for ${host}, the host of external_url: browsers reject it`,
-    `it is for ${certificate.subjectAltName ?? 'no name'}`,
+    `it is for ${names.join(', ')}`,
   )
 }
 
 /** Reads a certificate and its private key (PEM), and checks that they belong together. */
 export function readKeyPair(
-  settings: ListenTlsSettings,
+  settings: ListenTlsCertificatesSettings,
   at: Setting,
 ): { readonly cert: string; readonly key: string } | undefined {
   if (settings.certFile === undefined || settings.keyFile === undefined) return undefined

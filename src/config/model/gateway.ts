@@ -86,9 +86,15 @@ export interface TracingConfig extends Pick<TracingSettings, 'sample' | 'service
   readonly ca: string | undefined
 }
 
-export interface ListenTlsConfig {
+/** The paths of a certificate and its key (PEM). */
+export interface CertificateFiles {
   readonly certFile: string
   readonly keyFile: string
+}
+
+export interface ListenTlsConfig extends CertificateFiles {
+  /** Further ones, for other host names. */
+  readonly certificates: readonly CertificateFiles[]
   /** The authorities of client certificates. Absent: clients are not asked for a certificate. */
   readonly clientCaFile: string | undefined
 }
