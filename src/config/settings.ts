@@ -288,6 +288,7 @@ export interface UpstreamSettings {
   readonly stripPath: boolean
   readonly alsoKnownAs: List<string>
   readonly rewriteContent: boolean
+  readonly compress: false | UpstreamCompressSettings
   readonly sessionNotice: boolean
   readonly setCookie: UpstreamSetCookieSettings
   readonly responseHeaders: UpstreamResponseHeadersSettings
@@ -355,6 +356,10 @@ export interface UpstreamHealthCheckSettings {
   readonly expect: List<number>
   readonly healthyAfter: number
   readonly unhealthyAfter: number
+}
+
+export interface UpstreamCompressSettings {
+  readonly personal: boolean
 }
 
 export interface UpstreamSetCookieSettings {

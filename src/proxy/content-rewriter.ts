@@ -4,6 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import { AddressStream, type AddressText, type TextStream } from '../http/address-text.ts'
 import type { SwitchedConnection, ExchangeControl, RawFields, ResponseHandler } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
+import { type Compression, isCompressed, varyingByCoding } from './compression.ts'
 import { allowsNotice, fieldValue, isHtmlPage, LineInHead, type SessionNotice } from './session-notice.ts'
 
 /** Why the content of a response is passed on unchanged, although its type is rewritten. */
@@ -14,6 +15,8 @@ export interface ContentRewriterParts {
   readonly addresses: AddressText | undefined
   /** What is added to HTML pages. */
   readonly notice: SessionNotice | undefined
+  /** Absent: content keeps its coding. */
+  readonly compression?: Compression | undefined
   /** The response has no content, because the method is HEAD. */
   readonly isHead: boolean
   readonly onSkip: (reason: SkipReason) => void
@@ -21,7 +24,10 @@ export interface ContentRewriterParts {
 
 interface Rewritten {
   readonly fields: RawFields
-  readonly coding: Coding | undefined
+  /** The content coding of the upstream. */
+  readonly decoding?: Coding | undefined
+  /** The content coding for the client. */
+  readonly encoding?: Coding | undefined
   readonly changes: readonly TextStream[]
 }
 
@@ -31,23 +37,50 @@ interface Coding {
   readonly encoder: () => Transform
 }
 
-const gzip: Coding = { decoder: () => zlib.createGunzip(), encoder: () => zlib.createGzip() }
+const { constants } = zlib
+/** The window bounds the memory of an encoder. In powers of two bytes. */
+const windowBits = 18
+
+// Encoders pass on each part as it arrives, because an application may send a page in parts.
+const gzip: Coding = {
+  decoder: () => zlib.createGunzip(),
+  encoder: () => zlib.createGzip({ flush: constants.Z_SYNC_FLUSH }),
+}
 
 const codings: ReadonlyMap<string, Coding> = new Map([
   ['gzip', gzip],
   ['x-gzip', gzip],
-  ['deflate', { decoder: () => zlib.createInflate(), encoder: () => zlib.createDeflate() }],
+  [
+    'deflate',
+    { decoder: () => zlib.createInflate(), encoder: () => zlib.createDeflate({ flush: constants.Z_SYNC_FLUSH }) },
+  ],
   [
     'br',
     {
       decoder: () => zlib.createBrotliDecompress(),
-      // The default, 11, is for files that are compressed once.
-      encoder: () => zlib.createBrotliCompress({ params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } }),
+      encoder: () =>
+        zlib.createBrotliCompress({
+          flush: constants.BROTLI_OPERATION_FLUSH,
+          // The default quality, 11, is for files that are compressed once.
+          params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: windowBits },
+        }),
     },
   ],
   // Node.js has Zstandard from version 22.15 on.
   ...(typeof zlib.createZstdDecompress === 'function'
-    ? ([['zstd', { decoder: () => zlib.createZstdDecompress(), encoder: () => zlib.createZstdCompress() }]] as const)
+    ? ([
+        [
+          'zstd',
+          {
+            decoder: () => zlib.createZstdDecompress(),
+            encoder: () =>
+              zlib.createZstdCompress({
+                flush: constants.ZSTD_e_flush,
+                params: { [constants.ZSTD_c_windowLog]: windowBits },
+              }),
+          },
+        ],
+      ] as const)
     : []),
 ])
 
@@ -68,9 +101,9 @@ export function withKnownCodings(fields: readonly string[]): string[] {
 
 /**
  * Rewrites the content of a response: decodes it, replaces addresses, adds the line of the notice,
- * and encodes it again. Holds a part of the content at a time, and reads no faster than the client.
- * A response with a content coding begins when the first part is decoded, so that content that
- * cannot be decoded becomes a 502.
+ * and encodes it again. Compresses content without a coding. Holds a part of the content at a time,
+ * and reads no faster than the client. A response with a content coding begins when the first part
+ * is decoded, so that content that cannot be decoded becomes a 502.
  */
 export class ContentRewriter implements ResponseHandler, ExchangeControl {
   readonly #handler: ResponseHandler
@@ -78,9 +111,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   #control: ExchangeControl | undefined
   /** From the content of the upstream to that for the client; empty before there is content. */
   #streams: readonly Transform[] = []
-  #isRewritten = false
-  #coding: Coding | undefined
-  #changes: readonly TextStream[] = []
+  #rewritten: Rewritten | undefined
   /** Passes on the head of the response, which waits for the first part. */
   #begin: (() => void) | undefined
   #trailers: RawFields = []
@@ -118,29 +149,32 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
       return
     }
     const begin = () => this.#handler.onResponse(status, statusMessage, response.fields)
-    if (this.#parts.isHead || status === 304 || status === 204) {
+    const isSame = response.changes.length === 0 && response.encoding === undefined
+    if (isSame || this.#parts.isHead || status === 304 || status === 204) {
       begin()
       return
     }
-    this.#isRewritten = true
-    this.#coding = response.coding
-    this.#changes = response.changes
-    if (response.coding === undefined) begin()
+    this.#rewritten = response
+    if (response.decoding === undefined) begin()
     else this.#begin = begin
   }
 
   onShortPart(part: Buffer): void {
-    if (!this.#isRewritten) this.#handler.onShortPart(part)
+    if (this.#rewritten === undefined) this.#handler.onShortPart(part)
     else this.#write(Buffer.from(part))
   }
 
   onContent(part: Buffer, giveBack: GiveBack): void {
-    if (!this.#isRewritten) this.#handler.onContent(part, giveBack)
+    if (this.#rewritten === undefined) this.#handler.onContent(part, giveBack)
     else this.#write(part, giveBack)
   }
 
   onEnd(trailers: RawFields): void {
     this.#trailers = trailers
+    // The field says that the content has a coding, and in each coding there is something.
+    const { decoding, encoding } = this.#rewritten ?? {}
+    if (this.#first === undefined && decoding === undefined && encoding !== undefined)
+      this.#start(this.#rewritten as Rewritten)
     // A response with a content coding may be empty, such as a redirect. No decoder accepts that.
     if (this.#first === undefined) this.#pass(() => this.#handler.onEnd(trailers))
     else this.#first.end()
@@ -168,8 +202,20 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     return this.#streams.at(-1)
   }
 
-  /** How a response is rewritten; `undefined` if it is not. */
+  /** How a response is rewritten or compressed; `undefined` if it is neither. */
   #read(status: number, fields: RawFields): Rewritten | undefined {
+    const changed = this.#readChanges(status, fields)
+    const { compression, isHead } = this.#parts
+    if (compression === undefined || changed?.decoding !== undefined) return changed
+    if (!isCompressed(compression, status, fields)) return changed
+    const coding = isHead ? undefined : compression.accepted.find((each) => codings.has(each))
+    const changes = changed?.changes ?? []
+    if (coding === undefined) return { fields: varyingByCoding(changed?.fields ?? fields), changes }
+    const compressed = [...fieldsOfRewritten(fields), 'Content-Encoding', coding]
+    return { fields: varyingByCoding(compressed), encoding: codings.get(coding), changes }
+  }
+
+  #readChanges(status: number, fields: RawFields): Rewritten | undefined {
     const { addresses, notice, onSkip } = this.#parts
     const type = fieldValue(fields, 'content-type')
     const isPage = notice !== undefined && isHtmlPage(fields)
@@ -187,12 +233,16 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
       onSkip(skip)
       return undefined
     }
-    return { fields: fieldsOfRewritten(fields), coding: codings.get(coding), changes }
+    const known = codings.get(coding)
+    return { fields: fieldsOfRewritten(fields), decoding: known, encoding: known, changes }
   }
 
-  #start(coding: Coding | undefined): void {
-    const rewriting = new Rewriting(this.#changes)
-    const streams = coding === undefined ? [rewriting] : [coding.decoder(), rewriting, coding.encoder()]
+  #start({ decoding, encoding, changes }: Rewritten): void {
+    const streams = [
+      ...(decoding === undefined ? [] : [decoding.decoder()]),
+      ...(changes.length === 0 ? [] : [new Rewriting(changes)]),
+      ...(encoding === undefined ? [] : [encoding.encoder()]),
+    ]
     this.#streams = streams
     for (const [at, stream] of streams.entries()) {
       stream.on('error', (error) => this.#fail(error))
@@ -208,7 +258,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
 
   #write(part: Buffer, giveBack?: GiveBack): void {
     if (this.#isOver) return giveBack?.()
-    if (this.#first === undefined) this.#start(this.#coding)
+    if (this.#first === undefined && this.#rewritten !== undefined) this.#start(this.#rewritten)
     const isTaken = this.#first?.write(part, giveBack)
     if (isTaken === false) this.#control?.pause()
   }
@@ -237,7 +287,7 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
   }
 
   #destroy(): void {
-    this.#isOver = this.#isRewritten
+    this.#isOver = this.#rewritten !== undefined
     for (const stream of this.#streams) stream.destroy()
   }
 }

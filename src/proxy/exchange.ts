@@ -24,6 +24,7 @@ import {
   responseHeaders,
   responseTrailers,
 } from './client-response.ts'
+import { compressionFor } from './compression.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
@@ -163,14 +164,17 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   #responseHandler(): ResponseHandler {
     const { pass, parts, facts } = this.#input
     const { upstream, session } = pass
-    const handler = this.#rewritesContent
-      ? new ContentRewriter(this, {
-          addresses: this.#addresses.content,
-          notice: this.#notice,
-          isHead: facts.method === 'HEAD',
-          onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
-        })
-      : this
+    const compression = compressionFor(pass, facts, this.#input.req.headers['accept-encoding'])
+    const handler =
+      this.#rewritesContent || compression !== undefined
+        ? new ContentRewriter(this, {
+            addresses: this.#addresses.content,
+            notice: this.#notice,
+            compression,
+            isHead: facts.method === 'HEAD',
+            onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
+          })
+        : this
     const keepsCookies = this.#upstream.keepsCookies || (session !== undefined && parts.notesCookies)
     if (!keepsCookies) return handler
     const { host, target } = this.#input.facts

@@ -134,6 +134,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         responseTimeoutMs: 60_000,
         rewriteContent: false,
         sessionNotice: false,
+        compress: false,
         idleTimeoutMs: 300_000,
         keepAliveMs: 1_500,
         maxConnections: 128,

@@ -70,6 +70,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     stripPath: false,
     rewriteContent: false,
     sessionNotice: false,
+    compress: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },

@@ -34,7 +34,7 @@ function extAuthz({ upstreams, extAuthz }: GatewayConfig, at: At): void {
 
 /** Settings of an upstream that change what the gateway itself carries. */
 const settingsOfTraffic = [
-  ...['strip_path', 'also_known_as', 'rewrite_content', 'session_notice', 'set_cookie', 'response_headers'],
+  ...['strip_path', 'also_known_as', 'rewrite_content', 'compress', 'session_notice', 'set_cookie', 'response_headers'],
   ...['host_header', 'origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout'],
   ...['response_timeout', 'idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client'],
   ...['ca_file', 'server_name', 'client_certificate', 'pinned_keys', 'proxy_protocol', 'protocol'],

@@ -94,6 +94,7 @@ type SettingsOfUpstream = Pick<
   | 'setCookie'
   | 'rewriteContent'
   | 'sessionNotice'
+  | 'compress'
   | 'balance'
   | 'slowStartMs'
   | 'retryBudget'

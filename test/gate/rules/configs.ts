@@ -32,6 +32,7 @@ export function upstream({
     stripPath: false,
     rewriteContent: false,
     sessionNotice: false,
+    compress: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
     responseHeaders: { set: {}, remove: [] },
