@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { GiveBack } from '../wire/read-buffers.ts'
 
 type Socket = IncomingMessage['socket']
@@ -68,4 +69,23 @@ export interface ClientReply {
   on(event: 'error' | 'drain', listener: () => void): this
   once(event: 'close', listener: () => void): this
   off(event: 'close', listener: () => void): this
+}
+
+/** The response to a request of HTTP/2 for another protocol (RFC 8441). */
+export interface SwitchingReply extends ClientReply {
+  /**
+   * The stream carries the other protocol from now on.
+   * @param accept what the upstream has sent as `Sec-WebSocket-Accept`
+   * @returns `false`: the upstream has not accepted the WebSocket
+   */
+  switchProtocols(fields: readonly string[], accept: string | undefined): boolean
+}
+
+/** The client of a request for another protocol. */
+export interface UpgradeClient {
+  readonly req: ClientMessage
+  /** Bytes both ways. In HTTP/1.1, the response is written to it too. */
+  readonly socket: Duplex
+  /** The response of HTTP/2. */
+  readonly reply?: SwitchingReply | undefined
 }

@@ -7,7 +7,7 @@ import type { Address } from '../config/addresses.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
-import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
+import type { ClientMessage, ClientReply, SwitchingReply } from '../http/client-messages.ts'
 import { type Response, writeToSocket } from '../http/response.ts'
 import { type BeginRequest, limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
 import { connectionBytes, type MemoryBudget, tlsConnectionBytes } from '../limits/memory-budget.ts'
@@ -44,7 +44,8 @@ export interface ListenerHandlers {
   request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
   expectation(req: ClientMessage, res: ClientReply): void
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** @param reply of a request of HTTP/2 */
+  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply?: SwitchingReply): void
   /** The response to a request whose header section is too large; it begins like this. */
   headersTooLarge(beginning: RequestBeginning | undefined): Response
   /** The protocols of `Upgrade` that at least one upstream lists, in lower case. */
@@ -244,6 +245,7 @@ class ClientListener implements Listener {
     const connections = new Http2Connections({
       request: (req, res) => this.#handlers().request(req, res),
       expectation: (req, res) => this.#handlers().expectation(req, res),
+      upgrade: (req, socket, head, reply) => this.#handlers().upgrade(req, socket, head, reply),
       headersTooLarge: (beginning) => this.#handlers().headersTooLarge(beginning),
       isDraining: () => this.#isDraining,
       sessionOptions: sessionOptions(limits),

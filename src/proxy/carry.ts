@@ -1,18 +1,18 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Pass } from '../gate/admission.ts'
+import type { ClientReply, UpgradeClient } from '../http/client-messages.ts'
 import { hasBody } from '../http/request-body.ts'
-import { type Incoming, writeToSocket } from '../http/response.ts'
+import { type Incoming, type Response, writeResponse, writeToSocket } from '../http/response.ts'
 import { carriedProtocols } from '../http/upgrade-field.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
 import type { RawFields, SwitchedConnection } from '../transport/transport.ts'
 import { fieldLine } from '../wire/fields.ts'
 import type { Addresses } from './addresses.ts'
-import { responseHeaders } from './client-response.ts'
+import { isSentCompletely, responseHeaders } from './client-response.ts'
 import { Exchange, type ExchangeInput } from './exchange.ts'
 import type { ProxyParts } from './parts.ts'
 import { Tunnel } from './tunnel.ts'
@@ -47,9 +47,7 @@ function begin(input: ExchangeInput): void {
 }
 
 /** A request for another protocol. Node's server has released its socket. */
-export interface IncomingUpgrade extends Pick<Incoming, 'facts' | 'record'> {
-  readonly req: IncomingMessage
-  readonly socket: Duplex
+export interface IncomingUpgrade extends Pick<Incoming, 'facts' | 'record'>, UpgradeClient {
   /** What the client has sent after the head. */
   readonly head: Buffer
 }
@@ -59,10 +57,11 @@ export interface IncomingUpgrade extends Pick<Incoming, 'facts' | 'record'> {
  * the connection becomes a tunnel. Any other response is passed on, and the connection is closed.
  */
 export function carryUpgrade(
-  { req, facts, record, socket, head: received }: IncomingUpgrade,
+  { facts, record, head: received, ...client }: IncomingUpgrade,
   pass: Pass,
   parts: ProxyParts,
 ): void {
+  const { req, socket, reply } = client
   // Node's server has released the socket, and an error without a listener ends the process.
   socket.on('error', () => {})
   // A client that ends its side before the response has begun is gone. The request may have waited
@@ -75,42 +74,41 @@ export function carryUpgrade(
   // Node.js treats the content as data of the other protocol. The upstream would read it as a
   // second request.
   if (hasBody(req)) {
-    refuseUpgrade(socket, record, 'ERR_REQUEST_MALFORMED')
+    refuseUpgrade(client, record, 'ERR_REQUEST_MALFORMED')
     return
   }
 
-  const res = responseOn(socket as Socket, req, record)
+  const res = reply ?? responseOn(socket as Socket, req as IncomingMessage, record)
   if (res === undefined) {
     parts.log.error('request.failed', {
       request: record.id,
       code: 'ERR_INTERNAL',
       reason: 'this version of Node.js cannot write a response to a request for another protocol',
     })
-    refuseUpgrade(socket, record, 'ERR_INTERNAL')
+    refuseUpgrade(client, record, 'ERR_INTERNAL')
     return
   }
   // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: SwitchedConnection, rawHeaders: RawFields): void => {
-    const head = switchingResponse(rawHeaders, protocols, {
+    const fields = switchingFields(rawHeaders, protocols, {
       parts,
       addresses: parts.upstreams.of(pass.upstream).addressesAt(facts.host).fields,
     })
-    if (head instanceof GatewayError) {
-      record.trace?.upstreamEnded(head.code)
+    const fault = fields instanceof GatewayError ? fields : beginTunnel(client, res, rawHeaders, fields)
+    if (fault !== undefined) {
+      record.trace?.upstreamEnded(fault.code)
       parts.log.warn('upstream.failed', {
         request: record.id,
         upstream: pass.upstream.name,
-        code: head.code,
-        reason: head.message,
+        code: fault.code,
+        reason: fault.message,
       })
       upstream.socket.destroy()
-      refuseUpgrade(socket, record, head.code)
+      refuseUpgrade(client, record, fault.code)
       return
     }
-    res.detachSocket(socket as Socket)
-    socket.write(head, 'latin1')
-    const isWebSocket = protocolIn(rawHeaders).toLowerCase() === 'websocket'
+    const isWebSocket = valueIn(rawHeaders, 'upgrade').toLowerCase() === 'websocket'
     const sides = { client: socket as Socket, upstream, head: received }
     new Tunnel({ ...sides, isWebSocket, session: pass.session, record, parts }).join()
   }
@@ -118,25 +116,40 @@ export function carryUpgrade(
   new Exchange({ req, res, pass, facts, record, parts, upgrade }).start()
 }
 
-/** Refuses an upgrade on the bare socket. No WebSocket client follows a redirect. */
+/** Refuses an upgrade. No WebSocket client follows a redirect. */
 export function refuseUpgrade(
-  socket: Duplex,
+  client: UpgradeClient,
   record: RequestRecord,
   code: ErrorCode,
   options: Partial<ProblemOptions> = {},
 ): void {
   const response = problem(code, { requestId: record.id, ...options })
   record.code = code
-  record.bytes = writeToSocket(socket, response)
-  record.end(response.status, true)
+  respondToUpgrade(client, record, response)
 }
 
-function switchingResponse(
+/** Sends a response of the gateway to a request for another protocol. */
+export function respondToUpgrade(
+  { req, socket, reply: res }: UpgradeClient,
+  record: RequestRecord,
+  response: Response,
+): void {
+  if (res === undefined) {
+    record.bytes = writeToSocket(socket, response)
+    record.end(response.status, true)
+    return
+  }
+  res.once('close', () => record.end(response.status, isSentCompletely(res)))
+  record.bytes = writeResponse({ req, res }, response)
+}
+
+/** The fields of the response that switches protocols, without those of the connection. */
+function switchingFields(
   rawHeaders: RawFields,
   protocols: string,
   { parts, addresses }: { readonly parts: ProxyParts; readonly addresses: Addresses },
-): string | GatewayError {
-  const chosen = protocolIn(rawHeaders)
+): string[] | GatewayError {
+  const chosen = valueIn(rawHeaders, 'upgrade')
   // A server may only switch to an offered protocol (RFC 9110 §7.8).
   if (!protocols.toLowerCase().split(', ').includes(chosen.toLowerCase()))
     return new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to a protocol that it was not offered')
@@ -147,24 +160,38 @@ function switchingResponse(
       addresses,
       status: 101,
     })
-    let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${chosen}`
-    for (let at = 0; at + 1 < fields.length; at += 2) {
-      const line = fieldLine(fields[at] as string, fields[at + 1] as string)
+    for (let at = 0; at + 1 < fields.length; at += 2)
       // The last guard: whatever read the response has rejected such a field already.
-      if (line === undefined)
+      if (fieldLine(fields[at] as string, fields[at + 1] as string) === undefined)
         return new GatewayError('ERR_UPSTREAM_RESPONSE', `the field "${fields[at]}" has an invalid name or value`)
-      text += line
-    }
-    return text + '\r\n\r\n'
+    return fields
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error
   }
 }
 
-function protocolIn(rawHeaders: RawFields): string {
+/** Tells the client that its connection, or its stream, carries the other protocol now. */
+function beginTunnel(
+  { socket, reply }: UpgradeClient,
+  res: ClientReply,
+  rawHeaders: RawFields,
+  fields: readonly string[],
+): GatewayError | undefined {
+  if (reply !== undefined)
+    return reply.switchProtocols(fields, valueIn(rawHeaders, 'sec-websocket-accept'))
+      ? undefined
+      : new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream has not accepted the WebSocket')
+  let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${valueIn(rawHeaders, 'upgrade')}`
+  for (let at = 0; at + 1 < fields.length; at += 2) text += fieldLine(fields[at] as string, fields[at + 1] as string)
+  ;(res as ServerResponse).detachSocket(socket as Socket)
+  socket.write(`${text}\r\n\r\n`, 'latin1')
+  return undefined
+}
+
+function valueIn(rawHeaders: RawFields, name: string): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-    if (rawHeaders[at]?.toLowerCase() === 'upgrade') return (rawHeaders[at + 1] ?? '').trim()
+    if (rawHeaders[at]?.toLowerCase() === name) return (rawHeaders[at + 1] ?? '').trim()
   return ''
 }
 

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { CheckHandler, ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -8,20 +7,12 @@ import { randomId } from '../core/random.ts'
 import { clearCookiesUrl } from '../core/return-to.ts'
 import type { CorsFields } from '../gate/admission.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/bearer.ts'
-import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
+import type { ClientMessage, ClientReply, SwitchingReply } from '../http/client-messages.ts'
 import { requestId, type TrustedProxies, type UntrustedProxies } from '../http/forwarded.ts'
 import { isPage, isReserved, type RequestFacts, requireUnambiguous, unambiguousFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isFromSite } from '../http/requesting-page.ts'
-import {
-  clearCookies,
-  empty,
-  type Incoming,
-  json,
-  type Response,
-  withHeaders,
-  writeToSocket,
-} from '../http/response.ts'
+import { clearCookies, empty, type Incoming, json, type Response, withHeaders } from '../http/response.ts'
 import { listedProtocols } from '../http/upgrade-field.ts'
 import { mayBeSendCommand, readSendCommand, referenceInSendCommand, sameContent } from '../kept-forms/send.ts'
 import type { ListenerHandlers } from '../listener/listener.ts'
@@ -30,7 +21,7 @@ import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
 import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import type { Pages } from '../pages/pages.ts'
-import { carryUpgrade, refuseUpgrade } from '../proxy/carry.ts'
+import { carryUpgrade, refuseUpgrade, respondToUpgrade } from '../proxy/carry.ts'
 import type { ProxyParts } from '../proxy/parts.ts'
 import { type AdmissionHandler, overloaded, type Decisions } from './admission-handler.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -149,21 +140,19 @@ export class RequestHandler implements ListenerHandlers {
     return pages.refusal('ERR_HEADERS_TOO_LARGE', { ...context, asPage: false })
   }
 
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply?: SwitchingReply): void {
     const { decisions, refusals, proxy, checks } = this.#parts
     const record = this.#begin(req)
+    const client = { req, socket, reply }
     const reject: Reject = (code, why) => {
       refusals.log(req, record, code, why)
-      refuseUpgrade(socket, record, code, {})
+      refuseUpgrade(client, record, code)
     }
     const check = checks?.handlerOf(req.url ?? '')
     if (check !== undefined) {
       // Some proxies ask about a WebSocket with `Upgrade`.
-      const respondToSocket = (response: Response) => {
-        record.bytes = writeToSocket(socket, response)
-        record.end(response.status, true)
-      }
-      return this.#serveCheck(check, { req, record, respond: respondToSocket, reject })
+      const respond = (response: Response) => respondToUpgrade(client, record, response)
+      return this.#serveCheck(check, { req, record, respond, reject })
     }
     const facts = this.#factsOf(req, record, reject)
     if (facts === undefined) return
@@ -175,11 +164,11 @@ export class RequestHandler implements ListenerHandlers {
       (admission) => {
         if (admission.kind !== 'pass') {
           const { code, options } = decisions.recordRefusal(offer, admission)
-          return refuseUpgrade(socket, record, code, options)
+          return refuseUpgrade(client, record, code, options)
         }
         if (!decisions.hasMemoryFor(offer, admission)) return reject('ERR_OVERLOADED', overloaded)
         decisions.recordPass(record, admission)
-        carryUpgrade({ ...offer, socket, head }, admission, proxy)
+        carryUpgrade({ ...offer, ...client, head }, admission, proxy)
       },
       (error) => reject(codeOf(error), reason(error)),
     )

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2'
 import type { TestContext } from 'node:test'
 import { httpUpstream } from '../proxy/support.ts'
@@ -15,16 +15,18 @@ interface Http2Options extends Omit<WorldOptions, 'listen'> {
   readonly listen?: string
   /** YAML of `listen.tls.certificates`. */
   readonly certificates?: string
+  readonly onUpstream?: (server: Server) => unknown
 }
 
 /** A gateway that serves HTTP/2 over TLS, or without TLS where `h2c` is true. */
 export async function startHttp2World(
   t: TestContext,
   handler: (req: IncomingMessage, res: ServerResponse) => unknown,
-  { h2c = false, listen = '', certificates = '[]', ...options }: Http2Options = {},
+  { h2c = false, listen = '', certificates = '[]', onUpstream = () => {}, ...options }: Http2Options = {},
 ): Promise<Http2World> {
   const { server: files } = issueCertificates()
-  const { port } = await httpUpstream(t, handler)
+  const { port, server } = await httpUpstream(t, handler)
+  onUpstream(server)
   const tls = h2c
     ? 'h2c: true'
     : `tls: { cert_file: ${files.cert}, key_file: ${files.key}, certificates: ${certificates} }`

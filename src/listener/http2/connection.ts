@@ -1,7 +1,8 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream, type ServerOptions } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { LimitsConfig } from '../../config/model/gateway.ts'
-import type { ClientMessage, ClientReply } from '../../http/client-messages.ts'
+import type { ClientMessage, ClientReply, SwitchingReply } from '../../http/client-messages.ts'
 import { type Response, writeResponse } from '../../http/response.ts'
 import type { BeginRequest } from '../../limits/connection-limits.ts'
 import { contentInUseBytes, requestMemory } from '../../limits/memory-budget.ts'
@@ -12,6 +13,7 @@ import { type RequestHead, requestHead } from './request-fields.ts'
 import { initialWindowBytes } from './session-options.ts'
 import { StreamRequest } from './stream-request.ts'
 import { StreamResponse } from './stream-response.ts'
+import { TunnelStream } from './tunnel-stream.ts'
 
 export interface Http2Options {
   readonly sessionOptions: ServerOptions
@@ -21,6 +23,7 @@ export interface Http2Options {
   request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
   expectation(req: ClientMessage, res: ClientReply): void
+  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply: SwitchingReply): void
   headersTooLarge(beginning: RequestBeginning): Response
   readonly beginRequest: BeginRequest
   readonly refusals: Pick<ListenerRefusals, 'http2'>
@@ -118,11 +121,11 @@ export class Http2Connection {
       this.#open.delete(opened)
       this.#idleSince = performance.now()
     })
-    this.#pass(req, new StreamResponse(stream, req), head)
+    this.#pass(opened, new StreamResponse(stream, req))
   }
 
-  #pass(req: StreamRequest, res: StreamResponse, head: RequestHead): void {
-    const { limits, request, expectation, headersTooLarge } = this.#options
+  #pass({ req, stream, head }: OpenStream, res: StreamResponse): void {
+    const { limits, request, expectation, headersTooLarge, upgrade } = this.#options
     if (head.bytes > limits.headerSizeBytes) {
       const { method, url, headers } = head
       const texts = Object.entries(headers).flatMap(([name, value]) =>
@@ -134,6 +137,10 @@ export class Http2Connection {
         headers: Object.fromEntries(texts) as Record<string, string>,
       }
       writeResponse({ req, res }, headersTooLarge(beginning))
+    } else if (head.protocol !== undefined) {
+      if (head.protocol.toLowerCase() === 'websocket') upgrade(req, new TunnelStream(stream, req), noBytes, res)
+      // RFC 9220 §3 says so for HTTP/3.
+      else writeResponse({ req, res }, { status: 501, headers: {}, body: '' })
     } else if (req.headers.expect === undefined || /^100-continue$/i.test(req.headers.expect)) request(req, res)
     else expectation(req, res)
   }
@@ -151,5 +158,7 @@ const lingerMs = 2000
 function usefulBytes({ head, req, stream }: OpenStream): number {
   return head.bytes + req.readBytes + stream.readableLength
 }
+
+const noBytes = Buffer.alloc(0)
 
 function ignore(): void {}

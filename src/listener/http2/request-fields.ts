@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { singleFields } from '../../core/header-fields.ts'
 
@@ -37,6 +38,8 @@ export function requestHead(received: readonly string[], hasContent: boolean): R
     const value = received[at + 1] as string
     if (name.startsWith(':')) pseudo.set(name, value)
     else if (name === 'host' && value.toLowerCase() === pseudo.get(':authority')?.toLowerCase()) continue
+    // The key is that of a connection of HTTP/1.1 (RFC 8441 §5).
+    else if (name === 'sec-websocket-key' && pseudo.has(':protocol')) continue
     else if (name === 'cookie' && cookieAt >= 0) rawHeaders[cookieAt] += `; ${value}`
     else {
       rawHeaders.push(name, value)
@@ -46,7 +49,15 @@ export function requestHead(received: readonly string[], hasContent: boolean): R
   const authority = pseudo.get(':authority')
   if (authority !== undefined) rawHeaders.unshift('host', authority)
   const protocol = pseudo.get(':protocol')
-  if (protocol !== undefined) rawHeaders.push('connection', 'upgrade', 'upgrade', protocol)
+  if (protocol !== undefined)
+    rawHeaders.push(
+      'connection',
+      'upgrade',
+      'upgrade',
+      protocol,
+      'sec-websocket-key',
+      randomBytes(16).toString('base64'),
+    )
   else if (hasContent && !rawHeaders.some((text, at) => at % 2 === 0 && text === 'content-length'))
     rawHeaders.push('transfer-encoding', 'chunked')
   const method = pseudo.get(':method') ?? ''

@@ -27,6 +27,7 @@ export function sessionOptions({
       headerTableSize: 4096,
       maxFrameSize: 16 * 1024,
       enablePush: false,
+      enableConnectProtocol: true,
     },
     // The memory of nghttp2 for the connection, in MB.
     maxSessionMemory: 10,

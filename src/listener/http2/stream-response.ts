@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { isHopByHop } from '../../core/header-fields.ts'
-import type { ClientReply } from '../../http/client-messages.ts'
+import type { SwitchingReply } from '../../http/client-messages.ts'
 import { checkedLine } from '../plain/plain-response.ts'
 import type { StreamRequest } from './stream-request.ts'
 
@@ -13,7 +14,7 @@ const unreadMs = 75_000
  * The response to a request of HTTP/2. It has the fields of the one in HTTP/1.1, without those of a
  * connection (RFC 9113 §8.2.2), and no reason phrase.
  */
-export class StreamResponse extends EventEmitter implements ClientReply {
+export class StreamResponse extends EventEmitter implements SwitchingReply {
   statusCode = 200
   headersSent = false
   writableFinished = false
@@ -25,6 +26,7 @@ export class StreamResponse extends EventEmitter implements ClientReply {
   #fields: string[] = []
   #trailers: readonly [string, string][] = []
   #hasContent = false
+  #hasSwitched = false
   #isClosed = false
 
   constructor(stream: ServerHttp2Stream, req: StreamRequest) {
@@ -108,6 +110,17 @@ export class StreamResponse extends EventEmitter implements ClientReply {
     if (!this.headersSent && !this.#stream.destroyed && !this.#stream.closed) this.#stream.additionalHeaders(headers)
   }
 
+  switchProtocols(fields: readonly string[], accept: string | undefined): boolean {
+    const key = String(this.#req.headers['sec-websocket-key'])
+    // RFC 6455 §4.2.2 (5).
+    const expected = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+    if (accept !== expected || this.#stream.destroyed || this.#stream.closed) return false
+    this.#hasSwitched = true
+    this.headersSent = true
+    this.#stream.respond({ ...headersOf(fields), 'sec-websocket-accept': undefined, ':status': 200 })
+    return true
+  }
+
   /** Closes the stream. The connection stays (RFC 9113 §5.4.2). */
   destroy(): this {
     this.#stream.close(constants.NGHTTP2_CANCEL)
@@ -121,7 +134,7 @@ export class StreamResponse extends EventEmitter implements ClientReply {
 
   /** The client need not send the rest of its request (RFC 9113 §8.1). */
   #dropRest(): void {
-    if (this.#req.complete) return
+    if (this.#req.complete || this.#hasSwitched) return
     this.#req.resume()
     this.#stream.close(constants.NGHTTP2_NO_ERROR)
   }
@@ -132,7 +145,7 @@ export class StreamResponse extends EventEmitter implements ClientReply {
     const isSent = rstCode === constants.NGHTTP2_NO_ERROR && writableEnded && writableLength === 0
     this.writableFinished = this.headersSent && isSent
     this.#isClosed = true
-    this.emit('close')
+    if (!this.#hasSwitched) this.emit('close')
   }
 }
 
