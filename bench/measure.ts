@@ -7,7 +7,7 @@ import { memoryBytes } from './usage.ts'
 
 /** The load of a round, without the contender. */
 export type Load =
-  | Pick<RequestsOrder, 'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate' | 'fields'>
+  | Pick<RequestsOrder, 'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate' | 'fields' | 'streams'>
   | Pick<WebSocketsOrder, 'kind' | 'areIdle' | 'connections'>
 
 /** The base of all other loads: 1 KiB, 32 connections, few header fields. */

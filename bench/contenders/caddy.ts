@@ -10,7 +10,7 @@ export const caddy: Contender = {
   name: 'caddy',
   title: 'Caddy, no sign-in',
   signsIn: false,
-  can: new Set(['tls', 'websockets']),
+  can: new Set(['tls', 'http2', 'websockets']),
   missing: () => (find('caddy') ? undefined : 'caddy is not installed'),
   version: () => versionOf('caddy', ['version'], /^(\S+)/),
   runsWith: goRunsWith,

@@ -27,9 +27,9 @@ export interface Contender {
 
 /**
  * Abilities that only some contenders have. Workers are processes that share a port. Many sessions
- * are 10,000.
+ * are 10,000. HTTP/2 is chosen by ALPN.
  */
-export type Ability = 'tls' | 'websockets' | 'workers' | 'many-sessions'
+export type Ability = 'tls' | 'http2' | 'websockets' | 'workers' | 'many-sessions'
 
 /** The settings of a contender. */
 export interface Setting {

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
@@ -9,16 +9,18 @@ export const haproxy: Contender = {
   name: 'haproxy',
   title: 'HAProxy, no sign-in',
   signsIn: false,
-  can: new Set(['websockets']),
+  can: new Set(['tls', 'http2', 'websockets']),
   missing: () => (find('haproxy') ? undefined : 'haproxy is not installed'),
   version: () => versionOf('haproxy', ['-v'], /version (\S+)/),
   runsWith: () => '`nbthread 1`',
   start: run,
 }
 
-async function run(bed: Bed, { port, cpus }: Setting): Promise<Listening> {
+async function run(bed: Bed, { port, cpus, tls }: Setting): Promise<Listening> {
   const folder = folderFor(bed, `haproxy-${port}`)
   const file = join(folder, 'haproxy.cfg')
+  const bundle = join(folder, 'bundle.pem')
+  if (tls) writeFileSync(bundle, readFileSync(tls.cert, 'utf8') + readFileSync(tls.key, 'utf8'), { mode: 0o600 })
   writeFileSync(
     file,
     `global
@@ -32,7 +34,7 @@ defaults
   timeout tunnel 1h
   option http-keep-alive
 frontend front
-  bind 127.0.0.1:${port} backlog 4096
+  bind 127.0.0.1:${port} backlog 4096${tls ? ` ssl crt ${bundle} alpn h2,http/1.1` : ''}
   default_backend application
 backend application
   http-reuse always

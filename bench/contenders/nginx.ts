@@ -12,7 +12,7 @@ export const nginx: Contender = {
   name: 'nginx',
   title: 'nginx, no sign-in',
   signsIn: false,
-  can: new Set(['tls', 'websockets', 'workers']),
+  can: new Set(['tls', 'http2', 'websockets', 'workers']),
   missing: () => (find('nginx') ? undefined : 'nginx is not installed'),
   version: () => versionOf('nginx', ['-v'], /nginx\/(\S+)/),
   runsWith: ({ workers }) => `\`worker_processes ${workers}\``,
@@ -61,7 +61,7 @@ http {
   map $http_upgrade $onward_connection { default upgrade; '' ''; }
   upstream application { server ${bed.upstream}; keepalive 300; keepalive_requests 100000000; }
   server {
-    listen 127.0.0.1:${port}${tls ? ' ssl' : ''}${reuse} backlog=4096;
+    listen 127.0.0.1:${port}${tls ? ' ssl http2' : ''}${reuse} backlog=4096;
     ${secure}
     location / {
       proxy_pass http://application;

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Connection, requestOf } from './connection.ts'
+import { openSession, StreamAsker } from './http2-connection.ts'
 import { asFastAsItResponds, atRate, type Asker } from './loads.ts'
-import type { LoadMessage, LoadOrder, LoadResult, Visitor } from './order.ts'
+import type { LoadMessage, LoadOrder, LoadResult, RequestsOrder, Visitor } from './order.ts'
 import { openSocket } from './sockets.ts'
 import { EchoSocket, message } from './websocket.ts'
 
@@ -29,7 +30,16 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
   failed.catch(() => {})
   const sockets: Socket[] = []
   const askers: Asker[] = []
+  const connectSessions = async ({ streams = 0, bodyBytes, port }: RequestsOrder): Promise<void> => {
+    while (sockets.length < order.connections) {
+      const { session, socket } = await openSession(port)
+      sockets.push(socket.on('error', fail).on('end', () => fail(new Error('a connection was closed'))))
+      for (let stream = 0; stream < streams; stream++)
+        askers.push(new StreamAsker(session, bodyBytes, (reason) => fail(new Error(reason))))
+    }
+  }
   const connect = async (): Promise<void> => {
+    if (order.kind === 'requests' && order.streams !== undefined) return connectSessions(order)
     while (sockets.length < order.connections) {
       const index = sockets.push(undefined as never) - 1
       const socket = (sockets[index] = await openSocket(order))
@@ -40,7 +50,8 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
     }
   }
   try {
-    const connected = Promise.all(Array.from({ length: connectingAtOnce }, connect))
+    const atOnce = order.kind === 'requests' && order.streams !== undefined ? 1 : connectingAtOnce
+    const connected = Promise.all(Array.from({ length: atOnce }, connect))
     await Promise.race([connected, failed, late(patience, () => `connected: ${Object.keys(askers).length}, no more`)])
     say({ kind: 'connected' })
     await once(process, 'message')

@@ -30,6 +30,8 @@ export interface RequestsOrder extends Order {
   readonly fields: Fields
   /** The size of a POST body, in bytes. Absent: GET. */
   readonly uploadBytes?: number
+  /** How many streams each connection has, over HTTP/2. Absent: HTTP/1.1. */
+  readonly streams?: number
   /**
    * Requests per second, sent without waiting for earlier responses. Absent: each client sends a
    * request after each response.

@@ -3,6 +3,7 @@ import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
 import {
   hotPath,
+  http2,
   largeBody,
   largeUpload,
   manyConnections,
@@ -38,6 +39,7 @@ export const further: readonly Scenario[] = [
   manyConnections,
   manySessions,
   tls,
+  http2,
   uploads,
   settings,
   logoutTokens,

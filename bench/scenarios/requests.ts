@@ -91,24 +91,32 @@ export const settings: Scenario = {
 export const tls: Scenario = {
   name: 'tls',
   title: '1 KiB, 32 connections that are kept, TLS 1.3 in front',
-  async run(bench) {
-    const { server } = issueCertificates()
-    const usual = getGlobalDispatcher()
-    // The browsers that sign in trust the certificate. The measured clients accept any certificate.
-    setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))
-    try {
-      await measureAll(bench, await standAll(bench, { tls: server }, 'tls'), usualLoad)
-    } finally {
-      setGlobalDispatcher(usual)
-    }
-  },
+  run: (bench) => overTls(bench, 'tls', { ...usualLoad, fields: 'typical' }),
+}
+
+export const http2: Scenario = {
+  name: 'http2',
+  title: 'HTTP/2 over TLS 1.3: 1 KiB, 4 connections with 8 streams each, the header fields of real traffic',
+  run: (bench) => overTls(bench, 'http2', { ...usualLoad, fields: 'typical', connections: 4, streams: 8 }),
+}
+
+async function overTls(bench: Bench, name: 'tls' | 'http2', load: Load): Promise<void> {
+  const { server } = issueCertificates()
+  const usual = getGlobalDispatcher()
+  // The browsers that sign in trust the certificate. The measured clients accept any certificate.
+  setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))
+  try {
+    record(bench, await measureAll(bench, await standAll(bench, { tls: server }, name), load), `cpu ${name}`, 'cpu')
+  } finally {
+    setGlobalDispatcher(usual)
+  }
 }
 
 /** The selected contenders; only those with the ability, if one is given. */
 export async function standAll(
   bench: Bench,
   options?: StandOptions,
-  ability?: 'tls' | 'websockets' | 'many-sessions' | 'sign-in',
+  ability?: 'tls' | 'http2' | 'websockets' | 'many-sessions' | 'sign-in',
 ): Promise<Stand[]> {
   const stands: Stand[] = []
   for (const contender of bench.contenders.values()) {

@@ -6,15 +6,22 @@ export interface Candidate {
   readonly target: Target
   readonly weight: number
   readonly backup: boolean
+  /** How many connections to it may be open. */
+  readonly limit: number
   /** Its hash for sticky sessions. */
   readonly hash: number
   /** What it is owed in round robin. */
   owed: number
 }
 
-/** A candidate from a target and its settings in the configuration. */
-export function candidate(target: Target, { weight, backup }: Pick<Candidate, 'weight' | 'backup'>): Candidate {
-  return { target, weight, backup, hash: hashOf(target.name), owed: 0 }
+type Settings = Pick<Candidate, 'weight' | 'backup' | 'limit'>
+
+/**
+ * A candidate from a target and its settings in the configuration.
+ * @param known the candidate of this target until now. Its turn goes on
+ */
+export function candidate(target: Target, { weight, backup, limit }: Settings, known?: Candidate): Candidate {
+  return { target, weight, backup, limit, hash: hashOf(target.name), owed: known?.owed ?? 0 }
 }
 
 type BalanceConfig = Pick<UpstreamConfig, 'balance' | 'slowStartMs'>
@@ -36,14 +43,12 @@ export class Balancer {
   choose(candidates: readonly Candidate[], session?: string, except?: Candidate): Candidate | undefined {
     const usable = usableOf(candidates, except)
     if (usable.length < 2) return usable[0]
-    switch (this.#config.balance) {
-      case 'round_robin':
-        return this.#nextInTurn(usable)
-      case 'least_requests':
-        return this.#leastBusy(usable)
-      case 'sticky':
-        return session === undefined ? this.#leastBusy(usable) : this.#ofSession(usable, hashOf(session))
-    }
+    const { balance } = this.#config
+    if (balance === 'sticky' && session !== undefined) return this.#ofSession(usable, hashOf(session))
+    // At a target without a free connection, the request would wait.
+    const free = usable.filter(({ target, limit }) => target.open < limit)
+    const chosen = free.length === 0 ? usable : free
+    return balance === 'round_robin' ? this.#nextInTurn(chosen) : this.#leastBusy(chosen)
   }
 
   /** Its weight, less during a slow start. */

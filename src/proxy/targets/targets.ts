@@ -168,8 +168,9 @@ export class Targets implements Transport, TargetResults {
     const create = () => new Target(targetName(settings), connect, () => performance.now())
     const target = this.#pool.take(JSON.stringify([name, protocol, options]), this, create)
     if (healthCheck === undefined) target.health.forgetChecks()
-    if (former.length > 0 && !former.some((each) => each.target === target)) target.health.begin()
-    return candidate(target, settings)
+    const known = former.find((each) => each.target === target)
+    if (former.length > 0 && known === undefined) target.health.begin()
+    return candidate(target, { ...settings, limit: options.maxConnections }, known)
   }
 
   noteResponse({ target }: Candidate, status: number): void {

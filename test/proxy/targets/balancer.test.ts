@@ -22,7 +22,7 @@ function targets(clock: { now: number }, ...settings: readonly Settings[]): Cand
         () => nowhere,
         () => clock.now,
       ),
-      { weight, backup },
+      { weight, backup, limit: 100 },
     ),
   )
 }
@@ -171,4 +171,30 @@ test('During a slow start, a target that returns gets a growing share', () => {
 
 test('Without a target there is no choice', () => {
   assert.equal(new Balancer({ balance: 'sticky', slowStartMs: 0 }).choose([], 'session'), undefined)
+})
+
+test('A target without a free connection gets no request while another one has a free one', () => {
+  const balancer = new Balancer({ balance: 'round_robin', slowStartMs: 0 })
+  const all = targets({ now: 0 }, {}, {}, {})
+  all[1]!.target.open = 100
+
+  assert.deepEqual(
+    counts(() => balancer.choose(all), 10),
+    [5, 0, 5],
+  )
+  for (const each of all) each.target.open = 100
+  const [one = 0, two = 0, three = 0] = counts(() => balancer.choose(all), 30)
+  assert.ok(one > 8 && two > 8 && three > 8)
+})
+
+test('A target that is known from before goes on with its turn', () => {
+  const balancer = new Balancer({ balance: 'round_robin', slowStartMs: 0 })
+  let all = targets({ now: 0 }, {}, {}, {})
+  const order: number[] = []
+  for (let at = 0; at < 6; at++) {
+    order.push(numberOf(balancer.choose(all)))
+    all = all.map((each) => candidate(each.target, each, each))
+  }
+
+  assert.deepEqual(order, [1, 2, 3, 1, 2, 3])
 })
