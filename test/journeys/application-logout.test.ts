@@ -412,3 +412,26 @@ async function storeOf(t: TestContext, { file }: Replica) {
   await until('the store is connected', () => store.receivesNotices())
   return store
 }
+
+test('With several targets, the call goes to the target that has the session of the person', async (t) => {
+  const applications = [await startSessionApplication(t), await startSessionApplication(t)] as const
+  const people = ['jane', 'samir']
+  const world = await startWorld(t, {
+    targets: `[${applications.map(({ url }) => url.origin).join(', ')}]`,
+    upstreamSettings: `balance: sticky
+    session_cookies: [JSESSIONID]
+    logout: { call: /logout }`,
+  })
+  const browsers: Browser[] = []
+  // Until both targets have a session: which one gets it, the key of the session decides.
+  while (applications.some(({ owners }) => owners().length === 0))
+    browsers.push(await signIn(world, people[browsers.length % people.length]))
+
+  for (const browser of browsers) await signOut(browser, world.url)
+  await until('all were called', () => applications.flatMap(({ logouts }) => logouts).length === browsers.length)
+
+  for (const application of applications) {
+    assert.deepEqual(application.owners(), [])
+    assert.ok(application.logouts.every(({ owner, headers }) => owner === headers['x-remote-user']))
+  }
+})
