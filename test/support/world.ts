@@ -86,6 +86,8 @@ export interface WorldOptions {
   readonly headers?: string
   /** The path in the `url` of the upstream. */
   readonly upstreamPath?: string
+  /** The `targets` of the upstream, in place of its `url`: YAML on one line. */
+  readonly targets?: string
   /** YAML of the one upstream, indented by four. */
   readonly upstreamSettings?: string
   /** `shutdown.drain_timeout`. Default: half a second. */
@@ -218,7 +220,7 @@ session:
   ${options.session ?? ''}
 upstreams:
   orders:
-    url: ${upstream.origin}${options.upstreamPath ?? ''}
+    ${options.targets === undefined ? `url: ${upstream.origin}${options.upstreamPath ?? ''}` : `targets: ${options.targets}`}
     headers:
       ${
         options.headers ??

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import type { UpstreamTlsConfig } from '../../src/config/model/upstream.ts'
@@ -83,3 +86,49 @@ test('A pinned key does not replace the other checks of a certificate', async (t
   assert.match(String(logged[0]?.fields['reason']), /certificate/)
   assert.equal((await fetchWhole(elsewhere.origin)).status, 502)
 })
+
+test('When the certificate of a target has expired, requests go to another target', async (t) => {
+  const expired = expiredCertificate()
+  const servers = [await targetOf(t, 'one'), await targetOf(t, 'two')]
+  const targets = servers.map(({ port }) => ({
+    ...{ url: new URL(`https://localhost:${port}`), socketPath: undefined, weight: 1, backup: false },
+  }))
+  const eject = { failures: 1, statuses: [], forMs: 60_000, atMostMs: 60_000 }
+  const tls = trusting(ca)
+  const { origin, logged } = await startGateway(t, 1, { upstream: { targets, tls, eject, keepAliveMs: 0 } })
+  const bodies = async () => [(await fetchWhole(origin)).body, (await fetchWhole(origin)).body]
+  assert.deepEqual(await bodies(), ['one', 'two'])
+
+  servers[0]?.server.setSecureContext(expired)
+
+  assert.deepEqual(await bodies(), ['two', 'two'])
+  const reasons = logged.filter(({ message }) => message === 'upstream.target_ejected')
+  assert.match(String(reasons[0]?.fields['reason']), /expired/)
+})
+
+async function targetOf(t: TestContext, name: string) {
+  const server = createServer({ key: readFileSync(files.key), cert }, (_, res) => res.end(name)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close().closeAllConnections())
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+/** A certificate of the same authority that has expired. */
+function expiredCertificate(): { readonly key: Buffer; readonly cert: Buffer } {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-expired-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const at = (name: string) => join(folder, name)
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'ignore' })
+  const authority = dirname(files.ca)
+  writeFileSync(at('index'), '')
+  writeFileSync(
+    at('ca.cnf'),
+    `[ca]\ndefault_ca = all\n[all]\nnew_certs_dir = ${folder}\ndatabase = ${at('index')}\nrand_serial = yes\ndefault_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n[names]\nsubjectAltName = DNS:localhost\n`,
+  )
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', at('key')]
+  openssl('req', ...newKey, '-subj', '/CN=server', '-out', at('csr'))
+  const ca = ['-config', at('ca.cnf'), '-cert', join(authority, 'ca.crt'), '-keyfile', join(authority, 'ca.key')]
+  const dates = ['-startdate', '20200101000000Z', '-enddate', '20200102000000Z']
+  openssl('ca', '-batch', ...ca, ...dates, '-extensions', 'names', '-in', at('csr'), '-out', at('crt'), '-notext')
+  return { key: readFileSync(at('key')), cert: readFileSync(at('crt')) }
+}

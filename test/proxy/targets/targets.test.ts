@@ -7,7 +7,7 @@ import {
   request as startRequest,
   type ServerResponse,
 } from 'node:http'
-import { createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -308,4 +308,24 @@ test('A reload keeps the connections and the health of targets that stay', async
   assert.equal(connections, 1)
   await after.close()
   assert.match(await get(after, next), /closed its connections/)
+})
+
+test('A target that leads back to the gateway gets no request twice', async (t) => {
+  let gatewayPort = 0
+  const relay = createServer((socket) => {
+    const onward = connect(gatewayPort, '127.0.0.1').on('error', () => {})
+    socket
+      .on('error', () => {})
+      .pipe(onward)
+      .pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  t.after(() => relay.close())
+  const { port } = relay.address() as { port: number }
+  const gateway = await gatewayTo(t, [target(port), target(await namedTarget(t, 'two'))], { balance: 'round_robin' })
+  gatewayPort = gateway.port
+
+  const statuses = [(await fetch(gateway.origin)).status, (await fetch(gateway.origin)).status]
+
+  assert.deepEqual(statuses.toSorted(), [200, 508])
 })
