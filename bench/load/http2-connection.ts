@@ -4,7 +4,9 @@ import type { Asker } from './loads.ts'
 import { openSocket } from './sockets.ts'
 
 /** Opens a connection with HTTP/2, whose socket fails the load when it ends. */
-export async function openSession(port: number): Promise<{ readonly session: ClientHttp2Session; readonly socket: Socket }> {
+export async function openSession(
+  port: number,
+): Promise<{ readonly session: ClientHttp2Session; readonly socket: Socket }> {
   const socket = await openSocket({ port, tls: true, protocol: 'h2' })
   const session = connect(`https://127.0.0.1:${port}`, { createConnection: () => socket })
   session.on('error', () => {})
