@@ -370,6 +370,19 @@ export interface UpstreamSetCookieSettings {
 }
 
 export interface UpstreamResponseHeadersSettings {
+  readonly hstsMs?: number | undefined
+  readonly frameAncestors?: List<string> | undefined
+  readonly referrerPolicy?:
+    | 'no-referrer'
+    | 'no-referrer-when-downgrade'
+    | 'origin'
+    | 'origin-when-cross-origin'
+    | 'same-origin'
+    | 'strict-origin'
+    | 'strict-origin-when-cross-origin'
+    | 'unsafe-url'
+    | undefined
+  readonly permissionsPolicy?: string | undefined
   readonly set: Readonly<Record<string, string>>
   readonly remove: List<string>
 }

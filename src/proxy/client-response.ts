@@ -1,4 +1,4 @@
-import type { ResponseHeadersConfig } from '../config/model/upstream.ts'
+import type { DefaultField, ResponseHeadersConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isCorsField, isHopByHop, namedInConnection } from '../core/header-fields.ts'
 import type { Caching, CorsFields } from '../gate/admission.ts'
@@ -132,13 +132,15 @@ export interface ResponseChanges {
   readonly removed: ReadonlySet<string>
   /** Fields that are added: names and values in turn. */
   readonly added: readonly string[]
+  /** Fields that are added to responses without them. */
+  readonly defaults: readonly DefaultField[]
 }
 
 /** Returns `undefined` without changes. */
-export function responseChanges({ set, remove }: ResponseHeadersConfig): ResponseChanges | undefined {
+export function responseChanges({ set, remove, defaults }: ResponseHeadersConfig): ResponseChanges | undefined {
   const added = Object.entries(set).flat()
   const removed = new Set([...Object.keys(set), ...remove].map((name) => name.toLowerCase()))
-  return removed.size === 0 ? undefined : { removed, added }
+  return removed.size === 0 && defaults.length === 0 ? undefined : { removed, added, defaults }
 }
 
 /**
@@ -184,13 +186,24 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     fields.push(name, input.addresses.response(lowerCase, value))
   }
 
-  if (changes !== undefined) fields.push(...changes.added)
+  if (changes !== undefined) {
+    fields.push(...changes.added)
+    for (const field of changes.defaults) if (!hasField(fields, field)) fields.push(field.name, field.value)
+  }
   if (cors !== undefined) fields.push(...Object.entries(cors).flat())
   if (caching === 'anybody') return fields
   if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
   // The response depends on the person, and the cookie identifies the person (RFC 9110 §12.5.5).
   if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
   return fields
+}
+
+/** @param fields names and values in turn */
+function hasField(fields: readonly string[], { name, unless }: DefaultField): boolean {
+  const lowerCase = name.toLowerCase()
+  return fields.some(
+    (value, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === lowerCase && (unless?.test(value) ?? true),
+  )
 }
 
 const namesOfFields = new ByName((name) => {

@@ -16,13 +16,14 @@ export async function responseOf(admission: Respond, incoming: Incoming): Promis
   const { pass, respond } = admission
   const response = await contentOf(admission, incoming)
   if (!('status' in response)) return response
-  const { set } = pass.upstream.responseHeaders
+  const { set, defaults } = pass.upstream.responseHeaders
   const cache = cacheFields(respond, pass.caching)
   const vary = [response.headers['Vary'] ?? [], cache['Vary'] ?? []].flat()
   return {
     ...response,
     headers: {
       'X-Content-Type-Options': 'nosniff',
+      ...Object.fromEntries(defaults.map(({ name, value }) => [name, value])),
       ...set,
       ...response.headers,
       ...respond.headers,

@@ -127,7 +127,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         stripPath: false,
         alsoKnownAs: [],
         setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
-        responseHeaders: { set: {}, remove: [] },
+        responseHeaders: { set: {}, remove: [], defaults: [] },
         logout: { paths: [], passFirst: false, cookies: [], call: undefined },
         upgrade: ['websocket'],
         connectTimeoutMs: 5_000,

@@ -158,3 +158,19 @@ upstreams:
   assert.equal(icon.headers.get('content-type'), 'image/png')
   assert.equal((await fetch(`${url}/other`, { redirect: 'manual' })).status, 404)
 })
+
+test('Defaults for header fields apply to pages of the application and to responses of the gateway', async (t) => {
+  const { url, browser } = await startWorld(t, {
+    upstreamSettings: `response_headers: { frame_ancestors: [self], referrer_policy: origin, permissions_policy: camera=() }
+    rules:
+      - { path: /text, access: public, respond: { text: a, headers: { referrer-policy: no-referrer } } }`,
+  })
+  const jane = browser()
+  const page = await jane.get(`${url}/echo`)
+  const text = await jane.send(`${url}/text`)
+
+  const policies = ({ headers }: typeof page) =>
+    ['content-security-policy', 'referrer-policy', 'permissions-policy'].map((name) => headers[name])
+  assert.deepEqual(policies(page), ["frame-ancestors 'self'", 'origin', 'camera=()'])
+  assert.deepEqual(policies(text), ["frame-ancestors 'self'", 'no-referrer', 'camera=()'])
+})

@@ -168,7 +168,7 @@ test('Trailers contain no field for framing, routing or identity', () => {
 })
 
 test('Header fields are set and removed as configured', () => {
-  const changes = responseChanges({ set: { 'X-Frame-Options': 'DENY' }, remove: ['server', 'X-Gone'] })
+  const changes = responseChanges({ set: { 'X-Frame-Options': 'DENY' }, remove: ['server', 'X-Gone'], defaults: [] })
 
   const lines = responseHeaders(['Server', 's', 'X-A', '1', 'x-frame-options', 'ALLOWALL', 'X-Gone', '2'], {
     ...input,
@@ -176,6 +176,21 @@ test('Header fields are set and removed as configured', () => {
   })
 
   assert.deepEqual(lines, ['X-A', '1', 'X-Frame-Options', 'DENY'])
+})
+
+test('Fields with a default are added only where the application does not set them', () => {
+  const policy = { name: 'Content-Security-Policy', value: "frame-ancestors 'self'", unless: /frame-ancestors/i }
+  const defaults = [{ name: 'Referrer-Policy', value: 'same-origin' }, policy]
+  const changes = responseChanges({ set: {}, remove: [], defaults })
+  const fieldsFor = (...received: string[]) => responseHeaders(received, { ...input, changes })
+  const added = ['Content-Security-Policy', "frame-ancestors 'self'"]
+
+  assert.deepEqual(fieldsFor(), ['Referrer-Policy', 'same-origin', ...added])
+  assert.deepEqual(fieldsFor('referrer-policy', 'origin'), ['referrer-policy', 'origin', ...added])
+  const own = ['content-security-policy', "default-src 'self'", 'Referrer-Policy', 'origin']
+  assert.deepEqual(fieldsFor(...own), [...own, ...added])
+  const framed = ['Content-Security-Policy', "default-src 'self'; Frame-Ancestors *", 'Referrer-Policy', 'origin']
+  assert.deepEqual(fieldsFor(...framed), framed)
 })
 
 test('A cookie of the gateway cannot be set when the attributes of cookies are changed', () => {

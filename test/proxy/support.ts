@@ -73,7 +73,7 @@ export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): Upstrea
     compress: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
-    responseHeaders: { set: {}, remove: [] },
+    responseHeaders: { set: {}, remove: [], defaults: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     originHeader: 'client',

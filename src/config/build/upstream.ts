@@ -11,6 +11,7 @@ import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
+import { readResponseHeaders } from './response-headers.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
 import { readEject, readHealthCheck, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
 
@@ -63,7 +64,7 @@ export function buildUpstream(
       ),
       ...targets.slice(1).map(({ url }) => url.origin),
     ],
-    responseHeaders: { ...settings.responseHeaders, remove: valuesOf(settings.responseHeaders.remove) },
+    responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), externalUrl),
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
       readRule(rule, ruleAt, headers, { ...context, takesTokens, serviceAccounts }),

@@ -134,13 +134,17 @@ const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
   ['date', undefined],
 ])
 
-function responseFields({ responseHeaders: { set, remove } }: UpstreamConfig, at: At): void {
+function responseFields({ responseHeaders: { set, remove, defaults } }: UpstreamConfig, at: At): void {
   const [setAt, removeAt] = [at('response_headers', 'set'), at('response_headers', 'remove')]
   const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
   const advice = (field: string) => gatewayFields.get(field.toLowerCase())
   const text = 'is a header that only the gateway sets'
   if (setAt.isValid)
     for (const field of Object.keys(set).filter(isForbidden)) setAt.below(field).errorAtKey(text, advice(field))
+  const named = new Set(defaults.flatMap(({ name, unless }) => (unless === undefined ? name.toLowerCase() : [])))
+  if (setAt.isValid)
+    for (const field of Object.keys(set).filter((name) => named.has(name.toLowerCase())))
+      setAt.below(field).errorAtKey('is set by another setting of response_headers too', 'remove one of them')
   if (removeAt.isValid)
     for (const [index, field] of remove.entries())
       if (isForbidden(field)) removeAt.below(index).error(text, advice(field))

@@ -208,6 +208,17 @@ export interface CorsConfig extends Pick<UpstreamCorsSettings, 'credentials' | '
 export interface ResponseHeadersConfig {
   readonly set: Readonly<Record<string, string>>
   readonly remove: readonly string[]
+  /** Fields for responses that do not have them. */
+  readonly defaults: readonly DefaultField[]
+}
+
+export interface DefaultField {
+  readonly name: string
+  readonly value: string
+  /**
+   * The response has the field already if one with this name has this in its value. Absent: any.
+   */
+  readonly unless?: RegExp
 }
 
 /** A logout link of an application: a path with query parameters and methods. */

@@ -35,7 +35,7 @@ export function upstream({
     compress: false,
     alsoKnownAs: [],
     setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
-    responseHeaders: { set: {}, remove: [] },
+    responseHeaders: { set: {}, remove: [], defaults: [] },
     externalUrl: new URL('https://orders.example.com'),
     hostHeader: 'client',
     originHeader: 'client',

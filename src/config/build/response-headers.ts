@@ -1,0 +1,34 @@
+import { parseOrigin } from '../addresses.ts'
+import type { Setting } from '../document/report.ts'
+import type { DefaultField, ResponseHeadersConfig } from '../model/upstream.ts'
+import type { UpstreamSettings } from '../settings.ts'
+import { parseEach, valuesOf } from './build-context.ts'
+
+/** Reads how the header fields of responses are changed. */
+export function readResponseHeaders(
+  settings: UpstreamSettings['responseHeaders'],
+  at: Setting,
+  externalUrl: URL,
+): ResponseHeadersConfig {
+  const { set, remove, hstsMs, frameAncestors, referrerPolicy, permissionsPolicy } = settings
+  if (hstsMs !== undefined && externalUrl.protocol !== 'https:')
+    at.below('hsts').error('needs an https external_url: browsers ignore it over http')
+  const ancestors = frameAncestors && parseEach(frameAncestors, at.below('frame_ancestors'), parseAncestor)
+  const values = {
+    'Strict-Transport-Security': hstsMs === undefined ? undefined : `max-age=${Math.floor(hstsMs / 1000)}`,
+    'Content-Security-Policy': ancestors && `frame-ancestors ${ancestors.join(' ') || "'none'"}`,
+    'Referrer-Policy': referrerPolicy,
+    'Permissions-Policy': permissionsPolicy,
+  }
+  const defaults = Object.entries(values).flatMap(([name, value]): DefaultField[] => {
+    if (value === undefined) return []
+    // Browsers apply several policies together (CSP §4.2), so that a policy without this directive
+    // stays.
+    return [{ name, value, ...(name === 'Content-Security-Policy' && { unless: /(?:^|[;,])\s*frame-ancestors\b/i }) }]
+  })
+  return { set, remove: valuesOf(remove), defaults }
+}
+
+function parseAncestor(text: string): string {
+  return text === 'self' ? "'self'" : parseOrigin(text, 'https://portal.example.com').origin
+}
