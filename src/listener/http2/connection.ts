@@ -18,7 +18,7 @@ import { TunnelStream } from './tunnel-stream.ts'
 export interface Http2Options {
   readonly sessionOptions: ServerOptions
   readonly limits: Pick<LimitsConfig, 'headerSizeBytes' | 'headersTimeoutMs'>
-  /** How long a connection is kept without a request, in ms. */
+  /** How long a connection is kept without a request, and a response unread, in ms. */
   readonly keepAliveMs: number
   request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
@@ -121,7 +121,7 @@ export class Http2Connection {
       this.#open.delete(opened)
       this.#idleSince = performance.now()
     })
-    this.#pass(opened, new StreamResponse(stream, req))
+    this.#pass(opened, new StreamResponse(stream, req, this.#options.keepAliveMs))
   }
 
   #pass({ req, stream, head }: OpenStream, res: StreamResponse): void {

@@ -7,9 +7,6 @@ import type { SwitchingReply } from '../../http/client-messages.ts'
 import { checkedLine } from '../plain/plain-response.ts'
 import type { StreamRequest } from './stream-request.ts'
 
-/** How long a client may read nothing of a response that has ended, in ms. */
-const unreadMs = 75_000
-
 /**
  * The response to a request of HTTP/2. It has the fields of the one in HTTP/1.1, without those of a
  * connection (RFC 9113 §8.2.2), and no reason phrase.
@@ -22,6 +19,7 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   chunkedEncoding = false
   readonly #stream: ServerHttp2Stream
   readonly #req: StreamRequest
+  readonly #unreadMs: number
   /** Fields that were set one by one: names and values in turn. */
   #fields: string[] = []
   #trailers: readonly [string, string][] = []
@@ -29,8 +27,10 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   #hasSwitched = false
   #isClosed = false
 
-  constructor(stream: ServerHttp2Stream, req: StreamRequest) {
+  /** @param unreadMs how long a client may read nothing of a response that has ended, in ms */
+  constructor(stream: ServerHttp2Stream, req: StreamRequest, unreadMs: number) {
     super()
+    this.#unreadMs = unreadMs
     this.#stream = stream
     this.#req = req
     stream.on('drain', () => this.emit('drain'))
@@ -91,7 +91,7 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   end(last?: Buffer | string): this {
     if (!this.headersSent) this.writeHead(this.statusCode)
     // The client may keep its window closed (RFC 9113 §10.5).
-    this.#stream.setTimeout(unreadMs, () => this.destroy())
+    this.#stream.setTimeout(this.#unreadMs, () => this.destroy())
     if (!this.#hasContent || last === undefined) this.#stream.end()
     else this.#stream.end(last)
     return this
