@@ -10,6 +10,7 @@ import type { Address } from '../config/addresses.ts'
 import type { ExtAuthzConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { grpcFields, type GrpcStatus, grpcStatuses as statuses } from '../core/grpc.ts'
 import type { Log } from '../observe/log.ts'
 import { replaceAfterCancellations } from '../wire/http2-cancellations.ts'
 
@@ -22,9 +23,6 @@ export interface GrpcListener {
   /** Closes all connections. */
   close(): Promise<void>
 }
-
-/** The status codes of gRPC that the server sends. */
-const statuses = { ok: 0, invalidArgument: 3, resourceExhausted: 8, unimplemented: 12, internal: 13 } as const
 
 /** A prefix: one byte that says whether the message is compressed, then its length. */
 const prefixBytes = 5
@@ -112,7 +110,7 @@ async function serve(
   stream.end(Buffer.concat([prefix, message]))
 }
 
-type Received = { readonly message: Uint8Array } | { readonly status: number; readonly why: string }
+type Received = { readonly message: Uint8Array } | { readonly status: GrpcStatus; readonly why: string }
 
 /** Reads the one message of a call; `undefined` when the client has cancelled it. */
 async function readCall(stream: ServerHttp2Stream, maxBytes: number): Promise<Received | undefined> {
@@ -138,9 +136,9 @@ async function readCall(stream: ServerHttp2Stream, maxBytes: number): Promise<Re
   return { message: all.subarray(prefixBytes) }
 }
 
-function refuse(stream: ServerHttp2Stream, status: number, message: string): void {
+function refuse(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
   if (stream.destroyed || stream.headersSent) return
-  const fields = { 'grpc-status': String(status), 'grpc-message': encodeURIComponent(message) }
+  const fields = grpcFields(status, message)
   stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...fields }, { endStream: true })
   // The client need not send the rest of its message (RFC 9113 §8.1).
   stream.close(constants.NGHTTP2_NO_ERROR)

@@ -3,6 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import { foldCase } from '../core/patterns.ts'
 import { ownText } from '../wire/fields.ts'
 import { forwardedFacts, type ForwardedFacts, type HeaderView, textOf, type TrustedProxies } from './forwarded.ts'
+import { isGrpcCall } from './grpc-request.ts'
 import { type CanonicalTarget, canonicalTarget, hostName, isAuthority, wholeServer } from './request-target.ts'
 
 /** The facts about a request that the decision depends on. */
@@ -109,7 +110,7 @@ function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string 
  */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
-  if (headers['upgrade'] !== undefined) return false
+  if (headers['upgrade'] !== undefined || (method === 'POST' && isGrpcCall(headers))) return false
 
   const mode = textOf(headers, 'sec-fetch-mode')
   const dest = textOf(headers, 'sec-fetch-dest')

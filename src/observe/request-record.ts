@@ -57,6 +57,8 @@ export class RequestRecord {
    * closed.
    */
   code: string | undefined
+  /** `grpc-status` of the response to a call of gRPC. */
+  grpcStatus: string | undefined
   /** The number of bytes of content sent to the client, or through a tunnel. */
   bytes = 0
   /** The trace ID of its W3C Trace Context. */
@@ -140,6 +142,7 @@ export function accessLine(record: RequestRecord, time: string): string {
   if (session !== undefined) line += `,"session":"${session}"`
   if (record.caller !== undefined) line += `,"caller":"${record.caller}"`
   if (code !== undefined) line += `,"code":"${code}"`
+  if (record.grpcStatus !== undefined) line += `,"grpc_status":"${escaped(record.grpcStatus)}"`
   if (record.aborted) line += ',"aborted":true'
   if (traceId !== undefined) line += `,"trace":"${traceId}"`
   return `${line}}\n`

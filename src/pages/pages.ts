@@ -3,6 +3,7 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
+import { grpcRefusal } from './grpc-refusal.ts'
 import { chooseLanguage } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
@@ -28,6 +29,8 @@ export function pageContext({ requestId, acceptLanguage, home, isFrame }: PageCo
 export interface RefusalOptions extends ProblemOptions, PageContext {
   /** Whether the response is a page (for a page load in a browser) or a problem document. */
   readonly asPage: boolean
+  /** The request is a call of gRPC. The response has this media type. */
+  readonly grpcType?: string | undefined
   /**
    * A page load in a frame: the page may be shown in a frame of its own origin, and its links open
    * in the whole window.
@@ -70,8 +73,9 @@ export class Pages {
     this.#renderer = new PageRenderer(config)
   }
 
-  /** The response to a refused request: a page or a problem document. */
+  /** The response to a refused request: a page, a problem document, or a status of gRPC. */
   refusal(code: ErrorCode, options: RefusalOptions): Response {
+    if (options.grpcType !== undefined) return grpcRefusal(code, options.grpcType, options)
     if (!options.asPage && options.inFrame !== true) return problem(code, options)
     const { status } = errorRow(code)
     return { ...withHeaders(this.#refusalPage(code, status, options), refusalHeaders(status, options)), code }

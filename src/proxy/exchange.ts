@@ -1,9 +1,11 @@
 import { clientOf } from '../core/addresses.ts'
-import type { ErrorCode } from '../core/error-codes.ts'
+import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
+import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../core/grpc.ts'
 import type { Pass } from '../gate/admission.ts'
 import { corsFields } from '../gate/admit.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
+import { grpcTypeOf, isGrpcCall } from '../http/grpc-request.ts'
 import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
 import { type Incoming, writeResponse } from '../http/response.ts'
@@ -78,6 +80,8 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   readonly #response: ClientResponse
   #slot: ConnectionSlot | undefined
   #stopListing: (() => void) | undefined
+  /** It is a call of gRPC over HTTP/2 on both sides, whose response ends with a status. */
+  readonly #isGrpc: boolean
   #isEventStream = false
   #reportedAt = -Infinity
   #state: 'waiting' | 'responding' | 'over' = 'waiting'
@@ -94,14 +98,16 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     this.#upstream = parts.upstreams.of(pass.upstream)
     this.#addresses = this.#upstream.addressesAt(input.facts.host)
     this.#response = new ClientResponse(req, res)
+    this.#isGrpc = pass.upstream.protocol !== 'http1' && req.httpVersion === '2.0' && isGrpcCall(req.headers)
     this.#body =
       input.content?.body ??
       (hasBody(req)
         ? new RequestBody({
             req,
             res,
-            idleTimeoutMs: parts.bodyIdleTimeoutMs,
-            bytesPerSecond: parts.bodyRateBytesPerSecond,
+            // A stream of messages may pause, and idle_timeout limits each pause.
+            idleTimeoutMs: this.#isGrpc ? pass.upstream.idleTimeoutMs : parts.bodyIdleTimeoutMs,
+            bytesPerSecond: this.#isGrpc ? 0 : parts.bodyRateBytesPerSecond,
             onStall: () => this.#refuse('ERR_REQUEST_TIMEOUT'),
             onPart: () => {
               this.#timer?.refresh()
@@ -130,7 +136,9 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       return
     }
     // The time includes the wait for a connection, because the client waits for that long.
-    this.#setTimer(pass.upstream.responseTimeoutMs)
+    const { responseTimeoutMs } = pass.upstream
+    const deadlineMs = this.#isGrpc ? grpcTimeoutMs(req.headers['grpc-timeout']) : Infinity
+    this.#setTimer(Math.min(responseTimeoutMs, deadlineMs))
     record.trace?.sent(pass.upstream.url)
     this.#slot = this.#upstream.slots.acquire(client, this)
   }
@@ -282,6 +290,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       return
     }
     this.#isEventStream = isEventStream(fields)
+    if (this.#isGrpc) record.grpcStatus = grpcStatusIn(rawFields)
     if (this.#isEventStream && this.#slot?.keepAsStream() === false) {
       this.#refuseBusy('streams')
       return
@@ -348,6 +357,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     const { req, res, record } = this.#input
     record.trace?.upstreamEnded()
     this.#state = 'over'
+    if (this.#isGrpc) record.grpcStatus ??= grpcStatusIn(rawTrailers)
     if (res.chunkedEncoding) {
       const trailers = responseTrailers(rawTrailers, this.#upstream.reserved)
       if (trailers.length > 0) res.addTrailers(trailers)
@@ -421,11 +431,24 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       this.#refuse('ERR_UNAUTHENTICATED')
       return
     }
+    const code = error?.code ?? (reason === 'session_ended' ? 'ERR_UNAUTHENTICATED' : undefined)
+    const isCall = this.#state === 'responding' && this.#isGrpc && this.#input.res.chunkedEncoding
     this.#state = 'over'
     this.#isCut = true
     this.#input.record.code ??= reason
-    this.#response.abort()
+    if (isCall && code !== undefined) this.#endCall(code)
+    else this.#response.abort()
     this.#abandon(error)
+  }
+
+  /** Ends a response with a status of gRPC. */
+  #endCall(code: ErrorCode): void {
+    const { res, record } = this.#input
+    const { status, text } = errorRow(code)
+    const trailers = grpcFields(grpcStatusFor(status), text)
+    record.grpcStatus = trailers['grpc-status']
+    res.addTrailers(Object.entries(trailers))
+    this.#response.end()
   }
 
   #fail(error: GatewayError): void {
@@ -464,6 +487,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     const returnTo = returnPage(facts, req.headers)
     const refusal = parts.pages.refusal(code, {
       asPage: facts.isPage,
+      grpcType: grpcTypeOf(req),
       inFrame: facts.isFrame,
       requestId: record.id,
       acceptLanguage: req.headers['accept-language'],
@@ -472,6 +496,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       retry: facts.method === 'POST' && content?.kept === undefined ? (returnTo ?? '/') : undefined,
     })
     record.code = code
+    record.grpcStatus = refusal.headers['grpc-status']?.toString()
     record.bytes = writeResponse(this.#input, refusal)
     this.#abandon(error)
   }
@@ -510,6 +535,11 @@ const longWaitMs = 1_000
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
+
+function grpcStatusIn(fields: RawFields): string | undefined {
+  const at = fields.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === 'grpc-status')
+  return at < 0 ? undefined : fields[at + 1]
+}
 
 function onIncomplete(exchange: Exchange): void {
   exchange.onIncomplete()

@@ -23,7 +23,7 @@ export interface UpstreamHeadersInput {
 }
 
 /** How a field of a request is treated. */
-type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'passed'
+type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'te' | 'passed'
 
 /** The name of the field with the loop markers of the upstreams that a request was sent to. */
 export const [loopField = ''] = fieldsOf('loop')
@@ -31,13 +31,16 @@ export const [loopField = ''] = fieldsOf('loop')
 /** How the fields of requests to one upstream are treated. */
 export class RequestFields {
   readonly #reserved: ReadonlySet<string>
+  readonly #isHttp2: boolean
   readonly #treatments = new ByName((name) => this.#decide(name.toLowerCase()))
 
   /**
    * @param reserved the names that only the gateway may set, in canonical form
    * @param isTracing the gateway takes part in traces and sets the trace fields itself
+   * @param isHttp2 the upstream speaks HTTP/2, so it may get `TE: trailers` (RFC 9113 §8.2.2)
    */
-  constructor(reserved: ReadonlySet<string>, isTracing: boolean) {
+  constructor(reserved: ReadonlySet<string>, isTracing: boolean, isHttp2 = false) {
+    this.#isHttp2 = isHttp2
     this.#reserved = isTracing ? new Set([...reserved, ...fieldsOf('trace')]) : reserved
   }
 
@@ -47,6 +50,7 @@ export class RequestFields {
   }
 
   #decide(lowerCase: string): Treatment {
+    if (lowerCase === 'te' && this.#isHttp2) return 'te'
     if (withheldReason(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
     const kind = kindOfField(lowerCase)
     return kind === 'loop' || kind === 'cookie' || kind === 'content_length' ? kind : 'passed'
@@ -80,6 +84,8 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
       const cookies = own === undefined || keptCookies === undefined ? (own ?? keptCookies) : `${own}; ${keptCookies}`
       keptCookies = undefined
       if (cookies !== undefined) fields.push(name, cookies)
+    } else if (treatment === 'te') {
+      if (/(?:^|[,\s])trailers(?:[,;\s]|$)/i.test(value)) fields.push('TE', 'trailers')
     } else if (treatment === 'loop') {
       loop = `${value}, ${loop}`
     } else if (contentLength === undefined) {

@@ -85,7 +85,7 @@ export class Upstream {
     this.transport = this.targets.only?.transport ?? this.targets
     this.slots = new ConnectionSlots(config, maxWaiting)
     this.reserved = reservedNames(config, all)
-    this.fields = new RequestFields(this.reserved, isTracing)
+    this.fields = new RequestFields(this.reserved, isTracing, config.protocol !== 'http1')
     this.#keptCookies = config.sessionCookies
     this.#config = config
     this.#hasWildcard = isWildcard(config.externalUrl.hostname)

@@ -3,6 +3,7 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { ClientMessage } from '../http/client-messages.ts'
+import { grpcTypeOf } from '../http/grpc-request.ts'
 import { continueIfExpected } from '../http/request-body.ts'
 import { isFrame, isPage, returnPage } from '../http/request-facts.ts'
 import {
@@ -27,6 +28,7 @@ export function respond(received: Received, response: Response, close = false): 
   const { record } = received
   endRecord(received)
   record.code = response.code
+  record.grpcStatus = response.headers['grpc-status']?.toString()
   record.bytes = writeResponse(received, response, close)
 }
 
@@ -88,7 +90,12 @@ export class Refusals {
     record.code = code
     if (res.headersSent) return void res.destroy()
     const shown = { asPage: isPage(req.method ?? '', req.headers), inFrame: isFrame(req.headers) }
-    const refusal = this.#parts.pages.refusal(code, { ...shown, ...options, ...pageContext(received) })
+    const refusal = this.#parts.pages.refusal(code, {
+      ...shown,
+      ...options,
+      ...pageContext(received),
+      grpcType: grpcTypeOf(req),
+    })
     // It is unknown where the next request begins (RFC 9112 §11.2).
     respond(received, refusal, code === 'ERR_REQUEST_MALFORMED')
   }
@@ -119,7 +126,7 @@ export class Refusals {
     const home = startPageOf(host, this.#config.upstreams)
     // A link to the URL of a form would load it with GET.
     const retry = method === 'POST' ? (returnTo ?? home) : undefined
-    return { asPage, inFrame, returnTo, home, retry, ...pageContext(incoming) }
+    return { asPage, inFrame, returnTo, home, retry, ...pageContext(incoming), grpcType: grpcTypeOf(incoming.req) }
   }
 
   log(req: ClientMessage, record: RequestRecord, code: ErrorCode, why: string): void {

@@ -52,6 +52,14 @@ test('Content-Length is forwarded without leading zeros, because some servers re
     assert.deepEqual(linesNamed(sent('Content-Length', length), 'Content-Length'), [expected])
 })
 
+test('TE reaches only upstreams that speak HTTP/2, and says only that trailers are welcome', () => {
+  const http2 = { ...input, fields: new RequestFields(new Set(), false, true) }
+
+  assert.deepEqual(linesNamed(sent('TE', 'trailers'), 'TE'), [])
+  assert.deepEqual(linesNamed(upstreamHeaders(['te', 'gzip, trailers'], http2), 'TE'), ['trailers'])
+  assert.deepEqual(linesNamed(upstreamHeaders(['te', 'gzip'], http2), 'TE'), [])
+})
+
 test('Connection cannot remove the identity headers', () => {
   for (const value of ['X-Remote-User', 'close, x-remote-USER', 'keep-alive,X-Remote-User,Host,X-Forwarded-For']) {
     const lines = sent('Connection', value, 'X-Remote-User', 'admin')

@@ -46,6 +46,10 @@ export async function startApi(
     readonly rules?: string
     /** `session.store`, in YAML. Default: in memory. */
     readonly store?: string
+    /** Replaces the application. */
+    readonly application?: URL
+    /** Clients may use HTTP/2 without TLS. */
+    readonly isHttp2?: boolean
   } = {},
 ): Promise<ApiWorld> {
   const { url: application, seen } = await startRecordingApplication(t)
@@ -54,13 +58,13 @@ export async function startApi(
   let at = now
   const url = `http://127.0.0.1:${await freePort()}`
   const yaml = `version: 1
-listen: ${url.slice('http://'.length)}
+listen: { address: "${url.slice('http://'.length)}", h2c: ${options.isHttp2 === true} }
 external_url: ${url}
 provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { env: CLIENT_SECRET } }
 session: { keys: [{ env: SESSION_KEY }], store: ${options.store ?? 'memory'} }
 upstreams:
   orders:
-    url: ${application.origin}
+    url: ${(options.application ?? application).origin}
     headers: ${options.headers ?? '{ X-Sub: sub, X-Client: client_id, X-Scope: scope }'}
     access_tokens: ${options.accessTokens ?? `{ audience: [${audience}] }`}
     rules: ${options.rules ?? rules}

@@ -25,6 +25,10 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   #trailers: readonly [string, string][] = []
   #hasContent = false
   #hasSwitched = false
+  /** A trailer section ends the stream, which may be empty. */
+  #hasTrailers = false
+  /** The head that is not sent yet: if no content follows, it ends the stream. */
+  #head: OutgoingHttpHeaders | undefined
   #isClosed = false
 
   /** @param unreadMs how long a client may read nothing of a response that has ended, in ms */
@@ -34,7 +38,9 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     this.#stream = stream
     this.#req = req
     stream.on('drain', () => this.emit('drain'))
-    stream.once('finish', () => this.#dropRest())
+    stream.once('finish', () => {
+      if (!this.#hasTrailers) setImmediate(() => this.#dropRest())
+    })
     stream.once('close', () => this.#closed())
   }
 
@@ -69,16 +75,27 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     this.chunkedEncoding = this.#hasContent && headers['content-length'] === undefined
     this.statusCode = status
     this.headersSent = true
-    if (this.#stream.destroyed || this.#stream.closed) return this
-    if (this.chunkedEncoding) this.#stream.once('wantTrailers', () => this.#sendTrailers())
-    const options = { endStream: !this.#hasContent, waitForTrailers: this.chunkedEncoding }
-    this.#stream.respond({ ...headers, ':status': status }, options)
+    this.#head = { ...headers, ':status': status }
+    if (!this.#hasContent) this.#sendHead(true)
     return this
   }
 
-  flushHeaders(): void {}
+  flushHeaders(): void {
+    this.#sendHead(false)
+  }
+
+  /** @param isAll neither content nor trailers follow */
+  #sendHead(isAll: boolean): void {
+    const head = this.#head
+    this.#head = undefined
+    if (head === undefined || this.#stream.destroyed || this.#stream.closed) return
+    this.#hasTrailers = this.chunkedEncoding && !isAll
+    if (this.#hasTrailers) this.#stream.once('wantTrailers', () => this.#sendTrailers())
+    this.#stream.respond(head, { endStream: isAll, waitForTrailers: this.#hasTrailers })
+  }
 
   write(part: Buffer, written?: (error?: Error | null) => void): boolean {
+    this.#sendHead(false)
     if (this.#hasContent && part.length > 0) return this.#stream.write(part, written)
     written?.()
     return true
@@ -90,6 +107,8 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
 
   end(last?: Buffer | string): this {
     if (!this.headersSent) this.writeHead(this.statusCode)
+    // Clients of gRPC read a status in the head only when nothing follows (Trailers-Only).
+    this.#sendHead((last === undefined || last.length === 0) && this.#trailers.length === 0)
     // The client may keep its window closed (RFC 9113 §10.5).
     this.#stream.setTimeout(this.#unreadMs, () => this.destroy())
     if (!this.#hasContent || last === undefined) this.#stream.end()
@@ -130,6 +149,7 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
 
   #sendTrailers(): void {
     this.#stream.sendTrailers(headersOf(this.#trailers.flat()))
+    setImmediate(() => this.#dropRest())
   }
 
   /** The client need not send the rest of its request (RFC 9113 §8.1). */

@@ -77,8 +77,8 @@ export class StreamExchange implements ExchangeControl {
       return false
     }
     this.#stream
-      .on('headers', (fields, _flags, raw) => this.#onHead(fields[statusField], raw as unknown as string[]))
-      .on('response', (fields, _flags, raw) => this.#onHead(fields[statusField], raw as unknown as string[]))
+      .on('headers', (fields, flags, raw) => this.#onHead(fields[statusField], flags, raw as unknown as string[]))
+      .on('response', (fields, flags, raw) => this.#onHead(fields[statusField], flags, raw as unknown as string[]))
       .on('trailers', (_fields, _flags, raw) => (this.#trailers = rawFields(raw as unknown as string[])))
       .on('error', (error) => (this.#cause = isReset(error) ? undefined : upstreamError(error)))
       .once('end', this.#onEnd)
@@ -122,7 +122,7 @@ export class StreamExchange implements ExchangeControl {
   }
 
   /** An interim response, or the head of the final one. */
-  #onHead(status = 0, raw: readonly string[]): void {
+  #onHead(status = 0, flags: number, raw: readonly string[]): void {
     const { handler, request } = this.#sent
     if (this.#isOver || this.#left !== undefined) return
     this.#hasResponse = true
@@ -131,6 +131,8 @@ export class StreamExchange implements ExchangeControl {
     this.#try(() => handler.onResponse(status, '', fields))
     if (status < 200) return
     this.#left = contentLength(status, request.method, fields)
+    // At once, so that a client of gRPC gets a head that ends the response too.
+    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0 && !this.#isShort) return this.#complete()
     // After the head, because Node.js emits data at once.
     const stream = this.#stream?.on('data', this.#onData)
     if (this.#isPaused) stream?.pause()
@@ -157,11 +159,21 @@ export class StreamExchange implements ExchangeControl {
     if (this.#isOver || stream === undefined || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return
     if (this.#left === undefined) return
     // nghttp2 verifies the length, but not when RST_STREAM ends the response.
-    if (this.#left > 0 && this.#left !== Infinity)
+    if (this.#isShort)
       return this.#fail(
         new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content is shorter than its Content-Length'),
         'responding',
       )
+    this.#complete()
+  }
+
+  /** Content is still missing. */
+  get #isShort(): boolean {
+    return this.#left !== undefined && this.#left > 0 && this.#left !== Infinity
+  }
+
+  #complete(): void {
+    if (this.#isOver) return
     this.#isOver = true
     this.#dropRest()
     this.#sent.handler.onDone()
