@@ -107,6 +107,8 @@ export interface ProviderSettings {
   readonly idTokenClaims: List<string>
   readonly id_token_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
+  readonly userinfo_signed_response_alg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly clockToleranceMs: number
   readonly timeoutMs: number
   readonly caFile?: string | undefined

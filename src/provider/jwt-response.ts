@@ -1,4 +1,5 @@
-// Responses that are JWTs: to authorization requests (JARM) and introspections (RFC 9701).
+// Responses that are JWTs: to authorization requests (JARM), to introspections (RFC 9701), and
+// UserInfo.
 import { decodeJwt } from 'jose'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -65,10 +66,13 @@ const longest = 256 * 1024
 /** The age of a response above the clock tolerance: an older one may be a copy. */
 const maxAge = '5m'
 
-export interface IntrospectionJwtExpectations {
-  /** Whether it is from the introspection endpoint. */
-  readonly isExpected: boolean
-  readonly config: Pick<ProviderConfig, 'issuer' | 'client_id' | 'clockToleranceMs' | 'profile'>
+export interface JwtResponseExpectations {
+  /** The name of the endpoint that the response is from. */
+  readonly endpoint: string
+  readonly config: Pick<
+    ProviderConfig,
+    'issuer' | 'client_id' | 'clockToleranceMs' | 'profile' | 'userinfo_signed_response_alg'
+  >
   readonly keys: Pick<KeySet, 'verify'>
   /** In ms since the epoch. */
   readonly now: number
@@ -82,11 +86,10 @@ export interface IntrospectionJwtExpectations {
  */
 export async function readIntrospectionJwt(
   jwt: string,
-  { isExpected, config, keys, now }: IntrospectionJwtExpectations,
+  { endpoint, config, keys, now }: JwtResponseExpectations,
 ): Promise<Readonly<Record<string, unknown>>> {
-  if (!isExpected) reject('it is from another endpoint')
-  if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
-  if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
+  if (endpoint !== 'introspection') reject('it is from another endpoint')
+  rejectUnreadable(jwt, reject)
   const options = {
     typ: 'token-introspection+jwt',
     audience: config.client_id,
@@ -102,22 +105,64 @@ export async function readIntrospectionJwt(
 }
 
 /**
- * Replaces each JWT response to an introspection by its verified claims, because openid-client does
- * not verify its signature.
+ * Verifies signed UserInfo: signature, `iss` and `aud`, and `exp` if there is one (OpenID Connect
+ * Core §5.3.2). The algorithm is the registered one (RFC 8725 §3.1).
+ * @returns the claims, without those about the JWT
+ * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
-export function withVerifiedIntrospections(
+export async function readUserinfoJwt(
+  jwt: string,
+  { endpoint, config, keys, now }: JwtResponseExpectations,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { userinfo_signed_response_alg: algorithm } = config
+  if (endpoint !== 'userinfo') rejectUserinfo(`the endpoint ${endpoint} responded with a JWT instead of JSON`)
+  if (algorithm === undefined)
+    rejectUserinfo(
+      'it is a JWT instead of JSON: set provider.userinfo_signed_response_alg to the algorithm that the client is registered with',
+    )
+  rejectUnreadable(jwt, rejectUserinfo)
+  const options = { audience: config.client_id, algorithms: [algorithm], requiredClaims: ['iss', 'aud', 'sub'] }
+  const { payload } = await verifyJwt(jwt.trim(), { ...config, keys, now }, options, (cause) =>
+    rejectUserinfo(reason(cause), cause),
+  )
+  const { sub, iss: _, ...others } = payload
+  return { sub, ...Object.fromEntries(Object.entries(others).filter(([name]) => !aboutJwt.has(name))) }
+}
+
+type Reject = (why: string) => never
+
+function rejectUnreadable(jwt: string, reject: Reject): void {
+  if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
+  if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
+}
+
+/**
+ * Replaces each response that is a JWT by its verified claims, because openid-client does not
+ * verify their signatures. UserInfo that should be signed is refused when it is not.
+ * @param expectationsFor the URL of a request
+ */
+export function withVerifiedJwts(
   outbound: Outbound,
-  read: (jwt: string, url: string) => Promise<Readonly<Record<string, unknown>>>,
+  expectationsFor: (url: string) => JwtResponseExpectations,
 ): Outbound {
   return {
     ...outbound,
     fetch: async (url, options) => {
       const response = await outbound.fetch(url, options)
       const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-      if (response.status !== 200 || type !== mediaType) return response
-      return Response.json(await read(await response.text(), url))
+      const read = { [mediaType]: readIntrospectionJwt, 'application/jwt': readUserinfoJwt }[type ?? '']
+      const expected = expectationsFor(url)
+      if (response.status !== 200) return response
+      if (read !== undefined) return Response.json(await read(await response.text(), expected))
+      if (expected.endpoint === 'userinfo' && expected.config.userinfo_signed_response_alg !== undefined)
+        rejectUserinfo('it is not signed, although provider.userinfo_signed_response_alg is set')
+      return response
     },
   }
+}
+
+function rejectUserinfo(why: string, cause?: unknown): never {
+  throw new GatewayError('ERR_SIGN_IN_RESPONSE', `UserInfo is refused: ${why}`, { cause })
 }
 
 function reject(why: string, cause?: unknown): never {

@@ -21,7 +21,7 @@ import {
   sendsIdTokenHint,
 } from './end-session.ts'
 import { verifyIdToken, type IdToken } from './id-token.ts'
-import { isJwtMode, readIntrospectionJwt, readJwtResponse, withVerifiedIntrospections } from './jwt-response.ts'
+import { isJwtMode, readJwtResponse, withVerifiedJwts } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
 import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import type { DiscoveredProvider } from './metadata.ts'
@@ -115,13 +115,12 @@ export class OpenidProvider {
     const outbound = createOutbound(config)
     this.#outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
-    const readJwt = (jwt: string, url: string) => {
-      const isExpected = this.#endpointOf(url) === 'introspection'
-      return readIntrospectionJwt(jwt, { isExpected, config, keys: this.#keys, now: this.#clock.now() })
-    }
+    const expectationsFor = (url: string) => ({
+      ...{ endpoint: this.#endpointOf(url), config, keys: this.#keys, now: this.#clock.now() },
+    })
     this.#discovery = new Discovery(config, {
       ...parts,
-      outbound: withVerifiedIntrospections(this.#outbound, readJwt),
+      outbound: withVerifiedJwts(this.#outbound, expectationsFor),
     })
     this.#keys = new KeySet({
       ...parts,

@@ -1,8 +1,20 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { paths, sendJson, startSigningProvider, type Handler } from '../support/signing-provider.ts'
-import { clientOf } from './a-client.ts'
+import { reason as reasonOf } from '../../src/core/errors.ts'
+import {
+  ecKey,
+  type Handler,
+  hmacJwt,
+  type Json,
+  jwt,
+  part,
+  paths,
+  sendJson,
+  type SigningProvider,
+  startSigningProvider,
+} from '../support/signing-provider.ts'
+import { clientOf, validNow } from './a-client.ts'
 
 const json = { 'content-type': 'application/json' }
 
@@ -83,4 +95,79 @@ test('a redirect of UserInfo is not followed with the access token', async (t) =
   })
 
   assert.equal(elsewhere.hits(paths.userinfo), 0)
+})
+
+/** A provider that signs UserInfo, for a client that is registered so. */
+async function signingUserinfo(
+  t: TestContext,
+  makeJwt: (provider: SigningProvider) => string,
+  type = 'application/jwt',
+) {
+  const provider = await startSigningProvider(t, { userinfo_signed_response_alg: 'RS256' })
+  provider.respond(paths.userinfo, (_req, res) => res.writeHead(200, { 'content-type': type }).end(makeJwt(provider)))
+  return clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane')
+}
+
+const signed =
+  (claims: Json = {}) =>
+  (provider: SigningProvider) =>
+    jwt({ iss: provider.issuer, aud: 'orders', sub: 'jane', email: 'jane@example.com', ...claims }, provider.key)
+
+test('Signed UserInfo is verified, and its claims are those about the person', async (t) => {
+  const found = await signingUserinfo(t, signed({ ...validNow(), jti: 'a', groups: ['staff'] }))
+
+  assert.deepEqual(found, { kind: 'claims', claims: { sub: 'jane', email: 'jane@example.com', groups: ['staff'] } })
+})
+
+for (const [what, makeJwt, reason] of [
+  ['of another client', signed({ aud: 'others' }), /aud/],
+  ['of another issuer', signed({ iss: 'https://evil.example' }), /iss/],
+  ['without an issuer', signed({ iss: undefined }), /iss/],
+  ['without an audience', signed({ aud: undefined }), /aud/],
+  ['about another person', signed({ sub: 'samir' }), /sub/],
+  ['that has expired', signed({ exp: 1_000_000_000 }), /exp/],
+  ['with a wrong signature', (provider: SigningProvider) => `${signed()(provider).slice(0, -8)}AAAAAAAA`, /signature/],
+  [
+    'signed with "none"',
+    ({ issuer }: SigningProvider) => `${part({ alg: 'none' })}.${part({ iss: issuer, aud: 'orders', sub: 'jane' })}.`,
+    /alg/i,
+  ],
+  [
+    'signed with the client secret',
+    ({ issuer }: SigningProvider) => hmacJwt({ iss: issuer, aud: 'orders', sub: 'jane' }, 'secret'),
+    /alg/i,
+  ],
+  [
+    'signed with another algorithm',
+    ({ issuer }: SigningProvider) => jwt({ iss: issuer, aud: 'orders', sub: 'jane' }, ecKey('ec')),
+    /alg/i,
+  ],
+  ['that is encrypted', () => 'a.b.c.d.e', /encrypted/],
+  ['with too many characters', () => 'a'.repeat(300_000), /longer/],
+] satisfies readonly (readonly [string, (provider: SigningProvider) => string, RegExp])[])
+  test(`UserInfo ${what} is refused`, async (t) => {
+    await assert.rejects(signingUserinfo(t, makeJwt), (error: Error) => {
+      assert.equal('code' in error && error.code, 'ERR_SIGN_IN_RESPONSE')
+      assert.match(reasonOf(error), reason)
+      return true
+    })
+  })
+
+test('UserInfo that should be signed is refused when it is JSON', async (t) => {
+  await assert.rejects(
+    signingUserinfo(t, () => '{"sub":"jane"}', 'application/json'),
+    { code: 'ERR_SIGN_IN_RESPONSE', message: /not signed/ },
+  )
+})
+
+test('UserInfo that is signed unexpectedly is refused, and the reason names the setting', async (t) => {
+  const provider = await startSigningProvider(t)
+  provider.respond(paths.userinfo, (_req, res) =>
+    res.writeHead(200, { 'content-type': 'application/jwt' }).end(signed()(provider)),
+  )
+
+  await assert.rejects(clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), {
+    code: 'ERR_SIGN_IN_RESPONSE',
+    message: /userinfo_signed_response_alg/,
+  })
 })

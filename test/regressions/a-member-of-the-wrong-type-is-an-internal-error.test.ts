@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { GatewayError } from '../../src/core/errors.ts'
 import { verifyAccessToken } from '../../src/provider/access-token.ts'
 import { verifyIdToken } from '../../src/provider/id-token.ts'
-import { readIntrospectionJwt, readJwtResponse } from '../../src/provider/jwt-response.ts'
+import { readIntrospectionJwt, readJwtResponse, readUserinfoJwt } from '../../src/provider/jwt-response.ts'
 import { verifyLogoutToken } from '../../src/provider/logout-token.ts'
 import { verifySecurityEvent } from '../../src/provider/security-event.ts'
 import { expectationsOf } from '../provider/expectations.ts'
@@ -63,8 +63,18 @@ const kinds: readonly (readonly [string, Json, Json, (token: string, expected: E
     { token_introspection: { active: true } },
     (token, { issuer, clockToleranceMs, keys, client_id }) =>
       readIntrospectionJwt(token, {
-        ...{ isExpected: true, keys, now },
-        config: { issuer, client_id, clockToleranceMs, profile: undefined },
+        ...{ endpoint: 'introspection', keys, now },
+        config: { issuer, client_id, clockToleranceMs, profile: undefined, userinfo_signed_response_alg: undefined },
+      }),
+  ],
+  [
+    'UserInfo',
+    { typ: 'JWT' },
+    { sub: 'jane', email: 'jane@example.com' },
+    (token, { issuer, clockToleranceMs, keys, client_id }) =>
+      readUserinfoJwt(token, {
+        ...{ endpoint: 'userinfo', keys, now },
+        config: { issuer, client_id, clockToleranceMs, profile: undefined, userinfo_signed_response_alg: 'RS256' },
       }),
   ],
 ]

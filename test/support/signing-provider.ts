@@ -174,6 +174,7 @@ export async function startSigningProvider(
       longestEndSessionUrlBytes: 4096,
       claims: {},
       id_token_signed_response_alg: undefined,
+      userinfo_signed_response_alg: undefined,
       clockToleranceMs: 30_000,
       timeoutMs: 2000,
       ca: undefined,

@@ -121,6 +121,13 @@ const fapi2Rules: readonly ProfileRule[] = [
     todo: 'register the client with one of them',
   },
   {
+    setting: 'userinfo_signed_response_alg',
+    isKept: ({ userinfo_signed_response_alg: alg }) => alg === undefined || fapiAlgorithms.includes(alg),
+    what: `must be one of ${fapiAlgorithms.join(', ')}`,
+    clause: `${securityProfile} §5.4.1`,
+    todo: 'register the client with one of them',
+  },
+  {
     setting: 'pushed_authorization_requests',
     isKept: ({ pushedAuthorizationRequests }) => pushedAuthorizationRequests === 'always',
     what: 'must be always',

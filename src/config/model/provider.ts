@@ -64,6 +64,7 @@ type SettingsOfProvider = Pick<
   | 'profile'
   | 'frontchannelLogout'
   | 'id_token_signed_response_alg'
+  | 'userinfo_signed_response_alg'
   | 'clockToleranceMs'
   | 'timeoutMs'
 >
