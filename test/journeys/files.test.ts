@@ -4,6 +4,8 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -261,4 +263,28 @@ test('A folder may be replaced as a whole, and without it there are no files', a
   assert.equal((await get('/open/a.txt')).status, 404)
   symlinkSync(`${site}-2`, site)
   assert.equal(await (await get('/open/a.txt')).text(), 'second')
+})
+
+test('Clients that leave do not keep files open', async (t) => {
+  const { get, site, port } = await startSite(t)
+  writeFileSync(join(site, 'large.bin'), Buffer.alloc(8 * 1024 * 1024))
+  const isOpen = () =>
+    readdirSync('/proc/self/fd').some((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`).startsWith(site)
+      } catch {
+        return false
+      }
+    })
+  for (let round = 0; round < 100; round += 1) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {}).write('GET /open/large.bin HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
+    if (round % 2 === 0) await new Promise((resolve) => socket.once('connect', resolve))
+    else await new Promise((resolve) => socket.once('data', resolve))
+    socket.destroy()
+  }
+
+  await until('all files are closed', () => !isOpen())
+
+  assert.equal((await get('/open/a.txt')).status, 200)
 })

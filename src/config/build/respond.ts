@@ -114,17 +114,8 @@ function parseLocation(text: string, rest: boolean): string {
 
 /** Settings of a rule about those whom it admits. */
 const settingsOfAccess = [
-  ...[
-    'access',
-    'unauthenticated',
-    'require',
-    'step_up',
-    'device_binding',
-    'access_tokens',
-    'service_accounts',
-    'client_certificates',
-    'mode',
-  ],
+  ...['access', 'unauthenticated', 'require', 'step_up', 'device_binding', 'mode'],
+  ...['access_tokens', 'service_accounts', 'client_certificates'],
 ]
 
 function readMaintenance(
