@@ -75,6 +75,11 @@ export class ListenerRefusals {
     this.#note('incomplete', remoteAddress, 'the request has not arrived completely')
   }
 
+  /** The head of a request of HTTP/2 is larger than `limits.header_size`. */
+  tooLarge({ remoteAddress }: Socket): void {
+    this.#note('header_size', remoteAddress, 'the head of the stream is too large')
+  }
+
   /** A connection of HTTP/2 ends, because of what its client has sent. */
   http2({ remoteAddress }: Socket, why: string): void {
     this.#note('http2', remoteAddress, why)

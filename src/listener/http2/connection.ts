@@ -26,7 +26,7 @@ export interface Http2Options {
   upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply: SwitchingReply): void
   headersTooLarge(beginning: RequestBeginning): Response
   readonly beginRequest: BeginRequest
-  readonly refusals: Pick<ListenerRefusals, 'http2'>
+  readonly refusals: Pick<ListenerRefusals, 'http2' | 'tooLarge'>
 }
 
 interface OpenStream {
@@ -127,6 +127,7 @@ export class Http2Connection {
   #pass({ req, stream, head }: OpenStream, res: StreamResponse): void {
     const { limits, request, expectation, headersTooLarge, upgrade } = this.#options
     if (head.bytes > limits.headerSizeBytes) {
+      this.#options.refusals.tooLarge(this.#socket)
       const { method, url, headers } = head
       const texts = Object.entries(headers).flatMap(([name, value]) =>
         typeof value === 'string' ? [[name, value]] : [],

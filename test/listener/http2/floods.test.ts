@@ -113,6 +113,21 @@ test('Fields that HPACK makes large (CVE-2016-6581) reset the request, and then 
   assert.equal(requests, 0)
 })
 
+test('Fields that HPACK makes too large get 431, before the client has acknowledged the bound', async (t) => {
+  let requests = 0
+  const { client, world } = await startServer(t, () => (requests += 1))
+  const raw = client()
+  const block = [requestFields('/public/x'), field('x-large', 'x'.repeat(4000), 0x40), Buffer.alloc(50, 0x80 | 62)]
+
+  raw.send(frame(types.headers, flags.endHeaders | flags.endStream, 1, Buffer.concat(block)))
+
+  await until('there is a response', () => raw.of(types.data).length > 0)
+  assert.match(Buffer.concat(raw.of(types.data).map(({ payload }) => payload)).toString(), /"status":431/)
+  assert.equal(requests, 0)
+  const refused = world.replicas[0]?.log.find(({ message }) => message === 'request.unreadable')
+  assert.equal(refused?.fields['reason'], 'header_size')
+})
+
 test('At most 100 requests are open on a connection', async (t) => {
   let requests = 0
   const { client } = await startServer(t, () => (requests += 1), {

@@ -85,7 +85,7 @@ async function startConnections(t: TestContext): Promise<number> {
     ...{ limits, sessionOptions: sessionOptions(limits), keepAliveMs: 100, isDraining: () => false },
     ...{ request: respond, expectation: respond, upgrade: () => {}, beginRequest: () => () => {} },
     headersTooLarge: () => ({ status: 431, headers: {}, body: '' }),
-    refusals: { http2: () => {} },
+    refusals: { http2: () => {}, tooLarge: () => {} },
   })
   const server = createServer((socket) => connections.open(socket)).listen(0, '127.0.0.1')
   await once(server, 'listening')
