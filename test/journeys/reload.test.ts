@@ -191,3 +191,19 @@ test('All workers reload', async (t) => {
     return responses.every((status) => status === 200)
   })
 })
+
+test('The file of a fixed response is read again when it changes', async (t) => {
+  const around = await prepareGateway(t)
+  const note = join(around.folder, 'note.txt')
+  writeFileSync(note, 'first')
+  change(around, 'access: public }]', 'access: public }, { path: /note, access: public, respond: { file: note.txt } }]')
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  const read = async () => (await request(`${around.url}/note`)).body.text()
+  assert.equal(await read(), 'first')
+
+  writeFileSync(note, 'the second')
+  await gateway.said('config.reloaded')
+
+  assert.equal(await read(), 'the second')
+})
