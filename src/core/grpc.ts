@@ -44,8 +44,11 @@ export function grpcFields(status: GrpcStatus, message: string): { 'grpc-status'
 const timeout = /^(\d{1,8})([HMSmun])$/
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 }
 
-/** How long a client waits for a call, in ms: `grpc-timeout`. `Infinity`: it does not say. */
+/**
+ * How long a client waits for a call, in ms, at least 1: `grpc-timeout`. `Infinity`: it does not
+ * say.
+ */
 export function grpcTimeoutMs(value: unknown): number {
   const [, number, unit = ''] = (typeof value === 'string' && timeout.exec(value)) || []
-  return number === undefined ? Infinity : Number(number) * (unitMs[unit] ?? Infinity)
+  return number === undefined ? Infinity : Math.max(Number(number) * (unitMs[unit] ?? Infinity), 1)
 }

@@ -4,13 +4,29 @@ import { errorCodes, errorRow } from '../../src/core/error-codes.ts'
 import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../../src/core/grpc.ts'
 
 test('grpc-timeout is read in all of its units, and ignored when it is malformed', () => {
-  const timeouts = ['2H', '3M', '5S', '50m', '1000u', '1000000n', '123456789S', '1', 'S', '-1S', '1s', '', undefined]
+  const timeouts = [
+    '2H',
+    '3M',
+    '5S',
+    '50m',
+    '1000u',
+    '1000000n',
+    '0S',
+    '123456789S',
+    '1',
+    'S',
+    '-1S',
+    '1s',
+    '',
+    undefined,
+  ]
 
   assert.deepEqual(timeouts.map(grpcTimeoutMs), [
     7_200_000,
     180_000,
     5_000,
     50,
+    1,
     1,
     1,
     ...Array.from({ length: 7 }, () => Infinity),
