@@ -92,19 +92,25 @@ interface Prepared {
   readonly admit: ReturnType<typeof trialAdmit>
 }
 
+/** The path of a method of gRPC: `/package.Service/Method`. */
+const grpcMethod = /^\/\w+(?:\.\w+)+\/\w+$/
+
 function admissionOf(
   test: EmbeddedTest,
   upstream: UpstreamConfig,
   { config, routes, takenHosts, admit }: Prepared,
 ): Admission | string {
   const name = test.serviceAccount
-  // Each test request is a page load of a browser, because that is what authors of tests expect.
+  // Other requests are page loads of a browser, because that is what authors of tests expect.
   const basic = name === undefined ? undefined : `Basic ${Buffer.from(`${name}:of-the-test`).toString('base64')}`
   const authorization = test.bearer ? 'Bearer of-the-test' : basic
   const host = test.host ?? hostOf(upstream, takenHosts)
   if (host === undefined)
     return `the upstream serves each host of ${upstream.externalUrl.hostname}: write the host of the request, such as host: ${upstream.externalUrl.hostname.replace('*', 'wiki')}`
-  const headers = { host, accept: 'text/html', ...(authorization !== undefined && { authorization }) }
+  // A program calls a method of gRPC.
+  const isCall = upstream.protocol !== 'http1' && test.method === 'POST' && grpcMethod.test(test.path)
+  const kind = isCall ? { 'content-type': 'application/grpc' } : { accept: 'text/html' }
+  const headers = { host, ...kind, ...(authorization !== undefined && { authorization }) }
   try {
     const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },

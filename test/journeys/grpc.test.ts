@@ -180,6 +180,25 @@ test('A hundred calls share the connections, and one that fails does not disturb
   assert.deepEqual(outcomes[99]?.values, ['echo call 99'])
 })
 
+test('A call that a target did not get goes to another one', async (t) => {
+  const server = await startGrpcServer(t)
+  const { url, token, gateway } = await startApi(t, {
+    targets: ['http://127.0.0.1:1', server.url.origin],
+    isHttp2: true,
+    upstream: 'protocol: h2c',
+    rules: '[{ path: /orders.Orders/*, access_tokens: true }]',
+  })
+  const client = grpcClient(t, url, { authorization: `Bearer ${token()}` })
+
+  const outcomes = [await client.unary('one'), await client.unary('two'), await client.collect(['a', 'b'])]
+
+  assert.deepEqual(
+    outcomes.map(({ values }) => values),
+    [['echo one'], ['echo two'], ['a b']],
+  )
+  assert.ok(gateway.log.some(({ message }) => message === 'upstream.retried'))
+})
+
 test('Programs call with an access token', async (t) => {
   const server = await startGrpcServer(t)
   const { url, token } = await startApi(t, {

@@ -48,6 +48,8 @@ export async function startApi(
     readonly store?: string
     /** Replaces the application. */
     readonly application?: URL
+    /** Replace the application. */
+    readonly targets?: readonly string[]
     /** Clients may use HTTP/2 without TLS. */
     readonly isHttp2?: boolean
   } = {},
@@ -64,7 +66,7 @@ provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { en
 session: { keys: [{ env: SESSION_KEY }], store: ${options.store ?? 'memory'} }
 upstreams:
   orders:
-    url: ${(options.application ?? application).origin}
+    ${options.targets === undefined ? `url: ${(options.application ?? application).origin}` : `targets: [${options.targets.join(', ')}]`}
     headers: ${options.headers ?? '{ X-Sub: sub, X-Client: client_id, X-Scope: scope }'}
     access_tokens: ${options.accessTokens ?? `{ audience: [${audience}] }`}
     rules: ${options.rules ?? rules}
