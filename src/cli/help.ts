@@ -42,13 +42,16 @@ options but --store are required.
 Exit codes: 0 the file was written and is valid; 1 the file exists already, cannot be written or is still invalid, or the input ended
 before all questions were answered; 2 the call is invalid.
 `,
-  import: `gatehouse import oauth2-proxy FILE [--url URL] [-o FILE] [--force]
+  import: `gatehouse import oauth2-proxy FILE... [--service NAME] [--url URL] [-o FILE] [--force] [-- FLAGS]
 
-Translates a configuration file of oauth2-proxy (TOML; - is standard input) and prints the result. Notes on standard error list open
+Translates the configuration of oauth2-proxy and prints the result. Each FILE (- is standard input) is its configuration file (TOML), a
+file of OAUTH2_PROXY_ variables, a Compose file, a manifest of Kubernetes, values of the Helm chart, or a command line. FLAGS are those of
+oauth2-proxy. Together they are one configuration, as in oauth2-proxy: flags replace variables, and variables replace the file. Notes on standard error list open
 decisions, settings that are not translated, and differences. Neither output contains a secret: the file names environment variables.
 When rules cannot express a restriction of oauth2-proxy, the new configuration denies all people until you decide.
 
   --url       the URL at which browsers reach the gateway, such as https://orders.example.com; default: the origin of redirect_url
+  --service   the service or container that runs oauth2-proxy; default: the one whose image is oauth2-proxy
   --out, -o   the file to write; default: standard output
   --force     overwrite an existing file
 

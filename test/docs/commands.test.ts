@@ -31,7 +31,8 @@ function faults(line: string): string[] {
     if (name === '' || call.startsWith('--') || call.startsWith('is ')) continue
     if (!commands.has(name)) found.push(`there is no command "${name}" (${line})`)
     else
-      for (const [option] of call.matchAll(/(?<= )--[a-z-]+/g))
+      // What follows "--" belongs to another program.
+      for (const [option] of call.replace(/ -- .*$/, '').matchAll(/(?<= )--[a-z-]+/g))
         if (!`${help[name]}${overview}`.includes(option)) found.push(`${name} has no ${option}`)
   }
   for (const [, script = ''] of line.matchAll(/\bnpm run (?:-s )?([\w:-]+)/g))

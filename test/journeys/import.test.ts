@@ -80,7 +80,7 @@ test('The import names unreadable input without quoting it, and neither writes n
 
   assert.match(
     (await call('oauth2-proxy', 'alpha.yaml')).err,
-    /alpha configuration \(YAML\) of oauth2-proxy, which import does not support/,
+    /alpha configuration \(YAML\), which import does not support/,
   )
   assert.match((await call('oauth2-proxy', 'nowhere.cfg')).err, /nowhere\.cfg does not exist/)
   assert.match((await call('oauth2-proxy', 'good.cfg', '-o', 'there.yaml')).err, /exists already; --force/)
@@ -90,7 +90,7 @@ test('The import names unreadable input without quoting it, and neither writes n
     [],
     ['pomerium', 'x'],
     ['oauth2-proxy'],
-    ['oauth2-proxy', 'a', 'b'],
+    ['oauth2-proxy', '--service', 'a'],
     ['oauth2-proxy', 'a', '--url', 'x'],
   ])
     assert.equal((await call(...args)).code, 2, args.join(' '))

@@ -41,7 +41,8 @@ const oauth2Proxy: Peer = {
   },
   imported: (t, theirs, url) => {
     const { terminal, said } = recordingTerminal()
-    importOauth2Proxy({ file: fileWith(t, theirs), url, target: undefined, force: false }, terminal)
+    const given = { files: [fileWith(t, theirs)], args: [], service: undefined }
+    importOauth2Proxy({ ...given, url, target: undefined, force: false }, terminal)
     return said.out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`)
   },
 }

@@ -24,7 +24,8 @@ for (const from of ['page', 'import'] as const)
     assert.ok(typical)
     const folder = folderWith(t, { 'oauth2-proxy.cfg': typical.theirs })
     const { terminal, said } = recordingTerminal()
-    const call = { file: join(folder, 'oauth2-proxy.cfg'), url, target: undefined, force: false }
+    const given = { files: [join(folder, 'oauth2-proxy.cfg')], args: [], service: undefined }
+    const call = { ...given, url, target: undefined, force: false }
     if (from === 'import') importOauth2Proxy(call, terminal)
     const file = parse(from === 'page' ? typical.ours : said.out) as {
       provider: Record<string, unknown>

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readOptionsOf } from '../../src/setup/oauth2-proxy-sources.ts'
+
+const optionsOf = (text: string, args?: readonly string[], service?: string) =>
+  Object.fromEntries(readOptionsOf([{ name: 'given', text }], args, service))
+
+const environment = `# of production
+OAUTH2_PROXY_CLIENT_ID=orders
+export OAUTH2_PROXY_EMAIL_DOMAINS="example.com,example.org"
+OAUTH2_PROXY_COOKIE_SECURE='false' 
+PATH=/usr/bin
+`
+
+test('Variables are options, and those of other programs are left out', () => {
+  assert.deepEqual(optionsOf(environment), {
+    client_id: 'orders',
+    email_domains: 'example.com,example.org',
+    cookie_secure: 'false',
+  })
+})
+
+test('Flags are options, and a repeated flag is a list under the name of the file', () => {
+  const args = ['--client-id=orders', '--upstream', 'http://a', '--upstream=http://b,http://c', '--pass-access-token']
+
+  assert.deepEqual(Object.fromEntries(readOptionsOf([], args)), {
+    client_id: 'orders',
+    upstreams: ['http://a', 'http://b', 'http://c'],
+    pass_access_token: 'true',
+  })
+})
+
+test('A command over several lines is read as a shell reads it', () => {
+  const command = 'oauth2-proxy \\\n  --client-id="my orders" \\\n  --upstream=http://a --set-xauthrequest'
+
+  assert.deepEqual(optionsOf(command), { client_id: 'my orders', upstreams: 'http://a', set_xauthrequest: 'true' })
+})
+
+test('Flags replace variables, and variables replace the file, in any order', () => {
+  const toml = 'client_id = "file"\nprovider = "oidc"\ncookie_name = "file"\n'
+  const texts = [
+    { name: '.env', text: 'OAUTH2_PROXY_CLIENT_ID=variable\nOAUTH2_PROXY_COOKIE_NAME=variable' },
+    { name: 'oauth2-proxy.cfg', text: toml },
+  ]
+
+  assert.deepEqual(Object.fromEntries(readOptionsOf(texts, ['--cookie-name=flag'])), {
+    client_id: 'variable',
+    provider: 'oidc',
+    cookie_name: 'flag',
+  })
+})
+
+const compose = `
+x-common: &common
+  OAUTH2_PROXY_PROVIDER: oidc
+services:
+  app: { image: 'example/app' }
+  gate:
+    image: quay.io/oauth2-proxy/oauth2-proxy:v7.15.3
+    command: --upstream=http://app:3000 --skip-provider-button=true
+    environment:
+      <<: *common
+      OAUTH2_PROXY_CLIENT_ID: orders
+      OAUTH2_PROXY_REVERSE_PROXY: true
+      OAUTH2_PROXY_CLIENT_SECRET: \${SECRET}
+`
+
+test('A Compose file has variables and a command, with anchors', () => {
+  assert.deepEqual(optionsOf(compose), {
+    provider: 'oidc',
+    client_id: 'orders',
+    reverse_proxy: 'true',
+    client_secret: '${SECRET}',
+    upstreams: 'http://app:3000',
+    skip_provider_button: 'true',
+  })
+})
+
+test('Of several services with oauth2-proxy, one has to be named', () => {
+  const two = `services:
+  staff: { image: oauth2-proxy, environment: ['OAUTH2_PROXY_CLIENT_ID=staff'] }
+  guests: { image: oauth2-proxy, environment: ['OAUTH2_PROXY_CLIENT_ID=guests'] }
+`
+
+  assert.throws(
+    () => optionsOf(two),
+    /given: several services run oauth2-proxy: name one with --service: staff, guests/,
+  )
+  assert.deepEqual(optionsOf(two, [], 'guests'), { client_id: 'guests' })
+  assert.throws(() => optionsOf(two, [], 'others'), /no service is called others: there are staff, guests/)
+})
+
+test('A manifest of Kubernetes has the container, and a value from a secret is unknown', () => {
+  const manifest = `apiVersion: apps/v1
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+        - { name: app, image: example/app }
+        - name: oauth2-proxy
+          image: quay.io/oauth2-proxy/oauth2-proxy
+          args: ['--upstream=http://127.0.0.1:3000', --email-domain=example.com]
+          env:
+            - { name: OAUTH2_PROXY_CLIENT_ID, value: orders }
+            - { name: OAUTH2_PROXY_ALLOWED_GROUPS, valueFrom: { secretKeyRef: { name: a, key: b } } }
+`
+
+  assert.deepEqual(optionsOf(manifest), {
+    client_id: 'orders',
+    allowed_groups: '${OAUTH2_PROXY_ALLOWED_GROUPS}',
+    upstreams: 'http://127.0.0.1:3000',
+    email_domains: 'example.com',
+  })
+})
+
+test('Values of the Helm chart are the file, the credentials, and the flags together', () => {
+  const values = `config:
+  clientID: orders
+  configFile: |-
+    email_domains = [ "example.com" ]
+    upstreams = [ "http://app" ]
+extraArgs:
+  provider: oidc
+  skip-auth-route: [GET=^/public/, GET=^/static/]
+extraEnv:
+  - { name: OAUTH2_PROXY_COOKIE_NAME, value: gate }
+`
+
+  assert.deepEqual(optionsOf(values), {
+    email_domains: ['example.com'],
+    upstreams: ['http://app'],
+    client_id: 'orders',
+    cookie_name: 'gate',
+    provider: 'oidc',
+    skip_auth_routes: ['GET=^/public/', 'GET=^/static/'],
+  })
+  assert.deepEqual(optionsOf('config: { clientID: orders }')['email_domains'], ['*'], 'as the chart writes it')
+})
+
+for (const [what, text, message] of [
+  ['a line that is no variable', 'OAUTH2_PROXY_CLIENT_ID=a\nsecret of somebody', /entry 2 is no environment variable/],
+  ['invalid YAML', 'services:\n  a: [secret of somebody', /invalid YAML/],
+  ['other YAML', 'name: secret of somebody', /no Compose file/],
+  ['an alpha configuration', 'upstreamConfig: { upstreams: [] }', /alpha configuration/],
+  ['values with alphaConfig', 'alphaConfig: { enabled: true }', /alphaConfig is on/],
+  [
+    'a file of variables elsewhere',
+    'services: { a: { image: oauth2-proxy, env_file: .env } }',
+    /env_file names variables that are not here/,
+  ],
+  ['no oauth2-proxy', 'services: { a: { image: nginx } }', /no service has an image of oauth2-proxy: there are a/],
+  ['an alias bomb', `services: &a { b: &b [${'*c, '.repeat(3)}1] }`, /invalid YAML/],
+] as const)
+  test(`Input with ${what} is an error that quotes nothing`, () => {
+    assert.throws(
+      () => optionsOf(text),
+      (error: Error) => error instanceof SyntaxError && message.test(error.message) && !/somebody/.test(error.message),
+    )
+  })
