@@ -171,6 +171,8 @@ test('The facts of a request can be read from the IncomingMessage of Node.js', a
     isPreflight: false,
     cookie: 'a=1; b=2',
     authorization: undefined,
+    tls: undefined,
+    clientCert: undefined,
     skippedSession: undefined,
     forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
   })
