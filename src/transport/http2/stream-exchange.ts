@@ -1,5 +1,6 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { GatewayError, reason } from '../../core/errors.ts'
+import { endStreamFlag, errorCodes } from '../../wire/http2-codes.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
 import type { ExchangeControl, Progress, RawFields, ResponseHandler, UpstreamRequest } from '../transport.ts'
 import { upstreamError } from '../upstream-error.ts'
@@ -34,11 +35,11 @@ const statusField = ':status'
 
 /** Codes with which an upstream, or nghttp2 in its place, says that its frames are invalid. */
 const invalid: ReadonlySet<number> = new Set([
-  constants.NGHTTP2_PROTOCOL_ERROR,
-  constants.NGHTTP2_FLOW_CONTROL_ERROR,
-  constants.NGHTTP2_FRAME_SIZE_ERROR,
-  constants.NGHTTP2_COMPRESSION_ERROR,
-  constants.NGHTTP2_ENHANCE_YOUR_CALM,
+  errorCodes.protocolError,
+  errorCodes.flowControlError,
+  errorCodes.frameSizeError,
+  errorCodes.compressionError,
+  errorCodes.enhanceYourCalm,
 ])
 
 /** One request and its response on a stream. */
@@ -132,7 +133,7 @@ export class StreamExchange implements ExchangeControl {
     if (status < 200) return
     this.#left = contentLength(status, request.method, fields)
     // At once, so that a client of gRPC gets a head that ends the response too.
-    if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0 && !this.#isShort) return this.#complete()
+    if ((flags & endStreamFlag) !== 0 && !this.#isShort) return this.#complete()
     // After the head, because Node.js emits data at once.
     const stream = this.#stream?.on('data', this.#onData)
     if (this.#isPaused) stream?.pause()
@@ -156,7 +157,7 @@ export class StreamExchange implements ExchangeControl {
 
   readonly #onEnd = (): void => {
     const stream = this.#stream
-    if (this.#isOver || stream === undefined || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return
+    if (this.#isOver || stream === undefined || stream.rstCode !== errorCodes.noError) return
     if (this.#left === undefined) return
     // nghttp2 verifies the length, but not when RST_STREAM ends the response.
     if (this.#isShort)
@@ -186,7 +187,7 @@ export class StreamExchange implements ExchangeControl {
     if (this.#isOver || stream === undefined) return
     const { lastStreamId } = this.#connection
     // It was not processed, and may be sent again (RFC 9113 §6.8, §8.7).
-    const isRefused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || (stream.id ?? Infinity) > lastStreamId
+    const isRefused = stream.rstCode === errorCodes.refusedStream || (stream.id ?? Infinity) > lastStreamId
     const error = this.#lost ?? resetError(stream.rstCode)
     if (!this.#hasResponse && this.#mayResend(isRefused)) {
       this.#isOver = true
@@ -218,7 +219,7 @@ export class StreamExchange implements ExchangeControl {
   /** What is still to come of the request and the response is dropped. */
   #dropRest(): void {
     if (this.#hasBegunBody) this.#sent.request.body?.destroy()
-    if (this.#stream?.closed === false) this.#stream.close(constants.NGHTTP2_CANCEL)
+    if (this.#stream?.closed === false) this.#stream.close(errorCodes.cancel)
     // Data that waits would keep the stream open.
     this.#stream?.resume()
   }
@@ -247,7 +248,7 @@ function requestError(error: unknown): GatewayError {
 
 function resetError(code: number | undefined): GatewayError {
   const name = resetNames.get(code ?? 0) ?? String(code)
-  if (code === constants.NGHTTP2_NO_ERROR)
+  if (code === errorCodes.noError)
     return new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream ended the stream without a response')
   return new GatewayError(
     code !== undefined && invalid.has(code) ? 'ERR_UPSTREAM_RESPONSE' : 'ERR_UPSTREAM_UNREACHABLE',
