@@ -19,6 +19,7 @@ export interface Connecting {
  */
 export type Connect = (onread: OnReadOpts | undefined, client: string | undefined) => Connecting
 
+/** After how long without data the kernel probes the other side (TCP keep-alive), in ms. */
 const keepAliveProbeMs = 60_000
 
 /**
@@ -40,8 +41,8 @@ export function createConnect(target: ConnectTarget, protocol: 'http/1.1' | 'h2'
   return (onread, client) => {
     // The PROXY header precedes the handshake, so it needs a socket of its own. Node.js passes
     // `onread` on to the socket, although its types do not name it for TLS.
-    const way = tellsClient === true ? { socket: connectPlain(client) } : { ...address, ...(onread && { onread }) }
-    const socket = connectTls({ ...way, ...options, ...(session && { session }) } as ConnectionOptions)
+    const base = tellsClient === true ? { socket: connectPlain(client) } : { ...address, ...(onread && { onread }) }
+    const socket = connectTls({ ...base, ...options, ...(session && { session }) } as ConnectionOptions)
     if (tellsClient === true && onread !== undefined) passData(socket, onread)
     socket.setNoDelay(true).setKeepAlive(true, keepAliveProbeMs)
     socket.on('session', (latest) => (session = latest))
@@ -49,7 +50,10 @@ export function createConnect(target: ConnectTarget, protocol: 'http/1.1' | 'h2'
   }
 }
 
-/** Passes the data of a socket on, where Node.js ignores `onread`: over another socket. */
+/**
+ * Copies the data of a socket into the buffer of `onread`, which Node.js ignores for TLS over a
+ * socket that exists already.
+ */
 function passData(socket: Socket, { buffer, callback }: OnReadOpts): void {
   socket.on('data', (data: Buffer) => {
     for (let at = 0; at < data.length;) {
@@ -84,7 +88,7 @@ function tlsOptions(
   }
 }
 
-/** Whether the public key of a certificate is one of the pinned ones (RFC 7469 §2.4). */
+/** The error for a certificate whose public key is not one of the pinned ones (RFC 7469 §2.4). */
 function checkPinnedKey(certificate: PeerCertificate, pinnedKeys: readonly string[]): Error | undefined {
   const key = new X509Certificate(certificate.raw).publicKey.export({ type: 'spki', format: 'der' })
   const digest = createHash('sha256').update(key).digest('base64')

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import type { ResponseHandler } from './transport.ts'
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   ETIMEDOUT: 'ERR_UPSTREAM_TIMEOUT',
@@ -25,6 +26,12 @@ export const closedByUpstream = new GatewayError('ERR_UPSTREAM_UNREACHABLE', 'th
 export function upstreamError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   return new GatewayError(codeOf(error), reason(error), { cause: error })
+}
+
+/** Fails a request that was never sent. */
+export function failUnsent(handler: ResponseHandler, error: GatewayError): void {
+  handler.onDone()
+  handler.onError(error, 'unsent')
 }
 
 function codeOf(error: unknown): ErrorCode {

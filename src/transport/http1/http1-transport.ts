@@ -1,7 +1,6 @@
-import type { GatewayError } from '../../core/errors.ts'
 import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
-import { closedByGateway, upstreamError } from '../upstream-error.ts'
+import { closedByGateway, failUnsent, upstreamError } from '../upstream-error.ts'
 import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
 
@@ -43,14 +42,14 @@ export class Http1Transport implements Transport, ConnectionOwner {
    */
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
     if (this.#isClosing) {
-      fail(handler, closedByGateway)
+      failUnsent(handler, closedByGateway)
       return
     }
     try {
       this.#queue.push({ request: writtenRequest(request), handler })
       this.#flushSoon()
     } catch (error) {
-      fail(handler, upstreamError(error))
+      failUnsent(handler, upstreamError(error))
     }
   }
 
@@ -65,7 +64,7 @@ export class Http1Transport implements Transport, ConnectionOwner {
 
   destroy(): Promise<void> {
     const isClosed = this.close()
-    for (const { handler } of this.#queue.splice(0)) fail(handler, closedByGateway)
+    for (const { handler } of this.#queue.splice(0)) failUnsent(handler, closedByGateway)
     for (const connection of [...this.#open]) connection.destroy(closedByGateway)
     this.#resolveWhenClosed()
     return isClosed
@@ -161,10 +160,4 @@ export class Http1Transport implements Transport, ConnectionOwner {
     clearTimeout(this.#sweeper)
     for (const resolve of this.#whenClosed.splice(0)) resolve()
   }
-}
-
-/** Fails a request that never had a connection. */
-function fail(handler: ResponseHandler, error: GatewayError): void {
-  handler.onDone()
-  handler.onError(error, 'unsent')
 }

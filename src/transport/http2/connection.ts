@@ -2,11 +2,14 @@ import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { GatewayError, reason } from '../../core/errors.ts'
 import type { Connect } from '../connect.ts'
-import { closedByUpstream, connectTimeout, upstreamError } from '../upstream-error.ts'
+import { closedByUpstream, connectTimeout, failUnsent, upstreamError } from '../upstream-error.ts'
 import { sessionOptions } from './session-options.ts'
 import { type ExchangeConnection, type Http2Request, StreamExchange } from './stream-exchange.ts'
 
-/** A connection that so many requests were cancelled on is replaced, before the upstream minds. */
+/**
+ * After this many cancelled requests a connection is replaced: upstreams close connections with
+ * many of them, together with the other requests on it (CVE-2023-44487).
+ */
 const mostCancelled = 200
 
 export interface Http2ConnectionOwner {
@@ -104,7 +107,7 @@ export class Http2Connection implements ExchangeConnection {
 
   /** Closes the connection. Its exchanges fail. */
   destroy(error: GatewayError): void {
-    // No request is sent again.
+    // Otherwise exchanges would send lost requests again, on another connection.
     this.hasServed = false
     this.#lose(error)
   }
@@ -181,13 +184,10 @@ export class Http2Connection implements ExchangeConnection {
     if (this.lost !== undefined) return
     this.lost = error
     clearTimeout(this.#connectTimer)
-    // Ends the exchanges: each one is told by its stream.
+    // The streams close with the session, and each one tells its exchange.
     if (this.#session === undefined) this.#socket.destroy()
     else this.#session.destroy()
-    for (const { handler } of this.#waiting.splice(0)) {
-      handler.onDone()
-      handler.onError(error, 'unsent')
-    }
+    for (const { handler } of this.#waiting.splice(0)) failUnsent(handler, error)
     this.#owner.gone(this)
   }
 

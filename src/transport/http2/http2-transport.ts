@@ -1,7 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
 import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
-import { closedByGateway, upstreamError } from '../upstream-error.ts'
+import { closedByGateway, failUnsent, upstreamError } from '../upstream-error.ts'
 import { Http2Connection, type Http2ConnectionOwner } from './connection.ts'
 import { requestFields } from './request-fields.ts'
 import type { Http2Request } from './stream-exchange.ts'
@@ -38,14 +38,14 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
   }
 
   dispatch(request: UpstreamRequest, handler: ResponseHandler): void {
-    if (this.#isClosing) return fail(handler, closedByGateway)
-    if (request.upgrade !== undefined) return fail(handler, noUpgrade)
+    if (this.#isClosing) return failUnsent(handler, closedByGateway)
+    if (request.upgrade !== undefined) return failUnsent(handler, noUpgrade)
     try {
       const fields = requestFields(request, this.#target.tls === undefined ? 'http' : 'https')
       this.#queue.push({ request, fields, handler })
       this.hasRoom()
     } catch (error) {
-      fail(handler, upstreamError(error))
+      failUnsent(handler, upstreamError(error))
     }
   }
 
@@ -61,14 +61,14 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
   destroy(): Promise<void> {
     this.#isDestroyed = true
     const isClosed = this.close()
-    for (const { handler } of this.#queue.splice(0)) fail(handler, closedByGateway)
+    for (const { handler } of this.#queue.splice(0)) failUnsent(handler, closedByGateway)
     for (const connection of [...this.#connections]) connection.destroy(closedByGateway)
     this.#resolveWhenClosed()
     return isClosed
   }
 
   resend(sent: Http2Request): void {
-    if (this.#isDestroyed) return fail(sent.handler, closedByGateway)
+    if (this.#isDestroyed) return failUnsent(sent.handler, closedByGateway)
     this.#queue.unshift(sent)
     this.hasRoom()
   }
@@ -130,10 +130,4 @@ export class Http2Transport implements Transport, Http2ConnectionOwner {
     clearInterval(this.#examiner)
     for (const resolve of this.#whenClosed.splice(0)) resolve()
   }
-}
-
-/** Fails a request that never had a connection. */
-function fail(handler: ResponseHandler, error: GatewayError): void {
-  handler.onDone()
-  handler.onError(error, 'unsent')
 }

@@ -54,7 +54,7 @@ export class StreamExchange implements ExchangeControl {
   /** How many bytes of the content are still to come, if its length is known. */
   #left: number | undefined
   #trailers: RawFields = noFields
-  /** Why the connection failed. Its streams are told before. */
+  /** Why the connection failed. Node.js tells its streams before the connection itself. */
   #cause: GatewayError | undefined
 
   constructor(connection: ExchangeConnection, sent: Http2Request) {
@@ -132,9 +132,9 @@ export class StreamExchange implements ExchangeControl {
     this.#try(() => handler.onResponse(status, '', fields))
     if (status < 200) return
     this.#left = contentLength(status, request.method, fields)
-    // At once, so that a client of gRPC gets a head that ends the response too.
+    // Without waiting for `end`, so that the head that a gRPC client gets ends its response too.
     if ((flags & endStreamFlag) !== 0 && !this.#isShort) return this.#complete()
-    // After the head, because Node.js emits data at once.
+    // Only now, because a listener for `data` makes Node.js emit data at once.
     const stream = this.#stream?.on('data', this.#onData)
     if (this.#isPaused) stream?.pause()
   }
@@ -216,7 +216,7 @@ export class StreamExchange implements ExchangeControl {
     this.#sent.handler.onError(error, progress)
   }
 
-  /** What is still to come of the request and the response is dropped. */
+  /** Drops what has not arrived yet of the request and the response. */
   #dropRest(): void {
     if (this.#hasBegunBody) this.#sent.request.body?.destroy()
     if (this.#stream?.closed === false) this.#stream.close(errorCodes.cancel)
