@@ -7,18 +7,22 @@ import { getDefaultHighWaterMark } from 'node:stream'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createServer } from 'node:tls'
-import { rawUpstream, startGateway } from '../proxy/support.ts'
+import { rawUpstream, startGateway, trusting } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
 
 async function serve(t: TestContext, scheme: string, response: (socket: Socket) => void) {
-  if (scheme === 'http') return { url: new URL(`http://127.0.0.1:${await rawUpstream(t, response)}`), ca: undefined }
+  if (scheme === 'http')
+    return { url: new URL(`http://127.0.0.1:${await rawUpstream(t, response)}`), tls: trusting(undefined) }
   const { cert, key, ca } = issueCertificates().server
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
     socket.on('error', () => {}).once('data', () => response(socket))
   }).listen(0)
   await once(server, 'listening')
   t.after(() => server.close())
-  return { url: new URL(`https://localhost:${(server.address() as AddressInfo).port}`), ca: readFileSync(ca, 'utf8') }
+  return {
+    url: new URL(`https://localhost:${(server.address() as AddressInfo).port}`),
+    tls: trusting(readFileSync(ca, 'utf8')),
+  }
 }
 
 for (const scheme of ['http', 'https'])
