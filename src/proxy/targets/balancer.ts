@@ -10,18 +10,18 @@ export interface Candidate {
   readonly limit: number
   /** Its hash for sticky sessions. */
   readonly hash: number
-  /** What it is owed in round robin. */
-  owed: number
+  /** Its turn in round robin: the candidate with the most credit gets the next request. */
+  credit: number
 }
 
 type Settings = Pick<Candidate, 'weight' | 'backup' | 'limit'>
 
 /**
  * A candidate from a target and its settings in the configuration.
- * @param known the candidate of this target until now. Its turn goes on
+ * @param known the former candidate of this target, whose credit the new one keeps
  */
 export function candidate(target: Target, { weight, backup, limit }: Settings, known?: Candidate): Candidate {
-  return { target, weight, backup, limit, hash: hashOf(target.name), owed: known?.owed ?? 0 }
+  return { target, weight, backup, limit, hash: hashOf(target.name), credit: known?.credit ?? 0 }
 }
 
 type BalanceConfig = Pick<UpstreamConfig, 'balance' | 'slowStartMs'>
@@ -44,29 +44,32 @@ export class Balancer {
     const usable = usableOf(candidates, except)
     if (usable.length < 2) return usable[0]
     const { balance } = this.#config
-    if (balance === 'sticky' && session !== undefined) return this.#ofSession(usable, hashOf(session))
+    if (balance === 'sticky' && session !== undefined) return this.#forSession(usable, hashOf(session))
     // At a target without a free connection, the request would wait.
     const free = usable.filter(({ target, limit }) => target.open < limit)
     const chosen = free.length === 0 ? usable : free
     return balance === 'round_robin' ? this.#nextInTurn(chosen) : this.#leastBusy(chosen)
   }
 
-  /** Its weight, less during a slow start. */
+  /** The weight of a candidate, which is lower during a slow start. */
   #weightOf({ target, weight }: Candidate): number {
     return weight * target.health.share(this.#config.slowStartMs)
   }
 
-  /** Each candidate is owed its weight, and the one chosen pays the sum of all weights. */
+  /**
+   * Weighted round robin: each candidate gets its weight as credit, and the chosen one pays the sum
+   * of all weights. So requests alternate, also with unequal weights.
+   */
   #nextInTurn(usable: readonly Candidate[]): Candidate | undefined {
     let sum = 0
     let best: Candidate | undefined
     for (const each of usable) {
       const weight = this.#weightOf(each)
       sum += weight
-      each.owed += weight
-      if (best === undefined || each.owed > best.owed) best = each
+      each.credit += weight
+      if (best === undefined || each.credit > best.credit) best = each
     }
-    if (best !== undefined) best.owed -= sum
+    if (best !== undefined) best.credit -= sum
     return best
   }
 
@@ -78,10 +81,10 @@ export class Balancer {
   }
 
   /**
-   * Rendezvous hashing with weights: one target more or less moves only the sessions that it gets
-   * or had.
+   * Rendezvous hashing with weights: when a target is added or removed, only the sessions move that
+   * it gets or had.
    */
-  #ofSession(usable: readonly Candidate[], session: number): Candidate | undefined {
+  #forSession(usable: readonly Candidate[], session: number): Candidate | undefined {
     let best: Candidate | undefined
     let highest = -Infinity
     for (const each of usable) {
@@ -97,8 +100,8 @@ export class Balancer {
 }
 
 /**
- * Those that are available, and the backups only when no other one is. When none is available, all
- * count as available, because one of them may work again.
+ * The candidates that may get a request: those that are available, or the available backups. When
+ * nothing is available, all may get it, because one of them may work again.
  */
 function usableOf(candidates: readonly Candidate[], except: Candidate | undefined): readonly Candidate[] {
   const available = candidates.filter((each) => each !== except && each.target.health.isAvailable)

@@ -29,7 +29,7 @@ export async function checkHealth(
 
 /** Waits for the head of a response. The content is not read, because it may never end. */
 class Probe implements ResponseHandler {
-  /** The status, or why there is none. */
+  /** The status of the response, or the reason why there is none. */
   readonly outcome: Promise<number | string>
   #resolve: (outcome: number | string) => void = () => {}
   #control: ExchangeControl | undefined
@@ -72,4 +72,5 @@ class Probe implements ResponseHandler {
   onDone(): void {}
 }
 
+/** Ends the exchange after the status is known. Nothing logs it. */
 const over = new GatewayError('ERR_INTERNAL', 'the health check is over')

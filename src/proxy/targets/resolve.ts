@@ -38,11 +38,20 @@ export async function resolveTargets(config: ResolveConfig, resolver: dns.Resolv
 
 /** The IPv4 and IPv6 addresses of a host. */
 async function addressesOf(host: string, resolver: dns.Resolver): Promise<readonly string[]> {
-  const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-  const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
-  const [failed] = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
-  if (addresses.length === 0) throw new Error(`${host} has no address: ${reason(failed)}`, { cause: failed })
+  const { values: addresses, failure } = await settled([resolver.resolve4(host), resolver.resolve6(host)])
+  if (addresses.length === 0) throw new Error(`${host} has no address: ${reason(failure)}`, { cause: failure })
   return addresses
+}
+
+/** The values of the queries that succeeded, and the error of the first one that failed. */
+async function settled<T>(
+  queries: readonly Promise<readonly T[]>[],
+): Promise<{ readonly values: readonly T[]; readonly failure: unknown }> {
+  const results = await Promise.allSettled(queries)
+  return {
+    values: results.flatMap((result) => (result.status === 'fulfilled' ? result.value : [])),
+    failure: results.find((result) => result.status === 'rejected')?.reason,
+  }
 }
 
 interface Service {
@@ -62,9 +71,7 @@ async function servicesOf(name: string, resolver: dns.Resolver): Promise<readonl
     const share = Math.max(1, weight)
     return addresses.map((address) => ({ address, port, weight: share, backup: priority > first }))
   }
-  const answers = await Promise.allSettled(records.map(ofRecord))
-  const services = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
-  const [failed] = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
-  if (services.length === 0 && failed !== undefined) throw failed as Error
+  const { values: services, failure } = await settled(records.map(ofRecord))
+  if (services.length === 0 && failure !== undefined) throw failure as Error
   return services
 }

@@ -11,15 +11,21 @@ import type {
 import type { GiveBack } from '../../wire/read-buffers.ts'
 import type { Candidate } from './balancer.ts'
 
-/** Is told about the results of requests, and chooses where a failed one may go. */
+/** Receives the results of requests, and chooses the target of a retry. */
 export interface TargetResults {
-  /** The response of a target has this status. */
+  /** The target has responded. */
   noteResponse(candidate: Candidate, status: number): void
+  /** The exchange with the target has failed. */
   noteFailure(candidate: Candidate, error: GatewayError, progress: Progress): void
   /**
    * The target that a failed request is sent to; `undefined` when it must not be sent again.
    */
-  another(failed: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): Candidate | undefined
+  targetForRetry(
+    failed: Candidate,
+    request: UpstreamRequest,
+    error: GatewayError,
+    progress: Progress,
+  ): Candidate | undefined
 }
 
 /** One request, until a target has responded or no other one may get it. */
@@ -30,7 +36,9 @@ export class TargetExchange implements ResponseHandler {
   readonly #observer: TargetObserver | undefined
   #candidate!: Candidate
   #isRetry = false
-  /** Neither `onEnd` nor `onError` follows `onDone`. */
+  /**
+   * `onDone` of the transport goes to the handler at once: neither `onEnd` nor `onError` follows.
+   */
   #isDoneLast = false
 
   constructor(
@@ -85,7 +93,7 @@ export class TargetExchange implements ResponseHandler {
   onError(error: GatewayError, progress: Progress = 'responding'): void {
     const failed = this.#candidate
     this.#targets.noteFailure(failed, error, progress)
-    const next = this.#isRetry ? undefined : this.#targets.another(failed, this.#request, error, progress)
+    const next = this.#isRetry ? undefined : this.#targets.targetForRetry(failed, this.#request, error, progress)
     if (next === undefined) {
       this.#handler.onDone()
       this.#handler.onError(error)
@@ -96,7 +104,9 @@ export class TargetExchange implements ResponseHandler {
     this.start(next)
   }
 
-  /** The handler gets it as late as possible, because a failed request may be sent again. */
+  /**
+   * The handler gets `onDone` only with the last result, because a failed request may be retried.
+   */
   onDone(): void {
     this.#candidate.target.open -= 1
     if (this.#isDoneLast) this.#handler.onDone()

@@ -30,14 +30,14 @@ export class TargetHealth {
   #ejectedForMs = 0
   #ejectedUntil = -Infinity
   #reason: string | undefined
-  /** Since it was ejected, no request has succeeded. */
+  /** No request has succeeded since the target was ejected. */
   #awaitsSuccess = false
   /** Why the last health check failed. */
   #fault: string | undefined
   #isUnhealthy = false
   /** A health check has succeeded at least once. */
   #hasPassed = false
-  /** Results of health checks in succession that speak against the present state. */
+  /** How many health checks in succession have had a result that contradicts the state. */
   #contrary = 0
   /** When it was added, or found healthy again. A slow start begins then. */
   #upSince = -Infinity
@@ -109,8 +109,8 @@ export class TargetHealth {
     return { reason, forMs }
   }
 
-  /** The target has just been added to others, so it starts slowly. */
-  begin(): void {
+  /** The target was added beside others. */
+  beginSlowStart(): void {
     this.#upSince = this.#now()
   }
 
@@ -134,7 +134,7 @@ export class TargetHealth {
     return this.#isUnhealthy ? 'unhealthy' : 'healthy'
   }
 
-  /** There are no health checks any more. */
+  /** The configuration has no health checks any more. */
   forgetChecks(): void {
     this.#isUnhealthy = false
     this.#fault = undefined

@@ -27,7 +27,7 @@ const maxAnswers = 1_000
 
 interface Entry {
   readonly target: Target
-  /** The upstreams that use it: that of the configuration, and those of earlier ones. */
+  /** The upstreams that use the target: of the current generation, and of earlier ones. */
   readonly users: Set<object>
 }
 
@@ -54,7 +54,7 @@ export class TargetPool {
     return entry.target
   }
 
-  /** The user is gone. @returns whether the target has no other user */
+  /** @returns whether the target has no other user, so that the caller has to close it */
   release(target: Target, user: object): boolean {
     for (const [key, { target: known, users }] of this.#entries) {
       if (known !== target) continue

@@ -11,18 +11,18 @@ export interface TargetsWorkParts {
   readonly pool: Pick<TargetPool, 'answers'>
   readonly log: Log
   readonly candidates: () => readonly Candidate[]
-  /** DNS has given other targets. */
+  /** DNS has given these targets. */
   readonly use: (targets: readonly TargetConfig[]) => void
 }
 
-/** What goes on in the background for the targets of an upstream: resolution and health checks. */
+/** Resolves the name of the targets of an upstream, and checks their health, in the background. */
 export class TargetsWork {
-  /** Resolves when the name was resolved for the first time, or could not be. */
+  /** Resolves after the first attempt to resolve the name, whatever its result is. */
   readonly resolved: Promise<void>
   readonly #config: UpstreamConfig
   readonly #parts: TargetsWorkParts
   readonly #work: readonly Repeating[]
-  #endFirst: () => void = () => {}
+  #endFirstAttempt: () => void = () => {}
   #isResolving: boolean
   #fault: string | undefined
   #isStopped = false
@@ -31,7 +31,7 @@ export class TargetsWork {
     this.#config = config
     this.#parts = parts
     this.#isResolving = config.resolve !== undefined
-    this.resolved = new Promise((resolve) => (this.#endFirst = resolve))
+    this.resolved = new Promise((resolve) => (this.#endFirstAttempt = resolve))
     this.#work = [...this.#resolution(), ...this.#checks()]
   }
 
@@ -45,8 +45,8 @@ export class TargetsWork {
     return this.#fault
   }
 
-  /** The last answer of DNS, also to an earlier configuration. */
-  get known(): readonly TargetConfig[] | undefined {
+  /** The last answer of DNS, which an earlier configuration may have got. */
+  get lastAnswer(): readonly TargetConfig[] | undefined {
     return this.#parts.pool.answers.get(this.#key)
   }
 
@@ -56,7 +56,7 @@ export class TargetsWork {
 
   stop(): void {
     this.#isStopped = true
-    this.#end()
+    this.#endAttempt()
     for (const work of this.#work) void work.stop()
   }
 
@@ -64,9 +64,9 @@ export class TargetsWork {
     return JSON.stringify(this.#config.resolve ?? null)
   }
 
-  #end(): void {
+  #endAttempt(): void {
     this.#isResolving = false
-    this.#endFirst()
+    this.#endFirstAttempt()
   }
 
   #resolution(): readonly Repeating[] {
@@ -84,7 +84,7 @@ export class TargetsWork {
         use(targets)
       } catch (error) {
         const fault = reason(error)
-        // Once for each reason, because it may last.
+        // Logged once for each reason, because a fault may last for hours.
         if (fault !== this.#fault && !this.#isStopped)
           log.warn('upstream.not_resolved', {
             ...{ upstream, name: resolve.name, reason: fault },
@@ -92,7 +92,7 @@ export class TargetsWork {
           })
         this.#fault = fault
       }
-      this.#end()
+      this.#endAttempt()
       return jittered(resolve.everyMs)
     }
     return [new Repeating('upstream_resolution', run)]
@@ -121,7 +121,9 @@ export class TargetsWork {
   }
 }
 
-/** A pause up to a tenth shorter or longer, so that replicas do not act in step. */
+/**
+ * A pause that is up to a tenth shorter or longer, so that replicas do not check at the same time.
+ */
 function jittered(ms: number): number {
   return ms * (0.9 + Math.random() / 5)
 }

@@ -20,6 +20,7 @@ import type { TargetState } from './target-health.ts'
 import { Target, type TargetPool } from './target.ts'
 import { TargetsWork } from './targets-work.ts'
 
+/** What all upstreams of a process share. */
 export interface TargetsParts {
   readonly pool: TargetPool
   readonly log: Log
@@ -35,7 +36,7 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: portOf(url),
     socketPath,
-    // The addresses of a name have its certificate.
+    // A target that DNS gave is an address, and its certificate is for the name.
     tls: url.protocol === 'https:' ? { ...tls, serverName: tls.serverName ?? nameOf(config) } : undefined,
     tellsClient: proxyProtocol === 'v2',
     maxConnections: connectionsPerTarget ?? maxConnections + maxStreams,
@@ -43,7 +44,7 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
   }
 }
 
-/** The name that DNS resolves to the targets. */
+/** The name that DNS resolves to the targets; `undefined` when the configuration lists them. */
 function nameOf({ resolve, url }: UpstreamConfig): string | undefined {
   return resolve === undefined ? undefined : url.hostname
 }
@@ -76,7 +77,9 @@ function targetCounters(metrics: Pick<Metrics, 'counter'>) {
 /** Methods whose requests have the same effect when they arrive twice (RFC 9110 §9.2.2). */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
-/** The targets of an upstream. Each request goes to one, and to another one when that fails. */
+/**
+ * The targets of an upstream. A request goes to one of them, and is retried once at another one.
+ */
 export class Targets implements Transport, TargetResults {
   readonly #config: UpstreamConfig
   readonly #work: TargetsWork
@@ -100,7 +103,7 @@ export class Targets implements Transport, TargetResults {
       candidates: () => this.#candidates,
       use: (targets) => this.#use(targets),
     })
-    this.#use(this.#work.known ?? (config.resolve === undefined ? config.targets : []))
+    this.#use(this.#work.lastAnswer ?? (config.resolve === undefined ? config.targets : []))
   }
 
   /** Begins to resolve the name of the targets, and to check their health. */
@@ -169,7 +172,7 @@ export class Targets implements Transport, TargetResults {
     const target = this.#pool.take(JSON.stringify([name, protocol, options]), this, create)
     if (healthCheck === undefined) target.health.forgetChecks()
     const known = former.find((each) => each.target === target)
-    if (former.length > 0 && known === undefined) target.health.begin()
+    if (former.length > 0 && known === undefined) target.health.beginSlowStart()
     return candidate(target, { ...settings, limit: options.maxConnections }, known)
   }
 
@@ -196,7 +199,12 @@ export class Targets implements Transport, TargetResults {
     })
   }
 
-  another(failed: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): Candidate | undefined {
+  targetForRetry(
+    failed: Candidate,
+    request: UpstreamRequest,
+    error: GatewayError,
+    progress: Progress,
+  ): Candidate | undefined {
     const isSafe = request.body === undefined && idempotent.has(request.method)
     const isLost =
       error.code === 'ERR_UPSTREAM_UNREACHABLE' && (progress === 'unsent' || (progress === 'sent' && isSafe))
