@@ -3,10 +3,13 @@
  * 9110 §12.5.3). Codings that it wants equally stay in their order.
  * @param field `Accept-Encoding`; absent: the client gets content without a coding
  */
-export function acceptedCodings<T extends string>(field: string | undefined, offered: readonly T[]): readonly T[] {
+export function acceptedCodings<T extends string>(
+  field: string | readonly string[] | undefined,
+  offered: readonly T[],
+): readonly T[] {
   if (field === undefined) return []
   const weights = new Map<string, number>()
-  for (const part of field.toLowerCase().split(',')) {
+  for (const part of [field].flat().join(',').toLowerCase().split(',')) {
     const [, coding, weight = '1'] = /^\s*([^\s;]+)\s*(?:;\s*q=([\d.]+)\s*)?$/.exec(part) ?? []
     if (coding !== undefined) weights.set(coding.replace(/^x-gzip$/, 'gzip'), Number(weight))
   }

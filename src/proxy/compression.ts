@@ -31,7 +31,7 @@ export function compressionFor(
   if (compress === false) return undefined
   const known = [session, caller, cookie, authorization]
   return {
-    accepted: acceptedCodings(acceptEncoding === undefined ? undefined : [acceptEncoding].flat().join(','), offered),
+    accepted: acceptedCodings(acceptEncoding, offered),
     isForAll: compress.personal || known.every((each) => each === undefined),
   }
 }
@@ -41,17 +41,17 @@ const minBytes = 1024
 
 /** Whether a response is one that the gateway compresses, where the client accepts a coding. */
 export function isCompressed({ isForAll }: Compression, status: number, fields: RawFields): boolean {
-  // A range is one of the content as it is (RFC 9110 §14.1).
+  // The bytes of a range are those of the content before it is compressed (RFC 9110 §14.1).
   if (status === 204 || status === 206 || status === 304) return false
   if (fieldValue(fields, 'content-encoding') !== '') return false
   const length = fieldValue(fields, 'content-length')
   if (length !== '' && Number(length) < minBytes) return false
   const cacheControl = fieldValue(fields, 'cache-control')
-  // RFC 9111 §5.2.2.6.
+  // The application forbids changes of the content (RFC 9111 §5.2.2.6).
   if (/\bno-transform\b/i.test(cacheControl)) return false
   const type = fieldValue(fields, 'content-type').replace(/;.*$/s, '').trim().toLowerCase()
   if (isForAll) return compressible.test(type)
-  // A script that is made for one person is marked as such.
+  // An application marks a script that is made for one person with `private` or `no-store`.
   return withoutSecrets.test(type) && !/\b(?:private|no-store)\b/i.test(cacheControl)
 }
 

@@ -42,7 +42,7 @@ export async function fileResponse(
     // Links in the index of a folder are relative to a path with a slash at its end.
     return isFolderPath ? undefined : { status: 301, headers: { Location: `${target.path}/${target.query}` }, body: '' }
   }
-  const { handle, coding } = await compressed(folder, path, found.handle, req.headers['accept-encoding'])
+  const { handle, coding } = await inAcceptedCoding(folder, path, found.handle, req.headers['accept-encoding'])
   const { statusCode: status, headers, stream, type } = await sendOf(handle, req)
   const all: Response['headers'] = {
     ...headers,
@@ -120,14 +120,14 @@ function absent(error: unknown): undefined {
   throw error
 }
 
-/** The file, or the one with the coding that the client wants most. */
-async function compressed(
+/** The file itself, or the compressed file beside it that the client wants most. */
+async function inAcceptedCoding(
   folder: string,
   path: string,
   handle: FileHandle,
   accepted: ClientMessage['headers']['accept-encoding'],
 ): Promise<{ readonly handle: FileHandle; readonly coding?: string }> {
-  for (const coding of acceptedCodings([accepted].flat().join(',') || undefined, codings)) {
+  for (const coding of acceptedCodings(accepted, codings)) {
     const found = await openWithin(folder, path + endings[coding])
     if (found?.isFolder === false) {
       await handle.close()

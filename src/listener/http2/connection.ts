@@ -42,7 +42,7 @@ export class Http2Connection {
   readonly #options: Http2Options
   readonly #open = new Set<OpenStream>()
   readonly #frames: FrameBudget
-  /** What the heads and the content of requests that have ended may have taken, in bytes. */
+  /** The bytes that the heads and the content of ended requests have taken at most. */
   #usefulBytes = 0
   #hasServed = false
   /** Since when no request is open, in ms, monotonic. */
@@ -88,7 +88,7 @@ export class Http2Connection {
     if (!this.#session.closed) this.#session.close()
   }
 
-  /** Closes the connection when it is not used, or used for nothing. */
+  /** Closes the connection when it is idle for too long, or when its frames carry too little. */
   examine(): void {
     const now = performance.now()
     const useful = [...this.#open].reduce((sum, each) => sum + usefulBytes(each), this.#usefulBytes)
@@ -100,13 +100,13 @@ export class Http2Connection {
     const idleMs = now - this.#idleSince
     const limitMs = this.#hasServed ? keepAliveMs : limits.headersTimeoutMs
     if (idleMs > limitMs) this.drain()
-    // The client does not read the GOAWAY.
+    // The client does not react to the GOAWAY.
     if (idleMs > limitMs + lingerMs) this.#socket.destroy()
   }
 
   #serve(stream: ServerHttp2Stream, rawHeaders: readonly string[], hasContent: boolean): void {
     const head = requestHead(rawHeaders, hasContent)
-    // The client has cancelled the request already.
+    // The client has cancelled the request before it was served.
     if (stream.closed || stream.destroyed) return void (this.#usefulBytes += head.bytes)
     const req = new StreamRequest(stream, this.#socket, head)
     const opened = { head, req, stream }
@@ -128,29 +128,27 @@ export class Http2Connection {
     const { limits, request, expectation, headersTooLarge, upgrade } = this.#options
     if (head.bytes > limits.headerSizeBytes) {
       this.#options.refusals.tooLarge(this.#socket)
-      const { method, url, headers } = head
-      const texts = Object.entries(headers).flatMap(([name, value]) =>
-        typeof value === 'string' ? [[name, value]] : [],
-      )
-      const beginning = {
-        method,
-        path: url.replace(/\?.*$/, ''),
-        headers: Object.fromEntries(texts) as Record<string, string>,
-      }
-      writeResponse({ req, res }, headersTooLarge(beginning))
+      writeResponse({ req, res }, headersTooLarge(beginningOf(head)))
     } else if (head.protocol !== undefined) {
       if (head.protocol.toLowerCase() === 'websocket') upgrade(req, new TunnelStream(stream, req), noBytes, res)
-      // RFC 9220 §3 says so for HTTP/3.
+      // WebSockets are the only protocol here. RFC 9220 §3 has this status for HTTP/3.
       else writeResponse({ req, res }, { status: 501, headers: {}, body: '' })
     } else if (req.headers.expect === undefined || /^100-continue$/i.test(req.headers.expect)) request(req, res)
     else expectation(req, res)
   }
 
   #failed(error: NodeJS.ErrnoException): void {
-    // The client has gone, or says so with GOAWAY.
+    // The client has closed the connection, or has sent a GOAWAY with an error.
     if (['ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'].includes(error.code ?? '')) return
     this.#options.refusals.http2(this.#socket, error.message)
   }
+}
+
+function beginningOf({ method, url, headers }: RequestHead): RequestBeginning {
+  const texts = Object.entries(headers).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as const] : [],
+  )
+  return { method, path: url.replace(/\?.*$/, ''), headers: Object.fromEntries(texts) }
 }
 
 /** How long a client may take to read the last frames, in ms. */

@@ -1,10 +1,10 @@
-/** What a client may send at once beside requests, in bytes, and then in each second. */
+/** How many bytes beside requests a client may send at once, and then in each second. */
 const burstBytes = 64 * 1024
 const rateBytes = 16 * 1024
-/** For what requests and responses carry, a client may send this part of it in other frames. */
+/** The share of the bytes of requests and responses that a client may send in other frames. */
 const shareOfCarried = 1 / 8
 
-/** What a connection has carried up to now, in bytes. */
+/** The bytes of a connection since it was opened. */
 export interface Carried {
   readonly bytesRead: number
   readonly bytesWritten: number
@@ -28,13 +28,13 @@ export class FrameBudget {
     this.#at = now
   }
 
-  /** Whether the connection may stay. */
+  /** Whether the connection may stay open. */
   allows(carried: Carried, now: number): boolean {
     const read = carried.bytesRead - this.#before.bytesRead
     const written = carried.bytesWritten - this.#before.bytesWritten
     const useful = carried.useful - this.#before.useful
     const earned = ((now - this.#at) / 1000) * rateBytes + (useful + written) * shareOfCarried
-    // The fields of a request are shorter on the connection than its head.
+    // HPACK makes a head shorter on the connection than `useful` counts.
     const spent = Math.max(0, read - useful)
     this.#left = Math.min(burstBytes, this.#left + earned) - spent
     this.#before = carried

@@ -16,8 +16,10 @@ export interface RequestHead {
   readonly bytes: number
 }
 
-/** The characters of a line of HTTP/1.1 beside name and value: `: ` and CRLF. */
+/** The bytes of a field line of HTTP/1.1 beside name and value: `: ` and CRLF. */
 const lineBytes = 4
+/** The bytes of a request line beside method and target: two spaces, `HTTP/1.1` and CRLF. */
+const requestLineBytes = 12
 
 /**
  * The head of a request of HTTP/2 in the words of HTTP/1.1 (RFC 9113 §8.3.1, RFC 9110 §7.6.1), so
@@ -38,7 +40,7 @@ export function requestHead(received: readonly string[], hasContent: boolean): R
     const value = received[at + 1] as string
     if (name.startsWith(':')) pseudo.set(name, value)
     else if (name === 'host' && value.toLowerCase() === pseudo.get(':authority')?.toLowerCase()) continue
-    // The key is that of a connection of HTTP/1.1 (RFC 8441 §5).
+    // HTTP/2 has no key (RFC 8441 §5). The gateway adds its own below.
     else if (name === 'sec-websocket-key' && pseudo.has(':protocol')) continue
     else if (name === 'cookie' && cookieAt >= 0) rawHeaders[cookieAt] += `; ${value}`
     else {
@@ -70,7 +72,7 @@ export function requestHead(received: readonly string[], hasContent: boolean): R
     headers: headersByName(rawHeaders),
     bytes: rawHeaders.reduce(
       (sum, text) => sum + text.length,
-      method.length + url.length + 12 + (rawHeaders.length / 2) * lineBytes,
+      method.length + url.length + requestLineBytes + (rawHeaders.length / 2) * lineBytes,
     ),
   }
 }

@@ -25,7 +25,7 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   #trailers: readonly [string, string][] = []
   #hasContent = false
   #hasSwitched = false
-  /** A trailer section ends the stream, which may be empty. */
+  /** A trailer section, which may be empty, ends the stream. */
   #hasTrailers = false
   /** The head that is not sent yet: if no content follows, it ends the stream. */
   #head: OutgoingHttpHeaders | undefined
@@ -109,7 +109,7 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     if (!this.headersSent) this.writeHead(this.statusCode)
     // Clients of gRPC read a status in the head only when nothing follows (Trailers-Only).
     this.#sendHead((last === undefined || last.length === 0) && this.#trailers.length === 0)
-    // The client may keep its window closed (RFC 9113 §10.5).
+    // A client that keeps its window closed must not hold the response forever (RFC 9113 §10.5).
     this.#stream.setTimeout(this.#unreadMs, () => this.destroy())
     if (!this.#hasContent || last === undefined) this.#stream.end()
     else this.#stream.end(last)
