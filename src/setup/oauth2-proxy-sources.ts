@@ -9,7 +9,7 @@ export interface GivenText {
   readonly text: string
 }
 
-/** What people configure oauth2-proxy with, from the weakest to the strongest. */
+/** The kinds of sources. A later kind replaces the options of an earlier one. */
 type Kind = 'file' | 'environment' | 'arguments'
 
 interface Source {
@@ -56,7 +56,7 @@ function wordsOfLines(text: string): readonly string[] {
 function sourcesIn(text: string, service: string | undefined): readonly Source[] {
   const lines = text.split(/\r?\n/).filter((line) => /^\s*[^\s#]/.test(line))
   const [first = ''] = lines
-  // TOML allows spaces around "=", and has names in lower case.
+  // The names of oauth2-proxy in TOML are in lower case.
   if (/^\s*(?:export\s+)?[A-Z][A-Z0-9_]*=/.test(first))
     return [{ kind: 'environment', options: readEnvironment(lines) }]
   if (isCommandLine.test(first)) return [{ kind: 'arguments', options: optionsOfArguments(wordsOfLines(text)) }]
@@ -64,7 +64,7 @@ function sourcesIn(text: string, service: string | undefined): readonly Source[]
   return [{ kind: 'file', options: readFlatToml(text) }]
 }
 
-/** Lines `NAME=VALUE`, as in a file of environment variables. */
+/** The options in lines `NAME=VALUE`, as in a file of environment variables. */
 function readEnvironment(lines: readonly string[]): Options {
   const wrong = lines.findIndex((line) => !isVariable.test(line.trim()))
   if (wrong >= 0) throw new SyntaxError(`entry ${wrong + 1} is no environment variable: write NAME=VALUE`)
@@ -82,7 +82,7 @@ function unquoted(value: string): string {
 
 const prefix = 'OAUTH2_PROXY_'
 
-/** Variables of other programs are left out. */
+/** The options in environment variables, without the variables of other programs. */
 function optionsOfVariables(variables: readonly (readonly [name: string, value: string])[]): Options {
   return new Map(
     variables.flatMap(([name, value]) =>
@@ -91,25 +91,13 @@ function optionsOfVariables(variables: readonly (readonly [name: string, value: 
   )
 }
 
-/** Flags that may be repeated, whose options have another name in the file. */
+/** Flags that may be repeated. In the file, each is an option with a plural name. */
 const plurals: ReadonlyMap<string, string> = new Map(
   [
-    ...[
-      'allowed_group',
-      'oidc_audience_claim',
-      'oidc_extra_audience',
-      'oidc_public_key_file',
-      'oidc_enabled_signing_alg',
-    ],
-    ...[
-      'provider_ca_file',
-      'cookie_domain',
-      'exclude_logging_path',
-      'api_route',
-      'email_domain',
-      'htpasswd_user_group',
-    ],
-    ...['trusted_proxy_ip', 'skip_auth_route', 'trusted_ip', 'whitelist_domain', 'tls_cipher_suite', 'upstream'],
+    ...['allowed_group', 'api_route', 'cookie_domain', 'email_domain', 'exclude_logging_path', 'htpasswd_user_group'],
+    ...['oidc_audience_claim', 'oidc_enabled_signing_alg', 'oidc_extra_audience', 'oidc_public_key_file'],
+    ...['provider_ca_file', 'skip_auth_route', 'tls_cipher_suite', 'trusted_ip', 'trusted_proxy_ip', 'upstream'],
+    'whitelist_domain',
   ].map((name) => [name, `${name}s`] as const),
 )
 
@@ -152,7 +140,9 @@ function sourcesInYaml(text: string, service: string | undefined): readonly Sour
     throw new SyntaxError(
       'it is an alpha configuration (YAML), which import does not support; docs/migrating/oauth2-proxy.md has a table',
     )
-  throw new SyntaxError('it is YAML, but no Compose file, no manifest of Kubernetes, and no values of the Helm chart')
+  throw new SyntaxError(
+    'it is YAML, but neither a Compose file, nor a Kubernetes manifest, nor values of the Helm chart',
+  )
 }
 
 function documentIn(text: string): Readonly<Record<string, unknown>> {
@@ -164,10 +154,10 @@ function documentIn(text: string): Readonly<Record<string, unknown>> {
     const line = error instanceof YAMLParseError ? error.linePos?.[0].line : undefined
     throw new SyntaxError(line === undefined ? 'it is invalid YAML' : `line ${line} is invalid YAML`)
   }
-  throw new SyntaxError('it is no map of settings')
+  throw new SyntaxError('it is not a map of settings')
 }
 
-/** What runs oauth2-proxy: a service of Compose, or a container of Kubernetes. */
+/** A service of Compose, or a container of Kubernetes, that may run oauth2-proxy. */
 type Container = Readonly<Record<string, unknown>>
 
 function composeService(services: Readonly<Record<string, unknown>>, wanted: string | undefined): Container {
@@ -177,6 +167,9 @@ function composeService(services: Readonly<Record<string, unknown>>, wanted: str
   )
 }
 
+/**
+ * The container anywhere in the specification of a manifest: of a pod, a deployment, a cron job.
+ */
 function containerIn(document: Readonly<Record<string, unknown>>, wanted: string | undefined): Container {
   const containers: (readonly [string, Container])[] = []
   const look = (value: unknown): void => {
@@ -233,7 +226,7 @@ function variablesOf(variables: unknown): (readonly [string, string])[] {
   if (isObject(variables)) return Object.entries(variables).map(([name, value]) => [name, textOf(value)])
   if (!Array.isArray(variables)) return []
   return variables.map((entry: unknown) => {
-    // A value from a secret of Kubernetes is known to nobody here.
+    // `valueFrom` names a Kubernetes Secret or ConfigMap, which import cannot read.
     if (isObject(entry))
       return [
         String(entry['name']),
@@ -257,13 +250,13 @@ function wordsOf(command: unknown): readonly string[] {
   )
 }
 
-/** What the chart writes into the file when the values have none. */
+/** The file that the chart makes when the values have no `configFile`. */
 const chartFile: Options = new Map<string, string | readonly string[]>([
   ['email_domains', ['*']],
   ['upstreams', ['file:///dev/null']],
 ])
 
-/** Values of the Helm chart of oauth2-proxy. */
+/** The sources in values of the Helm chart of oauth2-proxy. */
 function sourcesOfHelm({
   config,
   extraArgs,
@@ -275,7 +268,7 @@ function sourcesOfHelm({
     : {}
   const credentials = { client_id: clientID, client_secret: clientSecret, cookie_secret: cookieSecret }
   const given = Object.entries({ ...credentials, cookie_name: cookieName }).flatMap(([name, value]) => {
-    // A secret of Kubernetes has it, and nobody knows it here.
+    // It is in a Kubernetes Secret, which import cannot read.
     const isElsewhere = value === undefined && existingSecret !== undefined && name in credentials
     return isElsewhere ? [[name, `\${${name}}`] as const] : value === undefined ? [] : [[name, textOf(value)] as const]
   })
