@@ -24,14 +24,20 @@ const unreachable = 'it is unreachable from this machine: look for a firewall, a
 
 /** By the error codes and messages of Node.js, undici and ioredis. */
 const advice: readonly (readonly [RegExp, string])[] = [
+  [/does not speak HTTP\/2/, 'remove protocol beside SETTING, or let the application speak HTTP/2 there'],
+  [
+    /alert certificate required|alert unknown ca|alert bad certificate/,
+    'it accepts only clients with a certificate of an authority that it trusts: set client_certificate beside SETTING, or compare the authority',
+  ],
   [
     /ENOTFOUND|EAI_AGAIN|getaddrinfo/,
     'check the host name in SETTING, and that it resolves on this machine: a container uses another DNS server than its host',
   ],
+  [/ECONNREFUSED \//, 'no program listens on this socket: check that it runs'],
   [/ECONNREFUSED/, 'no program listens there: check that it runs, and compare the port with SETTING'],
   [
     /ALTNAME|does not match certificate|not in the cert/,
-    'use the host name of its certificate in SETTING, or give it a certificate for this name',
+    'use the host name of its certificate in SETTING (for an upstream, also in server_name), or give it a certificate for this name',
   ],
   [/CERT_HAS_EXPIRED|certificate has expired/, 'its certificate has expired: renew it'],
   [

@@ -13,3 +13,13 @@ for (const [why, advice] of [
   test(`The advice about a certificate says what to trust: ${why}`, () => {
     assert.match(connectionAdvice({ why }, 'url', 'a'), advice)
   })
+
+for (const [why, advice] of [
+  ['SSL routines:ssl3_read_bytes:tlsv13 alert certificate required', /set client_certificate beside url/],
+  ['the upstream does not speak HTTP/2, which protocol of the upstream requires: reset', /^remove protocol beside url/],
+  ['connect ECONNREFUSED /run/app.sock', /^no program listens on this socket: check that it runs$/],
+  ["IP: 127.0.0.1 is not in the cert's list", /in server_name/],
+] as const)
+  test(`The advice names the setting that helps: ${why}`, () => {
+    assert.match(connectionAdvice({ why }, 'url', 'a'), advice)
+  })
