@@ -50,6 +50,13 @@ function denied(shown: string): string {
   return `These paths were those of ${shown}. Decide which upstream they have.`
 }
 
+/** What to write for an upstream that is not an http or https URL, by its scheme. */
+const otherWays: Readonly<Record<string, string>> = {
+  'file:': 'to serve a folder, write a rule with respond: { files: /PATH } (docs/responses.md)',
+  'static:': 'write a rule with respond: { status: 200 } (docs/responses.md)',
+  'unix:': 'write url: unix:/PATH for a socket in the file system',
+}
+
 function upstreamsOf(from: Translation): { readonly upstreams: Upstream[]; readonly lost: LostUpstream[] } {
   const found: Upstream[] = []
   const lost: LostUpstream[] = []
@@ -57,8 +64,7 @@ function upstreamsOf(from: Translation): { readonly upstreams: Upstream[]; reado
     const url = URL.canParse(text) ? new URL(text) : undefined
     const shown = text.replace(/\/\/.*@/, '//…@')
     if (url === undefined || !/^https?:$/.test(url.protocol)) {
-      const why = 'the gateway supports http and https, not files, sockets or static responses'
-      from.lost('upstreams', `${shown}: ${why}`)
+      from.lost('upstreams', `${shown}: ${otherWays[url?.protocol ?? ''] ?? 'this is no http or https URL'}`)
       const path = url?.protocol === 'file:' ? (url.hash.slice(1) || url.pathname).replace(/\/*$/, '/') : '/'
       if (path !== '/') lost.push({ path, shown })
       continue

@@ -433,6 +433,8 @@ skip_auth_routes = ["^/files/public/"]`
     lost.map(({ text }) => text.split(': ')[0]),
     ['file:///var/www/', 'static://200', 'http://…@other/', 'http://…@other/ has the same path as another upstream'],
   )
+  assert.match(lost[0]?.text ?? '', /respond: \{ files: /)
+  assert.match(lost[1]?.text ?? '', /respond: \{ status: 200 \}/)
 })
 
 test('The password of an upstream is in no note', () => {
