@@ -132,8 +132,10 @@ function estimated(
   upstream: UpstreamConfig,
   listed: readonly string[] | undefined,
 ): Budget {
+  // No provider lists `certificate`: these claims are those of a client certificate.
   const mayBePresent = ([claim]: ClaimPath) =>
-    listed === undefined || [...listed, ...usualLists, ...Object.keys(usualBytes)].includes(String(claim))
+    listed === undefined ||
+    [...listed, 'certificate', ...usualLists, ...Object.keys(usualBytes)].includes(String(claim))
   const absent = headers.filter((header) => {
     const claims = claimsIn(header)
     return claims.length > 0 && !claims.some(mayBePresent)

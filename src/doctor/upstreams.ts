@@ -26,7 +26,9 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
   const alone = targets.map((target) => ({ ...upstream, url: target.url, targets: [target] }))
   const isHttp1 = upstream.protocol === 'http1'
   const reach = isHttp1 ? reachableFinding : connectedFinding
-  const about = alone.map((each) => Promise.all([reach(each), bypassFinding(each, outside)]))
+  const why =
+    targets.length === 1 ? 'signed-in people get 502' : 'only the other targets get requests; without one, 502'
+  const about = alone.map((each) => Promise.all([reach(each, why), bypassFinding(each, outside)]))
   const addresses = alone.slice(0, isHttp1 ? 1 : 0).map(addressesFinding)
   return found(...(await Promise.all(about)).flat(), ...(await Promise.all(addresses)))
 }
@@ -92,18 +94,18 @@ function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
 }
 
 /** The doctor sends no HTTP/2: it only connects. */
-async function connectedFinding({ url, targets: [target] }: UpstreamConfig): Promise<Finding | undefined> {
+async function connectedFinding({ url, targets: [target] }: UpstreamConfig, why: string): Promise<Finding | undefined> {
   if (target?.socketPath !== undefined) return undefined
   const id = 'upstream.reachable'
   if (await listens(url.hostname.replace(/^\[|\]$/g, ''), portOf(url)))
     return ok(id, `${url.origin} accepts connections; no request was sent, because it speaks HTTP/2`)
   return fault(id, `${url.origin} accepts no connection`, {
-    why: 'signed-in people get 502',
+    why,
     todo: 'start the application, or correct the url of the upstream',
   })
 }
 
-async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
+async function reachableFinding(upstream: UpstreamConfig, why: string): Promise<Finding> {
   const id = 'upstream.reachable'
   const { url, targets } = upstream
   const name = targets.map(targetName).join()
@@ -118,7 +120,7 @@ async function reachableFinding(upstream: UpstreamConfig): Promise<Finding> {
   if ('why' in outcome) {
     const mismatch = await httpSchemeMismatch(outcome.why, url)
     return fault(id, `a request to ${name} fails: ${outcome.why}`, {
-      why: 'signed-in people get 502',
+      why,
       todo:
         mismatch === undefined
           ? connectionAdvice(outcome, 'the url of the upstream', 'its ca_file')

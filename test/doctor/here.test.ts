@@ -136,6 +136,8 @@ test('A header whose claim the provider does not list is named, and not counted'
     'a provider lists neither of these, and both are short',
   )
   assert.match(finding(ofToken, 'upstream.header_budget').what, /of an estimated 2\d\d bytes/)
+  const ofCertificate = budget(t, '      X-Client: certificate.cn\n', undefined, ['sub'])
+  assert.ok(!ofCertificate.some(({ id }) => id === 'upstream.header_claims'), 'it is the certificate of a program')
   const typo = budget(t, headers, undefined, ['sub', 'email', 'groups'])
   const listed = budget(t, headers, undefined, ['sub', 'gruops'])
   const unknown = budget(t, headers)

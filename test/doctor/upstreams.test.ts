@@ -94,6 +94,21 @@ test('An unreachable upstream is a fault, with advice', async (t) => {
   assert.match(todo ?? '', /no program listens there/)
 })
 
+test('While another target responds, an unreachable target is no 502', async (t) => {
+  const ports = [await freePort(), await startApplication(t, '127.0.0.1', (_req, res) => res.end())]
+
+  const findings = await findingsAbout(t, `targets: [${ports.map((port) => `'http://127.0.0.1:${port}'`).join()}]`)
+
+  const reached = findings.filter(({ id }) => id === 'upstream.reachable')
+  assert.deepEqual(
+    reached.map(({ level, why }) => [level, why]),
+    [
+      ['fault', 'only the other targets get requests; without one, 502'],
+      ['ok', undefined],
+    ],
+  )
+})
+
 for (const status of [501, 405])
   test(`An upstream that responds to HEAD with ${status} is checked with GET`, async (t) => {
     const asked: unknown[] = []
