@@ -36,7 +36,8 @@ const hints: Readonly<Record<Unreadable, string>> = {
     'The URL and the headers exceed limits.header_size. The usual cause is too many cookies of this domain: remove them in the browser (its page has a button for it), find the application that sets them, or raise the limit.',
   incomplete:
     'The client sent no complete request within limits.headers_timeout. A slow network or an attack is usual.',
-  malformed: 'The client sent no valid HTTP request. A scanner, or a client of another protocol, is usual.',
+  malformed:
+    'The client sent no valid HTTP request. A scanner, or a client of another protocol, is usual. For HTTP/2 without TLS, set listen.h2c.',
   http2:
     'The client broke the rules of HTTP/2, or sent too many frames that carry nothing. A scanner or an attack is usual. Its connection was closed.',
   http_on_tls: 'The client used http, but listen has tls. Use https in its URL.',
