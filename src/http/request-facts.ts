@@ -211,7 +211,6 @@ export interface FramedRequest {
   readonly scheme?: string
 }
 
-const versions: ReadonlySet<string> = new Set(['1.1', '1.0', '2.0'])
 const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
 
 /**
@@ -220,7 +219,9 @@ const absoluteForm = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i
  * Returns `undefined` for a valid request.
  */
 function framingFault(req: FramedRequest): string | undefined {
-  if (!versions.has(req.httpVersion)) return `HTTP version ${req.httpVersion}`
+  // Only a frame of HTTP/2 has a scheme. Node's parser accepts "HTTP/2.0" in a request line too.
+  const isHttp2 = req.httpVersion === '2.0' && req.scheme !== undefined
+  if (!isHttp2 && req.httpVersion !== '1.1' && req.httpVersion !== '1.0') return `HTTP version ${req.httpVersion}`
   let hosts = 0
   let codings = 0
   let lengths = 0
