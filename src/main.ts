@@ -8,5 +8,8 @@ if (major < 22 || (major === 22 && minor < 19)) {
 const { main } = await import('./cli/main.ts')
 
 process.exitCode = await main(process.argv.slice(2))
+// The end of a long output may still wait for a slow reader.
+const outputs = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0)
+await Promise.all(outputs.map((output) => new Promise<void>((resolve) => output.write('', () => resolve()))))
 // Connections that are still open, to a Redis that hangs for example, must not keep the process.
 process.exit()

@@ -5,6 +5,7 @@ import { parser } from '@prometheus-io/lezer-promql'
 import { parse } from 'yaml'
 import { exposition } from '../../src/observe/exposition.ts'
 import type { Family } from '../../src/observe/metrics.ts'
+import { issueCertificates } from '../support/certificates.ts'
 import { parseMetrics } from '../support/metrics.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -132,7 +133,11 @@ test('Every alert has a severity and says what to look at', () => {
 })
 
 test('The documentation describes every metric and no others', async (t) => {
-  const world = await startWorld(t)
+  const { server } = issueCertificates()
+  const world = await startWorld(t, {
+    listen: (address) => `{ address: "${address}", tls: { cert_file: "${server.cert}", key_file: "${server.key}" } }`,
+    externalUrl: (port) => `https://localhost:${port}`,
+  })
   const names = world.replicas[0]?.metrics.collect().map(({ name }) => name) ?? []
   const page = read('docs/observability.md')
   const described = [...page.matchAll(/^\| `((?:gatehouse|process|nodejs)_\w+)`/gm)].map(([, name = '']) => name)
