@@ -30,7 +30,10 @@ export interface RequestFacts {
   readonly cookie: string | undefined
   /** The `Authorization` header; several fields are joined by `, `. */
   readonly authorization?: string | undefined
-  /** The TLS connection of the client, which may have shown a certificate. */
+  /**
+   * The TLS connection of the client, which may have shown a certificate. That of a trusted proxy
+   * carries the requests of others, and its certificate is not theirs.
+   */
   readonly tls?: ReceivedRequest['socket'] | undefined
   /** The `Client-Cert` header of a trusted proxy (RFC 9440). */
   readonly clientCert?: string | undefined
@@ -87,7 +90,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
       headers['upgrade'] === undefined,
     cookie: textOf(headers, 'cookie', '; '),
     authorization: headers['authorization'] === undefined ? undefined : authorizationOf(request),
-    tls: connection.encrypted ? socket : undefined,
+    tls: connection.encrypted && !trusted.hasPeer(socket.remoteAddress ?? '') ? socket : undefined,
     clientCert:
       headers['client-cert'] !== undefined && trusted.hasPeer(socket.remoteAddress ?? '')
         ? textOf(headers, 'client-cert')
