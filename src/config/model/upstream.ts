@@ -156,7 +156,7 @@ export interface HealthCheckConfig extends Omit<UpstreamHealthCheckSettings, 'pa
   readonly expect: readonly number[]
 }
 
-/** When a target that fails gets no requests for a time. */
+/** When a target that keeps failing is ejected: it gets no requests for a time. */
 export interface EjectConfig extends Omit<UpstreamEjectSettings, 'statuses'> {
   /** The statuses of responses that count as failures. */
   readonly statuses: readonly number[]
