@@ -136,9 +136,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       return
     }
     // The time includes the wait for a connection, because the client waits for that long.
-    const { responseTimeoutMs } = pass.upstream
-    const deadlineMs = this.#isGrpc ? grpcTimeoutMs(req.headers['grpc-timeout']) : Infinity
-    this.#setTimer(Math.min(responseTimeoutMs, deadlineMs))
+    this.#setTimer(Math.min(pass.upstream.responseTimeoutMs, this.#deadlineMs))
     record.trace?.sent(pass.upstream.url)
     this.#slot = this.#upstream.slots.acquire(client, this)
   }
@@ -408,12 +406,19 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       this.#timer?.refresh()
       return
     }
-    // The response has arrived completely, but the client does not read it.
-    if (this.#state === 'over') this.cut()
+    // The client does not read the response. The target has done nothing wrong.
+    if (this.#state === 'over' || (this.#state === 'responding' && this.#input.res.writableNeedDrain)) this.cut()
     else if (this.#state === 'responding')
       this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'a pause longer than idle_timeout'))
     else if (this.#hasWaitedMost()) this.#refuseBusy('wait')
+    // The client itself has chosen the time, so it says nothing about the target.
+    else if (this.#deadlineMs < this.#input.pass.upstream.responseTimeoutMs) this.#refuse('ERR_UPSTREAM_TIMEOUT')
     else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no response within response_timeout'))
+  }
+
+  /** How long the client of a call waits, in ms. */
+  get #deadlineMs(): number {
+    return this.#isGrpc ? grpcTimeoutMs(this.#input.req.headers['grpc-timeout']) : Infinity
   }
 
   /** The request spent most of the time in the gateway, and not at the upstream. */
