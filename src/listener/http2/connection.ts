@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { constants, type ServerHttp2Session, type ServerHttp2Stream, type ServerOptions } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -129,6 +130,9 @@ export class Http2Connection {
     if (head.bytes > limits.headerSizeBytes) {
       this.#options.refusals.tooLarge(this.#socket)
       writeResponse({ req, res }, headersTooLarge(beginningOf(head)))
+    } else if (!methods.has(head.method)) {
+      // As in HTTP/1.1. An application may read `post` as POST, and the rules do not.
+      writeResponse({ req, res }, { status: 400, headers: {}, body: '' })
     } else if (head.protocol !== undefined) {
       if (head.protocol.toLowerCase() === 'websocket') upgrade(req, new TunnelStream(stream, req), noBytes, res)
       // WebSockets are the only protocol here. RFC 9220 §3 has this status for HTTP/3.
@@ -157,6 +161,9 @@ const lingerMs = 2000
 function usefulBytes({ head, req, stream }: OpenStream): number {
   return head.bytes + req.readBytes + stream.readableLength
 }
+
+/** The methods that Node.js reads in HTTP/1.1. */
+const methods: ReadonlySet<string> = new Set(METHODS)
 
 const noBytes = Buffer.alloc(0)
 
