@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { Principal, PrincipalRecord } from '../session/record/record.ts'
 
+/** Who a certificate identifies, or why it is refused. */
 export type CertificateIdentity =
   | (Principal & { readonly kind: 'accepted'; readonly clockToleranceMs: number })
   /** `subject`: of the certificate, if it can be read. */

@@ -74,6 +74,7 @@ function parseServer(text: string): string {
   return text
 }
 
+/** The health check of each target; `undefined` when there is none. */
 export function readHealthCheck(settings: UpstreamSettings['healthCheck']): HealthCheckConfig | undefined {
   if (settings?.path === undefined) return undefined
   return { ...settings, path: settings.path, expect: valuesOf(settings.expect) }
@@ -148,6 +149,7 @@ function parseHostName(text: string): string {
   return host
 }
 
+/** When a target is ejected; `undefined`: never. */
 export function readEject(settings: UpstreamSettings['eject']): EjectConfig | undefined {
   return settings === false ? undefined : { ...settings, statuses: valuesOf(settings.statuses) }
 }

@@ -6,9 +6,7 @@ export type RespondConfig = OwnResponseConfig | MaintenanceConfig
 /** A response for the requests that the rule admits. */
 export type OwnResponseConfig = RedirectConfig | FixedResponseConfig | FilesConfig
 
-/**
- * The rule admits nobody but those who meet `unless`; about their requests the next rule decides.
- */
+/** Only requests that meet `unless` are let through: the next rule decides about them. */
 export interface MaintenanceConfig {
   readonly kind: 'maintenance'
   /** When clients may try again. */
@@ -24,6 +22,7 @@ interface Cacheable {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** A redirect to `to`. */
 export interface RedirectConfig extends Cacheable {
   readonly kind: 'redirect'
   readonly status: RedirectStatus
@@ -39,14 +38,16 @@ export interface RedirectConfig extends Cacheable {
 export const redirectStatuses = [301, 302, 303, 307, 308] as const
 export type RedirectStatus = (typeof redirectStatuses)[number]
 
+/** The same response to each request. */
 export interface FixedResponseConfig extends Cacheable {
   readonly kind: 'fixed'
   readonly status: number
   readonly bytes: Buffer
 }
 
+/** The files of a folder. */
 export interface FilesConfig extends Cacheable {
   readonly kind: 'files'
-  /** What the path of the rule leaves to `*` is the path of a file in it. */
+  /** What `*` at the end of the path of the rule matches is the path of a file in it. */
   readonly folder: string
 }
