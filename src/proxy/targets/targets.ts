@@ -90,6 +90,8 @@ export class Targets implements Transport, TargetResults {
   readonly #counts: ReturnType<typeof targetCounters>
   #candidates: readonly Candidate[] = []
   #isClosed = false
+  /** Requests that wait for the first answer of DNS. */
+  #waiting = 0
 
   constructor(config: UpstreamConfig, { pool, log, metrics }: TargetsParts) {
     this.#config = config
@@ -129,16 +131,19 @@ export class Targets implements Transport, TargetResults {
     this.#budget.note()
     const chosen = this.#balancer.choose(this.#candidates, request.session)
     if (chosen !== undefined) new TargetExchange(this, request, handler, observer).start(chosen)
-    else if (this.#work.isResolving) void this.#work.resolved.then(() => this.dispatch(request, handler, observer))
-    else {
+    else if (this.#work.isResolving) {
+      this.#waiting += 1
+      void this.#work.resolved.then(() => this.dispatch(request, handler, observer))
+    } else {
       const { reason = 'it is closed' } = this.#work
       handler.onDone()
       handler.onError(new GatewayError('ERR_UPSTREAM_UNREACHABLE', `the upstream has no target: ${reason}`))
     }
   }
 
-  /** Targets that another generation uses stay open. */
+  /** Targets that another generation uses stay open. Requests that wait for DNS are sent before. */
   async close(): Promise<void> {
+    if (this.#waiting > 0) await this.#work.resolved
     await Promise.all(this.#release().map(({ transport }) => transport.close()))
   }
 
