@@ -4,6 +4,7 @@ import type { PathPattern } from '../core/patterns.ts'
 import type { Caching, Respond } from '../gate/admission.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { cookies, type Incoming, type Response } from '../http/response.ts'
+import { fileResponse } from './files.ts'
 
 /** The gateway refuses the request, although the rule admits it. */
 export interface Refused {
@@ -42,8 +43,6 @@ async function contentOf({ path, pass, respond }: Respond, incoming: Incoming): 
       return { status: respond.status, headers: {}, body: '', bytes: respond.bytes }
     case 'files': {
       if (!isLoad(incoming.facts)) return safeOnly
-      // Few gateways serve files.
-      const { fileResponse } = await import('./files.ts')
       const response = await fileResponse(respond, path.segments.length, incoming, pass.upstream.idleTimeoutMs)
       return response ?? { code: 'ERR_NO_ROUTE' }
     }

@@ -8,6 +8,7 @@ import { Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { auditEventsIn } from '../support/audit-schema.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -81,7 +82,8 @@ async function start(
   return { world, seen }
 }
 
-const auditsOf = ({ replicas: [replica] }: World) => replica?.log.filter(({ fields }) => fields['audit'] === true) ?? []
+/** Its audit events, each of which matches the schema. */
+const auditsOf = ({ replicas: [replica] }: World) => auditEventsIn(replica?.log ?? [])
 
 /** A request over TLS with a certificate. */
 async function send(t: TestContext, world: World, path: string, options: object = {}): Promise<Sent> {
