@@ -61,6 +61,10 @@ export function addGatewayMetrics(metrics: Metrics, current: () => Generation): 
           [[upstream, 'stream'], streams] as const,
         ]),
   )
+  addTargetMetrics(metrics, current)
+}
+
+function addTargetMetrics(metrics: Metrics, current: () => Generation): void {
   const targetLabels = ['upstream', 'target']
   const ofTargets = (value: (target: TargetView) => number) =>
     current()

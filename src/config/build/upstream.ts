@@ -28,8 +28,7 @@ export function buildUpstream(
 ): UpstreamConfig {
   const { claims } = context
   const { preset: _, deviceBinding = context.deviceBinding, ...rest } = settings
-  const { caFile, serverName, clientCertificate, pinnedKeys, ...others } = rest
-  const { targets, resolve } = readTargets(settings, at)
+  const { caFile: _ca, serverName: _name, clientCertificate: _certificate, pinnedKeys: _keys, ...others } = rest
   const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
   const path = own('path').parse(settings.path, parseUpstreamPath, hintForFolder(settings.path)) ?? '/'
@@ -48,22 +47,8 @@ export function buildUpstream(
     ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
     place: at.place,
     hosts: readHosts(settings, externalUrl, own('hosts')),
-    url: targets[0].url,
-    targets,
-    resolve,
-    eject: readEject(settings.eject),
-    healthCheck: readHealthCheck(settings.healthCheck),
-    forwardAuth: settings.forwardAuth === true,
-    respondsOnly: respondsOnly(settings),
+    ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
-    alsoKnownAs: [
-      ...parseEach(
-        settings.alsoKnownAs,
-        own('also_known_as'),
-        (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
-      ),
-      ...targets.slice(1).map(({ url }) => url.origin),
-    ],
     responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), externalUrl),
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
@@ -82,8 +67,30 @@ export function buildUpstream(
     sessionCookies: readSessionCookies(settings.sessionCookies),
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
     upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
-    tls: readUpstreamTls({ caFile, serverName, clientCertificate, pinnedKeys }, own),
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
+  }
+}
+
+type Application =
+  'url' | 'targets' | 'resolve' | 'eject' | 'healthCheck' | 'forwardAuth' | 'respondsOnly' | 'alsoKnownAs' | 'tls'
+
+/** Where the application is, and how connections to it are made. */
+function readApplication(settings: UpstreamSettings, at: Setting): Pick<UpstreamConfig, Application> {
+  const own: Setting['below'] = (...names) => at.below(...names)
+  const { targets, resolve } = readTargets(settings, at)
+  const otherOrigins = parseEach(
+    settings.alsoKnownAs,
+    own('also_known_as'),
+    (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
+  )
+  return {
+    ...{ url: targets[0].url, targets, resolve },
+    eject: readEject(settings.eject),
+    healthCheck: readHealthCheck(settings.healthCheck),
+    forwardAuth: settings.forwardAuth === true,
+    respondsOnly: respondsOnly(settings),
+    alsoKnownAs: [...otherOrigins, ...targets.slice(1).map(({ url }) => url.origin)],
+    tls: readUpstreamTls(settings, own),
   }
 }
 
