@@ -81,6 +81,15 @@ export function targetName({ url, socketPath }: Pick<TargetConfig, 'url' | 'sock
   return socketPath === undefined ? url.origin : `unix:${socketPath}`
 }
 
+/** The setting with the addresses of an upstream: `upstreams.orders.url`. */
+export function addressSetting({
+  name,
+  targets,
+  resolve,
+}: Pick<UpstreamConfig, 'name' | 'targets' | 'resolve'>): string {
+  return `upstreams.${name}.${targets.length > 1 || resolve !== undefined ? 'targets' : 'url'}`
+}
+
 /**
  * The places where the application of an upstream listens. Upstreams that share one lead to the
  * same application.

@@ -1,3 +1,4 @@
+import { addressSetting } from '../config/addresses.ts'
 import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { Pass } from '../gate/admission.ts'
@@ -27,8 +28,7 @@ const busyReasons = {
 
 export function logFailed({ pass, facts, record, parts }: LoggedExchange, error: GatewayError): void {
   const { name, url } = pass.upstream
-  const setting = `upstreams.${name}`
-  const advice = connectionAdvice({ why: error.message }, `${setting}.url`, `${setting}.ca_file`)
+  const advice = connectionAdvice({ why: error.message }, addressSetting(pass.upstream), `upstreams.${name}.ca_file`)
   parts.log.warn('upstream.failed', {
     request: record.id,
     upstream: name,

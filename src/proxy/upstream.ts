@@ -1,3 +1,4 @@
+import { addressSetting } from '../config/addresses.ts'
 import { isWildcard, upstreamAt } from '../config/hosts.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
@@ -167,7 +168,7 @@ export class Upstream {
     const { name, url, targets } = this.#config
     if (targets[0]?.socketPath !== undefined) return
     void httpSchemeMismatch(reason, url).then((mismatch) => {
-      const hint = `${mismatch} in upstreams.${name}.url`
+      const hint = `${mismatch} in ${addressSetting(this.#config)}`
       if (mismatch !== undefined) log.warn('upstream.wrong_scheme', { upstream: name, url: url.origin, hint })
     })
   }

@@ -126,10 +126,12 @@ test('A request is sent to a second target only, not to a third', async (t) => {
 
 test('Without a retry budget, no request goes to another target', async (t) => {
   const targets = [target(await freePort()), target(await namedTarget(t, 'two'))]
-  const { origin } = await gatewayTo(t, targets, { retryBudget: 0 })
+  const { origin, logged } = await gatewayTo(t, targets, { retryBudget: 0 })
 
   assert.equal((await fetch(origin)).status, 502)
   assert.equal((await fetch(origin)).status, 200)
+  const [failed] = logged.filter(({ message }) => message === 'upstream.failed')
+  assert.match(String(failed?.fields['hint']), /upstreams\.orders\.targets/)
 })
 
 test('An outage is not doubled by retries: they are a share of the requests', async (t) => {
