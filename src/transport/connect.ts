@@ -15,7 +15,7 @@ export interface Connecting {
 
 /**
  * @param onread the buffer that the socket reads into. Absent: it is read as a stream
- * @param client the address that a target is told which `tellsClient`
+ * @param client the address of the client, for the PROXY header (`tellsClient`)
  */
 export type Connect = (onread: OnReadOpts | undefined, client: string | undefined) => Connecting
 

@@ -11,7 +11,7 @@ export interface MaintenanceConfig {
   readonly kind: 'maintenance'
   /** When clients may try again. */
   readonly retryAfterMs: number
-  /** All of them must be met. Empty: nobody is let through. */
+  /** All of them must be met. Empty: all requests get the page. */
   readonly unless: readonly RequirementConfig[]
 }
 

@@ -25,7 +25,7 @@ export interface ConnectionOwner {
 export interface ConnectionOptions {
   readonly connect: Connect
   readonly connectTimeoutMs: number
-  /** The client for whom it is opened, where the target is told. */
+  /** The address of the client, which the PROXY header contains where the target gets one. */
   readonly client: string | undefined
 }
 

@@ -28,7 +28,7 @@ export interface Http2ConnectionOptions {
   readonly keepAliveMs: number
   readonly lifetimeMs: number
   readonly streams: number
-  /** The client for whom it is opened, where the target is told. */
+  /** The address of the client, which the PROXY header contains where the target gets one. */
   readonly client: string | undefined
 }
 
