@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:https'
-import { createSecureContext, type SecureContext, type SecureContextOptions, type TlsOptions } from 'node:tls'
+import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls'
 import type { CertificateFiles, ListenTlsConfig } from '../config/model/gateway.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import type { Log } from '../observe/log.ts'
@@ -9,6 +9,11 @@ import type { Log } from '../observe/log.ts'
 interface Certificate {
   readonly cert: Buffer
   readonly key: Buffer
+}
+
+/** What all certificates of a listener have in common. */
+interface CommonOptions {
+  readonly minVersion: 'TLSv1.2'
   /**
    * The authorities of client certificates. Each certificate needs them: without `ca`, Node.js
    * accepts client certificates of all public authorities.
@@ -16,27 +21,19 @@ interface Certificate {
   readonly ca?: Buffer
 }
 
-/** What all certificates of a listener have in common. */
-const tlsOptions = { minVersion: 'TLSv1.2' } as const satisfies SecureContextOptions
+/** @throws {OperatorError} when a file cannot be read */
+function read(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    throw new OperatorError(`the certificate file ${file} cannot be read: ${reason(cause)}`, { cause })
+  }
+}
 
 /** @throws {OperatorError} when a file cannot be read */
-function readCertificate({ certFile, keyFile }: CertificateFiles, clientCaFile: string | undefined): Certificate {
-  const read = (file: string) => {
-    try {
-      return readFileSync(file)
-    } catch (cause) {
-      throw new OperatorError(`the certificate file ${file} cannot be read: ${reason(cause)}`, { cause })
-    }
-  }
-  return { cert: read(certFile), key: read(keyFile), ...(clientCaFile !== undefined && { ca: read(clientCaFile) }) }
+function readPair({ certFile, keyFile }: CertificateFiles): Certificate {
+  return { cert: read(certFile), key: read(keyFile) }
 }
-
-function isSame(one: Certificate, other: Certificate): boolean {
-  const isEqual = (a: Buffer = nothing, b: Buffer = nothing) => a.equals(b)
-  return isEqual(one.cert, other.cert) && isEqual(one.key, other.key) && isEqual(one.ca, other.ca)
-}
-
-const nothing = Buffer.alloc(0)
 
 /** How often the certificate files are read, in ms. */
 const checkEveryMs = 30_000
@@ -58,23 +55,22 @@ export class Certificates {
   readonly #served: readonly Served[]
   readonly #log: Log
   readonly #clientCaFile: string | undefined
+  #common: CommonOptions = { minVersion: 'TLSv1.2' }
   #timer: NodeJS.Timeout | undefined
 
   /** @throws {OperatorError} when a file cannot be read */
   constructor({ certificates, clientCaFile, ...first }: ListenTlsConfig, log: Log) {
     this.#log = log
     this.#clientCaFile = clientCaFile
-    this.#served = [first, ...certificates].map((files) => ({
-      files,
-      ...loaded(readCertificate(files, clientCaFile)),
-    }))
+    this.#takeClientCa()
+    this.#served = [first, ...certificates].map((files) => ({ files, ...loaded(readPair(files), this.#common) }))
   }
 
   /** The options of a new server. */
   get options(): TlsOptions {
     const [first] = this.#served
     return {
-      ...{ ...tlsOptions, ...first?.content },
+      ...{ ...this.#common, ...first?.content },
       // A client without a certificate, or with a wrong one, is a matter of the rules.
       ...(this.#clientCaFile !== undefined && { requestCert: true, rejectUnauthorized: false }),
       ...(this.#served.length > 1 && { SNICallback: this.#choose }),
@@ -88,19 +84,50 @@ export class Certificates {
 
   /** Uses renewed files in this server, until `close`. */
   renewIn(server: Pick<Server, 'setSecureContext'>, everyMs = checkEveryMs): void {
-    const check = (served: Served) => {
-      const { certFile } = served.files
-      try {
-        const found = readCertificate(served.files, this.#clientCaFile)
-        if (isSame(found, served.content)) return
-        Object.assign(served, loaded(found))
-        if (served === this.#served[0]) server.setSecureContext({ ...tlsOptions, ...found })
-        this.#log.info('listener.certificate_renewed', { file: certFile })
-      } catch (error) {
-        this.#log.error('listener.certificate_rejected', { file: certFile, reason: reason(error) })
+    const [first] = this.#served
+    const check = () => {
+      const { content } = first ?? {}
+      const hasNewCa = this.#isRenewed(this.#clientCaFile, () => this.#takeClientCa())
+      for (const served of this.#served) {
+        // Also where the certificate is invalid at present.
+        if (hasNewCa) Object.assign(served, loaded(served.content, this.#common))
+        this.#isRenewed(served.files.certFile, () => this.#takePair(served))
       }
+      // With it, the server takes new keys for the tickets of all host names. A session of TLS that
+      // began with a removed authority therefore does not resume.
+      if (hasNewCa || first?.content !== content) server.setSecureContext({ ...this.#common, ...first?.content })
     }
-    this.#timer = setInterval(() => this.#served.forEach(check), everyMs).unref()
+    this.#timer = setInterval(check, everyMs).unref()
+  }
+
+  /** @param take takes the content of the file; `false` when it is the one in use */
+  #isRenewed(file: string | undefined, take: () => boolean): boolean {
+    try {
+      if (!take()) return false
+      this.#log.info('listener.certificate_renewed', { file })
+      return true
+    } catch (error) {
+      this.#log.error('listener.certificate_rejected', { file, reason: reason(error) })
+      return false
+    }
+  }
+
+  #takeClientCa(): boolean {
+    if (this.#clientCaFile === undefined) return false
+    const ca = read(this.#clientCaFile)
+    if (this.#common.ca?.equals(ca) === true) return false
+    const common = { ...this.#common, ca }
+    createSecureContext(common)
+    this.#common = common
+    return true
+  }
+
+  #takePair(served: Served): boolean {
+    const found = readPair(served.files)
+    const { cert, key } = served.content
+    if (found.cert.equals(cert) && found.key.equals(key)) return false
+    Object.assign(served, loaded(found, this.#common))
+    return true
   }
 
   close(): void {
@@ -114,10 +141,10 @@ export class Certificates {
 }
 
 /** @throws when the certificate is invalid, or the key is not its own */
-function loaded(content: Certificate): Pick<Served, 'content' | 'context' | 'leaf'> {
+function loaded(content: Certificate, common: CommonOptions): Pick<Served, 'content' | 'context' | 'leaf'> {
   return {
     content,
-    context: createSecureContext({ ...tlsOptions, ...content }),
+    context: createSecureContext({ ...common, ...content }),
     leaf: new X509Certificate(content.cert),
   }
 }

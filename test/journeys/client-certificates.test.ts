@@ -8,6 +8,7 @@ import { Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { auditEventsIn } from '../support/audit-schema.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startWorld, type World } from '../support/world.ts'
@@ -224,3 +225,40 @@ test('A certificate counts over HTTP/2 too', async (t) => {
   assert.equal(fields[':status'], 200)
   assert.equal(seen[0]?.['x-cn'], 'billing')
 })
+
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
+  test(`A resumed ${version} session is that of its own certificate, also with HTTP/2`, async (t) => {
+    const { world, seen } = await start(t, { isTls: true })
+    const port = Number(new URL(world.url).port)
+    const open = (options: ConnectionOptions) =>
+      connectTls({ ca, port, servername: 'localhost', minVersion: version, maxVersion: version, ...options })
+    const first = open(certificate('first', { names: ['DNS:first.internal'] }))
+    const begun = once(first, 'session')
+    first.write(`GET /every/x HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`)
+    const [session] = (await begun) as [Buffer]
+    t.after(() => first.destroy())
+
+    // The client has another certificate now.
+    for (const protocol of ['http/1.1', 'h2']) {
+      const socket = open({ ...billing, session, ALPNProtocols: [protocol] })
+      await once(socket, 'secureConnect')
+      const [path, host] = ['/api/x', `localhost:${port}`]
+      const status = protocol === 'h2' ? await statusOverHttp2(socket, path) : await statusOn(socket, path, host)
+      assert.deepEqual([socket.isSessionReused(), status], [true, 403], protocol)
+      socket.destroy()
+    }
+    assert.ok(seen.every((fields) => fields['x-cn'] === 'first'))
+  })
+
+async function statusOn(socket: TLSSocket, path: string, host: string): Promise<number> {
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/json\r\n\r\n`)
+  const [bytes] = await once(socket, 'data')
+  return Number(String(bytes).split(' ')[1])
+}
+
+async function statusOverHttp2(socket: TLSSocket, path: string): Promise<number> {
+  const session = connect(`https://localhost:${socket.remotePort}`, { createConnection: () => socket })
+  const stream = session.request({ ':path': path, accept: 'application/json' }).end()
+  const [fields] = await once(stream, 'response')
+  return Number(fields[':status'])
+}
