@@ -12,7 +12,8 @@ import type { AdmitParts } from '../gate/context.ts'
 import { type Identity, signedIn } from '../gate/identify.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { SignedIdentities } from '../identity/signed/signed-identity.ts'
-import { createSigningKey, type SigningKey } from '../identity/signed/signing-key.ts'
+import { createSigningKey } from '../identity/signed/signing-key.ts'
+import type { RotatingKey } from '../keys/rotating-key.ts'
 import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import { claimsOfSession, type StoredSession } from '../session/record/record.ts'
@@ -140,14 +141,14 @@ function authenticationIn({ acr, auth_time }: Claims): Authentication {
   }
 }
 
-const keys = new Map<IdentityAlgorithm, SigningKey>()
+const keys = new Map<IdentityAlgorithm, RotatingKey>()
 
 /**
  * Signs identities as the gateway does, with keys that are not published: `explain` and `check`
  * have no access to the store.
  */
 export function trialIdentities(config: Pick<GatewayConfig, 'externalUrl' | 'providers'>): SignedIdentities {
-  const inUse = (alg: IdentityAlgorithm): SigningKey => {
+  const inUse = (alg: IdentityAlgorithm): RotatingKey => {
     const key = keys.get(alg) ?? createSigningKey(alg, 0)
     keys.set(alg, key)
     return key

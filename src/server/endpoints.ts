@@ -20,7 +20,7 @@ import { type EndpointContent, endpointRequest, type EndpointRequest } from '../
 import { hasBody } from '../http/request-body.ts'
 import { hostName } from '../http/request-target.ts'
 import { type Incoming, cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
-import { jwks, type JwksParts } from '../identity/signed/signing-keys.ts'
+import { jwks, type JwksParts } from '../identity/signed/signing-key.ts'
 import { declineKeptRequest, keptRequest } from '../kept-forms/kept-request.ts'
 import type { KeptParts } from '../kept-forms/send.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'

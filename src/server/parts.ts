@@ -5,7 +5,8 @@ import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import { createRouteTable } from '../gate/rules/route-table.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
-import { algorithmsOf, SigningKeys } from '../identity/signed/signing-keys.ts'
+import { algorithmsOf, signingKeyPurpose } from '../identity/signed/signing-key.ts'
+import { RotatingKeys } from '../keys/rotating-keys.ts'
 import { createAccountLimits } from '../limits/endpoint-limits.ts'
 import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
@@ -106,7 +107,8 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
     realms: new Realms(config, {
       ...{ store, sessions, endings, expiredCookies, keyring, providerCookie, routes, clock, log, audit, metrics },
     }),
-    signingKeys: new SigningKeys({
+    signingKeys: new RotatingKeys({
+      purpose: signingKeyPurpose,
       ...{ store, keyring, clock, log },
       audience: audienceOf(providers[0]),
       config: config.signingKeys,

@@ -10,7 +10,8 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { request } from 'undici'
 import { Keyring } from '../../src/core/seal.ts'
-import { fromStored, signJwt, type StoredKey } from '../../src/identity/signed/signing-key.ts'
+import { signJwt } from '../../src/identity/signed/signing-key.ts'
+import { fromStored, type StoredKey } from '../../src/keys/rotating-key.ts'
 import { audienceOf } from '../../src/session/record/record.ts'
 import { secrets, startWorld } from '../support/world.ts'
 import { blocksOf, pages } from './markdown.ts'
@@ -193,7 +194,7 @@ async function startSigning(t: TestContext) {
   const key = await storedKey(t, world)
   const [header = '', payload = '', signature = ''] = valid.split('.')
   const claims = decoded(payload)
-  const withHeader = (more: object) => signJwt({ ...key, header: encoded({ ...decoded(header), ...more }) }, claims)
+  const withHeader = (more: object) => signJwt(key, claims, { ...decoded(header), ...more })
   assert.equal(withHeader({}).split('.').slice(0, 2).join('.'), `${header}.${payload}`)
   const rejected = {
     'a token that is absent': '',

@@ -51,7 +51,7 @@ for (const name of readdirSync(folder)) {
     await store.writeDocument(streamName, { sealed: bytes(formats.eventStream), version: 0 }, 1_000)
     await signingKeys.synchronize()
 
-    assert.equal((await signingKeys.published()).keys.length, 1)
+    assert.equal((await signingKeys.published()).length, 1)
     assert.deepEqual((await store.readDocument(signingKeysName))?.version, 1, 'no key was added')
     assert.equal((await stream.read())?.stream_id, 's1')
     store.readDocument = async () => ({ sealed: bytes(formats.emailEnding), version: 1 })

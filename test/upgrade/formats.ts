@@ -2,8 +2,9 @@ import type { Clock } from '../../src/core/clock.ts'
 import type { KeptKey, SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import { Challenges } from '../../src/device/proof.ts'
-import { SigningKeys } from '../../src/identity/signed/signing-keys.ts'
+import { signingKeyPurpose } from '../../src/identity/signed/signing-key.ts'
 import { KeptRequests } from '../../src/kept-forms/kept-requests.ts'
+import { RotatingKeys } from '../../src/keys/rotating-keys.ts'
 import { Metrics } from '../../src/observe/metrics.ts'
 import { SessionCookie } from '../../src/session/cookies/cookie.ts'
 import { BoundCookie, PersonCookie, RefusedSignIns } from '../../src/session/cookies/gateway-cookies.ts'
@@ -82,7 +83,13 @@ export function gatewayParts() {
       store: store.kept,
       metrics: new Metrics(),
     }),
-    signingKeys: new SigningKeys({ ...common, config, algorithms: new Set(['ES256'] as const), log }),
+    signingKeys: new RotatingKeys({
+      ...common,
+      purpose: signingKeyPurpose,
+      config,
+      algorithms: new Set(['ES256'] as const),
+      log,
+    }),
     stream: new StreamRecord(common),
     person: new PersonCookie({ ...common, absoluteTimeoutMs: 3_600_000 }),
     refused: new RefusedSignIns(common),

@@ -17,6 +17,20 @@ export const signingAlgorithms = [
 export type SigningAlgorithm = (typeof signingAlgorithms)[number]
 
 /**
+ * The JWE algorithms that wrap the key of what a provider sends. `RSA1_5` is broken (RFC 8725
+ * §3.2), `dir` and symmetric wraps would need the client secret as a key.
+ */
+const keyManagementAlgorithms = [
+  'RSA-OAEP',
+  'RSA-OAEP-256',
+  'ECDH-ES',
+  'ECDH-ES+A128KW',
+  'ECDH-ES+A192KW',
+  'ECDH-ES+A256KW',
+] as const
+export type KeyManagementAlgorithm = (typeof keyManagementAlgorithms)[number]
+
+/**
  * The metadata of a provider that publishes none, with the names of OpenID Connect Discovery 1.0
  * §3.
  */

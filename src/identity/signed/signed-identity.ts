@@ -1,11 +1,12 @@
 import type { GatewayConfig } from '../../config/model/gateway.ts'
-import type { SignedIdentityConfig } from '../../config/model/upstream.ts'
+import type { IdentityAlgorithm, SignedIdentityConfig } from '../../config/model/upstream.ts'
 import { type Claims, isWithheld, type JsonValue, readClaim, withheldReason } from '../../core/claims.ts'
 import { type Clock, isWithin } from '../../core/clock.ts'
+import type { RotatingKey } from '../../keys/rotating-key.ts'
+import type { RotatingKeys } from '../../keys/rotating-keys.ts'
 import type { PrincipalRecord } from '../../session/record/record.ts'
 import { type DroppedHeader, inexactReason } from '../claim-headers.ts'
-import { type SigningKey, signJwt } from './signing-key.ts'
-import type { SigningKeys } from './signing-keys.ts'
+import { signJwt } from './signing-key.ts'
 
 /** The longest JWT that is sent, in bytes. */
 const maxBytes = 16 * 1024
@@ -19,6 +20,9 @@ interface Issued {
   readonly dropped: readonly DroppedHeader[]
 }
 
+/** The keys that sign. */
+export type IdentityKeys = Pick<RotatingKeys<IdentityAlgorithm>, 'has' | 'inUse'>
+
 interface Cached {
   readonly identity: SignedIdentity
   readonly issuedAt: number
@@ -30,14 +34,14 @@ export class SignedIdentities {
   readonly #issuer: string
   /** With several providers, `sub` alone does not identify a person. */
   readonly #namesProvider: boolean
-  readonly #keys: Pick<SigningKeys, 'has' | 'inUse'>
+  readonly #keys: IdentityKeys
   readonly #clock: Clock
   /** The entry of a session disappears when its record leaves memory, or is replaced. */
   readonly #ofRecord = new WeakMap<PrincipalRecord, Map<SignedIdentityConfig, Cached>>()
 
   constructor(
     { externalUrl, providers }: Pick<GatewayConfig, 'externalUrl' | 'providers'>,
-    parts: { readonly keys: Pick<SigningKeys, 'has' | 'inUse'>; readonly clock: Clock },
+    parts: { readonly keys: IdentityKeys; readonly clock: Clock },
   ) {
     this.#issuer = externalUrl.origin
     this.#namesProvider = providers.length > 1
@@ -70,7 +74,7 @@ export class SignedIdentities {
     return identity
   }
 
-  #signed(key: SigningKey, record: PrincipalRecord, config: SignedIdentityConfig, now: number): SignedIdentity {
+  #signed(key: RotatingKey, record: PrincipalRecord, config: SignedIdentityConfig, now: number): SignedIdentity {
     const { claims, dropped } = chosenClaims(record.claims, config)
     const token = signJwt(key, {
       iss: this.#issuer,

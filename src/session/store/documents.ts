@@ -14,11 +14,11 @@ export async function changeDocument(
   store: DocumentStore,
   name: string,
   ttl: number,
-  change: (sealed: Uint8Array | undefined) => Uint8Array | undefined,
+  change: (sealed: Uint8Array | undefined) => Uint8Array | undefined | Promise<Uint8Array | undefined>,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const before = await store.readDocument(name)
-    const sealed = change(before?.sealed)
+    const sealed = await change(before?.sealed)
     if (sealed === undefined) return true
     if (await store.writeDocument(name, { sealed, version: before?.version ?? 0 }, ttl)) return true
   }

@@ -5,7 +5,8 @@ import type { ProviderConfig } from '../../../src/config/model/provider.ts'
 import type { IdentityAlgorithm, SignedIdentityConfig } from '../../../src/config/model/upstream.ts'
 import { type Claims, parseClaimPath } from '../../../src/core/claims.ts'
 import { SignedIdentities } from '../../../src/identity/signed/signed-identity.ts'
-import { createSigningKey, identityType, type SigningKey } from '../../../src/identity/signed/signing-key.ts'
+import { createSigningKey, identityType } from '../../../src/identity/signed/signing-key.ts'
+import type { RotatingKey } from '../../../src/keys/rotating-key.ts'
 import type { SessionRecord } from '../../../src/session/record/record.ts'
 
 const start = Date.UTC(2026, 0, 1)
@@ -16,13 +17,13 @@ const provider = {} as ProviderConfig
 
 function setUp(alg: IdentityAlgorithm = 'ES256', others: readonly ProviderConfig[] = []) {
   let now = start
-  let key: SigningKey | undefined = createSigningKey(alg, start)
+  let key: RotatingKey | undefined = createSigningKey(alg, start)
   const clock = { now: () => now }
   const keys = { has: () => key !== undefined, inUse: () => key }
   return {
     identities: new SignedIdentities({ externalUrl, providers: [provider, ...others] }, { keys, clock }),
     pass: (ms: number) => void (now += ms),
-    replaceKey: (next: SigningKey | undefined) => void (key = next),
+    replaceKey: (next: RotatingKey | undefined) => void (key = next),
     jwks: (): JSONWebKeySet => ({ keys: [{ ...key?.publicJwk, kid: key?.kid ?? '', alg, use: 'sig' }] }),
   }
 }

@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { IdentityAlgorithm } from '../../../src/config/model/upstream.ts'
-import {
-  dueFrom,
-  keyInUse,
-  mergedKeys,
-  publishedAheadMs,
-  retainedMs,
-  type ScheduledKey,
-} from '../../../src/identity/signed/signing-key.ts'
-import { searchFor } from '../../support/searches.ts'
+import type { IdentityAlgorithm } from '../../src/config/model/upstream.ts'
+import { retainedMs } from '../../src/identity/signed/signing-key.ts'
+import { dueFrom, keyInUse, mergedKeys, publishedAheadMs, type ScheduledKey } from '../../src/keys/rotating-key.ts'
+import { searchFor } from '../support/searches.ts'
 
 const hour = 3_600_000
 const rotateEveryMs = 24 * hour
 const start = 1_000 * hour
 
-function key(kid: string, signsFrom: number, alg: IdentityAlgorithm = 'ES256'): ScheduledKey {
-  return { kid, alg, signsFrom }
+function key(kid: string, usedFrom: number, alg: IdentityAlgorithm = 'ES256'): ScheduledKey {
+  return { kid, alg, usedFrom }
 }
 
 const ids = (keys: readonly ScheduledKey[]) => keys.map(({ kid }) => kid)
@@ -52,8 +46,11 @@ test('A key stays published until its last token has expired', () => {
   const longestLifetime = hour
   assert.ok(retainedMs > longestLifetime)
 
-  assert.deepEqual(ids(mergedKeys([keys], start + rotateEveryMs + retainedMs - 1)), ['first', 'second'])
-  assert.deepEqual(ids(mergedKeys([keys], start + rotateEveryMs + retainedMs)), ['second'])
+  assert.deepEqual(ids(mergedKeys([keys], { now: start + rotateEveryMs + retainedMs - 1, retainedMs })), [
+    'first',
+    'second',
+  ])
+  assert.deepEqual(ids(mergedKeys([keys], { now: start + rotateEveryMs + retainedMs, retainedMs })), ['second'])
 })
 
 test('An older copy of the keys adds nothing and removes nothing', () => {
@@ -61,13 +58,13 @@ test('An older copy of the keys adds nothing and removes nothing', () => {
   const older = [key('first', start), key('second', start + rotateEveryMs)]
   const known = [key('tenth', now - hour)]
 
-  assert.deepEqual(ids(mergedKeys([older, known], now + retainedMs)), ['tenth'])
-  assert.equal(keyInUse(mergedKeys([older, known], now), 'ES256', now)?.kid, 'tenth')
+  assert.deepEqual(ids(mergedKeys([older, known], { now: now + retainedMs, retainedMs })), ['tenth'])
+  assert.equal(keyInUse(mergedKeys([older, known], { now, retainedMs }), 'ES256', now)?.kid, 'tenth')
 })
 
 test('A clock that is wrong for a while leaves no key for a far future, and no time without a key', () => {
   const wrong = key('wrong', start + 1_000 * rotateEveryMs)
-  assert.deepEqual(ids(mergedKeys([[wrong, key('right', start)]], start)), ['right'])
+  assert.deepEqual(ids(mergedKeys([[wrong, key('right', start)]], { now: start, retainedMs })), ['right'])
   // The clock was set back to a time before the first key.
   assert.equal(keyInUse([key('first', start)], 'ES256', start - hour)?.kid, 'first')
 })
@@ -82,9 +79,12 @@ test('Processes that synchronize in any order agree, and each key is published b
       const publishedAt = new Map<string, number>()
       for (const [process, passed] of all) {
         now += passed
-        const merged = mergedKeys([stored, known[process] ?? []], now)
+        const merged = mergedKeys([stored, known[process] ?? []], { now, retainedMs })
         const from = dueFrom(merged, 'ES256', { rotateEveryMs, now })
-        const next = mergedKeys([merged, from === undefined ? [] : [key(`k${(count += 1)}`, from)]], now)
+        const next = mergedKeys([merged, from === undefined ? [] : [key(`k${(count += 1)}`, from)]], {
+          now,
+          retainedMs,
+        })
         for (const { kid } of next) if (!publishedAt.has(kid)) publishedAt.set(kid, now)
         stored = known[process] = next
         const inUse = keyInUse(next, 'ES256', now)
@@ -92,8 +92,10 @@ test('Processes that synchronize in any order agree, and each key is published b
         const isFirst = inUse.kid === 'k1'
         assert.ok(isFirst || now - (publishedAt.get(inUse.kid) ?? now) >= publishedAheadMs)
       }
-      const views = known.filter((keys) => keys.length > 0).map((keys) => mergedKeys([stored, keys], now))
-      for (const view of views) assert.deepEqual(ids(view), ids(mergedKeys([stored], now)))
+      const views = known
+        .filter((keys) => keys.length > 0)
+        .map((keys) => mergedKeys([stored, keys], { now, retainedMs }))
+      for (const view of views) assert.deepEqual(ids(view), ids(mergedKeys([stored], { now, retainedMs })))
     }),
     { numRuns: searchFor(300) },
   )

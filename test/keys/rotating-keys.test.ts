@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { IdentityAlgorithm } from '../../../src/config/model/upstream.ts'
-import { GatewayError } from '../../../src/core/errors.ts'
-import { Keyring } from '../../../src/core/seal.ts'
-import { publishedAheadMs, retainedMs } from '../../../src/identity/signed/signing-key.ts'
-import { SigningKeys, type SigningKeysParts } from '../../../src/identity/signed/signing-keys.ts'
-import { MemoryStore } from '../../../src/session/store/memory/store.ts'
-import type { SealedDocument } from '../../../src/session/store/store.ts'
+import type { IdentityAlgorithm } from '../../src/config/model/upstream.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import { Keyring } from '../../src/core/seal.ts'
+import { retainedMs, signingKeyPurpose } from '../../src/identity/signed/signing-key.ts'
+import { publishedAheadMs } from '../../src/keys/rotating-key.ts'
+import { RotatingKeys, type RotatingKeysParts } from '../../src/keys/rotating-keys.ts'
+import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import type { SealedDocument } from '../../src/session/store/store.ts'
 
 const day = 86_400_000
 const rotateEveryMs = 7 * day
@@ -22,7 +23,7 @@ function together(t: TestContext) {
   const log = { debug() {}, info: note, warn: note, error: note, announce: note }
   let isAway = false
   let reads = 0
-  const process = (more: Partial<SigningKeysParts> = {}) => {
+  const process = (more: Partial<RotatingKeysParts<IdentityAlgorithm>> = {}) => {
     const far = {
       readDocument: async (name: string) => {
         reads += 1
@@ -34,7 +35,17 @@ function together(t: TestContext) {
     const algorithms = new Set<IdentityAlgorithm>(['ES256'])
     const keyring = keyringOf(1)
     const config = { rotateEveryMs }
-    return new SigningKeys({ store: far, keyring, audience: 'a', config, algorithms, clock, log, ...more })
+    return new RotatingKeys({
+      purpose: signingKeyPurpose,
+      store: far,
+      keyring,
+      audience: 'a',
+      config,
+      algorithms,
+      clock,
+      log,
+      ...more,
+    })
   }
   return {
     process,
@@ -54,8 +65,8 @@ function keyringOf(...fills: readonly number[]): Keyring {
   return new Keyring(fills.map((fill) => Buffer.alloc(32, fill)))
 }
 
-const ids = async (keys: SigningKeys) =>
-  (await keys.published()).keys.map((key) => (key as { readonly kid: string }).kid).toSorted()
+const ids = async (keys: RotatingKeys<IdentityAlgorithm>) =>
+  (await keys.published()).map((key) => (key as { readonly kid: string }).kid).toSorted()
 
 test('Of many processes that start together, one creates the key', async (t) => {
   const { process, logged } = together(t)
@@ -116,7 +127,7 @@ test('No private part is ever published', async (t) => {
   const { process } = together(t)
   const keys = process({ algorithms: new Set<IdentityAlgorithm>(['ES256', 'EdDSA']) })
 
-  const { keys: published } = await keys.published()
+  const published = await keys.published()
 
   assert.equal(published.length, 2)
   for (const jwk of published)
