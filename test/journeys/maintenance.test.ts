@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { request, startHttp2World } from '../support/http2.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { startRecordingApplication } from '../support/recording-application.ts'
 import { startWorld } from '../support/world.ts'
@@ -69,3 +70,57 @@ test('During maintenance, a WebSocket is refused with 503', async (t) => {
   assert.deepEqual(statuses, [503])
   assert.match(text, /^Retry-After: 1800\r$/im)
 })
+
+const socket = { ':method': 'CONNECT', ':protocol': 'websocket', 'sec-websocket-version': '13' }
+const path = '/echo'
+
+// `undefined`: the stream is reset.
+for (const [what, fields, status] of [
+  ['GET', { path }, 503],
+  ['OPTIONS', { ':method': 'OPTIONS', path }, 503],
+  ['POST', { ':method': 'POST', path }, 503],
+  ['a method that nobody knows', { ':method': 'BREW', path }, 400],
+  ['TRACE', { ':method': 'TRACE', path }, 501],
+  ['CONNECT', { ':method': 'CONNECT', ':authority': '127.0.0.1' }, 501],
+  ['a WebSocket', { ...socket, path }, 503],
+  ['another protocol', { ...socket, ':protocol': 'connect-udp', path }, 501],
+  ['a call of gRPC', { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers', path }, 200],
+  ['an encoded path', { path: '/%65cho' }, 503],
+  ['an empty segment', { path: '//echo' }, 503],
+  ['dot segments', { path: '/static/../echo' }, 503],
+  ['encoded dot segments', { path: '/static/%2e%2e/echo' }, 503],
+  ['an encoded slash', { path: '/static%2f..%2fecho' }, 400],
+  ['a backslash', { path: '/static/..\\echo' }, 400],
+  ['parameters of a path', { path: '/echo;a=b' }, 503],
+  ['an absolute form', { path: 'http://127.0.0.1/echo' }, undefined],
+  ['a path without a slash', { path: 'echo' }, undefined],
+  ['an asterisk', { ':method': 'OPTIONS', path: '*' }, 200],
+  ['another authority', { ':authority': 'other.example', path }, 503],
+  ['a Host beside the authority', { ':authority': 'other.example', host: '127.0.0.1', path }, 400],
+  ['a header that names another path', { path, 'x-original-url': '/.gatehouse/health', 'x-forwarded-host': 'x' }, 503],
+  ['a header that names another method', { path, 'x-http-method-override': 'CONNECT' }, 503],
+  ['a made-up cookie', { path, cookie: `gatehouse=${'A'.repeat(64)}` }, 503],
+  ['credentials', { path, authorization: 'Bearer a' }, 503],
+] as const)
+  test(`During maintenance, nobody else gets through on the HTTP/2 connection of an administrator: ${what}`, async (t) => {
+    const seen: string[] = []
+    const world = await startHttp2World(t, (req, res) => res.end(String(seen.push(req.url ?? ''))), {
+      upstreamSettings: maintenance,
+    })
+    const jane = world.browser('jane')
+    await jane.get(`${world.url}/.gatehouse/sign-in`)
+    seen.length = 0
+    const session = world.connect()
+    const { path: at, ...others } = { path: undefined, ...fields }
+    const attempt = () =>
+      request(session, { ...(at !== undefined && { ':path': at }), ...others }).catch(() => undefined)
+
+    const attempts = [attempt(), request(session, { ':path': '/of-jane', cookie: jane.cookieHeader }), attempt()]
+    const [before, ofJane, after] = await Promise.all(attempts)
+    const last = await attempt()
+
+    assert.equal(ofJane?.status, 200)
+    assert.deepEqual([before?.status, after?.status, last?.status], [status, status, status])
+    if (what === 'a call of gRPC') assert.equal(last?.headers['grpc-status'], '14')
+    assert.deepEqual(seen, ['/of-jane'])
+  })
