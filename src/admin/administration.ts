@@ -5,16 +5,18 @@ import { type ClaimPath, readClaim } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, OperatorError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { randomId } from '../core/random.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { browserText } from '../http/user-agent.ts'
 import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provider.ts'
 import { type Audit, type Cause, createAudit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { OpenidProvider } from '../provider/openid-provider.ts'
-import type { Ended, SessionEndings } from '../session/live/endings.ts'
+import { type Ended, type SessionEndings, signInLifetimeMs } from '../session/live/endings.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { Sessions } from '../session/live/sessions.ts'
-import { audienceOf } from '../session/record/record.ts'
+import { emailOf, rememberEmailEnding } from '../session/people/email-endings.ts'
+import { audienceOf, type StoredSession } from '../session/record/record.ts'
 import { createKeyring } from '../session/record/sealed-record.ts'
 import { RedisStore } from '../session/store/redis/store.ts'
 import type { SessionStore } from '../session/store/store.ts'
@@ -99,7 +101,8 @@ export interface AdministrationParts {
   readonly config: Pick<GatewayConfig, 'upstreams' | 'file' | 'providers' | 'session' | 'admin' | 'externalUrl'>
   readonly store: SessionStore
   readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
-  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly endings: Pick<SessionEndings, 'endOne' | 'endSid' | 'endSub'>
+  readonly clock: Clock
   readonly providerOf: ProviderOf
   readonly audit: Audit
 }
@@ -144,7 +147,7 @@ export async function openAdministration(
     await close()
     throw forOperator(error)
   }
-  return { ...administer({ config, store, sessions, endings, providerOf, audit }), close }
+  return { ...administer({ config, store, sessions, endings, clock, providerOf, audit }), close }
 }
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
@@ -153,8 +156,19 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
   const audiences = config.providers.map(audienceOf)
   const providerNameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
+  const emailOfSession = ({ record, audience }: StoredSession) =>
+    emailOf(record.claims, config.providers[audiences.indexOf(audience)]?.renamedClaims ?? {})
   const select = (selection: Selection, { deadline = Infinity, onRead = () => {} }: ListOptions = {}) =>
-    selected(selection, { config, store, sessions, audiences, deadline, onRead, providerNameOf })
+    selected(selection, {
+      config,
+      store,
+      sessions,
+      audiences,
+      deadline,
+      onRead,
+      providerNameOf,
+      emailOf: emailOfSession,
+    })
   return {
     async *list(selection, options) {
       try {
@@ -177,16 +191,11 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
       }
     },
     end: async (selection, cause) => {
-      // All keys are read first, because endings during the listing would disturb it.
-      const keys: SessionKey[] = []
-      try {
-        for await (const { key } of select(selection)) keys.push(key)
-      } catch (error) {
-        throw forOperator(error)
-      }
       const { store: storeConfig } = config.session
       if (isShared(storeConfig)) await waitForNotices(store, storeConfig.timeoutMs)
-      const { ended, failure } = await endHere(keys, endings, cause)
+      const { ended, failure } =
+        (await endPerson(selection, { ...parts, audiences }, cause)) ??
+        (await endHere(await keysToEnd(select(selection)), endings, cause))
       const atProvider: Partial<Record<ProviderOutcome, number>> = {}
       for (const audience of audiences) {
         const provider = providerOf(audience)
@@ -208,11 +217,58 @@ async function waitForNotices(store: SessionStore, limitMs: number): Promise<voi
   while (!store.receivesNotices() && performance.now() < end) await wait(10)
 }
 
+/** All keys are read first, because endings during the listing would disturb it. */
+async function keysToEnd(sessions: AsyncIterable<FoundSession>): Promise<readonly SessionKey[]> {
+  const keys: SessionKey[] = []
+  try {
+    for await (const { key } of sessions) keys.push(key)
+  } catch (error) {
+    throw forOperator(error)
+  }
+  return keys
+}
+
+interface EndedHere {
+  readonly ended: readonly Ended[]
+  readonly failure: string | undefined
+}
+
+/**
+ * Ends the sessions of a `sub` or a `sid` with one order, as a Logout Token does: sign-ins that are
+ * under way end too. For an e-mail address it only remembers the ending, for these sign-ins.
+ * @returns `undefined` when the sessions of the selection have to be listed and ended
+ */
+async function endPerson(
+  selection: Selection,
+  { store, endings, clock, audiences }: AdministrationParts & { readonly audiences: readonly string[] },
+  cause: Cause | undefined,
+): Promise<EndedHere | undefined> {
+  const { sub, sid, email, ...narrower } = selection
+  if (Object.keys(narrower).length > 0 || [sub, sid, email].filter((one) => one !== undefined).length !== 1)
+    return undefined
+  const jti = `administrator ${randomId()}`
+  const exp = Math.ceil((clock.now() + 2 * signInLifetimeMs) / 1000)
+  const endIn = async (audience: string): Promise<readonly Ended[] | 'replayed'> => {
+    const order = { audience, jti, exp }
+    if (sub !== undefined) return endings.endSub(sub, order, 'administrator', cause)
+    if (sid !== undefined) return endings.endSid(sid, order, 'administrator', cause)
+    await rememberEmailEnding(email ?? '', audience, store)
+    return []
+  }
+  const outcomes = await Promise.allSettled(audiences.map(endIn))
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+  if (failed === undefined && email !== undefined) return undefined
+  const ended = outcomes.flatMap((outcome) =>
+    outcome.status === 'rejected' || outcome.value === 'replayed' ? [] : outcome.value,
+  )
+  return { ended: ended.filter(({ record }) => record !== undefined), failure: failed && reason(failed.reason) }
+}
+
 async function endHere(
   keys: readonly SessionKey[],
   endings: Pick<SessionEndings, 'endOne'>,
   cause: Cause | undefined,
-): Promise<{ readonly ended: readonly Ended[]; readonly failure: string | undefined }> {
+): Promise<EndedHere> {
   const ended: Ended[] = []
   for (const some of chunksOf(keys)) {
     const outcomes = await Promise.allSettled(some.map((key) => endings.endOne(key, 'administrator', cause)))

@@ -4,10 +4,11 @@ import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { basicCredentials } from '../core/credentials.ts'
 import { reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
 import { isSameSecret } from '../core/random.ts'
 import { retryAfter } from '../core/repeating.ts'
 import { isFromSite } from '../http/requesting-page.ts'
-import { ownHeaders, type Response, writeResponse } from '../http/response.ts'
+import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
@@ -15,10 +16,11 @@ import { overviewOf, recentConnections, type OverviewParts } from './overview.ts
 import { PageStreams } from './page-streams.ts'
 import { AdminPages } from './page/page.ts'
 import type { SessionQuery } from './page/view.ts'
+import type { PersonSelection } from './selection.ts'
 import { SessionCounts } from './session-counts.ts'
 import { notEnded } from './sessions.ts'
 
-const maxFormBytes = 4 * 1024
+const maxContentBytes = 4 * 1024
 /** How many wrong tokens an address may send before it has to wait. */
 const wrongTokenLimit = { count: 10, perMs: 60_000 }
 
@@ -32,7 +34,8 @@ export interface AdminPageParts extends Omit<OverviewParts, 'counts'> {
  * - It responds only under host names that no other site can have (DNS rebinding).
  * - It responds only to navigation and to its own forms (Fetch Metadata).
  * - It opens an event stream only for its own script.
- * - It ends a session only for a form that the page itself contained.
+ * - It ends a session only for a form that the page itself contained, or for JSON of a program,
+ *   which pages of other sites cannot send without its consent (Fetch, "CORS-preflight request").
  * @returns a handler, which returns whether the request was for the page
  */
 export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
@@ -63,11 +66,47 @@ export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, r
     const pages = new AdminPages(parts.running().pages)
     if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), withCounts))
     const peer = peerOf(req)
-    const order = (await readForm(req))?.get('order') ?? ''
+    const content = await readContent(req)
+    if (isJson(req)) return endPerson(content, peer, parts)
+    const order = new URLSearchParams(isForm(req) ? content : '').get('order') ?? ''
     const outcome = parts.processes.call('end', order, peer)
     return pages.outcome(await outcome.catch((error: unknown) => notEnded(reason(error))))
   }
 }
+
+/** `POST /sessions/end` of a program: the content is `{ "sub" | "email" | "sid": … }`. */
+async function endPerson(
+  content: string | undefined,
+  peer: string,
+  { processes, log }: AdminPageParts,
+): Promise<Response> {
+  const person = personIn(content)
+  if (person === undefined)
+    return json(400, { error: 'the content must be an object with one of sub, email and sid, which is a text' })
+  try {
+    const { ended, atProvider, failure } = await processes.call('endPerson', person, peer)
+    return json(failure === undefined ? 200 : 503, { ended, at_provider: atProvider, failure })
+  } catch (error) {
+    log.warn('admin.not_ended', { reason: reason(error), peer })
+    return json(503, { ended: 0, failure: reason(error) })
+  }
+}
+
+function personIn(content: string | undefined): PersonSelection | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(content ?? '')
+  } catch {
+    return undefined
+  }
+  const [[name, text] = ['', ''], ...more] = isObject(value) ? Object.entries(value) : []
+  const isValid = more.length === 0 && typeof text === 'string' && text !== ''
+  return isValid && ['sub', 'email', 'sid'].includes(name) ? { [name]: text } : undefined
+}
+
+const isJson = (req: IncomingMessage) => /^application\/json\b/i.test(req.headers['content-type'] ?? '')
+const isForm = (req: IncomingMessage) =>
+  /^application\/x-www-form-urlencoded\b/i.test(req.headers['content-type'] ?? '')
 
 const methodsOf = { '/': ['GET', 'HEAD'], '/events': ['GET'], '/sessions/end': ['POST'] } as const
 
@@ -138,11 +177,15 @@ function isAllowedHost(host: string | undefined, hosts: readonly string[]): bool
  * Whether the administrator opens the page or uses its form. Requests of other pages in the same
  * browser are recognized by Fetch Metadata, or else by `Origin`.
  */
-function isSameSite({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean {
+function isSameSite(req: IncomingMessage): boolean {
+  const { method, headers } = req
   const { origin, host } = headers
   const secFetchSite = headers['sec-fetch-site']
   if (method === 'POST')
-    return isFromSite('admin_form', { secFetchSite, origin }, [`http://${host}`, `https://${host}`])
+    return isFromSite(isJson(req) ? 'admin_json' : 'admin_form', { secFetchSite, origin }, [
+      `http://${host}`,
+      `https://${host}`,
+    ])
   if (isFromSite('admin_page', { secFetchSite }, [])) return true
   // A link on another page may lead here, because that page cannot read the page that it opens.
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
@@ -165,22 +208,21 @@ function queryOf(url: string): SessionQuery {
   return { sub: text('sub'), sid: text('sid'), text: text('q') }
 }
 
-/** Reads a form; `undefined` when it is not a form, too long, or incomplete. */
-async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
-  if (!/^application\/x-www-form-urlencoded\b/i.test(req.headers['content-type'] ?? '')) return undefined
+/** Reads the content; `undefined` when it is too long or incomplete. */
+async function readContent(req: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of req as AsyncIterable<Buffer>) {
       bytes += chunk.length
-      if (bytes > maxFormBytes) return undefined
+      if (bytes > maxContentBytes) return undefined
       chunks.push(chunk)
     }
   } catch {
     // The client has closed the connection.
     return undefined
   }
-  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'))
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function plain(status: number, text: string, headers: Response['headers'] = {}): Response {

@@ -1,7 +1,9 @@
 import type { Family } from '../observe/metrics.ts'
 import type { ProviderState } from '../provider/openid-provider.ts'
+import type { EndingResult } from './administration.ts'
 import type { SessionQuery, OrderOutcome, Overview } from './page/view.ts'
 import type { Samples } from './samples.ts'
+import type { PersonSelection } from './selection.ts'
 import type { TimelineEvent } from './timeline.ts'
 import type { UpstreamHealth } from './upstream-health.ts'
 
@@ -55,6 +57,8 @@ export interface ProcessApi {
   metrics(): Promise<readonly Family[]>
   state(): Promise<ProcessState>
   sessions(query: SessionQuery): Promise<Overview['sessions']>
+  /** Ends the sessions of a person, for a program at the address `client`. */
+  endPerson(person: PersonSelection, client: string): Promise<EndingResult>
   /** @param order the value of a form of the administration page, sent by the address `client` */
   end(order: string, client: string): Promise<OrderOutcome>
 }

@@ -18,6 +18,8 @@ export interface Selection {
   readonly key?: string
   readonly sub?: string
   readonly sid?: string
+  /** The value of the claim `email`, in any case of letters, whether it is verified or not. */
+  readonly email?: string
   /** The name of an upstream: selects the sessions that began at its origin. */
   readonly upstream?: string
   /**
@@ -26,6 +28,9 @@ export interface Selection {
    */
   readonly text?: string
 }
+
+/** One of these: whose sessions a program ends. */
+export type PersonSelection = Pick<Selection, 'sub' | 'sid' | 'email'>
 
 export interface ListOptions {
   /** By `performance.now()`, in ms: the list ends then, even when it is incomplete. */
@@ -51,11 +56,12 @@ export async function* selected(
     readonly sessions: Pick<Sessions, 'read' | 'lastUse'>
     readonly audiences: readonly string[]
     readonly providerNameOf: (audience: string) => string | undefined
+    readonly emailOf: (session: StoredSession) => string | undefined
   } & Required<ListOptions>,
 ): AsyncIterable<FoundSession> {
   const { sub, sid } = selection
   const origin = originOf(selection.upstream, parts.config)
-  const text = selection.text?.toLowerCase()
+  const [text, email] = [selection.text?.toLowerCase(), selection.email?.toLowerCase()]
   const seen = new Set<SessionKey>()
   for await (const keys of keysOf(selection, parts.store, parts.audiences)) {
     if (performance.now() > parts.deadline) return
@@ -68,9 +74,10 @@ export async function* selected(
       const matching = stored
         .filter((session) => session !== undefined)
         .filter(
-          ({ record, audience }) =>
+          ({ record, audience, ...session }) =>
             (sub === undefined || record.sub === sub) &&
             (sid === undefined || record.sid === sid) &&
+            (email === undefined || parts.emailOf({ record, audience, ...session })?.toLowerCase() === email) &&
             (origin === undefined || record.origin === origin) &&
             (text === undefined || searchText(record, parts.providerNameOf(audience), parts.config).includes(text)),
         )

@@ -121,15 +121,16 @@ With --preset, prints the settings that a preset stands for, or those of all pre
 Exit codes: 0 the request is explained, whatever the decision; 1 the file is invalid, or the log does not contain the request;
 2 the call is invalid.
 `,
-  sessions: `gatehouse sessions list [--config FILE] [--sub SUB] [--sid SID] [--upstream NAME] [--format text|json]
+  sessions: `gatehouse sessions list [--config FILE] [--sub SUB] [--sid SID] [--email ADDRESS] [--upstream NAME] [--format text|json]
 gatehouse sessions show [--config FILE] [--format text|json] KEY
-gatehouse sessions end  [--config FILE] [--format text|json] KEY | [--sub SUB] [--sid SID] [--upstream NAME] | --all --yes
+gatehouse sessions end  [--config FILE] [--format text|json] KEY | [--sub SUB] [--sid SID] [--email ADDRESS] [--upstream NAME] | --all --yes
 
 Lists, shows and ends sessions of running gateways. Requires Redis. "end" ends sessions on every replica and at the provider.
 The result goes to standard output. "end" also writes an audit event for each session to standard error.
 
   --sub             sessions of the person with this sub
   --sid             sessions with this session ID of the provider
+  --email           sessions whose claim email is this address
   --upstream        sessions that began at the external URL of this upstream; with several options, a session must match all
   --all --yes       all sessions; both options are required
   --format json     print the result for programs; a list is one object on each line

@@ -234,6 +234,7 @@ const sessionsOptions = {
   ...formatOption,
   sub: { type: 'string' },
   sid: { type: 'string' },
+  email: { type: 'string' },
   upstream: { type: 'string' },
   all: { type: 'boolean' },
   yes: { type: 'boolean' },
@@ -242,12 +243,13 @@ const sessionsOptions = {
 function taskOf(
   name: string | undefined,
   [key, ...more]: readonly string[],
-  { sub, sid, upstream, format, all = false, yes = false }: ValuesOf<typeof sessionsOptions>,
+  { sub, sid, email, upstream, format, all = false, yes = false }: ValuesOf<typeof sessionsOptions>,
 ): SessionsTask {
   takeNone(more)
   const criteria = {
     ...(sub === undefined ? {} : { sub }),
     ...(sid === undefined ? {} : { sid }),
+    ...(email === undefined ? {} : { email }),
     ...(upstream === undefined ? {} : { upstream }),
   }
   const empty = Object.entries(criteria).find(([, value]) => value === '')
@@ -257,7 +259,7 @@ function taskOf(
   switch (name) {
     case 'list':
       takeNone(key === undefined ? [] : [key])
-      if (all || yes) throw new CallFault('sessions list takes --sub, --sid, --upstream and --format only')
+      if (all || yes) throw new CallFault('sessions list takes --sub, --sid, --email, --upstream and --format only')
       return { kind: 'list', selection: criteria, asJson }
     case 'show':
       if (key === undefined) throw new CallFault('sessions show needs the key of a session')
@@ -265,7 +267,7 @@ function taskOf(
       return { kind: 'show', key, asJson }
     case 'end':
       if (Number(key !== undefined) + Number(hasCriteria) + Number(all) !== 1)
-        throw new CallFault('sessions end needs one of these: a key; --sub, --sid or --upstream; --all')
+        throw new CallFault('sessions end needs one of these: a key; --sub, --sid, --email or --upstream; --all')
       if (all && !yes) throw new CallFault('sessions end --all needs --yes, because it signs all people out')
       return { kind: 'end', selection: key === undefined ? criteria : { key }, asJson }
     case undefined:

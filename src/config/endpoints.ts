@@ -79,6 +79,13 @@ export const endpoints = {
     limit: 'refused_logout_tokens',
     exists: ({ signals }: ProviderConfig) => signals !== undefined,
   },
+  globalTokenRevocation: {
+    name: 'global-token-revocation',
+    at: 'provider',
+    methods: ['POST'],
+    limit: 'refused_logout_tokens',
+    exists: ({ globalTokenRevocation }: ProviderConfig) => globalTokenRevocation !== undefined,
+  },
   frontchannelLogout: {
     name: 'frontchannel-logout',
     at: 'provider',

@@ -15,6 +15,8 @@ export interface Registration {
   readonly initiate_login_uri: string
   /** The endpoint of a stream with push delivery (RFC 8935) that somebody makes at the provider. */
   readonly security_events_uri?: string
+  /** With `provider.global_token_revocation`. */
+  readonly global_token_revocation_uri?: string
   /** With `provider.frontchannel_logout`. */
   readonly frontchannel_logout_uri?: string
   readonly frontchannel_logout_session_required?: true
@@ -49,6 +51,9 @@ export function registrationOf(
     backchannel_logout_uri: first(endpoints.backchannelLogout.name),
     initiate_login_uri: first(endpoints.initiateLogin.name),
     ...(needsStream(provider) && { security_events_uri: securityEventsUri(provider, { externalUrl }) }),
+    ...(provider.globalTokenRevocation !== undefined && {
+      global_token_revocation_uri: first(endpoints.globalTokenRevocation.name),
+    }),
     ...(provider.frontchannelLogout
       ? {
           frontchannel_logout_uri: first(endpoints.frontchannelLogout.name),
@@ -131,6 +136,9 @@ function registrationText(provider: ProviderConfig, config: GatewayConfig): stri
     ...(registration.security_events_uri === undefined
       ? []
       : [`  security events URI        ${registration.security_events_uri}`]),
+    ...(registration.global_token_revocation_uri === undefined
+      ? []
+      : [`  token revocation URI       ${registration.global_token_revocation_uri}`]),
     ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
     `  login initiation URI       ${registration.initiate_login_uri}`,
   ]

@@ -96,6 +96,7 @@ export interface ProviderSettings {
   readonly signedRequests: boolean
   readonly dpop: boolean
   readonly resource?: string | List<string> | undefined
+  readonly globalTokenRevocation?: ProviderGlobalTokenRevocationSettings | undefined
   readonly signals?: ProviderSignalsSettings | undefined
   readonly frontchannelLogout: boolean
   readonly scopes?: List<string> | undefined
@@ -150,6 +151,14 @@ export interface ProviderClientKeySettings {
 export interface ProviderClientCertificateSettings {
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
+}
+
+export interface ProviderGlobalTokenRevocationSettings {
+  readonly issuer?: string | undefined
+  readonly jwksUri?: string | undefined
+  readonly signingAlg?:
+    'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
+  readonly trustedSubjects: List<'email' | 'account'>
 }
 
 export interface ProviderSignalsSettings {

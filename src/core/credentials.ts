@@ -34,7 +34,7 @@ export interface Credentials {
   readonly secret: string
 }
 
-const credentials = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i
+const basic = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i
 /** Any field with the scheme, also one with several schemes. */
 const mentionsBasic = /(?:^|,)\s*basic(?:\s|,|$)/i
 /** The longest credentials, in characters of base64. */
@@ -47,7 +47,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  */
 export function basicCredentials(authorization: string | undefined): Credentials | 'malformed' | undefined {
   if (authorization === undefined || !mentionsBasic.test(authorization)) return undefined
-  const encoded = credentials.exec(authorization)?.[1]
+  const encoded = basic.exec(authorization)?.[1]
   if (encoded === undefined || encoded.length > longest) return 'malformed'
   const text = decoded(encoded)
   const colon = text?.indexOf(':') ?? -1
@@ -62,4 +62,18 @@ function decoded(encoded: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+const bearer = /^bearer +([\w.~+/-]+=*) *$/i
+/** Any field with the scheme, also one with several schemes or tokens. */
+const mentionsBearer = /(?:^|,)\s*bearer(?:\s|,|$)/i
+
+/**
+ * The access token of an `Authorization` header (RFC 6750 §2.1). `malformed`: the header has the
+ * scheme, but not exactly one token. `undefined`: another scheme, or no header.
+ */
+export function bearerToken(authorization: string | undefined): { readonly token: string } | 'malformed' | undefined {
+  if (authorization === undefined || !mentionsBearer.test(authorization)) return undefined
+  const token = bearer.exec(authorization)?.[1]
+  return token === undefined ? 'malformed' : { token }
 }

@@ -151,6 +151,13 @@ const table = {
     means: 'the gateway rejected a security event of the provider (signals), or a request that was none',
     todo: 'the reason names the claim; compare issuer, audience and algorithm with provider.signals',
   },
+  ERR_REVOCATION_INVALID: {
+    status: 400,
+    text: 'The request to end sessions is not valid.',
+    page: 'bad-request',
+    means: 'the gateway rejected a request for Global Token Revocation (Universal Logout)',
+    todo: 'the reason names what is wrong; compare issuer, aud and algorithm with provider.global_token_revocation',
+  },
   ERR_FORBIDDEN: {
     status: 403,
     text: 'You are signed in, but you do not have access to this page.',

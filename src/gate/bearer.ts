@@ -5,20 +5,6 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
 import type { BearerChallenge } from '../core/credentials.ts'
 
-const credentials = /^bearer +([\w.~+/-]+=*) *$/i
-/** Any field with the scheme, also one with several schemes or tokens. */
-const mentionsBearer = /(?:^|,)\s*bearer(?:\s|,|$)/i
-
-/**
- * The access token of an `Authorization` header (RFC 6750 §2.1). `malformed`: the header has the
- * scheme, but not exactly one token. `undefined`: another scheme, or no header.
- */
-export function bearerToken(authorization: string | undefined): { readonly token: string } | 'malformed' | undefined {
-  if (authorization === undefined || !mentionsBearer.test(authorization)) return undefined
-  const token = credentials.exec(authorization)?.[1]
-  return token === undefined ? 'malformed' : { token }
-}
-
 /** The scopes that a request of a rule needs and the token does not have. */
 export function missingScopes(
   claims: Claims,

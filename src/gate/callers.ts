@@ -1,11 +1,11 @@
-import { basicCredentials, type Caller } from '../core/credentials.ts'
+import { basicCredentials, bearerToken, type Caller } from '../core/credentials.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { CertificateIdentity } from '../tokens/client-certificates.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Admission } from './admission.ts'
-import { bearerToken, challengeOf, missingScopes } from './bearer.ts'
+import { challengeOf, missingScopes } from './bearer.ts'
 import {
   challengesOf,
   crossSiteReason,

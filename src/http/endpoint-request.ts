@@ -79,6 +79,8 @@ export interface EndpointRequest extends Initiator {
   readonly lastEventId?: string | undefined
   /** The content, if it is a Security Event Token by its `Content-Type`. */
   readonly securityEvent?: string | undefined
+  /** The content, if it is JSON by its `Content-Type`. */
+  readonly json?: string | undefined
   readonly authorization?: string | undefined
   /** `Secure-Session-Response`: a proof that the browser has the key of a session. */
   readonly deviceProof?: string | undefined
@@ -93,12 +95,13 @@ export interface EndpointRequest extends Initiator {
 export interface EndpointContent {
   readonly form?: string
   readonly securityEvent?: string
+  readonly json?: string
 }
 
 /** @param own what the configuration says about the requested host */
 export function endpointRequest(
   { req, facts, record }: Incoming,
-  { form = '', securityEvent }: EndpointContent,
+  { form = '', securityEvent, json }: EndpointContent,
   own: Pick<EndpointRequest, 'externalUrl' | 'home'>,
 ): EndpointRequest {
   const { headers } = req
@@ -120,7 +123,7 @@ export function endpointRequest(
     userAgent: headers['user-agent'],
     ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
-    securityEvent,
+    ...{ securityEvent, json },
     authorization: headers.authorization,
     deviceProof: [headers['secure-session-response']].flat()[0],
     skippedSession: [headers['secure-session-skipped']].flat()[0],

@@ -20,6 +20,7 @@ const checks = {
   clear_cookies: { sites: ['same-origin'], referer: false, unknown: true },
   admin_page: { sites: ['same-origin', 'none'], referer: false, unknown: true },
   admin_form: { sites: ['same-origin'], referer: false, unknown: false },
+  admin_json: { sites: ['same-origin'], referer: false, unknown: true },
   admin_stream: { sites: ['same-origin'], referer: false, unknown: true },
 } as const
 

@@ -35,6 +35,7 @@ import {
   isInvalidGrant,
   isUnauthorized,
 } from './provider-errors.ts'
+import { type RevocationToken, verifyRevocationToken } from './revocation-token.ts'
 import { type SecurityEventToken, verifySecurityEvent } from './security-event.ts'
 import type { TokenExpectations } from './signed-token.ts'
 import { StreamClient } from './stream-client.ts'
@@ -104,6 +105,8 @@ export class OpenidProvider {
   readonly #outbound: Outbound
   readonly #discovery: Discovery
   readonly #keys: KeySet
+  /** Those of `global_token_revocation`. */
+  readonly #revocationKeys: KeySet
   readonly #transmitter: Transmitter | undefined
   readonly #warnings: TokenResponseWarnings
   readonly #proofs = new DpopProofs()
@@ -127,6 +130,11 @@ export class OpenidProvider {
       outbound: this.#outbound,
       jwksUri: async () => (await this.#discovery.provider()).jwks_uri,
     })
+    const { jwksUri } = config.globalTokenRevocation ?? {}
+    this.#revocationKeys =
+      jwksUri === undefined
+        ? this.#keys
+        : new KeySet({ ...parts, outbound: this.#outbound, jwksUri: async () => jwksUri })
     this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.#outbound })
     this.streams = this.#streamClient()
   }
@@ -403,6 +411,23 @@ export class OpenidProvider {
 
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
     return verifyLogoutToken(logout_token, this.#expectations(await this.#discovery.provider()))
+  }
+
+  /**
+   * Verifies the JWT of a request for Global Token Revocation, which was sent to `url`.
+   * @throws {GatewayError} `ERR_REVOCATION_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
+   */
+  async verifyRevocationToken(token: string, { origin, pathname }: URL): Promise<RevocationToken> {
+    const { issuer, globalTokenRevocation: config } = this.config
+    return verifyRevocationToken(token, {
+      issuer: config?.issuer ?? issuer,
+      client_id: this.config.client_id,
+      audience: [origin + pathname],
+      algorithm: config?.signingAlg ?? (await this.#discovery.provider()).algorithm,
+      keys: this.#revocationKeys,
+      clockToleranceMs: this.config.clockToleranceMs,
+      now: this.#clock.now(),
+    })
   }
 
   /**

@@ -39,6 +39,7 @@ import { extendSession, session, signedIn, signInRequired } from '../sign-in/ses
 import { signIn } from '../sign-in/sign-in.ts'
 import type { SignalParts } from '../signals/carry-out.ts'
 import { rejectSecurityEvent, securityEvents } from '../signals/delivery.ts'
+import { globalTokenRevocation, rejectRevocation } from '../signals/revocation.ts'
 import type { Realm } from './realm.ts'
 import type { Meant, PageOfHost, Realms } from './realms.ts'
 import { endRecord, type Refusals } from './responses.ts'
@@ -71,6 +72,7 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   signedOut: { handle: signedOut },
   backchannelLogout: { handle: backchannelLogout, reject: rejectLogoutToken },
   securityEvents: { handle: securityEvents, reject: rejectSecurityEvent },
+  globalTokenRevocation: { handle: globalTokenRevocation, reject: rejectRevocation },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
   signedIn: { handle: signedIn },
   keptRequest: { handle: keptRequest },
@@ -334,5 +336,6 @@ function readContent(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   read('application/x-www-form-urlencoded', (form) => ({ form }))
   read(securityEventType, (securityEvent) => ({ securityEvent }))
+  read('application/json', (json) => ({ json }))
   read('*', () => ({}))
 }

@@ -3,6 +3,7 @@ import type { ProcessApi, ProcessState, Readiness } from '../admin/processes.ts'
 import { type AdminSessionsParts, endByOrder, findSessions } from '../admin/sessions.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
+import { randomId } from '../core/random.ts'
 import { innerMetrics } from '../observe/process-metrics.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import type { Generations } from './generations.ts'
@@ -25,7 +26,7 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
     administration: () =>
       administer({
         ...generations.current,
-        ...{ store, config: generations.config, audit: observing.audit },
+        ...{ store, clock, config: generations.config, audit: observing.audit },
         providerOf: (audience) => generations.current.realms.all.find((realm) => realm.audience === audience)?.provider,
       }),
     clock,
@@ -40,6 +41,7 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
     },
     state: async () => processState(parts),
     sessions: (query) => findSessions(query, sessions),
+    endPerson: (person, client) => sessions.administration().end(person, { request: randomId(), client }),
     end: (order, client) => endByOrder(order, client, sessions),
   }
 }

@@ -47,6 +47,9 @@ export class InvalidState extends GatewayError {
   }
 }
 
+/** What makes a request unique, and when it was made, in seconds since the epoch. */
+type Order = Pick<SecurityEventToken, 'iss' | 'jti' | 'iat'>
+
 /** An event that has an effect, and the sessions that it is about. */
 interface Signal {
   readonly name: string
@@ -67,16 +70,43 @@ export async function carryOut(token: SecurityEventToken, parts: SignalParts, ca
       parts.audit.record('signal.ignored', { ...about, reason: signal }, cause)
       continue
     }
-    const { action, subject } = signal
-    const named = {
-      ...about,
-      ...('sid' in subject && { sid: subject.sid }),
-      ...('sub' in subject && { sub: subject.sub }),
-    }
-    const matched = await run(signal, token, parts, cause)
-    if (matched === 'replayed') parts.audit.record('signal.replayed', named, cause)
-    else parts.audit.record('signal.obeyed', { ...named, action, matched }, cause)
+    await obey(signal, about, token, parts, cause)
   }
+}
+
+/**
+ * Ends the sessions of a subject, as a token asks for that is not a security event. When it
+ * resolves, they have ended on every replica.
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: repeat it
+ */
+export function endNow(
+  subject: Signal['subject'],
+  { iss, jti, iat }: Order,
+  parts: SignalParts,
+  cause?: Cause,
+): Promise<void> {
+  const name = 'global-token-revocation'
+  // The token does not say who is meant, so that one token could come with several subjects.
+  const order = { iss, jti: `${jti} ${JSON.stringify(subject)}`, iat }
+  return obey({ name, action: 'end', subject }, { iss, jti, event: name }, order, parts, cause)
+}
+
+async function obey(
+  signal: Signal,
+  about: { readonly iss: string; readonly jti: string; readonly event: string },
+  order: Order,
+  parts: SignalParts,
+  cause: Cause | undefined,
+): Promise<void> {
+  const { action, subject } = signal
+  const named = {
+    ...about,
+    ...('sid' in subject && { sid: subject.sid }),
+    ...('sub' in subject && { sub: subject.sub }),
+  }
+  const matched = await run(signal, order, parts, cause)
+  if (matched === 'replayed') parts.audit.record('signal.replayed', named, cause)
+  else parts.audit.record('signal.obeyed', { ...named, action, matched }, cause)
 }
 
 /**
@@ -103,7 +133,7 @@ function readSignal(type: string, event: JsonObject, token: SecurityEventToken, 
   if (hasImproved(name, event)) return 'the state has improved'
   // Earlier versions of the specification have the subject in the event.
   const own = isObject(event['subject']) ? event['subject'] : undefined
-  const subject = readSubject(token.sub_id ?? own, { issuer, trusted: signals?.trustedSubjects ?? [] })
+  const subject = readSubject(token.sub_id ?? own, { issuers: [issuer], trusted: signals?.trustedSubjects ?? [] })
   return subject.kind === 'unknown' ? subject.why : { name, action, subject }
 }
 
@@ -116,7 +146,7 @@ function hasImproved(name: string, event: JsonObject): boolean {
 /** @returns how many sessions the event was about */
 async function run(
   signal: Signal,
-  token: SecurityEventToken,
+  token: Order,
   parts: SignalParts,
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {

@@ -12,7 +12,8 @@ export type SignalSubject =
   | { readonly kind: 'unknown'; readonly why: string }
 
 export interface SubjectOptions {
-  readonly issuer: string
+  /** Who may name a person by a `sub` (`iss_sub`). */
+  readonly issuers: readonly string[]
   /** Which formats name people although another party could have chosen them. */
   readonly trusted: readonly ('email' | 'account')[]
 }
@@ -33,7 +34,7 @@ export function readSubject(subject: JsonObject | undefined, options: SubjectOpt
     case 'iss_sub': {
       const [iss, sub] = [text(subject['iss']), text(subject['sub'])]
       if (iss === undefined || sub === undefined) return unknown('an iss_sub subject without iss or sub')
-      return iss === options.issuer ? { kind: 'sub', sub } : unknown('the subject is a person of another issuer')
+      return options.issuers.includes(iss) ? { kind: 'sub', sub } : unknown('the subject is a person of another issuer')
     }
     case 'opaque': {
       const id = text(subject['id'])

@@ -71,6 +71,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         token_endpoint_auth_method: 'client_secret_basic',
         response_mode: 'query',
         frontchannelLogout: false,
+        globalTokenRevocation: undefined,
         signals: undefined,
         idTokenClaims: [],
         userinfoClaims: ['email'],
@@ -268,6 +269,7 @@ test('Every setting of a full configuration is read', () => {
     egressProxy: undefined,
     response_mode: 'form_post',
     frontchannelLogout: true,
+    globalTokenRevocation: undefined,
     signals: {
       transmitter: 'https://events.example.com',
       audience: ['orders'],

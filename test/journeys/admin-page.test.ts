@@ -483,3 +483,56 @@ test('A form that breaks off is not logged as a fault of the gateway', async (t)
     [],
   )
 })
+
+for (const store of ['memory', 'redis'] as const)
+  test(`A program ends the sessions of a person by sub, email or sid, as often as it asks: ${store}`, async (t) => {
+    const { world, replica, admin } = await startWithPage(t, { store, page: '{ token: { env: SESSION_KEY } }' })
+    const endPerson = async (person: unknown, headers: Readonly<Record<string, string>> = {}) => {
+      const { status, body } = await ask(`${admin}/sessions/end`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${btoa(`:${secrets.SESSION_KEY}`)}`,
+          'content-type': 'application/json',
+          ...headers,
+        },
+        body: JSON.stringify(person),
+      })
+      return { status, body: JSON.parse(body.startsWith('{') ? body : '{}') as Readonly<Record<string, unknown>> }
+    }
+    const isIn = async (browser: Browser) => (await browser.fetch(`${world.url}/echo`)).status === 200
+    const samir = await signedIn(world, 'samir')
+
+    for (const name of ['sub', 'email', 'sid'] as const) {
+      const jane = world.browser('jane')
+      await jane.signInAgain(`${world.url}/echo`)
+      const sid = world.provider.sessions().find(({ sub }) => sub === 'jane')?.sid ?? ''
+      const person = { sub: 'jane', email: 'Jane.Doe@example.com', sid }[name]
+
+      assert.deepEqual(await endPerson({ [name]: person }), {
+        status: 200,
+        body: { ended: 1, at_provider: { ended: 1 } },
+      })
+
+      assert.equal(await isIn(jane), false)
+      assert.deepEqual(await endPerson({ [name]: person }), { status: 200, body: { ended: 0, at_provider: {} } })
+    }
+
+    const underWay = world.browser('jane')
+    const callback = await underWay.until(`${world.url}/echo`, '/.gatehouse/callback')
+    assert.equal((await endPerson({ sub: 'jane' })).status, 200)
+    await underWay.get(callback)
+    assert.equal(await isIn(underWay), false, 'a sign-in that was under way')
+
+    for (const wrong of [{}, { sub: 'jane', sid: 'x' }, { sub: '' }, { sub: ['jane'] }, { key: 'x' }, ['jane'], 'jane'])
+      assert.equal((await endPerson(wrong)).status, 400, JSON.stringify(wrong))
+    assert.equal((await endPerson({ sub: 'samir' }, { authorization: '' })).status, 401)
+    assert.equal((await endPerson({ sub: 'samir' }, { 'sec-fetch-site': 'cross-site' })).status, 403)
+    assert.equal((await endPerson({ sub: 'samir' }, { origin: 'https://other.example' })).status, 403)
+    assert.equal((await endPerson({ sub: 'samir' }, { host: 'other.example' })).status, 421)
+    assert.equal(await isIn(samir), true)
+    const ended = replica.log.filter(({ message }) => message === 'session.ended')
+    assert.deepEqual(
+      ended.map(({ fields }) => [fields['by'], fields['sub'], fields['client']]),
+      Array.from({ length: 3 }, () => ['administrator', 'jane', '127.0.0.1']),
+    )
+  })

@@ -11,7 +11,7 @@ import type { GatewaySettings, List, ProviderMetadataSettings, ProviderSettings 
 import { readEach, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import { readCredentials } from './client-credentials.ts'
-import { readSignals } from './signals.ts'
+import { readGlobalTokenRevocation, readSignals } from './signals.ts'
 
 interface ProviderContext {
   readonly egressProxy: EgressProxyConfig | undefined
@@ -64,6 +64,7 @@ function buildProvider(settings: ProviderSettings, at: Setting, context: Provide
     ...readCredentials(settings, at),
     resource: readResource(settings.resource, at.below('resource')),
     linkParams: readLinkParams(settings, at.below('link_params')),
+    globalTokenRevocation: readGlobalTokenRevocation(settings, at.below('global_token_revocation')),
     signals: readSignals(settings, at.below('signals')),
     scopes: settings.scopes && valuesOf(settings.scopes),
     authorizationParams: readAuthorizationParams(settings, at.below('authorization_params')),

@@ -1,6 +1,6 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { areValid, type Setting } from '../document/report.ts'
-import type { SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
+import type { GlobalTokenRevocationConfig, SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
 import { readSecret } from './secrets.ts'
@@ -25,6 +25,20 @@ export function readSignals({ signals, issuer, client_id }: ProviderSettings, at
     trustedSubjects: valuesOf(signals.trustedSubjects),
     events: { ...signals.events },
   }
+}
+
+/** Who may end all sessions of a person. */
+export function readGlobalTokenRevocation(
+  { globalTokenRevocation: settings, issuer }: ProviderSettings,
+  at: Setting,
+): GlobalTokenRevocationConfig | undefined {
+  if (settings === undefined) return undefined
+  const { issuer: own, jwksUri } = settings
+  if (own !== undefined) checkUrl(own, at.below('issuer'), 'https://example.okta.com')
+  if (jwksUri !== undefined) checkUrl(jwksUri, at.below('jwks_uri'), 'https://example.okta.com/oauth2/v1/keys')
+  if (own !== undefined && own !== issuer && jwksUri === undefined && !at.below('jwks_uri').isReported)
+    at.below('jwks_uri').missing('is missing: the keys of another issuer are not those of the provider')
+  return { ...settings, issuer: own ?? issuer ?? '', trustedSubjects: valuesOf(settings.trustedSubjects) }
 }
 
 function checkTransmitter(text: string, at: Setting): void {

@@ -1,5 +1,5 @@
 import type { Subnet } from '../addresses.ts'
-import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
+import type { ProviderGlobalTokenRevocationSettings, ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 
 /** The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed. */
 export const signingAlgorithms = [
@@ -109,6 +109,8 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   readonly linkParams: readonly string[]
   /** Absent: the provider is reached without a proxy. */
   readonly egressProxy: EgressProxyConfig | undefined
+  /** Requests that end all sessions of a person. Absent: none are accepted. */
+  readonly globalTokenRevocation?: GlobalTokenRevocationConfig | undefined
   /** Security events of the provider. Absent: none are accepted. */
   readonly signals?: SignalsConfig | undefined
   /** Absent: the gateway chooses them by provider, see `requestedAccess`. */
@@ -165,6 +167,17 @@ export interface SignalsConfig extends Pick<ProviderSignalsSettings, 'signingAlg
   readonly trustedSubjects: readonly ('email' | 'account')[]
   /** By the last segment of the type of the event. */
   readonly events: Readonly<Record<string, SignalAction>>
+}
+
+/** Who may end all sessions of a person (draft-parecki-oauth-global-token-revocation-06). */
+export interface GlobalTokenRevocationConfig extends Pick<
+  ProviderGlobalTokenRevocationSettings,
+  'jwksUri' | 'signingAlg'
+> {
+  /** Who signs the JWT of a request. */
+  readonly issuer: string
+  /** Which formats of subjects name people by an e-mail address. */
+  readonly trustedSubjects: readonly ('email' | 'account')[]
 }
 
 /** The signature algorithms of the FAPI 2.0 Security Profile §5.4.1. */

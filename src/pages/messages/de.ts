@@ -22,6 +22,7 @@ export const de: Messages = {
     ERR_CERTIFICATE_INVALID: 'Das Client-Zertifikat wird nicht akzeptiert.',
     ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_SECURITY_EVENT_INVALID: 'Das Sicherheitsereignis ist ungültig.',
+    ERR_REVOCATION_INVALID: 'Die Aufforderung, Sitzungen zu beenden, ist ungültig.',
     ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
     ERR_CLAIM_WITHHELD:

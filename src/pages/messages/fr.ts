@@ -22,6 +22,7 @@ export const fr: Messages = {
     ERR_CERTIFICATE_INVALID: 'Le certificat client n’est pas accepté.',
     ERR_TOKEN_SCOPE: 'Le jeton d’accès n’autorise pas cette requête.',
     ERR_SECURITY_EVENT_INVALID: 'L’événement de sécurité n’est pas valide.',
+    ERR_REVOCATION_INVALID: 'La demande de terminer des sessions n’est pas valide.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_WITHHELD:

@@ -22,6 +22,7 @@ export const ja: Messages = {
     ERR_CERTIFICATE_INVALID: 'クライアント証明書は受け付けられません。',
     ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
     ERR_SECURITY_EVENT_INVALID: 'セキュリティイベントが無効です。',
+    ERR_REVOCATION_INVALID: 'セッション終了の要求が無効です。',
     ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
     ERR_CLAIM_WITHHELD:

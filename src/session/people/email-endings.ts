@@ -39,10 +39,20 @@ export async function isEmailEndedSince(
  * in lower case (RFC 5321 §2.4).
  */
 export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
-  const claim = (name: string): unknown => claims[renamed[name] ?? name]
-  const [email, isVerified] = [claim('email'), claim('email_verified')]
+  const email = emailOf(claims, renamed)
+  const isVerified = claims[renamed['email_verified'] ?? 'email_verified']
   // Some providers send `email_verified` as text.
-  if (typeof email !== 'string' || (isVerified !== true && isVerified !== 'true')) return undefined
+  if (email === undefined || (isVerified !== true && isVerified !== 'true')) return undefined
+  return withLowerDomain(email)
+}
+
+/** The e-mail address in the claims of a session, verified or not. */
+export function emailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
+  const email = claims[renamed['email'] ?? 'email']
+  return typeof email === 'string' ? email : undefined
+}
+
+function withLowerDomain(email: string): string {
   const at = email.lastIndexOf('@')
   return email.slice(0, at) + email.slice(at).toLowerCase()
 }
@@ -58,5 +68,5 @@ function timeIn(document: Uint8Array): number {
 
 /** The store sees only a hash of the address. */
 function documentNameOf(email: string, audience: string): string {
-  return `ending of ${sha256(audience, email)}`
+  return `ending of ${sha256(audience, withLowerDomain(email))}`
 }
