@@ -189,11 +189,12 @@ export class StreamExchange implements ExchangeControl {
     // It was not processed, and may be sent again (RFC 9113 §6.8, §8.7).
     const isRefused = stream.rstCode === errorCodes.refusedStream || (stream.id ?? Infinity) > lastStreamId
     const error = this.#lost ?? resetError(stream.rstCode)
-    if (!this.#hasResponse && this.#mayResend(isRefused)) {
+    if (this.#hasResponse) return this.#fail(error, 'responding')
+    if (this.#mayResend(isRefused)) {
       this.#isOver = true
       return this.#connection.resend({ ...this.#sent, isSecond: true })
     }
-    this.#fail(error, isRefused && !this.#hasBegunBody ? 'unsent' : this.#progress)
+    this.#fail(error, isRefused && !this.#hasBegunBody ? 'unsent' : 'sent')
   }
 
   /** A safe request may be lost when its connection was idle and is closed (RFC 9110 §9.2.2). */
