@@ -1,6 +1,7 @@
 import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { GatewayError, reason } from '../../core/errors.ts'
+import { errorCodes } from '../../wire/http2-codes.ts'
 import type { Connect } from '../connect.ts'
 import { closedByUpstream, connectTimeout, failUnsent, upstreamError } from '../upstream-error.ts'
 import { sessionOptions } from './session-options.ts'
@@ -184,9 +185,11 @@ export class Http2Connection implements ExchangeConnection {
     if (this.lost !== undefined) return
     this.lost = error
     clearTimeout(this.#connectTimer)
-    // The streams close with the session, and each one tells its exchange.
+    // The streams close with the session, and each one tells its exchange. Without the error, the
+    // content of an open one would end as if it were complete.
     if (this.#session === undefined) this.#socket.destroy()
-    else this.#session.destroy()
+    else if (this.isIdle) this.#session.destroy()
+    else this.#session.destroy(error, errorCodes.cancel)
     for (const { handler } of this.#waiting.splice(0)) failUnsent(handler, error)
     this.#owner.gone(this)
   }
