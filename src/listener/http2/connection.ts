@@ -60,6 +60,8 @@ export class Http2Connection {
       this.#serve(stream, rawHeaders as unknown as string[], (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0)
     })
     replaceAfterCancellations(session)
+    // Also without TLS: the client can neither cancel requests nor open windows any more.
+    socket.once('end', () => socket.destroy())
   }
 
   /** All its requests have their responses. */
