@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { ClientMessage } from '../../http/client-messages.ts'
+import { errorCodes } from '../../wire/http2-codes.ts'
 import type { RequestHead } from './request-fields.ts'
 
 /**
@@ -21,6 +22,7 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
   #isDelivering = false
   /** How much content was read, in bytes. */
   readBytes = 0
+  readableEnded = false
 
   constructor(stream: ServerHttp2Stream, socket: Socket, head: RequestHead) {
     super()
@@ -31,19 +33,15 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
     this.scheme = head.scheme
     this.headers = head.headers
     this.rawHeaders = head.rawHeaders
-    stream.once('end', () => this.emit('end')).once('close', () => this.emit('close'))
+    stream.once('end', this.#onEnd).once('close', () => this.emit('close'))
   }
 
   get complete(): boolean {
-    return this.#stream.endAfterHeaders || this.#stream.readableEnded
+    return this.#stream.endAfterHeaders || this.readableEnded
   }
 
   get destroyed(): boolean {
     return this.#stream.destroyed
-  }
-
-  get readableEnded(): boolean {
-    return this.#stream.readableEnded
   }
 
   override on(event: string, listener: Parameters<EventEmitter['on']>[1]): this {
@@ -66,6 +64,13 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
 
   isPaused(): boolean {
     return this.#stream.isPaused()
+  }
+
+  /** For Node.js, content also ends when the client resets the stream or the connection is lost. */
+  readonly #onEnd = (): void => {
+    if (this.#stream.aborted || this.#stream.rstCode !== errorCodes.noError) return
+    this.readableEnded = true
+    this.emit('end')
   }
 
   #deliver(): void {
