@@ -1,3 +1,4 @@
+import { decryptionAlgorithms } from './encryption.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import type { ProviderConfig } from './model/provider.ts'
 
@@ -105,6 +106,12 @@ export const endpoints = {
   sessionScript: { name: 'session.js', at: 'gateway', methods: reading },
   events: { name: 'events', at: 'both', methods: ['GET'] },
   jwks: { name: 'jwks.json', at: 'gateway', methods: reading, exists: signsIdentities },
+  clientJwks: {
+    name: 'client-jwks.json',
+    at: 'provider',
+    methods: reading,
+    exists: (provider: ProviderConfig) => decryptionAlgorithms(provider).size > 0,
+  },
   forwardAuth: { name: 'forward-auth', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
   authRequest: { name: 'forward-auth/auth-request', at: 'gateway', methods: anyMethod, exists: someForwardAuth },
   extAuthz: { name: 'forward-auth/ext-authz', at: 'gateway', methods: anyMethod, exists: someForwardAuth },

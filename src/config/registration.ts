@@ -1,3 +1,4 @@
+import { decryptionAlgorithms, encryptedKinds, encryptionOf } from './encryption.ts'
 import { endpoints } from './endpoints.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import type { ProviderConfig } from './model/provider.ts'
@@ -20,6 +21,10 @@ export interface Registration {
   /** With `provider.frontchannel_logout`. */
   readonly frontchannel_logout_uri?: string
   readonly frontchannel_logout_session_required?: true
+  /** With encryption: the public keys of this client. */
+  readonly jwks_uri?: string
+  /** With encryption: `id_token_encrypted_response_alg`, and others of this form. */
+  readonly [encryption: `${string}_encrypted_response_${'alg' | 'enc'}`]: string
 }
 
 /**
@@ -60,7 +65,21 @@ export function registrationOf(
           frontchannel_logout_session_required: true,
         }
       : {}),
+    ...(decryptionAlgorithms(provider).size > 0 && {
+      jwks_uri: first(endpoints.clientJwks.name),
+      ...encryptionMetadata(provider),
+    }),
   }
+}
+
+function encryptionMetadata(provider: ProviderConfig): Readonly<Record<string, string>> {
+  const members = encryptedKinds.flatMap((kind) => {
+    const { alg, enc } = encryptionOf(provider, kind)
+    return alg === undefined
+      ? []
+      : Object.entries({ alg, enc }).map(([name, value]) => [`${kind}_encrypted_response_${name}`, value])
+  })
+  return Object.fromEntries(members) as Readonly<Record<string, string>>
 }
 
 /** Where security events of a provider are pushed to. */
@@ -141,6 +160,8 @@ function registrationText(provider: ProviderConfig, config: GatewayConfig): stri
       : [`  token revocation URI       ${registration.global_token_revocation_uri}`]),
     ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
     `  login initiation URI       ${registration.initiate_login_uri}`,
+    ...(registration.jwks_uri === undefined ? [] : [`  JWKS URI                   ${registration.jwks_uri}`]),
+    ...Object.entries(encryptionMetadata(provider)).map(([name, value]) => `  ${name.padEnd(36)} ${value}`),
   ]
   return `Register at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`
 }

@@ -110,6 +110,19 @@ export interface ProviderSettings {
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly userinfo_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
+  readonly id_token_encrypted_response_alg?:
+    'RSA-OAEP' | 'RSA-OAEP-256' | 'ECDH-ES' | 'ECDH-ES+A128KW' | 'ECDH-ES+A192KW' | 'ECDH-ES+A256KW' | undefined
+  readonly id_token_encrypted_response_enc?:
+    'A128CBC-HS256' | 'A192CBC-HS384' | 'A256CBC-HS512' | 'A128GCM' | 'A192GCM' | 'A256GCM' | undefined
+  readonly userinfo_encrypted_response_alg?:
+    'RSA-OAEP' | 'RSA-OAEP-256' | 'ECDH-ES' | 'ECDH-ES+A128KW' | 'ECDH-ES+A192KW' | 'ECDH-ES+A256KW' | undefined
+  readonly userinfo_encrypted_response_enc?:
+    'A128CBC-HS256' | 'A192CBC-HS384' | 'A256CBC-HS512' | 'A128GCM' | 'A192GCM' | 'A256GCM' | undefined
+  readonly authorization_encrypted_response_alg?:
+    'RSA-OAEP' | 'RSA-OAEP-256' | 'ECDH-ES' | 'ECDH-ES+A128KW' | 'ECDH-ES+A192KW' | 'ECDH-ES+A256KW' | undefined
+  readonly authorization_encrypted_response_enc?:
+    'A128CBC-HS256' | 'A192CBC-HS384' | 'A256CBC-HS512' | 'A128GCM' | 'A192GCM' | 'A256GCM' | undefined
+  readonly decryptionKey?: ProviderDecryptionKeySettings | undefined
   readonly clockToleranceMs: number
   readonly timeoutMs: number
   readonly caFile?: string | undefined
@@ -194,6 +207,12 @@ export interface ProviderSignalsEventsSettings {
   readonly 'account-disabled': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-purged': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-credential-change-required': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+}
+
+export interface ProviderDecryptionKeySettings {
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+  readonly kid?: string | undefined
 }
 
 export interface EgressProxySettings {

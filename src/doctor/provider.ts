@@ -1,3 +1,4 @@
+import { encryptedKinds, encryptionOf } from '../config/encryption.ts'
 import { proxyFor, proxyText } from '../config/hosts.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
@@ -166,6 +167,7 @@ function capabilityFindings(metadata: Metadata, config: ProviderConfig): Finding
           todo: 'set provider.response_mode to query',
         }),
     ...algorithmFindings(metadata, config),
+    ...encryptionFindings(metadata, config),
   )
 }
 
@@ -194,6 +196,22 @@ function algorithmFindings(metadata: Metadata, config: ProviderConfig): Finding[
           }),
         ],
   )
+}
+
+/** The algorithms of encrypted responses that the provider does not list. */
+function encryptionFindings(metadata: Metadata, config: ProviderConfig): Finding[] {
+  return encryptedKinds.flatMap((kind) => {
+    const { alg, enc } = encryptionOf(config, kind)
+    if (alg === undefined) return []
+    return Object.entries({ alg, enc }).flatMap(([name, value]) => {
+      const list = `${kind}_encryption_${name}_values_supported`
+      if (includes(metadata, list, value)) return []
+      return warning(`provider.${kind}_encrypted_response_${name}`, `does not list ${value} among its ${list}`, {
+        why: 'the gateway refuses what is encrypted with another algorithm, or not at all',
+        todo: `register this client with one that it lists: ${listed(metadata[list])}`,
+      })
+    })
+  })
 }
 
 function scopeFinding(metadata: Metadata, { issuer }: ProviderConfig, access: RequestedAccess): Finding {

@@ -39,12 +39,12 @@ export function rotatingKey(alg: KeyAlgorithm, usedFrom: number, privateKey: Key
   return { kid: thumbprint(publicJwk), alg, usedFrom, privateKey, publicJwk }
 }
 
-function publicJwkOf(privateKey: KeyObject): PublicJwk {
+export function publicJwkOf(privateKey: KeyObject): PublicJwk {
   return createPublicKey(privateKey).export({ format: 'jwk' }) as PublicJwk
 }
 
 /** RFC 7638 §3.2 and RFC 8037 §2: the members that are required, in the order of their names. */
-function thumbprint(publicJwk: PublicJwk): string {
+export function thumbprint(publicJwk: PublicJwk): string {
   const names = Object.keys(publicJwk).toSorted()
   return sha256(JSON.stringify(Object.fromEntries(names.map((name) => [name, publicJwk[name]]))))
 }

@@ -1,11 +1,13 @@
 // Responses that are JWTs: to authorization requests (JARM), to introspections (RFC 9701), and
-// UserInfo.
+// UserInfo; and what a provider may encrypt.
 import { decodeJwt } from 'jose'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
+import { type Decryption, longestToken } from './encrypted-token.ts'
 import type { KeySet } from './key-set.ts'
 import type { Outbound } from './outbound.ts'
+import { EncryptedIdTokenError } from './provider-errors.ts'
 import { algorithmsFor, type TokenExpectations, verifyJwt } from './signed-token.ts'
 
 const code = 'ERR_SIGN_IN_RESPONSE'
@@ -61,8 +63,6 @@ export async function readJwtResponse(
 const aboutJwt: ReadonlySet<string> = new Set(['aud', 'exp', 'iat', 'nbf', 'jti', 'sub'])
 
 const mediaType = 'application/token-introspection+jwt'
-/** The longest response, in characters. */
-const longest = 256 * 1024
 /** The age of a response above the clock tolerance: an older one may be a copy. */
 const maxAge = '5m'
 
@@ -74,6 +74,7 @@ export interface JwtResponseExpectations {
     'issuer' | 'client_id' | 'clockToleranceMs' | 'profile' | 'userinfo_signed_response_alg'
   >
   readonly keys: Pick<KeySet, 'verify'>
+  readonly decryption: Decryption
   /** In ms since the epoch. */
   readonly now: number
 }
@@ -89,7 +90,8 @@ export async function readIntrospectionJwt(
   { endpoint, config, keys, now }: JwtResponseExpectations,
 ): Promise<Readonly<Record<string, unknown>>> {
   if (endpoint !== 'introspection') reject('it is from another endpoint')
-  rejectUnreadable(jwt, reject)
+  if (jwt.length > longestToken) reject(`it is longer than ${longestToken} characters`)
+  if (jwt.split('.', 6).length === 5) reject('it is encrypted: register this client for signed responses only')
   const options = {
     typ: 'token-introspection+jwt',
     audience: config.client_id,
@@ -112,7 +114,7 @@ export async function readIntrospectionJwt(
  */
 export async function readUserinfoJwt(
   jwt: string,
-  { endpoint, config, keys, now }: JwtResponseExpectations,
+  { endpoint, config, keys, decryption, now }: JwtResponseExpectations,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { userinfo_signed_response_alg: algorithm } = config
   if (endpoint !== 'userinfo') rejectUserinfo(`the endpoint ${endpoint} responded with a JWT instead of JSON`)
@@ -120,25 +122,19 @@ export async function readUserinfoJwt(
     rejectUserinfo(
       'it is a JWT instead of JSON: set provider.userinfo_signed_response_alg to the algorithm that the client is registered with',
     )
-  rejectUnreadable(jwt, rejectUserinfo)
+  const signed = await decryption.open('userinfo', jwt.trim(), rejectUserinfo)
   const options = { audience: config.client_id, algorithms: [algorithm], requiredClaims: ['iss', 'aud', 'sub'] }
-  const { payload } = await verifyJwt(jwt.trim(), { ...config, keys, now }, options, (cause) =>
+  const { payload } = await verifyJwt(signed, { ...config, keys, now }, options, (cause) =>
     rejectUserinfo(reason(cause), cause),
   )
   const { sub, iss: _, ...others } = payload
   return { sub, ...Object.fromEntries(Object.entries(others).filter(([name]) => !aboutJwt.has(name))) }
 }
 
-type Reject = (why: string) => never
-
-function rejectUnreadable(jwt: string, reject: Reject): void {
-  if (jwt.length > longest) reject(`it is longer than ${longest} characters`)
-  if (jwt.split('.').length === 5) reject('it is encrypted: register this client for signed responses only')
-}
-
 /**
  * Replaces each response that is a JWT by its verified claims, because openid-client does not
- * verify their signatures. UserInfo that should be signed is refused when it is not.
+ * verify their signatures. UserInfo that should be signed is refused when it is not. Decrypts the
+ * ID Tokens of token responses.
  * @param expectationsFor the URL of a request
  */
 export function withVerifiedJwts(
@@ -153,12 +149,23 @@ export function withVerifiedJwts(
       const read = { [mediaType]: readIntrospectionJwt, 'application/jwt': readUserinfoJwt }[type ?? '']
       const expected = expectationsFor(url)
       if (response.status !== 200) return response
+      if (expected.endpoint === 'token') return withDecryptedIdToken(response, expected)
       if (read !== undefined) return Response.json(await read(await response.text(), expected))
       if (expected.endpoint === 'userinfo' && expected.config.userinfo_signed_response_alg !== undefined)
         rejectUserinfo('it is not signed, although provider.userinfo_signed_response_alg is set')
       return response
     },
   }
+}
+
+async function withDecryptedIdToken(response: Response, { decryption }: JwtResponseExpectations): Promise<Response> {
+  // openid-client reports what cannot be read.
+  const body: unknown = await response.json().catch(() => undefined)
+  if (!isObject(body) || typeof body['id_token'] !== 'string') return response
+  const id_token = await decryption.open('id_token', body['id_token'], (why, cause) => {
+    throw new EncryptedIdTokenError(why, cause)
+  })
+  return Object.assign(response, { json: async (): Promise<unknown> => ({ ...body, id_token }) })
 }
 
 function rejectUserinfo(why: string, cause?: unknown): never {

@@ -28,9 +28,7 @@ const lifetimeWithoutExp = 2 * 60
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID`, or `ERR_PROVIDER_UNAVAILABLE` without keys
  */
 export async function verifyLogoutToken(logout_token: string, expected: TokenExpectations): Promise<LogoutToken> {
-  const reject = (why: string): never => {
-    throw new GatewayError(code, `logout token refused: ${why}`)
-  }
+  const reject: (why: string) => never = rejectLogoutToken
   const { typ, payload } = await verifySignedToken(logout_token, expected, { code, lifetimeWithoutExp })
 
   // §2.4 recommends `logout+jwt`, and allows `JWT` or no `typ`.
@@ -45,6 +43,11 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
   const jti = stringClaim(payload, 'jti', code) ?? reject('"jti" is missing')
 
   return { iss: expected.issuer, jti, iat: payload.iat, exp: payload.exp, sub, sid }
+}
+
+/** @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` */
+export function rejectLogoutToken(why: string, cause?: unknown): never {
+  throw new GatewayError(code, `logout token refused: ${why}`, { cause })
 }
 
 function isLogoutEvent(events: unknown): boolean {

@@ -13,6 +13,7 @@ import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from '
 import { authorizationUrlFor } from './authorization-request.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
 import { Discovery } from './discovery.ts'
+import { Decryption, type DecryptionKeys } from './encrypted-token.ts'
 import {
   endSessionOutcome,
   endSessionRequest,
@@ -23,7 +24,7 @@ import {
 import { verifyIdToken, type IdToken } from './id-token.ts'
 import { isJwtMode, readJwtResponse, withVerifiedJwts } from './jwt-response.ts'
 import { KeySet, type KeySetState } from './key-set.ts'
-import { verifyLogoutToken, type LogoutToken } from './logout-token.ts'
+import { rejectLogoutToken, verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import type { DiscoveredProvider } from './metadata.ts'
 import { createOutbound, measuredOutbound, type Outbound } from './outbound.ts'
 import {
@@ -109,17 +110,29 @@ export class OpenidProvider {
   readonly #revocationKeys: KeySet
   readonly #transmitter: Transmitter | undefined
   readonly #warnings: TokenResponseWarnings
+  readonly #decryption: Decryption
   readonly #proofs = new DpopProofs()
 
-  constructor(config: ProviderConfig, parts: { readonly clock: Clock; readonly log: Log; readonly metrics?: Metrics }) {
+  constructor(
+    config: ProviderConfig,
+    parts: {
+      readonly clock: Clock
+      readonly log: Log
+      readonly metrics?: Metrics
+      /** Absent: nothing is decrypted. */
+      readonly decryptionKeys?: DecryptionKeys
+    },
+  ) {
     this.config = config
+    this.#decryption = new Decryption(config, parts.decryptionKeys)
     this.#clock = parts.clock
     this.#warnings = new TokenResponseWarnings(parts.log)
     const outbound = createOutbound(config)
     this.#outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
     const expectationsFor = (url: string) => ({
-      ...{ endpoint: this.#endpointOf(url), config, keys: this.#keys, now: this.#clock.now() },
+      ...{ endpoint: this.#endpointOf(url), config, keys: this.#keys, decryption: this.#decryption },
+      now: this.#clock.now(),
     })
     this.#discovery = new Discovery(config, {
       ...parts,
@@ -224,9 +237,23 @@ export class OpenidProvider {
   }
 
   /**
+   * The parameters of an authorization response, decrypted where it is encrypted. It is still to be
+   * verified.
+   * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`, or `ERR_STORE_UNAVAILABLE`
+   */
+  async decryptResponse(response: URLSearchParams): Promise<URLSearchParams> {
+    const [jwt, ...more] = response.getAll('response')
+    // `readJwtResponse` rejects several, and none.
+    if (jwt === undefined || more.length > 0 || !isJwtMode(this.config.response_mode)) return response
+    const decrypted = new URLSearchParams(response)
+    decrypted.set('response', await this.#decryption.open('authorization', jwt, rejectResponse))
+    return decrypted
+  }
+
+  /**
    * Exchanges the code. `callback` is the *configured* redirect URI with the parameters of the
-   * response: `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are checked. `begun_at` is
-   * when the browser was sent to the provider, in ms since the epoch.
+   * response, decrypted: `state`, `iss` (RFC 9207), PKCE, `nonce` and the ID Token are checked.
+   * `begun_at` is when the browser was sent to the provider, in ms since the epoch.
    */
   async exchangeCode(
     callback: URL,
@@ -241,6 +268,7 @@ export class OpenidProvider {
       redirect = new URL(callback)
       redirect.search = parameters.toString()
     }
+    await this.#decryption.ready()
     const dpop_key = this.config.dpop ? await newDpopKey() : undefined
     const proof = await this.#proofWith(dpop_key, found)
     const began = this.#clock.now()
@@ -300,7 +328,7 @@ export class OpenidProvider {
    */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
-    await this.#keys.ready()
+    await Promise.all([this.#keys.ready(), this.#decryption.ready()])
     // A session that began without DPoP gets its key here.
     const dpop_key = this.config.dpop ? (tokens.dpop_key ?? (await newDpopKey())) : undefined
     const proof = await this.#proofWith(dpop_key, found)
@@ -410,7 +438,8 @@ export class OpenidProvider {
   }
 
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
-    return verifyLogoutToken(logout_token, this.#expectations(await this.#discovery.provider()))
+    const expected = this.#expectations(await this.#discovery.provider())
+    return verifyLogoutToken(await this.#decryption.open('id_token', logout_token, rejectLogoutToken), expected)
   }
 
   /**
@@ -506,6 +535,10 @@ export class OpenidProvider {
 
 function reject(why: string): never {
   throw new GatewayError('ERR_SIGN_IN_RESPONSE', why)
+}
+
+function rejectResponse(why: string, cause?: unknown): never {
+  throw new GatewayError('ERR_SIGN_IN_RESPONSE', `authorization response refused: ${why}`, { cause })
 }
 
 /**

@@ -18,8 +18,16 @@ export class InvalidTokensError extends GatewayError {
   }
 }
 
-/** Whether openid-client rejected the tokens in a successful response. */
+/** The ID Token of a successful response cannot be decrypted. */
+export class EncryptedIdTokenError extends GatewayError {
+  constructor(why: string, cause: unknown) {
+    super('ERR_SIGN_IN_RESPONSE', `ID Token refused: ${why}`, { cause })
+  }
+}
+
+/** Whether the tokens in a successful response were rejected, mostly by openid-client. */
 export function isAboutTokens(error: unknown): boolean {
+  if (causes(error).some((cause) => cause instanceof EncryptedIdTokenError)) return true
   if (!(error instanceof client.ClientError)) return false
   return error.code?.startsWith('OAUTH_JWT_') === true || causes(error).some(({ message }) => aboutTokens.test(message))
 }

@@ -23,6 +23,7 @@ import { type Incoming, cookies, type Response, withHeaders, writeResponse } fro
 import { jwks, type JwksParts } from '../identity/signed/signing-key.ts'
 import { declineKeptRequest, keptRequest } from '../kept-forms/kept-request.ts'
 import type { KeptParts } from '../kept-forms/send.ts'
+import { clientJwks, type ClientJwksParts } from '../keys/decryption-keys.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
@@ -49,6 +50,7 @@ import { type SessionEventsParts, sessionEvents } from './session-events.ts'
 export type EndpointParts = SignInParts &
   LogoutParts &
   JwksParts &
+  ClientJwksParts &
   KeptParts &
   DeviceParts &
   SignalParts &
@@ -88,6 +90,7 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   },
   events: { handle: sessionEvents },
   jwks: { handle: jwks },
+  clientJwks: { handle: clientJwks },
   // The request handler serves these.
   forwardAuth: { handle: refuseOtherSpelling },
   authRequest: { handle: refuseOtherSpelling },

@@ -107,6 +107,7 @@ export class Generation {
   #closeParts(): Promise<void> {
     this.sessions.close()
     this.signingKeys.stop()
+    for (const { decryptionKeys } of this.realms.all) decryptionKeys.stop()
     const steps = this.realms.all.map(
       ({ provider }) =>
         () =>

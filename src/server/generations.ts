@@ -84,6 +84,7 @@ export class Generations {
     const predecessor = this.#current
     if (audienceOf(this.#config.providers[0]) === audienceOf(next.providers[0]))
       successor.signingKeys.takeOver(predecessor.signingKeys)
+    successor.realms.takeOverKeys(predecessor.realms)
     // Without this wait, people who sign in now would wait for the discovery of the provider.
     const isReady = () => successor.realms.isKnown && successor.signingKeys.isReady
     await waitUntil(async () => this.#isClosing || isReady(), startupGraceMs)

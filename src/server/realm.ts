@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Keyring } from '../core/seal.ts'
 import type { Realm as GateRealm } from '../gate/identify.ts'
 import { KeptRequests } from '../kept-forms/kept-requests.ts'
+import { DecryptionKeys } from '../keys/decryption-keys.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log, LogFields } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -40,6 +41,7 @@ export class Realm implements GateRealm {
   readonly prefix: string
   readonly clockToleranceMs: number
   readonly provider: OpenidProvider
+  readonly decryptionKeys: DecryptionKeys
   readonly cookie: SessionCookie
   readonly boundCookie: BoundCookie
   readonly sessions: SessionsOfAudience
@@ -67,7 +69,8 @@ export class Realm implements GateRealm {
     this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
     this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
     this.sessions = new SessionsOfAudience(audience, parts.sessions)
-    this.provider = new OpenidProvider(config, { clock, log, metrics })
+    this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, clock, log })
+    this.provider = new OpenidProvider(config, { clock, log, metrics, decryptionKeys: this.decryptionKeys })
     this.upkeep = new Upkeep(session, {
       ...{ store, clock, log, audit, sessions: this.sessions, endings },
       provider: countedRefreshes(this.provider, metrics),

@@ -49,7 +49,10 @@ export class Realms {
 
   /** Begins to discover the providers, and to receive their signals. */
   start(): void {
-    for (const { provider } of this.all) provider.start()
+    for (const { provider, decryptionKeys } of this.all) {
+      provider.start()
+      decryptionKeys.start()
+    }
     for (const { receiver } of this.all) receiver?.start()
   }
 
@@ -58,9 +61,17 @@ export class Realms {
     await Promise.all(this.all.flatMap(({ receiver }) => receiver?.stop() ?? []))
   }
 
-  /** Whether all providers have been found. */
+  /** Whether all providers have been found, and the keys for what they encrypt. */
   get isKnown(): boolean {
-    return this.all.every(({ provider }) => provider.isKnown)
+    return this.all.every(({ provider, decryptionKeys }) => provider.isKnown && decryptionKeys.isReady)
+  }
+
+  /** Adds the decryption keys of the previous generation. */
+  takeOverKeys(other: Realms): void {
+    for (const { audience, decryptionKeys } of this.all) {
+      const former = other.all.find((realm) => realm.audience === audience)
+      if (former !== undefined) decryptionKeys.takeOver(former.decryptionKeys)
+    }
   }
 
   /** The realms in which people sign in for an upstream. */

@@ -117,12 +117,14 @@ async function askWhichToEnd(
  * @throws {SignInError} the reason, and the page for a new sign-in
  */
 async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promise<AfterSignIn> {
-  const response = authorizationResponse(new URL(request.url, request.externalUrl), parts)
-  const callback = new URL(`${redirectUri(request.externalUrl, parts.prefix)}?${response}`)
-  const state = stateOf(callback.searchParams, parts.provider.config.response_mode)
-  const transaction = transactionFromState(state, parts.keyring)
-  const return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
+  let transaction: SignInTransaction | undefined
+  let return_to = '/'
   try {
+    const response = await authorizationResponse(new URL(request.url, request.externalUrl), parts)
+    const callback = new URL(`${redirectUri(request.externalUrl, parts.prefix)}?${response}`)
+    const state = stateOf(callback.searchParams, parts.provider.config.response_mode)
+    transaction = transactionFromState(state, parts.keyring)
+    return_to = returnToOrHome(transaction?.return_to, request.externalUrl, parts)
     const rejection = transaction && (await rejectCallback(transaction, request, parts))
     if (transaction === undefined || rejection !== undefined) {
       // The person may have reloaded the page, or signed in with another tab. A person who is
@@ -378,9 +380,14 @@ export async function callbackPost(request: Pick<EndpointRequest, 'form'>, parts
   return redirect({ location: `${parts.prefix}callback?response=${response}`, setCookies: [] })
 }
 
-/** The parameters of the authorization response; empty when it came in another response mode. */
-function authorizationResponse(callback: URL, { keyring, provider }: Parts): string {
-  if (!provider.config.response_mode.startsWith('form_post')) return callback.search.slice(1)
+/**
+ * The parameters of the authorization response, decrypted; empty when it came in another response
+ * mode.
+ * @throws {GatewayError} when they cannot be decrypted
+ */
+function authorizationResponse(callback: URL, { keyring, provider }: Parts): Promise<URLSearchParams> {
+  if (!provider.config.response_mode.startsWith('form_post')) return provider.decryptResponse(callback.searchParams)
   const sealed = onlyValue(callback.searchParams, 'response') ?? ''
-  return keyring.open(Buffer.from(sealed, 'base64url'), sealContext)?.toString('utf8') ?? ''
+  const form = keyring.open(Buffer.from(sealed, 'base64url'), sealContext)?.toString('utf8') ?? ''
+  return provider.decryptResponse(new URLSearchParams(form))
 }

@@ -25,6 +25,7 @@ const files = {
   'run/tls/client.crt': `${cases}tls/gateway.crt`,
   'run/tls/client.key': `${cases}tls/gateway.key`,
   'run/secrets/client_key.pem': `${cases}tls/gateway.key`,
+  'run/secrets/decryption_key.pem': `${cases}tls/gateway.key`,
   'run/tls/ca.crt': `${cases}tls/gateway.crt`,
   'run/tls/clients-ca.crt': `${cases}tls/gateway.crt`,
   'run/tls/redis-ca.crt': `${cases}tls/gateway.crt`,

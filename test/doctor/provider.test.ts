@@ -378,6 +378,22 @@ test('Scopes and an authentication method that are not announced are warnings', 
   assert.equal(finding(findings, 'provider.response_mode').level, 'fault')
 })
 
+test('A provider that does not encrypt as it is configured gets a warning for each algorithm', async (t) => {
+  const { issuer, bend } = await provider(t)
+  const lists = { id_token_encryption_alg_values_supported: ['RSA-OAEP'] }
+  bend('/.well-known/openid-configuration', (body) => void Object.assign(body, lists))
+
+  const findings = await findingsAbout(t, issuer, 'id_token_encrypted_response_alg: RSA-OAEP-256')
+
+  const { level, todo } = finding(findings, 'provider.id_token_encrypted_response_alg')
+  assert.equal(level, 'warning')
+  assert.match(todo ?? '', /lists: RSA-OAEP$/)
+  assert.match(
+    finding(findings, 'provider.id_token_encrypted_response_enc').what,
+    /list A128CBC-HS256 among its id_token/,
+  )
+})
+
 test('A provider that responds to authorization requests with a page does not tell about the redirect URI', async (t) => {
   const { issuer, fault } = await provider(t)
   fault(

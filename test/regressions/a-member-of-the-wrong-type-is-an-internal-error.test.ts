@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GatewayError } from '../../src/core/errors.ts'
 import { verifyAccessToken } from '../../src/provider/access-token.ts'
+import { Decryption } from '../../src/provider/encrypted-token.ts'
 import { verifyIdToken } from '../../src/provider/id-token.ts'
 import { readIntrospectionJwt, readJwtResponse, readUserinfoJwt } from '../../src/provider/jwt-response.ts'
 import { verifyLogoutToken } from '../../src/provider/logout-token.ts'
@@ -63,7 +64,7 @@ const kinds: readonly (readonly [string, Json, Json, (token: string, expected: E
     { token_introspection: { active: true } },
     (token, { issuer, clockToleranceMs, keys, client_id }) =>
       readIntrospectionJwt(token, {
-        ...{ endpoint: 'introspection', keys, now },
+        ...{ endpoint: 'introspection', keys, decryption: new Decryption({}), now },
         config: { issuer, client_id, clockToleranceMs, profile: undefined, userinfo_signed_response_alg: undefined },
       }),
   ],
@@ -73,7 +74,7 @@ const kinds: readonly (readonly [string, Json, Json, (token: string, expected: E
     { sub: 'jane', email: 'jane@example.com' },
     (token, { issuer, clockToleranceMs, keys, client_id }) =>
       readUserinfoJwt(token, {
-        ...{ endpoint: 'userinfo', keys, now },
+        ...{ endpoint: 'userinfo', keys, decryption: new Decryption({}), now },
         config: { issuer, client_id, clockToleranceMs, profile: undefined, userinfo_signed_response_alg: 'RS256' },
       }),
   ],

@@ -1,14 +1,21 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Setting } from '../document/report.ts'
-import { type ClientKey, type ProviderConfig, type SigningAlgorithm, signingAlgorithms } from '../model/provider.ts'
-import type { ProviderClientKeySettings, ProviderSettings } from '../settings.ts'
+import { decryptionAlgorithms } from '../encryption.ts'
+import {
+  type ClientKey,
+  type DecryptionKey,
+  type ProviderConfig,
+  type SigningAlgorithm,
+  signingAlgorithms,
+} from '../model/provider.ts'
+import type { ProviderClientKeySettings, ProviderDecryptionKeySettings, ProviderSettings } from '../settings.ts'
 import { readKeyPair } from './certificates.ts'
 import { readSecret, readSecretText } from './secrets.ts'
 
-type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'clientCertificate'>
+type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decryptionKey' | 'clientCertificate'>
 
 /**
- * The credentials of the client: its secret, its key and its certificate. Reports those that the
+ * The credentials of the client: its secret, its keys and its certificate. Reports those that the
  * settings need and lack, and those that have no effect.
  */
 export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
@@ -27,6 +34,7 @@ export function readCredentials(settings: ProviderSettings, at: Setting): Creden
   return {
     client_secret: (client_secret && readSecret(client_secret, at.below('client_secret'))) ?? '',
     clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
+    decryptionKey: settings.decryptionKey && readDecryptionKey(settings, settings.decryptionKey, at),
     clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt),
   }
 }
@@ -98,15 +106,46 @@ function readClientKey(settings: ProviderClientKeySettings, at: Setting, hasProf
     const where = settings.alg === undefined ? at : at.below('alg')
     where.error(`is ${chosen}, which does not fit the key: ${descriptionOf(key)} signs ${allowed.join(', ')}`)
   }
+  return { jwk: jwkOf(key), kid: settings.kid ?? kid, alg: chosen }
+}
+
+/** The private key that decrypts. Reports one that does not fit the registered algorithms. */
+function readDecryptionKey(
+  settings: ProviderSettings,
+  own: ProviderDecryptionKeySettings,
+  at: Setting,
+): DecryptionKey | undefined {
+  const keyAt = at.below('decryption_key')
+  const algorithms = [...decryptionAlgorithms(settings)]
+  if (algorithms.length === 0)
+    keyAt.errorAtKey('has no effect: the provider encrypts nothing', 'set id_token_encrypted_response_alg')
+  const text = readSecretText(own, keyAt)
+  if (text === undefined) return undefined
+  const { key, kid } = parseKey(text) ?? {}
+  if (key === undefined) {
+    keyAt.error(
+      'is not a private key in PEM (PKCS #8, without a passphrase) or JWK',
+      'generate one with: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out decryption_key.pem',
+    )
+    return undefined
+  }
+  // RSA from 2048 bits and these curves fit both uses.
+  const [usual] = algorithmsOf(key, false)
+  const prefix = usual === 'RS256' ? 'RSA-OAEP' : usual?.startsWith('ES') === true ? 'ECDH-ES' : undefined
+  const unfit = algorithms.find((alg) => prefix === undefined || !alg.startsWith(prefix))
+  if (unfit !== undefined)
+    keyAt.error(
+      `does not fit ${unfit}: it is ${descriptionOf(key)}`,
+      `use ${unfit.startsWith('RSA') ? 'RSA with 2048 bits or more' : 'P-256, P-384 or P-521'}`,
+    )
+  return { jwk: jwkOf(key), kid: own.kid ?? kid }
+}
+
+/** Without members that restrict the use of the key. */
+function jwkOf(key: KeyObject): Readonly<Record<string, string>> {
   const { kty, crv, d, x, y, n, e, p, q, dp, dq, qi } = key.export({ format: 'jwk' })
   const jwk = { kty, crv, d, x, y, n, e, p, q, dp, dq, qi }
-  return {
-    jwk: Object.fromEntries(
-      Object.entries(jwk).filter((member): member is [string, string] => member[1] !== undefined),
-    ),
-    kid: settings.kid ?? kid,
-    alg: chosen,
-  }
+  return Object.fromEntries(Object.entries(jwk).filter((member): member is [string, string] => member[1] !== undefined))
 }
 
 function parseKey(

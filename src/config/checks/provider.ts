@@ -1,10 +1,19 @@
 import { areValid } from '../document/report.ts'
+import { encryptedKinds } from '../encryption.ts'
 import { fapiAlgorithms, type ProviderConfig } from '../model/provider.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { At, ProviderCheck } from './check.ts'
 
 /** The checks of a provider. */
-export const providerChecks: readonly ProviderCheck[] = [offlineScope, secret, prompt, authorities, metadata, profile]
+export const providerChecks: readonly ProviderCheck[] = [
+  offlineScope,
+  secret,
+  prompt,
+  authorities,
+  metadata,
+  encryption,
+  profile,
+]
 
 function offlineScope({ scopes, issuer }: ProviderConfig, at: At): void {
   const harm = scopes?.includes(offlineAccess) ? harmOfOfflineAccess(providerKind(issuer)) : undefined
@@ -51,6 +60,25 @@ function metadata({ metadata, pushedAuthorizationRequests: par, signedRequests }
     at('metadata', 'require_signed_request_object').error(
       'is true, but the gateway does not sign its requests',
       'set signed_requests: true and client_key',
+    )
+}
+
+function encryption(config: ProviderConfig, at: At): void {
+  for (const kind of encryptedKinds)
+    if (
+      config[`${kind}_encrypted_response_enc`] !== undefined &&
+      config[`${kind}_encrypted_response_alg`] === undefined
+    )
+      at(`${kind}_encrypted_response_enc`).errorAtKey(`has no effect without ${kind}_encrypted_response_alg`)
+  if (config.userinfo_encrypted_response_alg !== undefined && config.userinfo_signed_response_alg === undefined)
+    at('userinfo_encrypted_response_alg').errorAtKey(
+      'needs userinfo_signed_response_alg: anybody can encrypt to a public key',
+      'register the client for UserInfo that is signed and encrypted',
+    )
+  if (config.authorization_encrypted_response_alg !== undefined && !config.response_mode.endsWith('jwt'))
+    at('authorization_encrypted_response_alg').errorAtKey(
+      `has no effect: response_mode is ${config.response_mode}`,
+      'write response_mode: jwt',
     )
 }
 

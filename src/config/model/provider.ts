@@ -20,15 +20,7 @@ export type SigningAlgorithm = (typeof signingAlgorithms)[number]
  * The JWE algorithms that wrap the key of what a provider sends. `RSA1_5` is broken (RFC 8725
  * §3.2), `dir` and symmetric wraps would need the client secret as a key.
  */
-const keyManagementAlgorithms = [
-  'RSA-OAEP',
-  'RSA-OAEP-256',
-  'ECDH-ES',
-  'ECDH-ES+A128KW',
-  'ECDH-ES+A192KW',
-  'ECDH-ES+A256KW',
-] as const
-export type KeyManagementAlgorithm = (typeof keyManagementAlgorithms)[number]
+export type KeyManagementAlgorithm = NonNullable<ProviderSettings['id_token_encrypted_response_alg']>
 
 /**
  * The metadata of a provider that publishes none, with the names of OpenID Connect Discovery 1.0
@@ -44,6 +36,13 @@ export interface ClientKey {
   readonly jwk: Readonly<Record<string, string>>
   readonly kid: string | undefined
   readonly alg: SigningAlgorithm
+}
+
+/** The private key that decrypts what the provider sends. */
+export interface DecryptionKey {
+  /** A private JWK (RFC 7517), without members that restrict its use. */
+  readonly jwk: Readonly<Record<string, string>>
+  readonly kid: string | undefined
 }
 
 /** The HTTP proxy between the gateway and the provider. */
@@ -79,6 +78,12 @@ type SettingsOfProvider = Pick<
   | 'frontchannelLogout'
   | 'id_token_signed_response_alg'
   | 'userinfo_signed_response_alg'
+  | 'id_token_encrypted_response_alg'
+  | 'id_token_encrypted_response_enc'
+  | 'userinfo_encrypted_response_alg'
+  | 'userinfo_encrypted_response_enc'
+  | 'authorization_encrypted_response_alg'
+  | 'authorization_encrypted_response_enc'
   | 'clockToleranceMs'
   | 'timeoutMs'
 >
@@ -101,6 +106,8 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   /** Empty when `token_endpoint_auth_method` uses none. */
   readonly client_secret: string
   readonly clientKey: ClientKey | undefined
+  /** Absent: with encryption, keys in the store that replace themselves. */
+  readonly decryptionKey: DecryptionKey | undefined
   /** The certificate for connections to the provider, and its key, in PEM. */
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   /** RFC 8707 §2. Empty: the provider decides what the access tokens are for. */
