@@ -584,6 +584,7 @@ export interface TestSettings {
   readonly as?: Readonly<Record<string, JsonValue>> | undefined
   readonly bearer: boolean
   readonly serviceAccount?: string | undefined
+  readonly clientCertificate?: TestCertificateSettings | undefined
   readonly get?: string | undefined
   readonly post?: string | undefined
   readonly put?: string | undefined
@@ -597,6 +598,20 @@ export interface TestSettings {
   readonly expect?:
     'pass' | 'respond' | 'maintenance' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
   readonly headers: Readonly<Record<string, string | null>>
+}
+
+export interface TestCertificateSettings {
+  readonly subject?: string | undefined
+  readonly cn: List<string>
+  readonly o: List<string>
+  readonly ou: List<string>
+  readonly issuer?: string | undefined
+  readonly dns: List<string>
+  readonly uri: List<string>
+  readonly email: List<string>
+  readonly ip: List<string>
+  readonly serial?: string | undefined
+  readonly sha256?: string | undefined
 }
 
 export interface SigningKeysSettings {

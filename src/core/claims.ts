@@ -130,3 +130,25 @@ export function parseClaimTemplate(text: string): ClaimTemplate {
   if (literal !== '') parts.push(literal)
   return parts
 }
+
+/** What rules and headers can read of a certificate, below `certificate`. */
+export interface CertificateClaims {
+  /**
+   * The names of the subject as OpenSSL writes them, the most general first: `O=Example,
+   * CN=billing`.
+   */
+  readonly subject: string
+  readonly cn: readonly string[]
+  readonly o: readonly string[]
+  readonly ou: readonly string[]
+  readonly issuer: string
+  /** The subject alternative names (RFC 5280 §4.2.1.6). */
+  readonly dns: readonly string[]
+  readonly uri: readonly string[]
+  readonly email: readonly string[]
+  readonly ip: readonly string[]
+  /** In hexadecimal. */
+  readonly serial: string
+  /** The SHA-256 digest of the certificate, in hexadecimal. */
+  readonly sha256: string
+}

@@ -9,7 +9,7 @@ import type { Admission } from '../gate/admission.ts'
 import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { isReserved, requestFacts } from '../http/request-facts.ts'
-import { accountWith, personWith, trialAdmit } from './trial.ts'
+import { accountWith, certificateWith, personWith, trialAdmit } from './trial.ts'
 import { headerPairs, shownHeaders } from './upstream-request.ts'
 
 /**
@@ -74,6 +74,7 @@ function admissions(config: GatewayConfig): AdmissionOf {
     token: (upstream) => person.at(upstream),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: ({ name }, _upstream, accepts) => accountWith(name, accepts, config),
+    identifyCertificate: () => current?.clientCertificate && certificateWith(current.clientCertificate, config),
     isStrict: false,
     clock: { now: () => current?.at ?? Date.now() },
   })

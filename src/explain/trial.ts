@@ -2,7 +2,7 @@ import { siteOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { IdentityAlgorithm, ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
-import type { Claims } from '../core/claims.ts'
+import type { CertificateClaims, Claims } from '../core/claims.ts'
 import { systemClock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
@@ -18,6 +18,7 @@ import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import { claimsOfSession, type StoredSession } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
+import { type CertificateIdentity, recordOfCertificate } from '../tokens/client-certificates.ts'
 import { type AccountIdentity, recordOfAccount } from '../tokens/service-accounts.ts'
 
 /** A person for whom requests are explained, or nobody. */
@@ -55,7 +56,10 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
 }
 
 /** What differs between the decisions that are tried. */
-interface TrialParts extends Pick<AdmitParts, 'routes' | 'identifyAccount' | 'isStrict' | 'clock'> {
+interface TrialParts extends Pick<
+  AdmitParts,
+  'routes' | 'identifyAccount' | 'identifyCertificate' | 'isStrict' | 'clock'
+> {
   readonly session: (upstream: UpstreamConfig) => Identity
   /** Whose claims an access token has. */
   readonly token: (upstream: UpstreamConfig) => Identity
@@ -113,6 +117,14 @@ export function accountWith(
   { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
 ): AccountIdentity & { readonly kind: 'accepted' } {
   return { kind: 'accepted', record: recordOfAccount(name, accepts, externalUrl.origin), clockToleranceMs: 0 }
+}
+
+/** A program with a certificate of these names, which the gateway accepts. */
+export function certificateWith(
+  names: CertificateClaims,
+  { externalUrl }: Pick<GatewayConfig, 'externalUrl'>,
+): CertificateIdentity {
+  return { kind: 'accepted', record: recordOfCertificate(names, externalUrl.origin), clockToleranceMs: 0 }
 }
 
 function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {

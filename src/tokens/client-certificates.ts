@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { BoundedMap } from '../core/bounded-map.ts'
-import type { Claims } from '../core/claims.ts'
+import type { CertificateClaims, Claims } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import type { Principal, PrincipalRecord } from '../session/record/record.ts'
@@ -109,43 +109,19 @@ export class ClientCertificates {
   }
 
   #recordOf(certificate: X509Certificate): Read {
-    const claims = claimsOf(certificate)
-    const sub = `certificate/${claims.subject || claims.uri[0] || claims.dns[0] || claims.sha256}`
-    const { issuer: iss } = this.#parts
-    const record = {
-      iss,
-      sub,
-      claims: { iss, sub, certificate: claims as unknown as Claims },
-      absolute_expires_at: Infinity,
-    }
     return {
-      record: { ...record, tokens: {} },
+      record: recordOfCertificate(claimsOf(certificate), this.#parts.issuer),
       from: Date.parse(certificate.validFrom),
       to: Date.parse(certificate.validTo),
     }
   }
 }
 
-/** What rules and headers can read of a certificate, below `certificate`. */
-export interface CertificateClaims {
-  /**
-   * The names of the subject as OpenSSL writes them, the most general first: `O=Example,
-   * CN=billing`.
-   */
-  readonly subject: string
-  readonly cn: readonly string[]
-  readonly o: readonly string[]
-  readonly ou: readonly string[]
-  readonly issuer: string
-  /** The subject alternative names (RFC 5280 §4.2.1.6). */
-  readonly dns: readonly string[]
-  readonly uri: readonly string[]
-  readonly email: readonly string[]
-  readonly ip: readonly string[]
-  /** In hexadecimal. */
-  readonly serial: string
-  /** The SHA-256 digest of the certificate, in hexadecimal. */
-  readonly sha256: string
+/** A program with a certificate of these names, as the record of a session would describe it. */
+export function recordOfCertificate(claims: CertificateClaims, iss: string): PrincipalRecord {
+  const sub = `certificate/${claims.subject || claims.uri[0] || claims.dns[0] || claims.sha256}`
+  const certificate = claims as unknown as Claims
+  return { iss, sub, claims: { iss, sub, certificate }, absolute_expires_at: Infinity, tokens: {} }
 }
 
 function claimsOf(certificate: X509Certificate): CertificateClaims {

@@ -1,11 +1,19 @@
 import { ipAddress } from '../../core/addresses.ts'
+import type { CertificateClaims } from '../../core/claims.ts'
 import { type NamePattern, parseNamePattern, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
 import { parseHost, parseOrigin, parseUpstreamOrigin, parseUpstreamPath } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
-import type { List, LogoutCallSettings, LogoutLinkSettings, TestSettings, UpstreamSettings } from '../settings.ts'
+import type {
+  List,
+  LogoutCallSettings,
+  LogoutLinkSettings,
+  TestCertificateSettings,
+  TestSettings,
+  UpstreamSettings,
+} from '../settings.ts'
 import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
@@ -236,12 +244,15 @@ function readTest(
     at.below('bearer').error('needs as beside it: the claims of the access token')
   if (settings.serviceAccount !== undefined && (settings.as !== undefined || settings.bearer))
     at.below('service_account').error('must not have as or bearer beside it: the claims are those of service_accounts')
+  if (settings.clientCertificate !== undefined && (settings.as ?? settings.serviceAccount) !== undefined)
+    at.below('client_certificate').error('must not have as or service_account beside it: one of them sends the request')
   return {
     place: at.place,
     setting: at.path,
     as: settings.as && withLongNames(settings.as, claims),
     bearer: settings.bearer,
     serviceAccount: settings.serviceAccount,
+    clientCertificate: settings.clientCertificate && readCertificate(settings.clientCertificate),
     method: method.toUpperCase(),
     path: settings[method] ?? '/',
     host: at.below('host').parse(settings.host, parseHost),
@@ -250,6 +261,16 @@ function readTest(
     expect: settings.expect,
     headers: settings.headers,
   }
+}
+
+function readCertificate(settings: TestCertificateSettings): CertificateClaims {
+  const { issuer = '', serial = '', sha256 = '' } = settings
+  const [cn, o, ou] = [valuesOf(settings.cn), valuesOf(settings.o), valuesOf(settings.ou)]
+  const [dns, uri, email, ip] = [settings.dns, settings.uri, settings.email, settings.ip]
+  const parts = Object.entries({ O: o, OU: ou, CN: cn })
+  const made = parts.flatMap(([type, names]) => names.map((name) => `${type}=${name}`)).join(', ')
+  const alternatives = { dns: valuesOf(dns), uri: valuesOf(uri), email: valuesOf(email), ip: valuesOf(ip) }
+  return { subject: settings.subject ?? made, cn, o, ou, issuer, ...alternatives, serial, sha256 }
 }
 
 function parseClientAddress(text: string): string {

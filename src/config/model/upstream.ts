@@ -1,4 +1,4 @@
-import type { Claims, ClaimPath } from '../../core/claims.ts'
+import type { CertificateClaims, Claims, ClaimPath } from '../../core/claims.ts'
 import type { NamePattern, PathPattern } from '../../core/patterns.ts'
 import type { ScryptHash } from '../../core/scrypt-hash.ts'
 import type { Place } from '../document/diagnostics.ts'
@@ -285,6 +285,8 @@ export interface EmbeddedTest {
   readonly bearer: boolean
   /** The request has the credentials of this service account. Absent: it has none. */
   readonly serviceAccount: string | undefined
+  /** The certificate of the program that sends the request. Absent: it has none. */
+  readonly clientCertificate: CertificateClaims | undefined
   readonly method: string
   readonly path: string
   /** Its host, in lower case. Absent: the first one of the upstream. */
