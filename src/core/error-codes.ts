@@ -332,7 +332,7 @@ const table = {
     text: 'This application is under maintenance.',
     page: 'unavailable',
     means: 'a rule with maintenance matches, and the person does not meet its unless',
-    todo: 'remove the rule when the maintenance is over; a person whom unless should let through has to sign in first',
+    todo: 'remove the rule when the maintenance is over; people whose claims meet unless get through after they sign in at /.gatehouse/sign-in',
   },
   ERR_OVERLOADED: {
     status: 503,
