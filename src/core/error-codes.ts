@@ -160,24 +160,24 @@ const table = {
   },
   ERR_FORBIDDEN: {
     status: 403,
-    text: 'You are signed in, but you do not have access to this page.',
+    text: 'You do not have access to this page.',
     page: 'forbidden',
-    means: 'the claims of the signed-in person do not satisfy the rule',
-    todo: 'if the person should have access, change the groups or other claims of the person at the provider (effective at the next sign-in or refresh), or change the rule',
+    means: 'the claims of the person, or of the program, do not satisfy the rule',
+    todo: 'if the person should have access, change the groups or other claims of the person at the provider (effective at the next sign-in or refresh), or change the rule; a program has the claims of its token, service account or certificate',
   },
   ERR_CLAIM_ABSENT: {
     status: 403,
-    text: 'You are signed in, but you do not have access to this page.',
+    text: 'You do not have access to this page.',
     page: 'forbidden',
-    means: 'a person was signed in, but the provider did not send the required claim',
+    means: 'the person, or the program, lacks a claim that the rule requires',
     todo: 'compare the name of the claim with claim_names of gatehouse sessions show; if it is missing there, request its scope (scopes of the provider), or add it to UserInfo at the provider (a mapper); if only the ID Token has it, name it in id_token_claims of the provider; people then have to sign in again',
   },
   ERR_CLAIM_WITHHELD: {
     status: 403,
-    text: 'You are signed in, but the sign-in service did not say whether you have access to this page.',
+    text: 'The sign-in service did not say whether you have access to this page.',
     page: 'forbidden',
     means:
-      'a person was signed in, but the provider has withheld the claim that decides: it named the claim without its value, because the person is in too many groups (an overage), or because the value is at another place (_claim_names of OpenID Connect Core §5.6.2)',
+      'the provider has withheld the claim that decides: it named the claim without its value, because the person is in too many groups (an overage), or because the value is at another place (_claim_names of OpenID Connect Core §5.6.2)',
     todo: 'let the provider send fewer values: only the groups that are assigned to this application, or roles instead of groups (docs/providers/entra-id.md); people then have to sign in again',
   },
   ERR_DEVICE_BINDING: {

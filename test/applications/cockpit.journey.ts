@@ -38,7 +38,7 @@ const subject: Subject = {
     person === 'Jane Doe'
       ? page.getByRole('link', { name: 'Overview' }).first().waitFor()
       : // Zoë is not in the group of the administrators.
-        page.getByText('You are signed in, but you do not have access to this page.').waitFor(),
+        page.getByText('You do not have access to this page.').waitFor(),
   use: async (page, site) => {
     await page.goto(`${site.url}/system/terminal`)
     const terminal = page.frameLocator('iframe[name$="/system/terminal"]').locator('.xterm')

@@ -41,8 +41,7 @@ const subject: Subject = {
   home: '/',
   showsPerson: async (page, person) => {
     // Zoë may not edit flows.
-    if (person !== 'Jane Doe')
-      return page.getByText('You are signed in, but you do not have access to this page.').waitFor()
+    if (person !== 'Jane Doe') return page.getByText('You do not have access to this page.').waitFor()
     await page.locator('.red-ui-palette-node').first().waitFor()
     // Node-RED forgets changes that are made while it loads the flows.
     await page.locator('#red-ui-loading-progress').waitFor({ state: 'hidden' })

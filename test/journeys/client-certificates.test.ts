@@ -7,6 +7,7 @@ import { connect } from 'node:http2'
 import { Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { auditEventsIn } from '../support/audit-schema.ts'
@@ -58,6 +59,7 @@ const headers = `X-Sub: sub
 interface Sent {
   readonly status: number
   readonly fields: IncomingHttpHeaders
+  readonly body: string
 }
 
 async function start(
@@ -96,9 +98,7 @@ async function send(t: TestContext, world: World, path: string, options: object 
 async function sendBy(agent: Agent, { url }: World, path: string, fields = {}, method = 'GET'): Promise<Sent> {
   const sent = request(`${url}${path}`, { agent, method, headers: { accept: 'application/json', ...fields } }).end()
   const [response] = await once(sent, 'response')
-  response.resume()
-  await once(response, 'end')
-  return { status: response.statusCode, fields: response.headers }
+  return { status: response.statusCode, fields: response.headers, body: await text(response) }
 }
 
 test('A program with a certificate reaches the application with the names in it', async (t) => {
@@ -135,7 +135,9 @@ test('A certificate whose names a rule does not accept is denied', async (t) => 
   const { world, seen } = await start(t, { isTls: true })
   const other = certificate('other', { names: ['DNS:billing.internal.example.org'] })
 
-  assert.equal((await send(t, world, '/api/x', other)).status, 403)
+  const { status, body } = await send(t, world, '/api/x', other)
+  assert.equal(status, 403)
+  assert.match(body, /"detail":"You do not have access to this page."/)
   assert.deepEqual(seen, [])
   assert.equal((await send(t, world, '/every/x', other)).status, 200)
 })

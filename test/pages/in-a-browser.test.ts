@@ -51,7 +51,7 @@ test('A person without access signs in with another account and gets access', as
   const page = await person.tab()
   await page.goto(`${world.url}/admin/?month=may`)
   await choose(page, 'Samir Haddad')
-  await page.getByRole('heading', { name: 'You are signed in, but you do not have access to this page.' }).waitFor()
+  await page.getByRole('heading', { name: 'You do not have access to this page.' }).waitFor()
 
   await page.getByRole('link', { name: 'Sign in with another account' }).click()
   await choose(page, 'Jane Doe')

@@ -121,7 +121,7 @@ test('The Content Security Policy of a template allows its styles as browsers ha
   const hashes = ['\nh1 { color: red }\n', 'p{}'].map((style) => createHash('sha256').update(style).digest('base64'))
   assert.equal(
     body,
-    '<style>\nh1 { color: red }\n</style><h1>You are signed in, but you do not have access to this page.</h1><style>p{}</style>',
+    '<style>\nh1 { color: red }\n</style><h1>You do not have access to this page.</h1><style>p{}</style>',
   )
   assert.match(
     String(headers['Content-Security-Policy']),
@@ -313,7 +313,7 @@ test('A template is filled in the language of the browser, and replaces its own 
 
   assert.equal(
     forbidden.body,
-    '<html lang="de"><h1>Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.</h1>' +
+    '<html lang="de"><h1>Sie haben keinen Zugriff auf diese Seite.</h1>' +
       '<a href="/.gatehouse/sign-out?then=sign-in&amp;return_to=%2Forders%3Fmonth%3Dmay">Mit einem anderen Konto anmelden</a> 403 r-1',
   )
   assert.match(notFound.body, /<main>/)

@@ -23,10 +23,9 @@ export const de: Messages = {
     ERR_TOKEN_SCOPE: 'Das Zugriffstoken erlaubt diese Anfrage nicht.',
     ERR_SECURITY_EVENT_INVALID: 'Das Sicherheitsereignis ist ungültig.',
     ERR_REVOCATION_INVALID: 'Die Aufforderung, Sitzungen zu beenden, ist ungültig.',
-    ERR_FORBIDDEN: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
-    ERR_CLAIM_ABSENT: 'Sie sind angemeldet, haben aber keinen Zugriff auf diese Seite.',
-    ERR_CLAIM_WITHHELD:
-      'Sie sind angemeldet, aber der Anmeldedienst hat nicht mitgeteilt, ob Sie Zugriff auf diese Seite haben.',
+    ERR_FORBIDDEN: 'Sie haben keinen Zugriff auf diese Seite.',
+    ERR_CLAIM_ABSENT: 'Sie haben keinen Zugriff auf diese Seite.',
+    ERR_CLAIM_WITHHELD: 'Der Anmeldedienst hat nicht mitgeteilt, ob Sie Zugriff auf diese Seite haben.',
     ERR_DEVICE_BINDING:
       'Diese Seite verlangt einen Browser, der Ihre Sitzung an dieses Gerät bindet, zum Beispiel Chrome auf einem Computer mit Sicherheitschip. Melden Sie sich mit einem solchen Browser neu an.',
     ERR_DEVICE_PROOF: 'Der Nachweis dieses Geräts wurde nicht angenommen.',

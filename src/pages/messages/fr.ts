@@ -25,8 +25,7 @@ export const fr: Messages = {
     ERR_REVOCATION_INVALID: 'La demande de terminer des sessions n’est pas valide.',
     ERR_FORBIDDEN: 'Votre compte n’a pas accès à cette page.',
     ERR_CLAIM_ABSENT: 'Votre compte n’a pas accès à cette page.',
-    ERR_CLAIM_WITHHELD:
-      'Vous êtes connecté, mais le service de connexion n’a pas indiqué si votre compte a accès à cette page.',
+    ERR_CLAIM_WITHHELD: 'Le service de connexion n’a pas indiqué si votre compte a accès à cette page.',
     ERR_DEVICE_BINDING:
       'Cette page demande un navigateur qui lie votre session à cet appareil, par exemple Chrome sur un ordinateur doté d’une puce de sécurité. Reconnectez-vous avec un tel navigateur.',
     ERR_DEVICE_PROOF: 'La preuve de cet appareil n’a pas été acceptée.',

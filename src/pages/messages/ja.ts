@@ -23,10 +23,9 @@ export const ja: Messages = {
     ERR_TOKEN_SCOPE: 'このアクセストークンでは、このリクエストは許可されていません。',
     ERR_SECURITY_EVENT_INVALID: 'セキュリティイベントが無効です。',
     ERR_REVOCATION_INVALID: 'セッション終了の要求が無効です。',
-    ERR_FORBIDDEN: 'サインインしていますが、このページを開く権限がありません。',
-    ERR_CLAIM_ABSENT: 'サインインしていますが、このページを開く権限がありません。',
-    ERR_CLAIM_WITHHELD:
-      'サインインしていますが、このページを開く権限があるかどうかがサインインサービスから通知されませんでした。',
+    ERR_FORBIDDEN: 'このページを開く権限がありません。',
+    ERR_CLAIM_ABSENT: 'このページを開く権限がありません。',
+    ERR_CLAIM_WITHHELD: 'このページを開く権限があるかどうかがサインインサービスから通知されませんでした。',
     ERR_DEVICE_BINDING:
       'このページを開くには、セッションをこの端末に結び付けるブラウザが必要です（セキュリティチップを備えたコンピューターの Chrome など）。そのようなブラウザでもう一度サインインしてください。',
     ERR_DEVICE_PROOF: 'この端末の証明は受け入れられませんでした。',
