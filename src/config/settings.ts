@@ -296,6 +296,7 @@ export interface UpstreamSettings {
   readonly connectionsPerTarget?: number | undefined
   readonly forwardAuth?: true | undefined
   readonly deviceBinding?: 'when_supported' | 'required' | undefined
+  readonly authorizeWith?: UpstreamAuthorizeWithSettings | undefined
   readonly preset?:
     | 'airflow'
     | 'cockpit'
@@ -386,6 +387,14 @@ export interface UpstreamHealthCheckSettings {
   readonly expect: List<number>
   readonly healthyAfter: number
   readonly unhealthyAfter: number
+}
+
+export interface UpstreamAuthorizeWithSettings {
+  readonly url?: string | undefined
+  readonly authorization?: SecretSettings | undefined
+  readonly claims: List<string>
+  readonly timeoutMs: number
+  readonly caFile?: string | undefined
 }
 
 export interface UpstreamCompressSettings {
@@ -481,6 +490,7 @@ export interface RuleSettings {
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
   readonly require?: RequirementSettings | List<RequirementSettings> | undefined
+  readonly authorizeWith: boolean
   readonly deviceBinding?: 'when_supported' | 'required' | undefined
   readonly stepUp?: RuleStepUpSettings | undefined
   readonly accessTokens: false | RuleAccessTokensSettings

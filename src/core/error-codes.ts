@@ -285,6 +285,13 @@ const table = {
     means: 'the provider could not be reached, or did not respond in time',
     todo: 'run gatehouse doctor on the machine of the gateway; signed-in people are still served',
   },
+  ERR_DECISION_UNAVAILABLE: {
+    status: 503,
+    text: 'It cannot be decided at the moment whether you have access to this page.',
+    page: 'unavailable',
+    means: 'the policy decision point of the upstream (authorize_with) has made no decision',
+    todo: 'the reason says what it responded; check the policy decision point, and authorize_with of the upstream',
+  },
   ERR_STORE_UNAVAILABLE: {
     status: 503,
     text: 'Sign-in and sessions are not available right now.',

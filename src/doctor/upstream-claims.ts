@@ -173,11 +173,11 @@ export function overageFindings({ issuer }: ProviderConfig, upstreams: readonly 
 }
 
 /** The claims that the rules and the headers of an upstream read. */
-function claimsNeeded({ headers, rules, signedIdentity }: UpstreamConfig): readonly ClaimPath[] {
+function claimsNeeded({ headers, rules, signedIdentity, authorizeWith }: UpstreamConfig): readonly ClaimPath[] {
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
     ...rules.flatMap(claimsOfRule),
-    ...(signedIdentity?.claims ?? []).map(({ path }) => path),
+    ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
   ]
 }
 

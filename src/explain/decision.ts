@@ -1,3 +1,4 @@
+import { evaluationOf } from '../authzen/evaluations.ts'
 import { asAsked } from '../check-requests/check-request.ts'
 import { claimsOf } from '../config/claims-in-use.ts'
 import type { Place } from '../config/document/diagnostics.ts'
@@ -51,6 +52,7 @@ export interface Step {
     | 'claims'
     | 'require'
     | 'step-up'
+    | 'authorize_with'
   readonly text: string
   /** The setting that decides here. */
   readonly place?: Place | undefined
@@ -137,7 +139,14 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
     }
   const cookie = new SessionCookie(config.session.cookie)
   const identify = (upstream: UpstreamConfig) => who.at(upstream)
+  const asked: Step[] = []
   const admission = trialAdmit(config, {
+    evaluate: (request, decisionPoint) => {
+      const evaluation = JSON.stringify(evaluationOf(request, decisionPoint))
+      const text = `${decisionPoint.url} decides, which explain does not ask: ${evaluation}`
+      asked.push({ name: 'authorize_with', text })
+      return { kind: 'permitted' }
+    },
     ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
     identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
   })(facts)
@@ -146,10 +155,16 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
   steps.push(...(route === undefined ? aboutRoute(route) : met.flatMap(aboutRoute)))
   if (route !== undefined && !route.isLogout && admission.kind !== 'maintenance')
     steps.push(...aboutSender(route, facts, explained))
+  steps.push(...asked)
   const outcome = decided(admission, req, switches)
   // A form, and a request that is upgraded, are not redirected to the sign-in.
+  const note = [outcome.note ?? [], asked.length === 0 ? [] : askedNote].flat().join('; ')
   const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
-  const decision = { ...outcome, ...(isRedirected && wrongHost(facts, req.headers, config)) }
+  const decision = {
+    ...outcome,
+    ...(note !== '' && { note }),
+    ...(isRedirected && wrongHost(facts, req.headers, config)),
+  }
   if (admission.kind !== 'pass') return { steps, decision }
   if (switches && hasBody(req))
     throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
@@ -230,6 +245,8 @@ function wrongHost(
     return { code, why, note: `the sign-in is refused with ${status} ${code}` }
   }
 }
+
+const askedNote = 'if the policy decision point permits it (authorize_with)'
 
 const keptNote =
   'if a page of this site sends the form, and the person has signed in before in this browser, the gateway keeps the content and redirects to the sign-in (303): see kept_requests'

@@ -75,6 +75,7 @@ function admissions(config: GatewayConfig): AdmissionOf {
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: ({ name }, _upstream, accepts) => accountWith(name, accepts, config),
     identifyCertificate: () => current?.clientCertificate && certificateWith(current.clientCertificate, config),
+    evaluate: () => ({ kind: 'permitted' }),
     isStrict: false,
     clock: { now: () => current?.at ?? Date.now() },
   })

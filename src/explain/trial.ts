@@ -58,7 +58,7 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
 /** What differs between the decisions that are tried. */
 interface TrialParts extends Pick<
   AdmitParts,
-  'routes' | 'identifyAccount' | 'identifyCertificate' | 'isStrict' | 'clock'
+  'routes' | 'identifyAccount' | 'identifyCertificate' | 'evaluate' | 'isStrict' | 'clock'
 > {
   readonly session: (upstream: UpstreamConfig) => Identity
   /** Whose claims an access token has. */

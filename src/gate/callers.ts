@@ -16,6 +16,7 @@ import {
   personalCookies,
   unmetBy,
   whenKnown,
+  withDecision,
   withExchanged,
   withoutHeader,
 } from './context.ts'
@@ -83,7 +84,9 @@ function admitToken(
     const denial = { setCookies: nothing, upstream, rule, principal: identity, caller: 'access_token' } as const
     return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
   }
-  return withExchanged(admitKnown(facts, route, identity, 'access_token', context), rule, identity, context)
+  return whenKnown(admitKnown(facts, route, identity, 'access_token', context), (decided) =>
+    withExchanged(decided, rule, identity, context),
+  )
 }
 
 function identifyAccount(
@@ -99,7 +102,12 @@ function identifyAccount(
   return context.identifyAccount(basic, upstream, upstream.serviceAccounts, forwarded.clientAddress)
 }
 
-function admitAccount(facts: RequestFacts, route: Route, identity: AccountIdentity, context: GateContext): Admission {
+function admitAccount(
+  facts: RequestFacts,
+  route: Route,
+  identity: AccountIdentity,
+  context: GateContext,
+): Admission | Promise<Admission> {
   const { upstream, rule } = route
   if (identity.kind === 'unavailable') return identity
   const caller = 'service_account'
@@ -126,7 +134,7 @@ function admitCertificate(
   route: Route,
   identity: CertificateIdentity,
   context: GateContext,
-): Admission {
+): Admission | Promise<Admission> {
   const { upstream, rule } = route
   const caller = 'client_certificate'
   if (identity.kind === 'refused') {
@@ -143,11 +151,12 @@ function admitCertificate(
 /** A caller whose credentials are accepted: the requirements of the rule decide. */
 function admitKnown(
   facts: RequestFacts,
-  { upstream, rule }: Route,
+  route: Route,
   identity: { readonly record: PrincipalRecord; readonly clockToleranceMs: number },
   caller: Caller,
   context: GateContext,
-): Admission {
+): Admission | Promise<Admission> {
+  const { upstream, rule } = route
   if (lacksKey(upstream, context)) return noKey
   const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
   const unmet = unmetBy(identity.record, identity, rule, facts, context)
@@ -158,7 +167,7 @@ function admitKnown(
   if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }
   const sent = context.headers.forPerson(facts, upstream, rule, identity)
   if ('missing' in sent) return { kind: 'forbidden', ...withoutHeader(sent), ...denial }
-  return {
+  const pass = {
     kind: 'pass',
     upstream,
     identity: sent.fields,
@@ -169,5 +178,6 @@ function admitKnown(
     // The cookies in the client may belong to another person than the credentials.
     withheldCookies: personalCookies(facts, context),
     observed: unmet && { ...unmet, ...denial },
-  }
+  } as const
+  return withDecision(pass, facts, route, identity, context)
 }

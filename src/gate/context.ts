@@ -1,8 +1,10 @@
+import type { Evaluated, EvaluatedRequest } from '../authzen/evaluations.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type {
   AccessTokensConfig,
+  AuthorizeWithConfig,
   ServiceAccountsConfig,
   TokenExchangeConfig,
   UpstreamConfig,
@@ -17,7 +19,7 @@ import { isFromSite, originsAt } from '../http/requesting-page.ts'
 import { droppedTexts, exchangedHeaders, type MissingHeader } from '../identity/claim-headers.ts'
 import type { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
-import type { PrincipalRecord } from '../session/record/record.ts'
+import type { Principal, PrincipalRecord } from '../session/record/record.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { CertificateIdentity, CertificateSource } from '../tokens/client-certificates.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
@@ -27,7 +29,7 @@ import { challengeOf } from './bearer.ts'
 import type { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { Identity, RealmOfPerson } from './identify.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from './rules/requirement.ts'
-import type { RouteTable } from './rules/route-table.ts'
+import type { Route, RouteTable } from './rules/route-table.ts'
 
 export interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
   readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
@@ -64,6 +66,8 @@ export interface AdmitParts {
     upstream: UpstreamConfig,
     wanted: TokenExchangeConfig,
   ) => Exchanged | Promise<Exchanged>
+  /** Asks a policy decision point. Absent: it is not available. */
+  readonly evaluate?: (request: EvaluatedRequest, config: AuthorizeWithConfig) => Evaluated | Promise<Evaluated>
   /** Whether browsers send session cookies only within the site (`SameSite=Strict`). */
   readonly isStrict: boolean
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
@@ -86,6 +90,11 @@ export const noKey = {
   code: 'ERR_STORE_UNAVAILABLE',
   why: 'no signing key was read from the store yet',
 } as const
+const noDecisionPoint: Evaluated = {
+  kind: 'unavailable',
+  code: 'ERR_DECISION_UNAVAILABLE',
+  why: 'there is no connection to the policy decision point',
+}
 const noExchange = { kind: 'unavailable', code: 'ERR_TOKEN_EXCHANGE', why: 'there is no provider for it' } as const
 
 /** Calls `next` at once, unless the value is a promise, because most requests wait for nothing. */
@@ -134,6 +143,29 @@ export function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule
 /** The cookies of a request that may belong to another person than its sender. */
 export function personalCookies({ cookie }: RequestFacts, { personal }: GateContext): readonly string[] {
   return cookieNames(cookie, '').filter((name) => matchesAny(personal, name))
+}
+
+/** Asks the policy decision point of the upstream about a request that the rules admit. */
+export function withDecision(
+  admission: Admission,
+  facts: RequestFacts,
+  { upstream, rule }: Route,
+  principal: Principal,
+  { evaluate }: GateContext,
+): Admission | Promise<Admission> {
+  const { authorizeWith } = upstream
+  if (authorizeWith === undefined || rule.authorizeWith === false || admission.kind !== 'pass') return admission
+  const { caller } = admission
+  const evaluated =
+    evaluate?.({ facts, upstream, rule, record: principal.record, caller }, authorizeWith) ?? noDecisionPoint
+  return whenKnown(evaluated, (decision): Admission => {
+    if (decision.kind === 'permitted') return admission
+    if (decision.kind === 'unavailable') return decision
+    const denial = { code: decision.code, why: decision.why, upstream, rule, principal, caller } as const
+    return rule.mode === 'observe'
+      ? { ...admission, observed: admission.observed ?? denial }
+      : { kind: 'forbidden', ...denial, setCookies: nothing }
+  })
 }
 
 /**

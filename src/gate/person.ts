@@ -13,6 +13,8 @@ import {
   nothing,
   personalCookies,
   unmetBy,
+  whenKnown,
+  withDecision,
   withExchanged,
   withoutHeader,
 } from './context.ts'
@@ -30,8 +32,10 @@ export function admitSender(
   const { upstream, rule } = route
   const identity = sender.kind === 'signed_in' && lacksKey(upstream, context) ? noKey : sender
   if (identity.kind === 'signed_in') {
-    const admission = admitPerson(facts, route, identity, context)
-    return upstream.tokenExchange === undefined ? admission : withExchanged(admission, rule, identity.session, context)
+    const admission = withDecision(admitPerson(facts, route, identity, context), facts, route, identity, context)
+    return upstream.tokenExchange === undefined
+      ? admission
+      : whenKnown(admission, (decided) => withExchanged(decided, rule, identity.session, context))
   }
   // Optional paths stay open when the store is unavailable. The request then has no identity.
   if (rule.access === 'optional') return admitAnybody(facts, route, identity, context)

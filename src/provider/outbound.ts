@@ -12,7 +12,16 @@ import { addressOf, Agent, createProxyAgent } from '../wire/undici.ts'
 /** The longest response content, in bytes. A longer response is rejected. */
 const maxResponseBytes = 1024 * 1024
 /** The header fields that are read. Copying all would take as long as reading the content. */
-const readFields = ['content-type', 'www-authenticate', 'dpop-nonce', 'date', 'age', 'location', 'retry-after']
+const readFields = [
+  'content-type',
+  'www-authenticate',
+  'dpop-nonce',
+  'date',
+  'age',
+  'location',
+  'retry-after',
+  'cache-control',
+]
 const utf8 = new TextDecoder()
 
 /**
@@ -217,7 +226,7 @@ const durationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointOf: (url: string) => string): Outbound {
   const requests = metrics.counter({
     name: 'gatehouse_provider_requests_total',
-    help: 'Requests to the provider, by endpoint. The response had 2xx or 3xx (ok), 4xx (refused), 5xx (failed), was unusable or missing (unavailable).',
+    help: 'Requests to the provider, and to policy decision points (authorize_with), by endpoint. The response had 2xx or 3xx (ok), 4xx (refused), 5xx (failed), was unusable or missing (unavailable).',
     labels: ['endpoint', 'outcome'],
   })
   const durations = metrics.histogram(

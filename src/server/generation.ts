@@ -47,6 +47,7 @@ export class Generation {
   readonly trusted: GenerationParts['trusted']
   /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
   readonly upstreams: GenerationParts['upstreams']
+  readonly #evaluations: GenerationParts['evaluations']
   readonly #logoutCalls: GenerationParts['logoutCalls']
   readonly #watch: LiveSessionsWatch
   readonly #drainTimeoutMs: number
@@ -71,6 +72,7 @@ export class Generation {
     this.signingKeys = parts.signingKeys
     this.trusted = parts.trusted
     this.upstreams = parts.upstreams
+    this.#evaluations = parts.evaluations
     this.#logoutCalls = parts.logoutCalls
     this.#watch = new LiveSessionsWatch(parts)
     this.#drainTimeoutMs = config.shutdown.drainTimeoutMs
@@ -108,11 +110,8 @@ export class Generation {
     this.sessions.close()
     this.signingKeys.stop()
     for (const { decryptionKeys } of this.realms.all) decryptionKeys.stop()
-    const steps = this.realms.all.map(
-      ({ provider }) =>
-        () =>
-          provider.close(),
-    )
+    const closed = [...this.realms.all.map(({ provider }) => provider), this.#evaluations]
+    const steps = closed.map((each) => () => each.close())
     return (this.#closing ??= runInOrder(steps, this.#log))
   }
 }
@@ -178,10 +177,11 @@ function proxyParts(config: GatewayConfig, parts: GenerationParts, pages: Pages)
 
 /** Builds the decision about requests, with all that it asks. */
 function createGate(config: GatewayConfig, parts: GenerationParts) {
-  const { realms, signingKeys, cookie, routes, clock, log } = parts
+  const { realms, signingKeys, cookie, routes, evaluations, clock, log } = parts
   const admitOne = createAdmit(config, {
     ...callers(config, parts),
     ...{ routes, clock, log },
+    evaluate: (request, decisionPoint) => evaluations.evaluate(request, decisionPoint),
     site: siteOf(config),
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
     identify: (header, upstream) => identify(header, realms.ofUpstream(upstream)),

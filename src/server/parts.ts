@@ -1,3 +1,4 @@
+import { Evaluations } from '../authzen/evaluations.ts'
 import { freeMemory } from '../config/memory.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { isShared } from '../config/model/session.ts'
@@ -114,6 +115,7 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
       config: config.signingKeys,
       algorithms: algorithmsOf(config.upstreams),
     }),
+    evaluations: new Evaluations(config.upstreams, { clock, metrics }),
     logoutCalls: new AllLogoutCalls(config, { store, jobs, endings, upstreams, clock, log, audit }),
   }
 }

@@ -135,6 +135,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         needsDeviceBinding: false,
         stripPath: false,
         alsoKnownAs: [],
+        authorizeWith: undefined,
         setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
         responseHeaders: { set: {}, remove: [], defaults: [] },
         logout: { paths: [], passFirst: false, cookies: [], call: undefined },

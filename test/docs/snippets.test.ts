@@ -36,7 +36,14 @@ for (const [name, from] of Object.entries(files)) {
   mkdirSync(dirname(join(folder, name)), { recursive: true })
   cpSync(from, join(folder, name))
 }
-for (const name of ['client_secret', 'redis_password', 'sentinel_password', 'otlp_authorization', 'admin_token'])
+for (const name of [
+  'client_secret',
+  'redis_password',
+  'sentinel_password',
+  'otlp_authorization',
+  'decision_point',
+  'admin_token',
+])
   cpSync(`${cases}secrets/client_secret`, join(folder, 'run/secrets', name))
 mkdirSync(join(folder, 'upstreams'))
 mkdirSync(join(folder, 'srv', 'handbook'), { recursive: true })

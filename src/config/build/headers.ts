@@ -1,12 +1,14 @@
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
+import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
-import type { SignedClaim, SignedIdentityConfig } from '../model/upstream.ts'
+import type { AuthorizeWithConfig, NamedClaim, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
 import { parseEach } from './build-context.ts'
+import { readAuthorities } from './certificates.ts'
 import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
-import { readSecret } from './secrets.ts'
+import { readAuthorizationValue, readSecret } from './secrets.ts'
 
 /** What headers need from the rest of the file. */
 export interface HeaderContext {
@@ -185,8 +187,29 @@ function requireOneLine(text: string): void {
   if (/[\p{Cc}\u2028\u2029]/u.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
 }
 
+const decisionPoint = 'https://pdp.example.com/access/v1/evaluation'
+
+/** The policy decision point of an upstream. Returns `undefined` without one. */
+export function readAuthorizeWith(
+  settings: UpstreamSettings['authorizeWith'],
+  at: Setting,
+  { claims: names }: HeaderContext,
+): AuthorizeWithConfig | undefined {
+  if (settings === undefined) return undefined
+  const { url = '', authorization, claims, caFile, timeoutMs } = settings
+  const address = settings.url && at.below('url').parse(url, (text) => parseHttpUrl(text, decisionPoint))
+  if (address && address.protocol === 'http:' && !isLoopback(address.hostname))
+    at.below('url').warning('is not https: whoever can change the traffic there decides who has access', 'use https')
+  return {
+    ...{ url, timeoutMs },
+    authorization: authorization && readAuthorizationValue(authorization, at.below('authorization')),
+    ca: readAuthorities(caFile, at.below('ca_file')),
+    claims: parseEach(claims, at.below('claims'), (text) => readClaim(text, names, ['iss']), hintForClaims),
+  }
+}
+
 /** The claims that the gateway itself writes into a signed identity. */
-const ownClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
+const ownClaims = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
 /** `upstream` is the name of the upstream. Returns `undefined` when it gets no signed identity. */
 export function readSignedIdentity(
@@ -199,14 +222,15 @@ export function readSignedIdentity(
   return {
     ...settings,
     audience: settings.audience ?? upstream,
-    claims: parseEach(settings.claims, at.below('claims'), (text) => readClaim(text, claims), hintForClaims),
+    claims: parseEach(settings.claims, at.below('claims'), (text) => readClaim(text, claims, ownClaims), hintForClaims),
   }
 }
 
-function readClaim(text: string, names: ShortNames): SignedClaim {
+/** @param own claims that the gateway itself sends */
+function readClaim(text: string, names: ShortNames, own: readonly string[]): NamedClaim {
   const path = parseClaimPath(text)
   // The quotes around a name with special characters are no part of it.
   const name = path.length === 1 ? String(path[0]) : text
-  if (ownClaims.has(name)) throw new SyntaxError(`is a claim that the gateway writes itself: remove ${name}`)
+  if (own.includes(name)) throw new SyntaxError(`is a claim that the gateway writes itself: remove ${name}`)
   return { name, path: withLongName(path, names) }
 }

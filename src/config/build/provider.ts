@@ -80,14 +80,14 @@ function buildProvider(settings: ProviderSettings, at: Setting, context: Provide
  * Token. As the provider spells them.
  */
 export function userinfoClaims(
-  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'providers'>[],
+  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'providers'>[],
   { name: provider, idTokenClaims, renamedClaims }: ProviderConfig,
 ): string[] {
   const own = upstreams.filter(({ providers }) => providers.includes(provider))
   const long = new Map(Object.entries(renamedClaims).map(([name, short]) => [short, name]))
-  const paths = own.flatMap(({ headers, rules, signedIdentity }) => [
+  const paths = own.flatMap(({ headers, rules, signedIdentity, authorizeWith }) => [
     ...headers.flatMap(claimsIn),
-    ...(signedIdentity?.claims ?? []).map(({ path }) => path),
+    ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(claimsOfRule),
   ])

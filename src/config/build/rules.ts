@@ -55,6 +55,7 @@ export function readRule(
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
       mode: settings.mode,
+      ...(!settings.authorizeWith && { authorizeWith: false as const }),
       ...readStepUp(settings),
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
       ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),

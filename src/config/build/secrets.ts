@@ -12,6 +12,21 @@ export function readSecret(secret: SecretSettings, at: Setting): string | undefi
   return undefined
 }
 
+/** Reads a complete value of `Authorization`: a scheme and the credentials (RFC 9110 §11.4). */
+export function readAuthorizationValue(secret: SecretSettings, at: Setting): string | undefined {
+  const value = readSecret(secret, at)
+  reportOtherCharacters(value, at)
+  if (value !== undefined && !/^\S+ +\S/.test(value))
+    at.error('has no scheme', 'write the complete value of Authorization, such as Bearer and the token')
+  return value
+}
+
+/** Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match. */
+export function reportOtherCharacters(secret: string | undefined, at: Setting): void {
+  if (secret !== undefined && !/^[\x20-\x7e]+$/.test(secret))
+    at.error('has characters that are not ASCII', 'choose another secret')
+}
+
 /** Reads a secret that may have several lines, such as a key. */
 export function readSecretText(secret: Pick<SecretSettings, 'env' | 'file'>, at: Setting): string | undefined {
   if (secret.env !== undefined) return valueOf(secret.env, at.below('env'))

@@ -3,7 +3,7 @@ import { areValid, type Setting } from '../document/report.ts'
 import type { GlobalTokenRevocationConfig, SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
-import { readSecret } from './secrets.ts'
+import { readAuthorizationValue, readSecret, reportOtherCharacters } from './secrets.ts'
 
 /** The security events of a provider. */
 export function readSignals({ signals, issuer, client_id }: ProviderSettings, at: Setting): SignalsConfig | undefined {
@@ -85,16 +85,6 @@ function readAuthorization(
   if (settings === undefined) return undefined
   const { clientCredentials } = settings
   if (clientCredentials !== undefined) return { kind: 'client_credentials', scopes: valuesOf(clientCredentials.scopes) }
-  const value = readSecret(settings, at)
-  reportOtherCharacters(value, at)
-  // RFC 9110 §11.4: a scheme and the credentials.
-  if (value !== undefined && !/^\S+ +\S/.test(value))
-    at.error('has no scheme', 'write the complete value of Authorization, such as Bearer and the token')
+  const value = readAuthorizationValue(settings, at)
   return value === undefined ? undefined : { kind: 'value', value }
-}
-
-/** Other characters arrive in another encoding (RFC 9110 §5.5), so no request would match. */
-function reportOtherCharacters(secret: string | undefined, at: Setting): void {
-  if (secret !== undefined && !/^[\x20-\x7e]+$/.test(secret))
-    at.error('has characters that are not ASCII', 'choose another secret at the transmitter')
 }

@@ -17,7 +17,7 @@ import type {
 import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
-import { type HeaderContext, readHeaders, readSignedIdentity } from './headers.ts'
+import { type HeaderContext, readAuthorizeWith, readHeaders, readSignedIdentity } from './headers.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { readResponseHeaders } from './response-headers.ts'
 import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
@@ -58,6 +58,7 @@ export function buildUpstream(
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
     responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), externalUrl),
+    authorizeWith: readAuthorizeWith(settings.authorizeWith, own('authorize_with'), context),
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
       readRule(rule, ruleAt, headers, { ...context, takesTokens, serviceAccounts }),

@@ -18,7 +18,7 @@ export const upstreamChecks: readonly Check[] = [
   ...[responds, ...targetChecks, conflicts, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
-  ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
+  ...[accessTokens, decisionPoint, serviceAccounts, testedAccounts].map(ofEachUpstream),
   clientCertificates,
 ]
 
@@ -265,6 +265,13 @@ function accessTokens({ accessTokens, rules, forwardAuth }: UpstreamConfig, at: 
       'has no effect: no rule accepts access tokens',
       'write access_tokens: true in the rules of the API',
     )
+}
+
+function decisionPoint({ authorizeWith, rules }: UpstreamConfig, at: At): void {
+  if (authorizeWith !== undefined || at('authorize_with').isReported) return
+  for (const [index, rule] of rules.entries())
+    if (rule.authorizeWith === false)
+      at('rules', index, 'authorize_with').error('has no effect: the upstream has no authorize_with', 'remove it')
 }
 
 function serviceAccounts({ serviceAccounts, rules }: UpstreamConfig, at: At): void {

@@ -45,6 +45,8 @@ export interface RuleConfig {
   readonly serviceAccounts?: readonly string[] | 'all'
   /** A request may have a client certificate instead of a session. */
   readonly clientCertificates?: true
+  /** The policy decision point of the upstream is not asked. */
+  readonly authorizeWith?: false
   /** All headers for requests of this rule. Absent: those of the upstream. */
   readonly headers?: readonly HeaderConfig[]
   /** The gateway itself responds. Absent: the application gets the requests. */

@@ -5,6 +5,7 @@ import type { Place } from '../document/diagnostics.ts'
 import type {
   TestSettings,
   UpstreamAccessTokensSettings,
+  UpstreamAuthorizeWithSettings,
   UpstreamCorsSettings,
   UpstreamEjectSettings,
   UpstreamHealthCheckSettings,
@@ -60,6 +61,8 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   /** Absent: the upstream gets no signed identity. */
   readonly signedIdentity: SignedIdentityConfig | undefined
   readonly rules: readonly RuleConfig[]
+  /** The policy decision point that is asked about each request. Absent: the rules alone decide. */
+  readonly authorizeWith?: AuthorizeWithConfig | undefined
   /** Absent: the upstream accepts no access tokens. */
   readonly accessTokens: AccessTokensConfig | undefined
   /** Absent: the upstream gets no exchanged token. */
@@ -85,6 +88,18 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   /** How the certificate of an `https:` upstream is verified, and what the gateway presents. */
   readonly tls: UpstreamTlsConfig
   readonly tests: readonly EmbeddedTest[]
+}
+
+/** A policy decision point (OpenID AuthZEN, Authorization API 1.0). */
+export interface AuthorizeWithConfig extends Pick<UpstreamAuthorizeWithSettings, 'timeoutMs'> {
+  /** The Access Evaluation endpoint. */
+  readonly url: string
+  /** The complete value of `Authorization`. Absent: the gateway sends none. */
+  readonly authorization: string | undefined
+  /** Certificate authorities (PEM) in addition to those of Node.js. */
+  readonly ca: string | undefined
+  /** The claims that it gets as properties of the subject. */
+  readonly claims: readonly NamedClaim[]
 }
 
 /** What an upstream uses as it is written. A timeout of 0 is without limit. */
@@ -259,11 +274,14 @@ export interface SignedIdentityConfig extends Omit<UpstreamSignedIdentitySetting
   /** The `aud` of the JWT. */
   readonly audience: string
   /** The claims besides those that the gateway writes itself. */
-  readonly claims: readonly SignedClaim[]
+  readonly claims: readonly NamedClaim[]
 }
 
-export interface SignedClaim {
-  /** The name in the JWT: that of the claim, or a longer path as in the configuration. */
+/** A claim that is sent in a JSON object. */
+export interface NamedClaim {
+  /**
+   * The name under which it is sent: that of the claim, or a longer path as in the configuration.
+   */
   readonly name: string
   readonly path: ClaimPath
 }

@@ -43,6 +43,7 @@ export const de: Messages = {
     ERR_TOO_MANY_SESSIONS: 'Sie sind in zu vielen Browsern angemeldet.',
     ERR_SIGN_IN_RESPONSE: 'Die Antwort des Anmeldedienstes war ungültig.',
     ERR_PROVIDER_UNAVAILABLE: 'Der Anmeldedienst ist nicht erreichbar.',
+    ERR_DECISION_UNAVAILABLE: 'Derzeit kann nicht entschieden werden, ob Sie Zugriff auf diese Seite haben.',
     ERR_STORE_UNAVAILABLE: 'Anmeldung und Sitzungen sind derzeit nicht verfügbar.',
     ERR_COOKIES_FULL: 'Die Anwendung hat mehr Cookies gesetzt, als aufbewahrt werden können.',
     ERR_LOGOUT_REQUEST: 'Die Anfrage gibt nicht an, welche Sitzung beendet wurde.',

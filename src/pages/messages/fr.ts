@@ -43,6 +43,7 @@ export const fr: Messages = {
     ERR_TOO_MANY_SESSIONS: 'Vous êtes connecté dans trop de navigateurs.',
     ERR_SIGN_IN_RESPONSE: 'La réponse du service de connexion n’est pas valide.',
     ERR_PROVIDER_UNAVAILABLE: 'Le service de connexion est injoignable.',
+    ERR_DECISION_UNAVAILABLE: 'Impossible de décider pour le moment si vous avez accès à cette page.',
     ERR_STORE_UNAVAILABLE: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
     ERR_COOKIES_FULL: 'L’application a défini plus de cookies qu’il n’est possible d’en conserver.',
     ERR_LOGOUT_REQUEST: 'La demande n’indique pas quelle session est terminée.',

@@ -43,6 +43,7 @@ export const ja: Messages = {
     ERR_TOO_MANY_SESSIONS: 'サインインしているブラウザーが多すぎます。',
     ERR_SIGN_IN_RESPONSE: 'サインインサービスから正しい応答がありませんでした。',
     ERR_PROVIDER_UNAVAILABLE: 'サインインサービスに接続できません。',
+    ERR_DECISION_UNAVAILABLE: '現在、このページへのアクセス権を確認できません。',
     ERR_STORE_UNAVAILABLE: '現在、サインインとセッションはご利用いただけません。',
     ERR_COOKIES_FULL: 'アプリケーションが設定した Cookie が保存できる数を超えました。',
     ERR_LOGOUT_REQUEST: '終了したセッションがリクエストに指定されていません。',

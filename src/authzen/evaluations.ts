@@ -1,0 +1,179 @@
+import type { RuleConfig } from '../config/model/rule.ts'
+import type { AuthorizeWithConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
+import { isWithheld, type JsonValue, readClaim, withheldReason } from '../core/claims.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Caller } from '../core/credentials.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { printable, reason } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
+import { sha256 } from '../core/random.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import { createOutbound, measuredOutbound, type Outbound } from '../provider/outbound.ts'
+import type { PrincipalRecord } from '../session/record/record.ts'
+
+/** How many decisions may be under way at the same time, for each upstream. */
+const maxUnderWay = 256
+/** How many decisions are kept, of all upstreams together. */
+const maxKept = 10_000
+/** The longest time that a decision is kept, in ms, whatever `Cache-Control` says. */
+const longestKeptMs = 5 * 60_000
+/** The longest reason for the log, in characters. */
+const maxReasonLength = 200
+
+/** What the policy decision point says about a request. `why` is for the log. */
+export type Evaluated =
+  | { readonly kind: 'permitted' }
+  | { readonly kind: 'denied'; readonly code: 'ERR_FORBIDDEN' | 'ERR_CLAIM_WITHHELD'; readonly why: string }
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** A request that the rules of the configuration admit, and who sends it. */
+export interface EvaluatedRequest {
+  readonly facts: RequestFacts
+  readonly upstream: Pick<UpstreamConfig, 'name'>
+  readonly rule: Pick<RuleConfig, 'name'>
+  readonly record: PrincipalRecord
+  /** Absent: a person with a session. */
+  readonly caller: Caller | undefined
+}
+
+/** A request of the Access Evaluation API (Authorization API 1.0 §6.1). */
+export interface Evaluation {
+  readonly subject: Entity
+  readonly action: { readonly name: string }
+  readonly resource: Entity
+  readonly context: { readonly client_address: string; readonly credentials: Caller | 'session' }
+}
+
+interface Entity {
+  readonly type: string
+  readonly id: string
+  readonly properties: Readonly<Record<string, JsonValue | undefined>>
+}
+
+interface Kept {
+  readonly evaluated: Evaluated
+  readonly until: number
+}
+
+/**
+ * Asks a policy decision point whether a request is permitted (OpenID AuthZEN, Authorization API
+ * 1.0). Without a usable decision in time, the request is refused.
+ */
+export class Evaluations {
+  readonly #clock: Clock
+  readonly #outbounds: ReadonlyMap<AuthorizeWithConfig, Outbound>
+  readonly #kept = new BoundedMap<string, Kept>('evaluations', maxKept)
+  readonly #underWay = new SingleFlight<string, Evaluated>()
+
+  constructor(
+    upstreams: readonly Pick<UpstreamConfig, 'authorizeWith'>[],
+    { clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics },
+  ) {
+    this.#clock = clock
+    const configs = upstreams.flatMap(({ authorizeWith }) => authorizeWith ?? [])
+    const outboundFor = (config: AuthorizeWithConfig) =>
+      measuredOutbound(createOutbound(config), metrics, () => 'authorize_with')
+    this.#outbounds = new Map(configs.map((config) => [config, outboundFor(config)]))
+  }
+
+  async close(): Promise<void> {
+    await this.#underWay.settled()
+    await Promise.all([...this.#outbounds.values()].map((outbound) => outbound.close()))
+  }
+
+  /** Returns no promise when a decision is kept. */
+  evaluate(request: EvaluatedRequest, config: AuthorizeWithConfig): Evaluated | Promise<Evaluated> {
+    const withheld = config.claims.find(({ path }) => isWithheld(request.record.claims, path))
+    // Without its value, a policy about people who lack a group would permit too much.
+    if (withheld !== undefined)
+      return { kind: 'denied', code: 'ERR_CLAIM_WITHHELD', why: `${withheld.name}: ${withheldReason}` }
+    const body = JSON.stringify(evaluationOf(request, config))
+    const key = sha256(config.url, body)
+    const kept = this.#kept.get(key)
+    if (kept !== undefined && this.#clock.now() < kept.until) return kept.evaluated
+    if (this.#underWay.size >= maxUnderWay && !this.#underWay.has(key))
+      return unavailable(`${maxUnderWay} decisions are under way`)
+    return this.#underWay.run(key, async () => {
+      const { evaluated, until } = await this.#ask(body, config)
+      if (until > this.#clock.now()) this.#kept.set(key, { evaluated, until })
+      return evaluated
+    })
+  }
+
+  async #ask(body: string, config: AuthorizeWithConfig): Promise<Kept> {
+    const askedAt = this.#clock.now()
+    const { authorization, url } = config
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...(authorization !== undefined && { authorization }),
+    }
+    try {
+      const response = await this.#outbounds.get(config)?.fetch(url, { method: 'POST', headers, body })
+      if (response?.status !== 200) return { evaluated: unavailable(`status ${response?.status}`), until: askedAt }
+      const evaluated = decisionIn(await response.json())
+      return { evaluated, until: evaluated.kind === 'unavailable' ? askedAt : askedAt + keptMs(response.headers) }
+    } catch (error) {
+      return { evaluated: unavailable(reason(error)), until: askedAt }
+    }
+  }
+}
+
+/** What the policy decision point is asked. */
+export function evaluationOf(
+  { facts, upstream, rule, record, caller }: EvaluatedRequest,
+  { claims }: Pick<AuthorizeWithConfig, 'claims'>,
+): Evaluation {
+  const { method, host, target, forwarded } = facts
+  const values = claims.map(({ name, path }) => [name, readClaim(record.claims, path)] as const)
+  return {
+    subject: {
+      // An access token is that of a person, as far as the gateway knows.
+      type: caller === undefined || caller === 'access_token' ? 'user' : caller,
+      id: record.sub,
+      properties: { iss: record.iss, ...Object.fromEntries(values) },
+    },
+    action: { name: method },
+    resource: {
+      type: 'route',
+      id: target.path,
+      properties: {
+        ...{ upstream: upstream.name, hostname: host, path: target.path },
+        query: target.query === '' ? undefined : target.query.slice(1),
+        rule: rule.name,
+      },
+    },
+    context: { client_address: forwarded.clientAddress, credentials: caller ?? 'session' },
+  }
+}
+
+/** The decision of a response (§6.2). Only `true` permits. */
+function decisionIn(content: unknown): Evaluated {
+  const { decision, context } = isObject(content) ? content : {}
+  if (decision === true) return { kind: 'permitted' }
+  if (decision !== false) return unavailable('the response has no decision')
+  const why = isObject(context) && Object.keys(context).length > 0 ? `: ${JSON.stringify(context)}` : ''
+  return {
+    kind: 'denied',
+    code: 'ERR_FORBIDDEN',
+    why: `authorize_with denies it${printable(why.slice(0, maxReasonLength))}`,
+  }
+}
+
+/**
+ * How long a response may be used again, in ms (RFC 9111 §5.2.2). Without `max-age`: not at all.
+ */
+function keptMs(headers: Headers): number {
+  const directives = (headers.get('cache-control') ?? '').toLowerCase().split(/\s*,\s*/)
+  if (directives.some((each) => /^no-(?:store|cache)(?:=|$)/.test(each))) return 0
+  const seconds = Number(directives.find((each) => /^max-age=\d{1,9}$/.test(each))?.slice('max-age='.length) ?? 0)
+  const age = Number(/^\d{1,9}$/.exec(headers.get('age') ?? '')?.[0] ?? 0)
+  return Math.max(0, Math.min((seconds - age) * 1000, longestKeptMs))
+}
+
+function unavailable(why: string): Evaluated {
+  return { kind: 'unavailable', code: 'ERR_DECISION_UNAVAILABLE', why: `authorize_with: ${why}` }
+}
