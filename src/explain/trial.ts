@@ -93,7 +93,7 @@ function tokenOf(who: Identity): TokenIdentity {
   if (who.kind !== 'signed_in')
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
   const { key, audience, record } = who.session
-  return { kind: 'accepted', key, audience, record, clockToleranceMs: who.realm.clockToleranceMs }
+  return { kind: 'accepted', key, audience, record, clockToleranceMs: who.realm.clockToleranceMs, isOver: () => false }
 }
 
 /** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */

@@ -140,6 +140,8 @@ export interface Pass {
   readonly session: SessionKey | undefined
   /** The request has credentials of its own, and not a session. The upstream does not get them. */
   readonly caller?: Caller | undefined
+  /** Whether the access token of the caller has ended. Absent: the caller has none. */
+  readonly isOver?: (() => boolean) | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */

@@ -152,7 +152,7 @@ function admitCertificate(
 function admitKnown(
   facts: RequestFacts,
   route: Route,
-  identity: { readonly record: PrincipalRecord; readonly clockToleranceMs: number },
+  identity: { readonly record: PrincipalRecord; readonly clockToleranceMs: number; readonly isOver?: () => boolean },
   caller: Caller,
   context: GateContext,
 ): Admission | Promise<Admission> {
@@ -174,6 +174,7 @@ function admitKnown(
     dropped: sent.dropped,
     session: undefined,
     caller,
+    isOver: identity.isOver,
     caching: upstream.cache,
     // The cookies in the client may belong to another person than the credentials.
     withheldCookies: personalCookies(facts, context),

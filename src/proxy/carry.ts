@@ -110,7 +110,7 @@ export function carryUpgrade(
     }
     const isWebSocket = valueIn(rawHeaders, 'upgrade').toLowerCase() === 'websocket'
     const sides = { client: socket as Socket, upstream, head: received }
-    new Tunnel({ ...sides, isWebSocket, session: pass.session, record, parts }).join()
+    new Tunnel({ ...sides, isWebSocket, session: pass.session, isOver: pass.isOver, record, parts }).join()
   }
   const upgrade = protocols === '' ? undefined : { protocols, onSwitch }
   new Exchange({ req, res, pass, facts, record, parts, upgrade }).start()

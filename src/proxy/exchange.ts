@@ -115,7 +115,9 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
             },
           })
         : undefined)
-    this.#stopListing = pass.session === undefined ? undefined : parts.live.open(pass.session, this)
+    const { session, isOver } = pass
+    const isListed = session !== undefined || isOver !== undefined
+    this.#stopListing = isListed ? parts.live.open(session, this, isOver) : undefined
     res.on('error', ignore).once('close', this.#onClientClose)
   }
 

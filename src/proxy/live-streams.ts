@@ -19,6 +19,10 @@ export class LiveStreams {
     ({ length }) => length > 0,
   )
 
+  /** The streams of access tokens → whether the token has ended. */
+  readonly #ofTokens = new Map<LiveStream, () => boolean>()
+  #isClosingOver = false
+
   /** How many streams are open. */
   get size(): number {
     return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.length, 0)
@@ -26,12 +30,27 @@ export class LiveStreams {
 
   /**
    * Lists an open stream. `session` is `undefined` for a stream of a client without a session.
+   * @param isOver whether the access token of the client has ended
    * @returns removes it from the list; further calls have no effect
    */
-  open(session: SessionKey | undefined, stream: LiveStream): () => void {
+  open(session: SessionKey | undefined, stream: LiveStream, isOver?: () => boolean): () => void {
     const streams = this.#open.of(session)
     streams.push(stream)
-    return () => this.#release(streams, stream)
+    if (isOver !== undefined) this.#ofTokens.set(stream, isOver)
+    return () => {
+      this.#ofTokens.delete(stream)
+      this.#release(streams, stream)
+    }
+  }
+
+  /** Cuts the streams of access tokens that have ended: soon, because endings come in groups. */
+  closeOver(): void {
+    if (this.#isClosingOver || this.#ofTokens.size === 0) return
+    this.#isClosingOver = true
+    setImmediate(() => {
+      this.#isClosingOver = false
+      for (const [stream, isOver] of [...this.#ofTokens]) if (isOver()) stream.cut('session_ended')
+    })
   }
 
   /** Cuts the streams of sessions that have ended. */

@@ -29,6 +29,8 @@ export interface TunnelInput {
   readonly head: Buffer
   readonly isWebSocket: boolean
   readonly session: SessionKey | undefined
+  /** Whether the access token of the client has ended. Absent: it has none. */
+  readonly isOver: (() => boolean) | undefined
   /** It ends with the tunnel. */
   readonly record: RequestRecord
   readonly parts: Pick<ProxyParts, 'live' | 'onActivity'>
@@ -59,9 +61,9 @@ export class Tunnel implements LiveStream {
   }
 
   join(): void {
-    const { client, head, session, record, parts } = this.#input
+    const { client, head, session, isOver, record, parts } = this.#input
     const upstream = this.#upstream
-    const release = parts.live.open(session, this)
+    const release = parts.live.open(session, this, isOver)
     record.markAsStream('tunnel')
     const writtenBefore = client.bytesWritten
     const over = () => {

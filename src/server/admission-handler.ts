@@ -190,8 +190,10 @@ export class AdmissionHandler {
     decisions.recordPass(record, pass)
     const response = await responseOf(admission, incoming)
     if ('status' in response) {
-      if (response.stream !== undefined && pass.session !== undefined && !res.destroyed)
-        res.once('close', proxy.live.open(pass.session, { isEndless: false, cut: () => void res.destroy() }))
+      const { session, isOver } = pass
+      const isListed = session !== undefined || isOver !== undefined
+      if (response.stream !== undefined && isListed && !res.destroyed)
+        res.once('close', proxy.live.open(session, { isEndless: false, cut: () => void res.destroy() }, isOver))
       return respond(incoming, response)
     }
     const { code, headers } = response

@@ -206,7 +206,7 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
 
 /** Those who have credentials of their own, and the tokens that upstreams get in exchange. */
 function callers(config: GatewayConfig, parts: GenerationParts) {
-  const { realms, endings, tokenEndings, accountLimits, clock, log } = parts
+  const { realms, endings, tokenEndings, accountLimits, live, clock, log } = parts
   const accessTokens = new AccessTokens({
     ...{ clock, endings: tokenEndings },
     introspections: new Shares(connectionsFor.introspections),
@@ -217,8 +217,14 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
   const reads = isAsked || readsHeader
   const certificates = new ClientCertificates({ isAsked, readsHeader, issuer: config.externalUrl.origin, clock })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
-    endings.onEnded((keys) => tokenEndings.noteEnded(keys))
-    endings.onLogoutOrder((order) => tokenEndings.noteOrder(order))
+    endings.onEnded((keys) => {
+      tokenEndings.noteEnded(keys)
+      live.closeOver()
+    })
+    endings.onLogoutOrder((order) => {
+      tokenEndings.noteOrder(order)
+      live.closeOver()
+    })
   }
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
     endings.onEnded((keys) => exchangedTokens.noteEnded(keys))

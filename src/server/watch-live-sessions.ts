@@ -29,7 +29,7 @@ interface StreamSession {
 export type StreamSessions = Map<SessionKey, StreamSession>
 
 export interface WatchParts {
-  readonly live: Pick<LiveStreams, 'sessions' | 'closeAll'>
+  readonly live: Pick<LiveStreams, 'sessions' | 'closeAll' | 'closeOver'>
   readonly sessions: Pick<Sessions, 'read'>
   readonly store: Pick<SessionStore, 'onNotice'>
   /** Shared by all generations, so that a reload during an outage does not extend a stream. */
@@ -64,6 +64,7 @@ export class LiveSessionsWatch {
   /** Closes the streams of all sessions that have ended, and resolves to the pause, in ms. */
   async #checkAll(): Promise<number> {
     const { live, streamSessions: known, clock, log } = this.#parts
+    live.closeOver()
     const keys = [...live.sessions()]
     const now = clock.now()
     const open = new Set(keys)

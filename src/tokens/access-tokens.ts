@@ -33,6 +33,8 @@ export interface AcceptedToken extends Principal, ExchangeSubject {
   readonly kind: 'accepted'
   readonly record: PrincipalRecord & ExchangeSubject['record']
   readonly clockToleranceMs: number
+  /** Whether the token has expired, or its session has ended. Then open streams end too. */
+  isOver(): boolean
 }
 
 /** Its `since` is when the JWT was issued, or the provider was asked. */
@@ -114,6 +116,13 @@ export class AccessTokens {
     return { kind: 'refused', why: 'access token refused: its session has ended' }
   }
 
+  #isOver(cached: Cached): boolean {
+    if (this.#parts.clock.now() >= cached.accepted.record.absolute_expires_at) return true
+    const ending = this.#parts.endings.find(cached)
+    // While it is asked whether the person has only signed in again, the stream goes on.
+    return ending !== undefined && ending.asking === undefined
+  }
+
   async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {
     const began = this.#parts.clock.now()
     const issuer = issuerOf(token, accepts, issuers)
@@ -122,8 +131,9 @@ export class AccessTokens {
     const verified = await (isJwt ? provider.verifyAccessToken(token, accepts) : provider.introspect(token, accepts))
     const { audience } = issuer
     const record = recordOf(token, verified, issuer, began)
+    const isOver = () => this.#isOver(found)
     const found: Cached = {
-      accepted: { kind: 'accepted', key, audience, record, clockToleranceMs: config.clockToleranceMs },
+      accepted: { kind: 'accepted', key, audience, record, clockToleranceMs: config.clockToleranceMs, isOver },
       tags: [subTag(audience, verified.sub), ...(verified.sid === undefined ? [] : [sidTag(audience, verified.sid)])],
       since: isJwt ? (verified.issuedAt ?? -Infinity) : began,
       isByProvider: isJwt,

@@ -66,6 +66,12 @@ function startWatch(t: TestContext) {
       })
       return { end: () => void ends.delete(key) }
     },
+    token: (name: string) => {
+      let isOver = false
+      const stream = { isEndless: true, cut: () => void (cut.push(name), release()) }
+      const release = live.open(undefined, stream, () => isOver)
+      return { end: () => void (isOver = true) }
+    },
     disconnect: () => void (isDisconnected = true),
     reconnect: () => void (isDisconnected = false),
     nextRead: () => new Promise<void>((resolve) => (onRead = resolve)),
@@ -81,6 +87,18 @@ test('A stream ends at most five seconds after its session', async (t) => {
   const { session, pass, cut } = startWatch(t)
   session('other')
   session('jane').end()
+
+  await pass(4_999)
+  assert.deepEqual(cut, [])
+  await pass(1)
+
+  assert.deepEqual(cut, ['jane'])
+})
+
+test('A stream of an access token ends at most five seconds after the token', async (t) => {
+  const { token, pass, cut } = startWatch(t)
+  token('other')
+  token('jane').end()
 
   await pass(4_999)
   assert.deepEqual(cut, [])

@@ -7,6 +7,11 @@ interface Scope {
   after(over: () => unknown): void
 }
 
+/** A `Cookie` header, or other header fields. */
+type Sender = string | Readonly<Record<string, string>>
+
+const headersOf = (as: Sender) => (typeof as === 'string' ? { cookie: as } : as)
+
 /** A stream that stays open until the other side ends it. */
 export interface OpenStream {
   /** Resolves to the time at which it ended (`performance.now()`). */
@@ -24,10 +29,10 @@ export interface OpenSocket extends OpenStream {
 export async function openWebSocket(
   t: Scope,
   url: string,
-  cookie: string,
+  as: Sender,
   tls: { readonly ca?: string | undefined } = {},
 ): Promise<OpenSocket> {
-  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: { cookie }, ...tls })
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers: headersOf(as), ...tls })
   t.after(() => socket.terminate())
   const ended = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
   const closing = new Promise<string>((resolve) =>
@@ -46,8 +51,8 @@ export async function openWebSocket(
 }
 
 /** Opens an event stream, and waits for its first event. */
-export async function openEventStream(t: Scope, url: string, cookie: string): Promise<OpenStream> {
-  const sent = request(url, { headers: { cookie, accept: 'text/event-stream' } })
+export async function openEventStream(t: Scope, url: string, as: Sender): Promise<OpenStream> {
+  const sent = request(url, { headers: { ...headersOf(as), accept: 'text/event-stream' } })
   t.after(() => sent.destroy())
   sent.on('error', () => {})
   sent.end()

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { WebSocketServer } from 'ws'
+import { type ApiWorld, audience, startApi } from '../support/api-world.ts'
+import { openEventStream, openWebSocket } from '../support/streams.ts'
+
+/** An API with event streams, downloads that never end, and WebSockets. */
+async function streamingApplication(t: TestContext): Promise<URL> {
+  const server = createServer((req, res) => {
+    const type = req.url?.includes('download') ? 'application/octet-stream' : 'text/event-stream'
+    res.writeHead(200, { 'content-type': type }).write('data: first\n\n')
+  })
+  new WebSocketServer({ server }).on('connection', (socket) => socket.send('first'))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+}
+
+async function openAll(t: TestContext, { url }: ApiWorld, token: string) {
+  const as = { authorization: `Bearer ${token}` }
+  const events = await openEventStream(t, `${url}/api/events`, as)
+  const download = await openEventStream(t, `${url}/api/download`, as)
+  const socket = await openWebSocket(t, `${url}/api/socket`, as)
+  return { ended: Promise.all([events.ended, download.ended, socket.ended]), closing: socket.closing, socket }
+}
+
+const endSession = ({ url, provider }: ApiWorld) =>
+  fetch(`${url}/.gatehouse/backchannel-logout`, {
+    method: 'POST',
+    body: new URLSearchParams({ logout_token: provider.logoutToken() }),
+  })
+
+test('A Logout Token ends the open streams of the access tokens of its session, and no others', async (t) => {
+  const world = await startApi(t, { application: await streamingApplication(t) })
+  const jane = await openAll(t, world, world.token())
+  const other = await openAll(t, world, world.token({ sid: 's-2' }))
+
+  assert.equal((await endSession(world)).status, 200)
+
+  await jane.ended
+  assert.equal(await jane.closing, '1008 session ended')
+  const closed = await Promise.race([other.closing, Promise.resolve('open')])
+  assert.equal(closed, 'open')
+})
+
+test('A Logout Token ends the streams of tokens that the provider was asked about', async (t) => {
+  const accessTokens = `{ audience: [${audience}], check: introspection }`
+  const world = await startApi(t, { application: await streamingApplication(t), accessTokens })
+  world.provider.respond('/introspect', (_req, res) =>
+    res
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ active: true, aud: audience, sub: 'jane', sid: 's-1', client_id: 'cli' })),
+  )
+  const jane = await openAll(t, world, 'an-opaque-token')
+
+  assert.equal((await endSession(world)).status, 200)
+
+  await jane.ended
+})
