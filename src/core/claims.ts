@@ -152,3 +152,6 @@ export interface CertificateClaims {
   /** The SHA-256 digest of the certificate, in hexadecimal. */
   readonly sha256: string
 }
+
+/** Claims about the authentication (OpenID Connect Core §2): of the ID Token, where it has them. */
+export const authenticationClaims: readonly string[] = ['acr', 'amr', 'auth_time']

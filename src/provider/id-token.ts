@@ -11,6 +11,8 @@ export interface IdToken {
   readonly sub: string
   readonly sid?: string
   readonly authentication: Authentication
+  /** When the session must end, in ms since the epoch. Absent: the provider does not say it. */
+  readonly session_expires_at?: number
 }
 
 /** All claims of an ID Token that was verified when it arrived. */
@@ -26,6 +28,8 @@ export interface IdTokenExpectations extends TokenExpectations {
   readonly acr_values?: StepUp['acr_values']
   /** The access token of the response. `at_hash`, if present, must be its hash (§3.1.3.8). */
   readonly access_token?: string
+  /** The name of the claim that says when the session must end. Default: `session_expiry`. */
+  readonly sessionExpiryClaim?: string
   /** At a refresh: the `sub` of the session, the only one that is accepted (§12.2). */
   readonly sub?: string
 }
@@ -65,7 +69,24 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   const sub = stringClaim(payload, 'sub', code) ?? reject('"sub" is missing')
   if (expected.sub !== undefined && sub !== expected.sub) reject('"sub" is not that of the session')
   const sid = stringClaim(payload, 'sid', code)
-  return { iss: expected.issuer, sub, ...(sid === undefined ? {} : { sid }), authentication }
+  const session_expires_at = sessionExpiryOf(payload, expected, reject)
+  return {
+    ...{ iss: expected.issuer, sub, authentication },
+    ...(sid !== undefined && { sid }),
+    ...(session_expires_at !== undefined && { session_expires_at }),
+  }
+}
+
+/** When the session must end (IPSIE SL1 OpenID Connect Profile), in ms since the epoch. */
+function sessionExpiryOf(
+  payload: JWTPayload,
+  { sessionExpiryClaim: name = 'session_expiry' }: IdTokenExpectations,
+  reject: (why: string) => never,
+): number | undefined {
+  const expiry = payload[name]
+  if (expiry === undefined) return undefined
+  // The session must not outlive what cannot be read.
+  return typeof expiry === 'number' ? expiry * 1000 : reject(`"${name}" is not a number of seconds`)
 }
 
 /** How the person authenticated. Rejects what the authorization request did not allow. */

@@ -28,6 +28,7 @@ import { rejectLogoutToken, verifyLogoutToken, type LogoutToken } from './logout
 import type { DiscoveredProvider } from './metadata.ts'
 import { createOutbound, measuredOutbound, type Outbound } from './outbound.ts'
 import {
+  clockAdvice,
   gatewayErrorIn,
   throwProviderError,
   hintForRejectedAlgorithm,
@@ -74,7 +75,14 @@ export interface SignedIn {
 }
 
 /** The result of a refresh. For `invalid_grant` see RFC 6749 §5.2. */
-export type Refreshed = { readonly kind: 'refreshed'; readonly tokens: TokenSet } | { readonly kind: 'invalid_grant' }
+export type Refreshed =
+  | {
+      readonly kind: 'refreshed'
+      readonly tokens: TokenSet
+      /** From the new ID Token: see {@link IdToken}. */
+      readonly session_expires_at?: number | undefined
+    }
+  | { readonly kind: 'invalid_grant' }
 
 /** The claims, or that the access token is not accepted any more (RFC 6750 §3.1). */
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
@@ -295,7 +303,14 @@ export class OpenidProvider {
       access_token: response.access_token,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - max_age * 1000,
       acr_values: request.stepUp?.acr_values,
+      sessionExpiryClaim: sessionExpiryClaim(this.config),
     })
+    const { session_expires_at = Infinity } = idToken
+    if (session_expires_at <= this.#clock.now())
+      throw new GatewayError(
+        'ERR_SIGN_IN_ENDED',
+        `the session has ended at the provider at ${new Date(session_expires_at).toISOString()} (${sessionExpiryClaim(this.config)}); if it should not have, ${clockAdvice}`,
+      )
     this.#warnings.reviewSignIn(response, found.access)
     this.#warnings.reviewIdToken(idToken, found.configuration.serverMetadata())
     return { tokens: tokenSet(response, { id_token, dpop_key }, began), idToken }
@@ -343,9 +358,14 @@ export class OpenidProvider {
       return throwProviderError('the tokens were not refreshed', cause)
     }
     this.#warnings.reviewScope(response, found.access)
-    const id_token = (await this.#refreshedIdToken(response, { sub, dpop_key }, found)) ?? tokens.id_token
+    const idToken = await this.#refreshedIdToken(response, { sub, dpop_key }, found)
+    const id_token = (idToken && response.id_token) ?? tokens.id_token
     const { refresh_token } = tokens
-    return { kind: 'refreshed', tokens: tokenSet(response, { id_token, refresh_token, dpop_key }, began) }
+    return {
+      kind: 'refreshed',
+      tokens: tokenSet(response, { id_token, refresh_token, dpop_key }, began),
+      session_expires_at: idToken?.session_expires_at,
+    }
   }
 
   /**
@@ -356,13 +376,17 @@ export class OpenidProvider {
     response: client.TokenEndpointResponse,
     { sub, dpop_key }: { readonly sub: string; readonly dpop_key: DpopKey | undefined },
     found: DiscoveredProvider,
-  ): Promise<string | undefined> {
+  ): Promise<IdToken | undefined> {
     const { id_token } = response
     try {
       rejectOtherTokenTypes(response, dpop_key)
       if (id_token === undefined) return undefined
-      await verifyIdToken(id_token, { ...this.#expectations(found), access_token: response.access_token, sub })
-      return id_token
+      return await verifyIdToken(id_token, {
+        ...this.#expectations(found),
+        access_token: response.access_token,
+        sub,
+        sessionExpiryClaim: sessionExpiryClaim(this.config),
+      })
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       if (error.code === 'ERR_PROVIDER_UNAVAILABLE') return undefined
@@ -531,6 +555,13 @@ export class OpenidProvider {
       now: this.#clock.now(),
     }
   }
+}
+
+/** Another name of the claim is a short name: `claims: { session_expiry: NAME }`. */
+function sessionExpiryClaim({ claims, renamedClaims }: ProviderConfig): string {
+  const standard = 'session_expiry'
+  const renamed = Object.entries(renamedClaims).find(([, short]) => short === standard)
+  return claims[standard] ?? renamed?.[0] ?? standard
 }
 
 function reject(why: string): never {

@@ -73,7 +73,12 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
     await parts.endings.endOne(current.key, 'invalid_grant')
     return undefined
   }
-  const stored = await storeTokens(current, refreshed.tokens, parts)
+  const { session_expires_at = current.record.session_expires_at } = refreshed
+  if (session_expires_at !== undefined && session_expires_at <= parts.clock.now()) {
+    await parts.endings.endOne(current.key, 'session_expiry')
+    return undefined
+  }
+  const stored = await storeTokens(current, { ...refreshed, session_expires_at }, parts)
   parts.audit.record('session.refreshed', {
     session: current.key,
     iss: current.record.iss,
@@ -86,16 +91,22 @@ async function refreshUnderLease(seen: StoredSession, parts: UpkeepParts): Promi
   return withFreshClaims(stored, parts)
 }
 
+interface RefreshedTokens {
+  readonly tokens: TokenSet
+  /** When the session must end, as the provider says, in ms since the epoch. */
+  readonly session_expires_at: number | undefined
+}
+
 /** Stores refreshed tokens, also after an outage: the old one cannot be used again. */
 async function storeTokens(
   current: StoredSession,
-  tokens: TokenSet,
+  refreshed: RefreshedTokens,
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
   let failure: unknown
   const written = await retryUntil(async () => {
     try {
-      return { session: await replaceTokens(current, tokens, parts) }
+      return { session: await replaceTokens(current, refreshed, parts) }
     } catch (error) {
       failure = error
       return undefined
@@ -119,11 +130,14 @@ async function storeTokens(
  */
 async function replaceTokens(
   refreshed: StoredSession,
-  tokens: TokenSet,
+  { tokens, session_expires_at }: RefreshedTokens,
   { sessions }: UpkeepParts,
 ): Promise<StoredSession | undefined> {
   for (let target = refreshed; ;) {
-    const outcome = await sessions.replace(target, { ...target.record, tokens })
+    const outcome = await sessions.replace(target, {
+      ...{ ...target.record, tokens },
+      ...(session_expires_at !== undefined && { session_expires_at }),
+    })
     if (outcome === 'gone') return undefined
     if (outcome !== 'conflict') return outcome
     const latest = await sessions.read(refreshed.key)

@@ -49,6 +49,7 @@ const causes: Readonly<Record<string, string>> = {
   invalid_grant: 'the provider rejected the refresh token',
   invalid_tokens: 'the refreshed tokens were invalid',
   userinfo_401: 'the provider rejected the access token',
+  session_expiry: 'the session ended at the provider (session_expiry)',
   misuse: 'misuse of a sign-in',
 }
 

@@ -1,4 +1,4 @@
-import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
+import { authenticationClaims, type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { claimsIn, claimsOfRule } from '../claims-in-use.ts'
 import type { Setting } from '../document/report.ts'
@@ -92,7 +92,9 @@ export function userinfoClaims(
     ...rules.flatMap(claimsOfRule),
   ])
   const names = new Set(paths.map(([name]) => long.get(String(name)) ?? String(name)))
-  return [...names].filter((name) => !protocolClaims.has(name) && !idTokenClaims.includes(name))
+  return [...names].filter(
+    (name) => !protocolClaims.has(name) && !authenticationClaims.includes(name) && !idTokenClaims.includes(name),
+  )
 }
 
 /**

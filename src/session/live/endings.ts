@@ -22,6 +22,7 @@ export type EndedBy =
   | 'invalid_grant'
   | 'invalid_tokens'
   | 'userinfo_401'
+  | 'session_expiry'
   | 'misuse'
   | 'signal'
 

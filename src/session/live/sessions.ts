@@ -149,7 +149,7 @@ export class Sessions {
   async #findInStore(key: SessionKey, keep: Keep): Promise<StoredSession | undefined> {
     const found = await this.#readFrom(key, 'activity', keep)
     if (found === undefined || !found.isTouchDue) return found?.stored
-    return (await this.#touched(found.unopened, keep)) ? found.stored : undefined
+    return (await this.#touched(found.unopened, found.stored, keep)) ? found.stored : undefined
   }
 
   /** Like {@link find}, but does not count as activity. */
@@ -253,10 +253,10 @@ export class Sessions {
     begun_at: number,
     cause?: Cause,
   ): Promise<SessionId | undefined> {
-    const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
+    const { absoluteTimeoutMs } = this.#parts.config
     const created_at = this.#parts.clock.now()
     const absolute_expires_at = created_at + absoluteTimeoutMs
-    const whole: SessionRecord = { ...record, created_at, absolute_expires_at }
+    const whole: SessionRecord = this.#bounded({ ...record, created_at, absolute_expires_at })
     const id = newSessionId(audience, record)
     const key = sessionKey(id)
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, whole)
@@ -265,7 +265,8 @@ export class Sessions {
         key,
         subTag: subTag(audience, record.sub),
         sealed,
-        idle_timeout: idleTimeoutMs,
+        idle_timeout: this.#idleTimeout(whole),
+        // A refresh may move the end that the provider says, up to this time.
         absolute_expires_at,
         begun_at,
       })
@@ -282,8 +283,9 @@ export class Sessions {
    * Replaces the record, and with it the job, if the stored version is still that of `previous`.
    * @returns `conflict` when another process wrote first, `gone` when the session has ended
    */
-  async replace(previous: StoredSession, record: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
+  async replace(previous: StoredSession, next: SessionRecord): Promise<StoredSession | 'conflict' | 'gone'> {
     const { key, audience, version } = previous
+    const record = this.#bounded(next)
     const { sealed, unpackedBytes: bytes } = sealRecord(this.#parts.keyring, { key, audience }, record)
     const job = this.#parts.jobs?.get(audience)?.sealedFor(key, record)
     return this.#query(key, async (keep) => {
@@ -296,11 +298,32 @@ export class Sessions {
         return outcome
       }
       const stored = { key, audience, version: version + 1, record, bytes }
+      // The store has an idle timeout for the previous end.
+      if (record.absolute_expires_at !== previous.record.absolute_expires_at)
+        await this.#store
+          .touch(key, this.#idleTimeout(record))
+          .catch((error: unknown) => this.#parts.log.debug('session.touch_failed', { reason: reason(error) }))
       this.#caches.dropElsewhere(key, this.#near)
       if (touchedAt !== undefined) keep(stored, touchedAt)
       this.#near.dropOlder(stored)
       return stored
     })
+  }
+
+  /** The record, with the end that its provider says, if that is earlier than our own. */
+  #bounded(record: SessionRecord): SessionRecord {
+    const { created_at, session_expires_at } = record
+    if (session_expires_at === undefined) return record
+    return {
+      ...record,
+      absolute_expires_at: Math.min(created_at + this.#parts.config.absoluteTimeoutMs, session_expires_at),
+    }
+  }
+
+  /** The idle timeout for the store, which the end of the session may shorten, in ms. */
+  #idleTimeout({ absolute_expires_at }: SessionRecord): number {
+    const left = absolute_expires_at - this.#parts.clock.now()
+    return Math.max(1, Math.min(this.#parts.config.idleTimeoutMs, left))
   }
 
   /** Puts the job into the index: the session may expire after the idle timeout. */
@@ -341,7 +364,7 @@ export class Sessions {
   #touch(near: NearSession, now: number): void {
     const { touchedAt } = near
     near.touchedAt = now
-    this.#store.touch(near.stored.key, this.#parts.config.idleTimeoutMs).then(
+    this.#store.touch(near.stored.key, this.#idleTimeout(near.stored.record)).then(
       (exists) => exists || this.endings.tell([near.stored.key]),
       (error: unknown) => {
         near.touchedAt = touchedAt
@@ -351,10 +374,10 @@ export class Sessions {
   }
 
   /** Restarts the idle timeout of a session from the store; `false` when it has ended meanwhile. */
-  async #touched(session: UnopenedSession, keep: Keep): Promise<boolean> {
+  async #touched(session: UnopenedSession, { record }: StoredSession, keep: Keep): Promise<boolean> {
     const { key } = session
     const now = this.#parts.clock.now()
-    const exists = await this.#store.touch(key, this.#parts.config.idleTimeoutMs)
+    const exists = await this.#store.touch(key, this.#idleTimeout(record))
     if (exists) keep(session, now)
     else this.endings.tell([key])
     return exists && !this.#near.hasEnded(key)

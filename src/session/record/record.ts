@@ -1,4 +1,4 @@
-import { type Claims, withheldNames } from '../../core/claims.ts'
+import { authenticationClaims, type Claims, withheldNames } from '../../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
 import type { Authentication } from '../../core/step-up.ts'
@@ -15,7 +15,10 @@ export interface SessionRecord {
   /** The origin of the gateway at the sign-in; absent in records of earlier versions. */
   readonly origin?: string
   readonly created_at: number
+  /** After `session.absolute_timeout`, or at `session_expires_at` if that is earlier. */
   readonly absolute_expires_at: number
+  /** When the session must end, as the provider says. */
+  readonly session_expires_at?: number
   readonly tokens: TokenSet
   /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
   readonly claims: Claims
@@ -182,11 +185,11 @@ export type RenamedClaims = Readonly<Record<string, string>>
 const identity = ['iss', 'sub', 'sid']
 
 /**
- * The claims of a session: those of UserInfo, except `iss`, `sub`, `sid` and those of
- * `fromIdToken`, which come from the verified ID Token. Each claim has one source: one that the ID
- * Token lacks is absent even if UserInfo has it. A renamed claim replaces one of its new name.
- * `_claim_names` tells what is withheld, without `_claim_sources`, which may have access tokens
- * (OpenID Connect Core §5.6.2).
+ * The claims of a session: those of UserInfo, except `iss`, `sub`, `sid`, those about the
+ * authentication and those of `fromIdToken`, which come from the verified ID Token. Each claim has
+ * one source: one that the ID Token lacks is absent even if UserInfo has it. A renamed claim
+ * replaces one of its new name. `_claim_names` tells what is withheld, without `_claim_sources`,
+ * which may have access tokens (OpenID Connect Core §5.6.2).
  */
 export function claimsOfSession(
   userinfo: Claims,
@@ -196,7 +199,8 @@ export function claimsOfSession(
 ): Claims {
   const { iss, sub, sid } = who
   const { sid: _, _claim_names, _claim_sources, ...others } = userinfo
-  const isOfIdToken = (name: string) => fromIdToken.names.includes(name)
+  const isOfIdToken = (name: string) =>
+    fromIdToken.names.includes(name) || (authenticationClaims.includes(name) && Object.hasOwn(fromIdToken.claims, name))
   const claims = Object.fromEntries([
     ...Object.entries(others).filter(([name]) => !isOfIdToken(name)),
     ...Object.entries(fromIdToken.claims).filter(([name]) => isOfIdToken(name)),
