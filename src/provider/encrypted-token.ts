@@ -42,15 +42,16 @@ export class Decryption {
   /**
    * Decrypts a nested JWT (RFC 7519 §7.2, OpenID Connect Core §16.14). Without encryption in the
    * configuration, returns a token that is not encrypted.
+   * @param plain whether a token that is not encrypted is accepted although it should be
    * @returns the JWT in it, of which the signature has still to be verified
    */
-  async open(kind: EncryptedKind, token: string, refuse: Refuse): Promise<string> {
+  async open(kind: EncryptedKind, token: string, refuse: Refuse, plain?: 'accept'): Promise<string> {
     if (token.length > longestToken) refuse(`it is longer than ${longestToken} characters`)
     const { alg, enc, setting } = encryptionOf(this.#config, kind)
     const isEncrypted = token.split('.', 6).length === 5
     if (alg === undefined && isEncrypted)
       refuse(`it is encrypted: register this client without encryption, or set provider.${setting}`)
-    if (alg === undefined) return token
+    if (alg === undefined || (!isEncrypted && plain === 'accept')) return token
     if (!isEncrypted) refuse(`it is not encrypted, although provider.${setting} is set`)
     const kid = checkHeader(token, { alg, enc, setting }, refuse)
     const key = await this.#keys.find(alg, kid)

@@ -461,9 +461,15 @@ export class OpenidProvider {
     return 'revoked'
   }
 
+  /**
+   * Decrypts and verifies a Logout Token. One that is not encrypted is accepted, against the
+   * recommendation of Back-Channel Logout 1.0 §2.6 (1): Keycloak encrypts ID Tokens only. What was
+   * sent unencrypted does not become secret again, and the session would go on.
+   */
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
     const expected = this.#expectations(await this.#discovery.provider())
-    return verifyLogoutToken(await this.#decryption.open('id_token', logout_token, rejectLogoutToken), expected)
+    const signed = await this.#decryption.open('id_token', logout_token, rejectLogoutToken, 'accept')
+    return verifyLogoutToken(signed, expected)
   }
 
   /**

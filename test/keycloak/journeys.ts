@@ -33,8 +33,15 @@ async function startKeycloakWorld(
   {
     realmSettings = {},
     client = {},
+    attributes = () => ({}),
     providerSettings = '',
-  }: { readonly realmSettings?: Json; readonly client?: Json; readonly providerSettings?: string } = {},
+  }: {
+    readonly realmSettings?: Json
+    readonly client?: Json
+    /** More attributes of the client. */
+    readonly attributes?: (url: string) => Json
+    readonly providerSettings?: string
+  } = {},
 ): Promise<KeycloakWorld> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -48,6 +55,7 @@ async function startKeycloakWorld(
         'backchannel.logout.url': `${url}/.gatehouse/backchannel-logout`,
         'backchannel.logout.session.required': 'true',
         'post.logout.redirect.uris': `${url}/.gatehouse/signed-out`,
+        ...attributes(url),
       },
       ...client,
     },
@@ -214,6 +222,35 @@ test('tokens are refreshed, and the session goes on', async (t) => {
 
   assert.equal(await world.isSignedIn(jane), true)
   assert.equal(world.replica.log.filter(({ message }) => message === 'session.refreshed').length, 1)
+})
+
+test('Keycloak encrypts: a person signs in, tokens are refreshed, and a Logout Token ends the session', async (t) => {
+  const [alg, enc] = ['RSA-OAEP-256', 'A256GCM']
+  const world = await startKeycloakWorld(t, {
+    realmSettings: { accessTokenLifespan: 60 },
+    attributes: (url) => ({
+      ...{ 'use.jwks.url': 'true', 'jwks.url': `${url}/.gatehouse/client-jwks.json` },
+      ...{ 'id.token.encrypted.response.alg': alg, 'id.token.encrypted.response.enc': enc },
+      'user.info.response.signature.alg': 'RS256',
+      ...{ 'user.info.encrypted.response.alg': alg, 'user.info.encrypted.response.enc': enc },
+      ...{ 'authorization.encrypted.response.alg': alg, 'authorization.encrypted.response.enc': enc },
+    }),
+    providerSettings: ['id_token', 'userinfo', 'authorization']
+      .flatMap((kind) => [`${kind}_encrypted_response_alg: ${alg}`, `${kind}_encrypted_response_enc: ${enc}`])
+      .concat('userinfo_signed_response_alg: RS256', 'response_mode: jwt')
+      .join('\n  '),
+  })
+  const jane = new Browser('jane')
+  assert.equal((await signIn(jane, world)).status, 200, JSON.stringify(world.replica.log))
+
+  world.moveClock(61_000)
+  assert.equal(await world.isSignedIn(jane), true, JSON.stringify(world.replica.log))
+  assert.equal(world.replica.log.filter(({ message }) => message === 'session.refreshed').length, 1)
+  world.moveClock(-61_000)
+
+  await world.realm.admin('POST', `/users/${world.realm.userId}/logout`)
+  await until('the session has ended', async () => !(await world.isSignedIn(jane)))
+  assert.deepEqual(world.endedBy(), ['provider'])
 })
 
 test('a session that expires at Keycloak ends here at the next refresh', async (t) => {
