@@ -106,6 +106,7 @@ export interface ProviderSettings {
   readonly linkParams: List<string>
   readonly claims: Readonly<Record<string, string>>
   readonly idTokenClaims: List<string>
+  readonly claimsFrom: List<ClaimSourceSettings>
   readonly id_token_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly userinfo_signed_response_alg?:
@@ -207,6 +208,23 @@ export interface ProviderSignalsEventsSettings {
   readonly 'account-disabled': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-purged': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-credential-change-required': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+}
+
+export interface ClaimSourceSettings {
+  readonly url?: string | undefined
+  readonly token: 'access_token' | 'client_credentials'
+  readonly scopes: List<string>
+  readonly select?: string | undefined
+  readonly absentIsEmpty: boolean
+  readonly as?: string | undefined
+  readonly merge: boolean
+  readonly pages?: ClaimSourcePagesSettings | undefined
+  readonly everyMs?: number | undefined
+}
+
+export interface ClaimSourcePagesSettings {
+  readonly next?: string | undefined
+  readonly parameter?: string | undefined
 }
 
 export interface ProviderDecryptionKeySettings {

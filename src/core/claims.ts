@@ -51,6 +51,48 @@ export function parseClaimPath(text: string): ClaimPath {
   return path
 }
 
+/** Whether a value is text, true, false, or a number that is exact. */
+export function isExactScalar(value: JsonValue): boolean {
+  // JSON.parse rounds integers beyond 2^53, so the value could equal the value of another person.
+  if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value)
+  return typeof value === 'string' || typeof value === 'boolean'
+}
+
+/**
+ * The place of several values in JSON. Between two of its paths is a list, of which each element is
+ * read.
+ */
+export type ClaimSelection = readonly ClaimPath[]
+
+/** Each `[]` outside of quotes. */
+const eachElement = /\[\](?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
+/** More lists in each other are no list of values. */
+const maxLists = 3
+
+/**
+ * Reads a path in which `[]` stands for each element of a list: `value[].id`, `[].login`.
+ * @throws {SyntaxError} like {@link parseClaimPath}
+ */
+export function parseSelection(text: string): ClaimSelection {
+  const parts = text.split(eachElement)
+  if (parts.length > maxLists + 1) throw new SyntaxError(`"${text}" has more than ${maxLists} lists`)
+  return parts.map((part, index) => {
+    if (part === '' && parts.length > 1) return []
+    if (index > 0 && !part.startsWith('.')) throw new SyntaxError(`"." expected after "[]" in "${text}"`)
+    return parseClaimPath(index > 0 ? part.slice(1) : part)
+  })
+}
+
+/** The values at a selection; `undefined` when there is none, or none in one of the elements. */
+export function selectValues(json: JsonValue, selection: ClaimSelection): readonly JsonValue[] | undefined {
+  const [path = [], ...inElements] = selection
+  const value = path.length === 0 ? json : isObject(json) ? readClaim(json, path) : undefined
+  if (inElements.length === 0) return value === undefined || value === null ? undefined : [value].flat()
+  if (!Array.isArray(value)) return undefined
+  const found = value.map((element: JsonValue) => selectValues(element, inElements))
+  return found.every((values) => values !== undefined) ? found.flat() : undefined
+}
+
 /** The value at a path, or `undefined`. Only own members count, so `__proto__` leads nowhere. */
 export function readClaim(claims: Claims, path: ClaimPath): JsonValue | undefined {
   let value: JsonValue | undefined = claims
@@ -82,12 +124,29 @@ export function absenceOf(claims: Claims, path: ClaimPath): Absence | undefined 
 
 /** Why a claim does not count that is {@link isWithheld}. For the log. */
 export const withheldReason =
-  'the provider has withheld the claim (_claim_names or hasgroups, such as an overage of groups)'
+  'the provider has withheld the claim (_claim_names or hasgroups, such as an overage of groups), or its API in claims_from could not be read'
 
 /** Whether `_claim_names` names the claim of a path (OpenID Connect Core §5.6.2). */
 export function isWithheld({ _claim_names: elsewhere }: Claims, [name]: ClaimPath): boolean {
   return isObject(elsewhere) && name !== undefined && Object.hasOwn(elsewhere, name)
 }
+
+/** Claims of which some are withheld. The mark wins over a value. */
+export function withWithheld(claims: Claims, names: readonly string[]): Claims {
+  if (names.length === 0) return claims
+  const { _claim_names: others } = claims
+  const marks = Object.fromEntries(names.map((name) => [name, 'withheld']))
+  return { ...claims, _claim_names: { ...(isObject(others) ? (others as Claims) : {}), ...marks } }
+}
+
+/** What APIs have said about a claim: its value, or why they have not. */
+export type ApiReading =
+  /** `undefined`: the person has none. */
+  | { readonly kind: 'value'; readonly value: JsonValue | undefined }
+  /** The API is away: a value that was read before counts for some time. */
+  | { readonly kind: 'unavailable'; readonly retryAfterMs: number | undefined }
+  /** `isRejected`: the API does not accept the access token, which may have expired. */
+  | { readonly kind: 'unusable'; readonly isRejected: boolean }
 
 /**
  * The names of the claims that a provider has withheld: they are at another place, or left out

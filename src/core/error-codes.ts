@@ -177,8 +177,8 @@ const table = {
     text: 'The sign-in service did not say whether you have access to this page.',
     page: 'forbidden',
     means:
-      'the provider has withheld the claim that decides: it named the claim without its value, because the person is in too many groups (an overage), or because the value is at another place (_claim_names of OpenID Connect Core §5.6.2)',
-    todo: 'let the provider send fewer values: only the groups that are assigned to this application, or roles instead of groups (docs/providers/entra-id.md); people then have to sign in again',
+      'the provider has withheld the claim that decides: it named the claim without its value, because the person is in too many groups (an overage), or because the value is at another place (_claim_names of OpenID Connect Core §5.6.2); or an API of claims_from could not be read',
+    todo: 'with claims_from, see provider.claims_api_failed in the log; without it, let the provider send fewer values: only the groups that are assigned to this application, or roles instead of groups (docs/providers/entra-id.md); people then have to sign in again',
   },
   ERR_DEVICE_BINDING: {
     status: 403,

@@ -5,7 +5,7 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
-import type { ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
+import type { ApiFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { issuerHint } from '../provider/metadata.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 import { overageFindings } from './upstream-claims.ts'
@@ -307,6 +307,17 @@ function frontchannelFinding(metadata: Metadata, { frontchannelLogout }: Provide
       todo: 'remove the setting, or enable front-channel logout at the provider',
     },
   )
+}
+
+/** Whether an API of `claims_from` can be read. */
+export function apiFinding({ claim, url, outcome, why }: ApiFact): Finding {
+  const id = 'provider.claims_from'
+  if (outcome === 'read') return ok(id, `${url} responds with values for ${claim}`)
+  if (outcome === 'untried') return ok(id, `${url} has ${claim}; it can be tried by a sign-in only`)
+  return fault(id, `${url} cannot be read: ${why}`, {
+    why: `the claim ${claim} is withheld from everybody: rules that read it deny access (ERR_CLAIM_WITHHELD)`,
+    todo: 'check url, scopes and select of its entry in provider.claims_from, and the rights of the client there',
+  })
 }
 
 /** The errors for a person who is not signed in at the provider: OpenID Connect Core §3.1.2.6. */

@@ -161,13 +161,17 @@ export function withheldFindings(upstream: UpstreamConfig, claims: Claims = {}):
 }
 
 /** What a provider withholds from people in many groups, where the upstreams need it. */
-export function overageFindings({ issuer }: ProviderConfig, upstreams: readonly UpstreamConfig[]): Finding[] {
+export function overageFindings(
+  { issuer, claimsFrom }: ProviderConfig,
+  upstreams: readonly UpstreamConfig[],
+): Finding[] {
   const needsGroups = upstreams.flatMap(claimsNeeded).some(([name]) => name === 'groups')
-  if (!needsGroups || providerKind(issuer) !== 'entra') return []
+  const isFromApi = claimsFrom.some(({ name, isMerged }) => name === 'groups' && !isMerged)
+  if (!needsGroups || isFromApi || providerKind(issuer) !== 'entra') return []
   return [
     ok(
       'provider.overage',
-      'withholds groups from people in more than 200 groups: rules that read groups then deny access (ERR_CLAIM_WITHHELD). Use app roles, or only the groups that are assigned to the application',
+      'withholds groups from people in more than 200 groups: rules that read groups then deny access (ERR_CLAIM_WITHHELD). Read them from Microsoft Graph (provider.claims_from), or use app roles, or only the groups that are assigned to the application',
     ),
   ]
 }

@@ -16,22 +16,32 @@ const basicScopes = ['openid', 'profile', 'email']
 /**
  * The scopes and parameters of an authorization request. Unless scopes are configured,
  * `offline_access` is requested, except at providers that do not list it, and at Keycloak, Google
- * and Amazon Cognito. At Keycloak it would create offline sessions, which get no Logout Token.
+ * and Amazon Cognito. At Keycloak it would create offline sessions, which get no Logout Token. The
+ * APIs of `claims_from` add their scopes.
  */
 export function requestedAccess(
-  { issuer, scopes, authorizationParams }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'>,
+  {
+    issuer,
+    scopes,
+    authorizationParams,
+    claimsFrom = [],
+  }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'> & Partial<Pick<ProviderConfig, 'claimsFrom'>>,
   metadata: Readonly<Record<string, unknown>>,
 ): RequestedAccess {
-  if (scopes !== undefined) return { scopes, params: authorizationParams }
+  const ofApis = claimsFrom.flatMap(({ sources }) =>
+    sources.flatMap(({ token, scopes }) => (token === 'access_token' ? scopes : [])),
+  )
+  const all = (own: readonly string[]) => [...new Set([...own, ...ofApis])]
+  if (scopes !== undefined) return { scopes: all(scopes), params: authorizationParams }
   const kind = kindOf(issuer, metadata)
   // Without `prompt=consent` Google gives a refresh token at the first sign-in of a person only.
   if (kind === 'google')
-    return { scopes: basicScopes, params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
+    return { scopes: all(basicScopes), params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
   const { scopes_supported } = metadata
   // The list is optional (OpenID Connect Discovery 1.0 §3): without it, the scope may be known.
   const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
   const asksForIt = harmOfOfflineAccess(kind) === undefined && isKnown
-  return { scopes: asksForIt ? [...basicScopes, offlineAccess] : basicScopes, params: authorizationParams }
+  return { scopes: all(asksForIt ? [...basicScopes, offlineAccess] : basicScopes), params: authorizationParams }
 }
 
 /** The kind of a provider. Keycloak behind a proxy is recognized by its token endpoint. */

@@ -6,13 +6,15 @@ import { isObject } from '../core/json.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
 import { authorizationUrlFor, type RequestedAccess } from './authorization-request.ts'
+import { ClaimsApi } from './claims-api.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
+import { ApiCredentials, requestClientToken, transmitterPurpose } from './client-credentials.ts'
 import { issuerSchemeMismatch } from './discovery.ts'
 import { discover, type DiscoveredProvider, type DiscoveryProblem, metadataUrl, problemOf } from './metadata.ts'
 import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
 import { gatewayErrorIn } from './provider-errors.ts'
 import { findStream, type Stream, StreamClient, TransmitterRefusal } from './stream-client.ts'
-import { requestClientToken, Transmitter, TransmitterCredentials, type TransmitterMetadata } from './transmitter.ts'
+import { Transmitter, type TransmitterMetadata } from './transmitter.ts'
 
 /** Why something cannot be used. Without a response, `problem` is only present for a timeout. */
 export interface ProbeFailure {
@@ -213,6 +215,48 @@ class ClockComparison {
   }
 }
 
+/** Whether an API of `claims_from` can be read. */
+export interface ApiFact {
+  readonly claim: string
+  readonly url: string
+  /** `untried`: that needs a person. */
+  readonly outcome: 'read' | 'untried' | 'failed'
+  readonly why?: string
+}
+
+/** Reads each API that the gateway can ask about itself: by a token of its own, at one address. */
+export async function examineApis(config: ProviderConfig): Promise<readonly ApiFact[]> {
+  const outbound = createOutbound(config)
+  try {
+    const facts = config.claimsFrom.flatMap((claim) =>
+      claim.sources.map(async (source): Promise<ApiFact> => {
+        const about = { claim: claim.name, url: source.urlText }
+        if (source.token === 'access_token') return { ...about, outcome: 'untried' }
+        const clientToken = async (scopes: readonly string[]) =>
+          requestClientToken((await discover(config, outbound)).configuration, scopes, 'an API (claims_from)')
+        try {
+          const { access_token } = await clientToken(source.scopes)
+          if (source.url.length > 1) return { ...about, outcome: 'untried' }
+          let why: string | undefined
+          const warn: Log['warn'] = (_event, fields) => void (why = String(fields?.['reason']))
+          const parts = { outbound, clientToken, clock: systemClock, log: { ...silent, warn } }
+          const subject = { sub: '', access_token, claims: {} }
+          await new ClaimsApi({ ...parts, timeoutMs: config.timeoutMs }).read(
+            [{ ...claim, sources: [source] }],
+            subject,
+          )
+          return { ...about, outcome: why === undefined ? 'read' : 'failed', ...(why !== undefined && { why }) }
+        } catch (error) {
+          return { ...about, outcome: 'failed', why: reason(error) }
+        }
+      }),
+    )
+    return await Promise.all(facts)
+  } finally {
+    await outbound.close()
+  }
+}
+
 type Keys = readonly Readonly<Record<string, unknown>>[]
 
 /** What the transmitter of security events reports, and how it treats this receiver. */
@@ -247,8 +291,9 @@ export async function examineTransmitter(
     const keys = await readKeys(metadata.jwks_uri, outbound)
     const facts = { metadata, keys: 'why' in keys ? keys : keys.value }
     if (signals.authorization === undefined) return facts
-    const credentials = new TransmitterCredentials(signals.authorization, {
-      clientToken: async (scopes) => requestClientToken((await discover(config, outbound)).configuration, scopes),
+    const credentials = new ApiCredentials(signals.authorization, {
+      clientToken: async (scopes) =>
+        requestClientToken((await discover(config, outbound)).configuration, scopes, transmitterPurpose),
       clock: systemClock,
     })
     const streams = new StreamClient({ transmitter, credentials, outbound })

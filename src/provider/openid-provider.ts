@@ -11,7 +11,9 @@ import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
 import { authorizationUrlFor } from './authorization-request.ts'
+import { ClaimsApi } from './claims-api.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
+import { ApiCredentials, type ClientToken, requestClientToken, transmitterPurpose } from './client-credentials.ts'
 import { Discovery } from './discovery.ts'
 import { Decryption, type DecryptionKeys } from './encrypted-token.ts'
 import {
@@ -49,7 +51,7 @@ import {
   tokenExchangeGrant,
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
-import { requestClientToken, Transmitter, TransmitterCredentials } from './transmitter.ts'
+import { Transmitter } from './transmitter.ts'
 
 /** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
 const longestAccessTokenSeconds = 366 * 24 * 60 * 60
@@ -110,6 +112,8 @@ export class OpenidProvider {
   readonly config: ProviderConfig
   /** The streams of `signals`. Absent: the gateway sends no requests to the transmitter. */
   readonly streams: StreamClient | undefined
+  /** The APIs of `claims_from`. */
+  readonly apis: Pick<ClaimsApi, 'read'>
   readonly #clock: Clock
   readonly #outbound: Outbound
   readonly #discovery: Discovery
@@ -158,14 +162,22 @@ export class OpenidProvider {
         : new KeySet({ ...parts, outbound: this.#outbound, jwksUri: async () => jwksUri })
     this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.#outbound })
     this.streams = this.#streamClient()
+    this.apis = new ClaimsApi({
+      ...{ outbound: this.#outbound, clock: parts.clock, log: parts.log, timeoutMs: config.timeoutMs },
+      clientToken: (scopes) => this.#clientToken(scopes, 'an API (claims_from)'),
+    })
+  }
+
+  async #clientToken(scopes: readonly string[], purpose: string): Promise<ClientToken> {
+    return requestClientToken((await this.#discovery.provider()).configuration, scopes, purpose)
   }
 
   /** Absent when the gateway sends no requests to the transmitter of `signals`. */
   #streamClient(): StreamClient | undefined {
     const { authorization } = this.config.signals ?? {}
     if (authorization === undefined || this.#transmitter === undefined) return undefined
-    const credentials = new TransmitterCredentials(authorization, {
-      clientToken: async (scopes) => requestClientToken((await this.#discovery.provider()).configuration, scopes),
+    const credentials = new ApiCredentials(authorization, {
+      clientToken: (scopes) => this.#clientToken(scopes, transmitterPurpose),
       clock: this.#clock,
     })
     return new StreamClient({ transmitter: this.#transmitter, credentials, outbound: this.#outbound })
@@ -213,7 +225,10 @@ export class OpenidProvider {
     if (ofTransmitter !== undefined) return ofTransmitter
     const { known } = this.#discovery
     if (known === undefined || url.includes('/.well-known/')) return 'discovery'
-    return known.endpoints.get(url) ?? 'other'
+    const isOfApi = this.config.claimsFrom.some(({ sources }) =>
+      sources.some(({ origin }) => url.startsWith(`${origin}/`)),
+    )
+    return known.endpoints.get(url) ?? (isOfApi ? 'claims_api' : 'other')
   }
 
   /**

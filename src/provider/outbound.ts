@@ -20,6 +20,7 @@ const readFields = [
   'age',
   'location',
   'retry-after',
+  'link',
   'cache-control',
 ]
 const utf8 = new TextDecoder()

@@ -1,8 +1,9 @@
 import { GatewayError } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 import { retryAfterMs } from '../core/repeating.ts'
+import type { ApiCredentials } from './client-credentials.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
-import type { Transmitter, TransmitterCredentials, TransmitterMetadata } from './transmitter.ts'
+import type { Transmitter, TransmitterMetadata } from './transmitter.ts'
 
 /** RFC 8935 and RFC 8936 as the Shared Signals Framework names them (§6.1). */
 export const deliveryMethods = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const
@@ -84,7 +85,7 @@ export class TransmitterRefusal extends GatewayError {
 
 export interface StreamClientParts {
   readonly transmitter: Transmitter
-  readonly credentials: TransmitterCredentials
+  readonly credentials: ApiCredentials
   readonly outbound: Pick<Outbound, 'fetch'>
 }
 

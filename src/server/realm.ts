@@ -102,7 +102,7 @@ export class Realm implements GateRealm {
   }
 }
 
-type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
+type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'apis' | 'config'>
 
 /** The provider, with its refreshes counted. */
 function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
@@ -113,7 +113,7 @@ function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
   })
   for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
   return {
-    config: provider.config,
+    ...{ config: provider.config, apis: provider.apis },
     userinfo: (tokens, sub) => provider.userinfo(tokens, sub),
     refresh: async (tokens, sub) => {
       try {

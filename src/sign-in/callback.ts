@@ -15,6 +15,7 @@ import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
 import { carryOver } from '../session/live/carry-over.ts'
 import { markEnding, signInLifetimeMs } from '../session/live/endings.ts'
 import { isEmailEndedSince, verifiedEmailOf } from '../session/people/email-endings.ts'
+import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import type { SignInParts } from './parts.ts'
 import { returnToOrHome, onlyValue } from './query.ts'
@@ -202,7 +203,7 @@ function exchange(transaction: SignInTransaction, callback: URL, parts: SignInPa
 
 /**
  * The record of the person: identified by the ID Token, with the claims of UserInfo of the same
- * `sub`.
+ * `sub`, and those of the APIs of `claims_from`.
  */
 async function describePerson(
   { tokens, idToken }: SignedIn,
@@ -211,10 +212,14 @@ async function describePerson(
   const userinfo = await parts.provider.userinfo(tokens, idToken.sub)
   if (userinfo.kind === 'unauthorized')
     throw new GatewayError('ERR_SIGN_IN_RESPONSE', 'UserInfo rejects the access token that was just issued')
-  const { idTokenClaims: names, renamedClaims } = parts.provider.config
+  const { idTokenClaims: names, renamedClaims, claimsFrom } = parts.provider.config
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken, renamedClaims)
-  return { ...idToken, tokens, claims, userinfo_read_at: parts.clock.now() }
+  const subject = { sub: idToken.sub, access_token: tokens.access_token, claims }
+  const readings = await parts.provider.apis.read(claimsFrom, subject)
+  const now = parts.clock.now()
+  const withApis = withApiClaims(claims, claimsFrom, readings, undefined, now)
+  return { ...idToken, tokens, ...withApis, userinfo_read_at: now }
 }
 
 async function createSession(

@@ -1,4 +1,4 @@
-import type { Claims } from '../core/claims.ts'
+import type { ApiReading, Claims } from '../core/claims.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { TokenSet } from '../core/token-set.ts'
 import type { Audit } from '../observe/audit.ts'
@@ -8,6 +8,7 @@ import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import { type LeaseStore, retryUntil, underLease } from '../session/live/lease.ts'
 import type { Sessions } from '../session/live/sessions.ts'
+import { readableNow, withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, type SessionRecord, type StoredSession } from '../session/record/record.ts'
 
 /** How long storing a rotated refresh token is retried, in ms. Without it, the session is lost. */
@@ -17,7 +18,7 @@ export interface UpkeepParts {
   readonly sessions: Pick<Sessions, 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly store: LeaseStore
-  readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'>
+  readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'apis' | 'config'>
   readonly clock: { now(): number }
   readonly log: Log
   readonly audit: Audit
@@ -165,7 +166,8 @@ function issuedAt({ id_token }: TokenSet): number {
 async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promise<StoredSession | undefined> {
   try {
     const userinfo = await parts.provider.userinfo(stored.record.tokens, stored.record.sub)
-    if (userinfo.kind === 'claims') return await storeClaims(stored, userinfo.claims, parts)
+    if (userinfo.kind === 'claims')
+      return await storeClaims(stored, await readClaims(stored, userinfo.claims, parts), parts)
     await parts.endings.endOne(stored.key, 'userinfo_401')
     return undefined
   } catch (error) {
@@ -174,22 +176,51 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
   }
 }
 
+/** The claims of a session as UserInfo and the ID Token have them, and what APIs have said. */
+interface ReadClaims {
+  readonly claims: Claims
+  readonly readings: ReadonlyMap<string, ApiReading>
+}
+
+/** Reads the claims of APIs that are due: all of them with `isForced`. */
+async function readClaims(
+  { record }: StoredSession,
+  userinfo: Claims,
+  { provider, clock }: UpkeepParts,
+  isForced = false,
+): Promise<ReadClaims> {
+  const { idTokenClaims: names, renamedClaims, claimsFrom } = provider.config
+  const fromIdToken = { names, claims: claimsOfIdToken(record.tokens.id_token) }
+  const claims = claimsOfSession(userinfo, record, fromIdToken, renamedClaims)
+  const due = isForced ? claimsFrom : readableNow(claimsFrom, record, clock.now())
+  const { access_token } = record.tokens
+  return { claims, readings: await provider.apis.read(due, { sub: record.sub, access_token, claims }) }
+}
+
 /** Stores new claims; `undefined` when the session has ended in the meantime. */
 async function storeClaims(
   stored: StoredSession,
-  userinfo: Claims,
+  { claims, readings }: ReadClaims,
   parts: UpkeepParts,
 ): Promise<StoredSession | undefined> {
-  const { idTokenClaims: names, renamedClaims } = parts.provider.config
-  const fromIdToken = { names, claims: claimsOfIdToken(stored.record.tokens.id_token) }
+  const now = parts.clock.now()
   const record: SessionRecord = {
     ...stored.record,
-    claims: claimsOfSession(userinfo, stored.record, fromIdToken, renamedClaims),
-    userinfo_read_at: parts.clock.now(),
+    ...withApiClaims(claims, parts.provider.config.claimsFrom, readings, stored.record, now),
+    userinfo_read_at: now,
   }
   const outcome = await parts.sessions.replace(stored, record)
   if (outcome === 'gone') return undefined
   return outcome === 'conflict' ? parts.sessions.read(stored.key) : outcome
+}
+
+/** Whether an API has accepted the access token before: it may have expired. */
+function hasExpired({ record }: StoredSession, { readings }: ReadClaims): boolean {
+  const { api_claims, tokens } = record
+  return [...readings].some(
+    ([id, reading]) =>
+      reading.kind === 'unusable' && reading.isRejected && (api_claims?.[id]?.read_at ?? -1) >= tokens.obtained_at,
+  )
 }
 
 function isRefreshable(session: StoredSession): session is Refreshable {
@@ -210,9 +241,10 @@ function hasSameTokens(one: TokenSet, other: TokenSet): boolean {
 }
 
 /**
- * Reads UserInfo again, once across all replicas, for sessions in use: this detects a revocation
- * without a Logout Token. After a 401 the tokens are refreshed once. If UserInfo rejects the new
- * access token too, the session ends.
+ * Reads UserInfo and the APIs of `claims_from` again, once across all replicas, for sessions in
+ * use: this detects a revocation without a Logout Token. After a 401 the tokens are refreshed once.
+ * If UserInfo rejects the new access token too, the session ends; if an API does, its claim is
+ * withheld.
  * @param onReading called before UserInfo is read. With it, a reading that has begun does not
  * count.
  * @returns `undefined` when the session has ended
@@ -258,5 +290,7 @@ async function readUnderLease(
   if (isRead && onReading === undefined) return current
   onReading?.()
   const userinfo = await parts.provider.userinfo(current.record.tokens, current.record.sub)
-  return userinfo.kind === 'unauthorized' ? 'unauthorized' : storeClaims(current, userinfo.claims, parts)
+  if (userinfo.kind === 'unauthorized') return 'unauthorized'
+  const read = await readClaims(current, userinfo.claims, parts, onReading !== undefined)
+  return isRefreshable(current) && hasExpired(current, read) ? 'unauthorized' : storeClaims(current, read, parts)
 }

@@ -1,10 +1,13 @@
+import type { ApiClaimConfig } from '../config/model/provider.ts'
 import type { SessionConfig } from '../config/model/session.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
+import { withWithheld } from '../core/claims.ts'
 import { isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { InvalidTokensError } from '../provider/provider-errors.ts'
+import { isAnyDue, neverRead } from '../session/record/api-claims.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import { pollUserinfo, refresh, type UpkeepParts } from './refresh.ts'
 
@@ -17,7 +20,7 @@ export type Due =
   | 'refresh_soon'
   /** The access token has expired. The request waits for the refresh. */
   | 'refresh_now'
-  /** UserInfo is due. It is read beside the request. */
+  /** UserInfo is due, or a claim of an API. Both are read beside the request. */
   | 'userinfo'
 
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
@@ -29,7 +32,12 @@ export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUseri
 const maxShareLeft = 0.25
 
 /** Returns what is due for a session. `now` is in ms since the epoch. */
-export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: FreshnessConfig, now: number): Due {
+export function whatIsDue(
+  { key, record, isDoubtful }: StoredSession,
+  config: FreshnessConfig,
+  now: number,
+  claimsFrom: readonly ApiClaimConfig[] = [],
+): Due {
   if (isDoubtful === true) return 'confirm'
   const { tokens } = record
   const { access_token_expires_at: expiresAt = Infinity } = tokens
@@ -41,7 +49,7 @@ export function whatIsDue({ key, record, isDoubtful }: StoredSession, config: Fr
   if (now >= expiresAt) return 'nothing'
   if (config.pollUserinfoMs !== undefined && now >= record.userinfo_read_at + withJitter(config.pollUserinfoMs, key))
     return 'userinfo'
-  return 'nothing'
+  return isAnyDue(claimsFrom, record, now) ? 'userinfo' : 'nothing'
 }
 
 /**
@@ -81,6 +89,7 @@ interface Failure {
 export class Upkeep {
   readonly #config: FreshnessConfig
   readonly #parts: UpkeepParts
+  readonly #claimsFrom: readonly ApiClaimConfig[]
   /** The readings of `reread` that have not begun. */
   readonly #rereads = new Map<SessionKey, Promise<StoredSession | undefined>>()
   readonly #underWay = new SingleFlight<SessionKey, StoredSession | undefined>()
@@ -89,6 +98,7 @@ export class Upkeep {
   constructor(config: FreshnessConfig, parts: UpkeepParts) {
     this.#config = config
     this.#parts = parts
+    this.#claimsFrom = parts.provider.config.claimsFrom
   }
 
   /**
@@ -97,8 +107,24 @@ export class Upkeep {
    * rejects with a `GatewayError` when the provider or the store is unavailable.
    */
   fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
+    const found = this.#fresh(session)
+    if (this.#claimsFrom.length === 0) return found
+    return found instanceof Promise ? found.then((at) => at && this.#withMarks(at)) : this.#withMarks(found)
+  }
+
+  /**
+   * A session from before `claims_from` was configured so: its claims must not seem absent until
+   * the APIs have been read.
+   */
+  #withMarks(session: StoredSession): StoredSession {
+    const names = neverRead(this.#claimsFrom, session.record)
+    if (names.length === 0) return session
+    return { ...session, record: { ...session.record, claims: withWithheld(session.record.claims, names) } }
+  }
+
+  #fresh(session: StoredSession): StoredSession | Promise<StoredSession | undefined> {
     const now = this.#parts.clock.now()
-    const due = whatIsDue(session, this.#config, now)
+    const due = whatIsDue(session, this.#config, now, this.#claimsFrom)
     if (due === 'nothing') return session
     const failure = this.#failures.get(session.key)
     const isWaitedFor = due === 'refresh_now' || due === 'confirm'
@@ -110,7 +136,7 @@ export class Upkeep {
       // has expired.
       const joins = this.#underWay.has(session.key)
       const work = this.#run(session, due)
-      return joins ? work.then((found) => found && this.fresh(found)) : work
+      return joins ? work.then((found) => found && this.#fresh(found)) : work
     }
     // Work beside requests must not delay sign-ins and waiting requests. The next request tries
     // again.

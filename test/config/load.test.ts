@@ -74,6 +74,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         globalTokenRevocation: undefined,
         signals: undefined,
         idTokenClaims: [],
+        claimsFrom: [],
         userinfoClaims: ['email'],
         scopes: undefined,
         authorizationParams: {},
@@ -306,6 +307,27 @@ test('Every setting of a full configuration is read', () => {
     longestEndSessionUrlBytes: 4096,
     claims: { fields },
     idTokenClaims: ['groups', fields],
+    claimsFrom: [
+      {
+        id: full.providers[0].claimsFrom[0]?.id,
+        name: fields,
+        isMerged: false,
+        everyMs: 15 * 60_000,
+        sources: [
+          {
+            url: ['https://api.example.com/', [fields, 'id'], '/teams'],
+            urlText: 'https://api.example.com/{fields.id}/teams',
+            origin: 'https://api.example.com',
+            token: 'access_token',
+            scopes: [],
+            select: [[], ['name']],
+            selectText: '[].name',
+            absentIsEmpty: false,
+            pages: { kind: 'link' },
+          },
+        ],
+      },
+    ],
     userinfoClaims: ['given_name', 'family_name'],
     id_token_signed_response_alg: 'ES256',
     userinfo_signed_response_alg: undefined,
@@ -480,7 +502,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 76, column: 9 },
+      place: { file: 'full.yaml', line: 78, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -495,7 +517,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 77, column: 9 },
+      place: { file: 'full.yaml', line: 79, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

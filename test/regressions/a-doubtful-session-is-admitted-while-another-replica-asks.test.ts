@@ -4,6 +4,7 @@ import type { OpenidProvider, Userinfo } from '../../src/provider/openid-provide
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { replica, signedInAt, type Replica } from '../session/replica.ts'
 import { startRedis } from '../support/redis.ts'
+import { noApis, noClaims } from '../support/signing-provider.ts'
 
 const shared = await startRedis({ after })
 
@@ -40,7 +41,8 @@ function upkeepAt(
       clock: { now: () => Date.now() },
       audit: { record: () => {} },
       provider: {
-        config: { timeoutMs: 60_000, idTokenClaims: [] as readonly string[] } as OpenidProvider['config'],
+        config: { timeoutMs: 60_000, ...noClaims } as OpenidProvider['config'],
+        apis: noApis,
         refresh: () => assert.fail('the session has no refresh token'),
         userinfo,
       },

@@ -7,6 +7,7 @@ import type { StoredSession } from '../../src/session/record/record.ts'
 import { refresh } from '../../src/tokens/refresh.ts'
 import { replica, signedInAt, type Replica } from '../session/replica.ts'
 import { startRedis } from '../support/redis.ts'
+import { noApis, noClaims } from '../support/signing-provider.ts'
 
 const shared = await startRedis({ after })
 const direct = new Redis(shared.port, '127.0.0.1')
@@ -24,7 +25,8 @@ function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSessi
   return refresh(seen, {
     ...{ store, sessions, endings, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
     provider: {
-      config: { timeoutMs: 1_000, idTokenClaims: [] as readonly string[] } as OpenidProvider['config'],
+      config: { timeoutMs: 1_000, ...noClaims } as OpenidProvider['config'],
+      apis: noApis,
       refresh: async () => ({ kind: 'refreshed', tokens: await response() }),
       userinfo: async () => ({ kind: 'claims', claims: { sub: 'jane' } }),
     },

@@ -2,16 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
+import { changed } from '../support/changed-file.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica } from '../support/world.ts'
-
-function changed({ file }: Replica, from: string, to: string) {
-  writeFileSync(file, readFileSync(file, 'utf8').replace(from, to))
-  const loaded = loadConfig(file, secrets)
-  assert.ok(loaded.ok)
-  return loaded.config
-}
 
 describe('A reload', { concurrency: true }, () => {
   test('keeps a WebSocket open, and a later Logout Token closes it', async (t) => {

@@ -19,6 +19,7 @@ import { RedisStore } from '../../src/session/store/redis/store.ts'
 import type { SessionStore } from '../../src/session/store/store.ts'
 import { refresh, type UpkeepParts } from '../../src/tokens/refresh.ts'
 import { startRedis } from '../support/redis.ts'
+import { noApis, noClaims } from '../support/signing-provider.ts'
 import { searchOrders, step, stepsOf, type Actor, type Searched, type Stop } from './every-order.ts'
 
 const minute = 60_000
@@ -74,7 +75,8 @@ class LenientProvider {
   get parts(): UpkeepParts['provider'] {
     const grant = ['the grant']
     return {
-      config: { timeoutMs: 0, idTokenClaims: [] as readonly string[] } as OpenidProvider['config'],
+      config: { timeoutMs: 0, ...noClaims } as OpenidProvider['config'],
+      apis: noApis,
       refresh: ({ refresh_token }) =>
         step({ what: `refresh with ${refresh_token}`, reads: [], writes: grant }, (): Refreshed => {
           this.used.push(refresh_token)

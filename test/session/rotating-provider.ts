@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { OpenidProvider, Refreshed } from '../../src/provider/openid-provider.ts'
+import type { UpkeepParts } from '../../src/tokens/refresh.ts'
+import { noApis, noClaims } from '../support/signing-provider.ts'
 
 const accessTokenLifetime = 5 * 60_000
 
@@ -40,14 +42,15 @@ export class RotatingProvider {
   }
 
   /** The provider as a replica sees it. `way` is awaited before and after each request. */
-  seenFrom(way: () => Promise<void>): Pick<OpenidProvider, 'refresh' | 'userinfo' | 'config'> {
+  seenFrom(way: () => Promise<void>): UpkeepParts['provider'] {
     const there = async () => {
       await way()
       await this.#slowness()
     }
     const back = there
     return {
-      config: { timeoutMs: 100 } as OpenidProvider['config'],
+      config: { timeoutMs: 100, ...noClaims } as OpenidProvider['config'],
+      apis: noApis,
       refresh: async ({ refresh_token }) => {
         await there()
         const refreshed = this.#refresh(refresh_token)

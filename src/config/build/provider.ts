@@ -10,6 +10,8 @@ import { providerKind, type ProviderKind } from '../provider-kind.ts'
 import type { GatewaySettings, List, ProviderMetadataSettings, ProviderSettings } from '../settings.ts'
 import { readEach, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
+import type { ShortNames } from './claim-names.ts'
+import { readClaimsFrom } from './claims-from.ts'
 import { readCredentials } from './client-credentials.ts'
 import { readGlobalTokenRevocation, readSignals } from './signals.ts'
 
@@ -30,7 +32,7 @@ export function buildProviders(
   if (file.below('provider').isSet && providers !== undefined)
     file.below('providers').errorAtKey('cannot be used together with provider', 'move that provider below providers')
   const [first, ...others] = Object.entries(providers ?? {}).map(([name, settings]): ProviderConfig => {
-    const built = buildProvider(settings, file.below('providers', name), context)
+    const built = buildProvider(settings, file.below('providers', name), context, {})
     return {
       ...built,
       name,
@@ -47,10 +49,16 @@ export function buildProviders(
   if (!file.below('provider').isSet)
     if (file.below('providers').isReported) file.below('provider').markReported()
     else file.below('provider').missing('is missing', 'The OpenID Provider where people sign in.')
-  return [buildProvider(provider, file.below('provider'), context)]
+  return [buildProvider(provider, file.below('provider'), context, provider.claims)]
 }
 
-function buildProvider(settings: ProviderSettings, at: Setting, context: ProviderContext): ProviderConfig {
+/** `shortNames`: those that stand for other names in sessions. */
+function buildProvider(
+  settings: ProviderSettings,
+  at: Setting,
+  context: ProviderContext,
+  shortNames: ShortNames,
+): ProviderConfig {
   const { egressProxy, reservedPrefix, cookieName } = context
   const { caFile, ...others } = settings
   return {
@@ -71,6 +79,7 @@ function buildProvider(settings: ProviderSettings, at: Setting, context: Provide
     ...readEndSession(settings, at),
     claims: readShortNames(settings.claims, at.below('claims')),
     idTokenClaims: readIdTokenClaims(settings, at.below('id_token_claims')),
+    claimsFrom: readClaimsFrom(settings, shortNames, at.below('claims_from')),
     ca: readAuthorities(caFile, at.below('ca_file')),
   }
 }
@@ -81,7 +90,7 @@ function buildProvider(settings: ProviderSettings, at: Setting, context: Provide
  */
 export function userinfoClaims(
   upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'providers'>[],
-  { name: provider, idTokenClaims, renamedClaims }: ProviderConfig,
+  { name: provider, idTokenClaims, renamedClaims, claimsFrom }: ProviderConfig,
 ): string[] {
   const own = upstreams.filter(({ providers }) => providers.includes(provider))
   const long = new Map(Object.entries(renamedClaims).map(([name, short]) => [short, name]))
@@ -91,7 +100,10 @@ export function userinfoClaims(
     ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
     ...rules.flatMap(claimsOfRule),
   ])
-  const names = new Set(paths.map(([name]) => long.get(String(name)) ?? String(name)))
+  const isFromApi = (name: unknown) => claimsFrom.some((claim) => claim.name === name && !claim.isMerged)
+  const names = new Set(
+    paths.filter(([name]) => !isFromApi(name)).map(([name]) => long.get(String(name)) ?? String(name)),
+  )
   return [...names].filter(
     (name) => !protocolClaims.has(name) && !authenticationClaims.includes(name) && !idTokenClaims.includes(name),
   )

@@ -12,6 +12,7 @@ export const providerChecks: readonly ProviderCheck[] = [
   authorities,
   metadata,
   encryption,
+  apis,
   profile,
 ]
 
@@ -80,6 +81,45 @@ function encryption(config: ProviderConfig, at: At): void {
       `has no effect: response_mode is ${config.response_mode}`,
       'write response_mode: jwt',
     )
+}
+
+/** Known APIs that respond without values, or with 403, unless the access token has a scope. */
+const scopesOfApis: readonly (readonly [host: string, scopes: RegExp, example: string])[] = [
+  [
+    'graph.microsoft.com',
+    /^(?:https:\/\/graph\.microsoft\.com\/)?(?:User|Group|GroupMember|Directory)\.Read/i,
+    'User.Read',
+  ],
+  ['api.github.com', /^(?:read|write|admin):org$|^user/, 'read:org'],
+  ['gitlab.com', /^(?:read_)?api$/, 'read_api'],
+  [
+    'cloudidentity.googleapis.com',
+    /\/cloud-(?:identity|platform)/,
+    'https://www.googleapis.com/auth/cloud-identity.groups.readonly',
+  ],
+  [
+    'admin.googleapis.com',
+    /\/admin\.directory\.group/,
+    'https://www.googleapis.com/auth/admin.directory.group.readonly',
+  ],
+]
+
+/** The access token that an API of `claims_from` gets. */
+function apis({ claimsFrom, dpop, scopes = [] }: ProviderConfig, at: At): void {
+  const claimsAt = at('claims_from')
+  const sources = claimsFrom.flatMap((claim) => claim.sources)
+  if (!areValid(claimsAt, at('scopes'), at('dpop'))) return
+  if (dpop && sources.some(({ token }) => token === 'access_token'))
+    claimsAt.error(
+      'cannot send the access token of the person, which dpop binds to a key',
+      'write token: client_credentials, or remove dpop',
+    )
+  for (const [host, known, example] of scopesOfApis) {
+    const ofHost = sources.filter(({ origin, token }) => origin === `https://${host}` && token === 'access_token')
+    const all = [...scopes, ...sources.flatMap((source) => source.scopes)]
+    if (ofHost.length > 0 && !all.some((scope) => known.test(scope)))
+      claimsAt.warning(`has no scope for ${host}`, `write scopes: [${example}] in its entry`)
+  }
 }
 
 /** What a security profile forbids: each rule with its clause. */

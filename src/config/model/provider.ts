@@ -1,3 +1,4 @@
+import type { ClaimPath, ClaimSelection, ClaimTemplate } from '../../core/claims.ts'
 import type { Subnet } from '../addresses.ts'
 import type { ProviderGlobalTokenRevocationSettings, ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 
@@ -133,11 +134,48 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   readonly renamedClaims: Readonly<Record<string, string>>
   /** The claims that are taken from the ID Token instead of UserInfo. */
   readonly idTokenClaims: readonly string[]
+  /** The claims that come from APIs of the provider. */
+  readonly claimsFrom: readonly ApiClaimConfig[]
   /** The claims that headers and rules use and that UserInfo must contain. */
   readonly userinfoClaims: readonly string[]
   /** Certificate authorities (PEM) for the provider, in addition to those of Node.js. */
   readonly ca: string | undefined
 }
+
+/** A claim that APIs of the provider have. Its sources are read together. */
+export interface ApiClaimConfig {
+  /** Another one with other settings, so that a session has no value of other settings. */
+  readonly id: string
+  readonly name: string
+  /** Whether the values are added to those of UserInfo or the ID Token. */
+  readonly isMerged: boolean
+  /** Absent: it is read when UserInfo is. */
+  readonly everyMs: number | undefined
+  readonly sources: readonly ClaimSourceConfig[]
+}
+
+export interface ClaimSourceConfig {
+  /** The address, in which claims of the person stand behind the host only. */
+  readonly url: ClaimTemplate
+  /** For people. */
+  readonly urlText: string
+  readonly origin: string
+  readonly token: 'access_token' | 'client_credentials'
+  readonly scopes: readonly string[]
+  readonly select: ClaimSelection
+  readonly selectText: string
+  readonly absentIsEmpty: boolean
+  readonly pages: ClaimPages | undefined
+}
+
+/** How a response names its next page. */
+export type ClaimPages =
+  /** RFC 8288, with `rel=next`. */
+  | { readonly kind: 'link' }
+  /** At the path is the address. */
+  | { readonly kind: 'address'; readonly path: ClaimPath }
+  /** At the path is the value of a parameter. */
+  | { readonly kind: 'parameter'; readonly path: ClaimPath; readonly parameter: string }
 
 /** The request that signs out at the provider (RP-Initiated Logout 1.0 §2). */
 export interface EndSessionConfig {

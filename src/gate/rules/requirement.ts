@@ -5,6 +5,7 @@ import {
   absenceOf,
   type ClaimPath,
   type Claims,
+  isExactScalar,
   isWithheld,
   type JsonValue,
   readClaim,
@@ -147,13 +148,7 @@ function unmetReason(requirement: ClaimRequirement, values: readonly string[]): 
 function valuesOf(claim: JsonValue | undefined): readonly string[] | undefined {
   if (claim === undefined || claim === null) return []
   const members: readonly JsonValue[] = Array.isArray(claim) ? claim : [claim]
-  return members.every(isComparable) ? members.map(String) : undefined
-}
-
-function isComparable(value: JsonValue): boolean {
-  // JSON.parse rounds integers beyond 2^53, so the value could equal the value of another person.
-  if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value)
-  return typeof value === 'string' || typeof value === 'boolean'
+  return members.every(isExactScalar) ? members.map(String) : undefined
 }
 
 function emailOutcome(

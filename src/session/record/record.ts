@@ -23,6 +23,8 @@ export interface SessionRecord {
   /** The UserInfo claims, and `sub`, `iss` and `sid` of the ID Token. */
   readonly claims: Claims
   readonly userinfo_read_at: number
+  /** The claims of `claims_from`, by the ID of their settings. Absent: there are none. */
+  readonly api_claims?: Readonly<Record<string, ApiClaim>>
   /** How the person authenticated at this sign-in. Absent in records of earlier versions. */
   readonly authentication?: Authentication
   /** The cookies that are kept for upstreams, by the name of the upstream. */
@@ -36,6 +38,14 @@ export interface SessionRecord {
   readonly signed_in_with?: SignInClient
   /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
   readonly device?: BoundDevice
+}
+
+/** When a claim of an API was read, and when it is due. In ms since the epoch. */
+export interface ApiClaim {
+  /** Absent: it could not be read, and is withheld. */
+  readonly read_at?: number
+  /** Absent: when UserInfo is read. */
+  readonly due_at?: number
 }
 
 /** What a person may recognize the client of a sign-in by. */

@@ -1,0 +1,104 @@
+// Claims from APIs of the provider (`claims_from`) in a session.
+import type { ApiClaimConfig } from '../../config/model/provider.ts'
+import { type ApiReading, type Claims, isWithheld, type JsonValue, withWithheld } from '../../core/claims.ts'
+import { isWithin } from '../../core/clock.ts'
+import { isObject } from '../../core/json.ts'
+import type { ApiClaim, SessionRecord } from './record.ts'
+
+/** How long a value counts while its API is away, in ms. After that, the claim is withheld. */
+const keptMs = 60 * 60_000
+/** When a claim is read again that could not be read, in ms, unless the API says it. */
+const soonMs = 30_000
+/** The same for a failure that another attempt will hardly change. */
+const laterMs = 5 * 60_000
+
+type Read = Pick<SessionRecord, 'api_claims'>
+
+/** The claims to read when UserInfo is read. */
+export function readableNow(
+  configured: readonly ApiClaimConfig[],
+  { api_claims }: Read,
+  now: number,
+): ApiClaimConfig[] {
+  return configured.filter(({ id }) => (api_claims?.[id]?.due_at ?? now) <= now)
+}
+
+/** Whether a claim is due although UserInfo is not. */
+export function isAnyDue(configured: readonly ApiClaimConfig[], { api_claims }: Read, now: number): boolean {
+  return configured.some(({ id }) => {
+    const known = api_claims?.[id]
+    return known === undefined || (known.due_at !== undefined && known.due_at <= now)
+  })
+}
+
+/** The claims that a session has from before they were configured so. */
+export function neverRead(configured: readonly ApiClaimConfig[], { api_claims }: Read): readonly string[] {
+  return configured.filter(({ id }) => api_claims?.[id] === undefined).map(({ name }) => name)
+}
+
+/**
+ * Adds the claims of APIs to those of UserInfo and the ID Token. A claim that was not read now
+ * keeps what it was in the session `before`.
+ */
+export function withApiClaims(
+  claims: Claims,
+  configured: readonly ApiClaimConfig[],
+  readings: ReadonlyMap<string, ApiReading>,
+  before: Pick<SessionRecord, 'claims' | 'api_claims'> | undefined,
+  now: number,
+): Pick<SessionRecord, 'claims' | 'api_claims'> {
+  if (configured.length === 0) return { claims }
+  const entries: [string, ApiClaim][] = []
+  let all = claims
+  for (const { id, name, isMerged, everyMs } of configured) {
+    const [reading, known] = [readings.get(id), before?.api_claims?.[id]]
+    const entry = entryOf(reading, known, everyMs, now)
+    entries.push([id, entry])
+    if (entry.read_at === undefined) all = withWithheld(all, [name])
+    else if (reading?.kind !== 'value') all = kept(all, name, before?.claims ?? {})
+    else all = isMerged ? merged(all, name, reading.value) : withValue(all, name, reading.value)
+  }
+  return { claims: all, api_claims: Object.fromEntries(entries) }
+}
+
+function entryOf(
+  reading: ApiReading | undefined,
+  known: ApiClaim | undefined,
+  everyMs: number | undefined,
+  now: number,
+): ApiClaim {
+  switch (reading?.kind) {
+    case undefined:
+      return known ?? {}
+    case 'value':
+      return { read_at: now, ...(everyMs !== undefined && { due_at: now + everyMs }) }
+    case 'unavailable': {
+      const isKept = known?.read_at !== undefined && isWithin(keptMs, known.read_at, now)
+      const due_at = now + Math.max(soonMs, reading.retryAfterMs ?? 0)
+      return { ...(isKept && { read_at: known.read_at }), due_at }
+    }
+    case 'unusable':
+      return { due_at: now + laterMs }
+  }
+}
+
+function kept(claims: Claims, name: string, before: Claims): Claims {
+  return isWithheld(before, [name]) ? withWithheld(claims, [name]) : withValue(claims, name, before[name])
+}
+
+/** Adds values to those that the provider has sent itself, unless it has withheld some. */
+function merged(claims: Claims, name: string, value: JsonValue | undefined): Claims {
+  if (isWithheld(claims, [name])) return claims
+  return withValue(claims, name, [...new Set([claims[name] ?? [], value ?? []].flat(2))])
+}
+
+/** The value replaces what there was, also a mark that the provider has withheld the claim. */
+function withValue(claims: Claims, name: string, value: JsonValue | undefined): Claims {
+  const { [name]: _, _claim_names, ...others } = claims
+  const { [name]: _mark, ...marks } = isObject(_claim_names) ? (_claim_names as Claims) : {}
+  return {
+    ...others,
+    ...(Object.keys(marks).length > 0 && { _claim_names: marks }),
+    ...(value !== undefined && { [name]: value }),
+  }
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { apiFinding } from '../../src/doctor/provider.ts'
+import { examineApis } from '../../src/provider/examine.ts'
+import { linked, startApi } from '../support/claims-apis.ts'
+import { bearer, paths, sendJson, startSigningProvider } from '../support/signing-provider.ts'
+import { assertUseful, configOf } from './support.ts'
+
+for (const [what, entry, level, says] of [
+  ['that has the values', '/groups", token: client_credentials', 'ok', /responds with values for groups/],
+  ['that needs the token of a person', '/groups"', 'ok', /by a sign-in only/],
+  ['of one person', '/users/{sub}/groups", token: client_credentials', 'ok', /by a sign-in only/],
+  [
+    'that refuses the client',
+    '/refused", token: client_credentials',
+    'fault',
+    /cannot be read: the API responded with status 403/,
+  ],
+] as const)
+  test(`the finding about an API ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    provider.respond(paths.token, (_req, res) => sendJson(res, bearer()))
+    const api = await startApi(t, (req, res, url) =>
+      url.pathname === '/refused' ? res.writeHead(403).end() : linked([{ id: 'staff' }])(req, res, url),
+    )
+    const claimsFrom = `claims_from: [{ url: "${api.origin}${entry}, select: "[].id", as: groups }]`
+    const { providers } = configOf(t, { issuer: provider.issuer, provider: claimsFrom })
+
+    const findings = (await examineApis(providers[0])).map(apiFinding)
+
+    assertUseful(findings)
+    assert.deepEqual(
+      findings.map((finding) => finding.level),
+      [level],
+    )
+    assert.match(findings[0]?.what ?? '', says)
+  })
