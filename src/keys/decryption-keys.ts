@@ -10,10 +10,7 @@ import { type KeyPurpose, publicKeysMaxAge, RotatingKeys, type RotatingKeysParts
 const dayMs = 24 * 3_600_000
 /** How long a key is published until the next one takes its place, in ms. */
 export const rotateEveryMs = 30 * dayMs
-/**
- * How long a key decrypts after it left the JWKS, in ms. Providers keep a JWKS for some time;
- * Keycloak for a day.
- */
+/** How long a key decrypts after it left the JWKS, in ms: providers may keep a JWKS for days. */
 export const retainedMs = 7 * dayMs
 
 const generate = promisify(generateKeyPair)

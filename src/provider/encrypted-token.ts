@@ -42,7 +42,7 @@ export class Decryption {
   /**
    * Decrypts a nested JWT (RFC 7519 §7.2, OpenID Connect Core §16.14). Without encryption in the
    * configuration, returns a token that is not encrypted.
-   * @param plain whether a token that is not encrypted is accepted although it should be
+   * @param plain `accept`: also a token that is not encrypted although it should be
    * @returns the JWT in it, of which the signature has still to be verified
    */
   async open(kind: EncryptedKind, token: string, refuse: Refuse, plain?: 'accept'): Promise<string> {
@@ -59,7 +59,7 @@ export class Decryption {
       return refuse(
         kid === undefined
           ? 'it does not name its key (kid), so provider.decryption_key is needed'
-          : `the key ${printable(kid.slice(0, 100))} is unknown: the provider has to read the JWKS of this client again`,
+          : `the key ${printable(kid.slice(0, 100))} is unknown: let the provider read the JWKS of this client again, or set provider.decryption_key.kid`,
       )
     const options = { keyManagementAlgorithms: [alg], contentEncryptionAlgorithms: [enc] }
     const { plaintext } = await compactDecrypt(token, key, options).catch((cause: unknown) =>
@@ -85,7 +85,7 @@ function checkHeader(
   // A few bytes could become many (RFC 8725 §3.6).
   if ('zip' in others) refuse('it is compressed (zip)')
   if ('crit' in others) refuse('it has extensions that must be understood (crit)')
-  // RFC 7519 §5.2 requires it. Some providers leave it out; the content shows what it is.
+  // RFC 7519 §5.2 requires it. Without it, the content shows what it is.
   if (cty !== undefined && !/^(?:application\/)?jwt$/i.test(String(cty))) refuse(`its content is ${text(cty)}, not JWT`)
   if (kid !== undefined && typeof kid !== 'string') refuse('its kid is not a string')
   return kid
