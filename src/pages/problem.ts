@@ -95,7 +95,8 @@ function challenges({ stepUp, bearer, offersBasic = false, isCaller = false }: C
     ...(bearer === undefined ? [] : [bearerChallenge(bearer)]),
     ...(offersBasic ? [basicChallenge] : []),
   ]
-  return [...(isCaller && ofCallers.length > 0 ? [] : [challenge(stepUp)]), ...ofCallers].join(', ')
+  // That for tokens is the first one: clients of MCP read no other.
+  return [...ofCallers, ...(isCaller && ofCallers.length > 0 ? [] : [challenge(stepUp)])].join(', ')
 }
 
 function isStepUp(status: number, { stepUp }: Pick<ProblemOptions, 'stepUp'>): boolean {

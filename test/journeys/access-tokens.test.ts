@@ -24,7 +24,7 @@ test('Without a token, a script gets both challenges, and a page load is redirec
   const response = await world.send('/write/x')
 
   assert.equal(response.status, 401)
-  assert.equal(response.challenge, 'Gatehouse realm="sign-in", Bearer scope="write"')
+  assert.equal(response.challenge, 'Bearer scope="write", Gatehouse realm="sign-in"')
   assert.equal((await world.send('/api/orders', { accept: 'text/html' })).status, 303)
 })
 
@@ -229,4 +229,15 @@ test('A flood of refused tokens is one audit event for each reason', async (t) =
       .filter(Boolean),
     [19],
   )
+})
+
+test('A URL without a path is the same audience with its slash, and one with a path is not', async (t) => {
+  const world = await startApi(t, { accessTokens: '{ audience: [https://a.example.com, https://b.example.com/x] }' })
+  const statusFor = async (aud: string) => (await world.call('/api/x', world.token({ aud }))).status
+
+  assert.equal(await statusFor('https://a.example.com'), 200)
+  assert.equal(await statusFor('https://a.example.com/'), 200)
+  assert.equal(await statusFor('https://a.example.com//'), 401)
+  assert.equal(await statusFor('https://b.example.com/x'), 200)
+  assert.equal(await statusFor('https://b.example.com/x/'), 401)
 })

@@ -13,7 +13,7 @@ import { startWorld, type WorldOptions } from '../support/world.ts'
 /** An application that speaks gRPC, and a person who is signed in at the gateway in front of it. */
 async function startGrpcWorld(t: TestContext, options: Partial<WorldOptions> = {}) {
   const { server: files } = issueCertificates()
-  const isTls = options.upstreamSettings?.includes('protocol: h2\n') === true
+  const isTls = String(options.upstreamSettings).includes('protocol: h2\n')
   const server = await startGrpcServer(
     t,
     isTls ? { cert: readFileSync(files.cert), key: readFileSync(files.key) } : undefined,

@@ -81,10 +81,10 @@ test('Without credentials, a program is offered Basic, and a browser never', asy
   const world = await start(t)
   const basic = 'Basic realm="service-account", charset="UTF-8"'
 
-  assert.equal((await world.send('/export/x')).challenge, `Gatehouse realm="sign-in", ${basic}`)
+  assert.equal((await world.send('/export/x')).challenge, `${basic}, Gatehouse realm="sign-in"`)
   assert.equal(
     (await world.send('/both/x')).challenge,
-    `Gatehouse realm="sign-in", Bearer realm="access-token", ${basic}`,
+    `Bearer realm="access-token", ${basic}, Gatehouse realm="sign-in"`,
   )
   for (const headers of [
     { 'sec-fetch-site': 'same-origin' },

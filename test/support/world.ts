@@ -88,8 +88,8 @@ export interface WorldOptions {
   readonly upstreamPath?: string
   /** The `targets` of the upstream, in place of its `url`: YAML on one line. */
   readonly targets?: string
-  /** YAML of the one upstream, indented by four. */
-  readonly upstreamSettings?: string
+  /** YAML of the one upstream, indented by four; for the `external_url` of the gateway. */
+  readonly upstreamSettings?: string | ((url: string) => string)
   /** `shutdown.drain_timeout`. Default: half a second. */
   readonly drain?: string
   /** YAML at the top level. */
@@ -231,7 +231,7 @@ upstreams:
       X-Groups: { claim: fields.groups, join: ",", encode: percent }`
       }
     ${
-      options.upstreamSettings ??
+      (typeof options.upstreamSettings === 'function' ? options.upstreamSettings(url) : options.upstreamSettings) ??
       `rules:
       - { path: /static/*, access: public }
       - { path: /api/*, unauthenticated: 401 }

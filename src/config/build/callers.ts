@@ -31,7 +31,15 @@ export function readAccessTokens(
       `contains the client_id ${ofClient.client_id}, which is the audience of ID Tokens: they would be accepted as access tokens`,
       'register the API at the provider with an audience of its own, or accept types: [at+jwt] only',
     )
-  return { ...settings, audience, types, scopes: valuesOf(settings.scopes) }
+  return { ...settings, audience: audience.flatMap(spellingsOf), types, scopes: valuesOf(settings.scopes) }
+}
+
+/**
+ * A URL without a path is the same as one with an empty path (RFC 3986 §6.2.3), and clients that
+ * follow RFC 9728 write the slash.
+ */
+function spellingsOf(audience: string): readonly string[] {
+  return /^https?:\/\/[^/?#]+$/.test(audience) ? [audience, `${audience}/`] : [audience]
 }
 
 /** Whether a rule accepts access tokens. `hasUpstream`: its upstream has `access_tokens`. */
