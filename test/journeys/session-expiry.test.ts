@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { jane, page, startBed, type Bed, type Claims } from '../advisories/support.ts'
+import { openEventStream } from '../support/streams.ts'
 
 // The claim session_expiry of the ID Token (IPSIE SL1 OpenID Connect Profile).
 
@@ -34,6 +35,18 @@ test('A session ends when its provider says so, although it is in use', async (t
   bed.moveClock(5_000)
 
   assert.equal(await opens(bed, cookie), 303)
+})
+
+test('An open stream of the application ends with the session', async (t) => {
+  const bed = await startBed(t, {
+    application: (_req, res) => void res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
+  })
+  const cookie = await signInWith(bed, { session_expiry: inSeconds(50) })
+  const stream = await openEventStream(t, `${bed.origin}/`, cookie)
+
+  bed.moveClock(51_000)
+
+  await stream.ended
 })
 
 test('A provider cannot make a session longer than absolute_timeout', async (t) => {
