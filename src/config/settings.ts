@@ -106,6 +106,7 @@ export interface ProviderSettings {
   readonly linkParams: List<string>
   readonly claims: Readonly<Record<string, string>>
   readonly idTokenClaims: List<string>
+  readonly claimSources: List<ClaimsProviderSettings>
   readonly claimsFrom: List<ClaimSourceSettings>
   readonly id_token_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
@@ -208,6 +209,12 @@ export interface ProviderSignalsEventsSettings {
   readonly 'account-disabled': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-purged': 'end' | 'reread_claims' | 'step_up' | 'ignore'
   readonly 'account-credential-change-required': 'end' | 'reread_claims' | 'step_up' | 'ignore'
+}
+
+export interface ClaimsProviderSettings {
+  readonly issuer?: string | undefined
+  readonly jwks_uri?: string | undefined
+  readonly endpoints: List<string>
 }
 
 export interface ClaimSourceSettings {

@@ -11,6 +11,7 @@ import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
 import { authorizationUrlFor } from './authorization-request.ts'
+import { ClaimSources } from './claim-sources.ts'
 import { ClaimsApi } from './claims-api.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
 import { ApiCredentials, type ClientToken, requestClientToken, transmitterPurpose } from './client-credentials.ts'
@@ -121,6 +122,7 @@ export class OpenidProvider {
   /** Those of `global_token_revocation`. */
   readonly #revocationKeys: KeySet
   readonly #transmitter: Transmitter | undefined
+  readonly #claimSources: ClaimSources
   readonly #warnings: TokenResponseWarnings
   readonly #decryption: Decryption
   readonly #proofs = new DpopProofs()
@@ -161,6 +163,7 @@ export class OpenidProvider {
         ? this.#keys
         : new KeySet({ ...parts, outbound: this.#outbound, jwksUri: async () => jwksUri })
     this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.#outbound })
+    this.#claimSources = new ClaimSources(config, { ...parts, outbound: this.#outbound })
     this.streams = this.#streamClient()
     this.apis = new ClaimsApi({
       ...{ outbound: this.#outbound, clock: parts.clock, log: parts.log, timeoutMs: config.timeoutMs },
@@ -409,7 +412,10 @@ export class OpenidProvider {
     }
   }
 
-  /** Reads UserInfo. Its `sub` must be that of the ID Token (OpenID Connect Core §5.3.2). */
+  /**
+   * Reads UserInfo. Its `sub` must be that of the ID Token (OpenID Connect Core §5.3.2). Claims of
+   * `claim_sources` are read too.
+   */
   async userinfo({ access_token, dpop_key }: AccessToken, sub: string): Promise<Userinfo> {
     const found = await this.#discovery.provider()
     const { configuration, userinfo_endpoint } = found
@@ -420,7 +426,8 @@ export class OpenidProvider {
     if (userinfo_endpoint === undefined || isUnneeded) return { kind: 'claims', claims: { sub } }
     const proof = await this.#proofWith(dpop_key, found)
     try {
-      return { kind: 'claims', claims: (await client.fetchUserInfo(configuration, access_token, sub, proof)) as Claims }
+      const claims = (await client.fetchUserInfo(configuration, access_token, sub, proof)) as Claims
+      return { kind: 'claims', claims: await this.#claimSources.resolve(claims, userinfoClaims) }
     } catch (cause) {
       if (isUnauthorized(cause)) return { kind: 'unauthorized' }
       return throwProviderError('UserInfo could not be read', cause)

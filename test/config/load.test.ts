@@ -74,6 +74,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         globalTokenRevocation: undefined,
         signals: undefined,
         idTokenClaims: [],
+        claimSources: [],
         claimsFrom: [],
         userinfoClaims: ['email'],
         scopes: undefined,
@@ -307,6 +308,9 @@ test('Every setting of a full configuration is read', () => {
     longestEndSessionUrlBytes: 4096,
     claims: { fields },
     idTokenClaims: ['groups', fields],
+    claimSources: [
+      { issuer: 'https://bank.example.com', jwks_uri: 'https://bank.example.com/jwks.json', endpoints: [] },
+    ],
     claimsFrom: [
       {
         id: full.providers[0].claimsFrom[0]?.id,
@@ -502,7 +506,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
   })
   assert.deepEqual(orders.tests, [
     {
-      place: { file: 'full.yaml', line: 78, column: 9 },
+      place: { file: 'full.yaml', line: 79, column: 9 },
       setting: 'upstreams.orders.tests[0]',
       as: { sub: 'u1', [fields]: { groups: ['admins'] } },
       method: 'GET',
@@ -517,7 +521,7 @@ test('an upstream of a full file: headers, rules, logout and tests, with short n
       headers: { 'X-Remote-User': 'u1', 'X-Cost-Centre': null },
     },
     {
-      place: { file: 'full.yaml', line: 79, column: 9 },
+      place: { file: 'full.yaml', line: 80, column: 9 },
       setting: 'upstreams.orders.tests[1]',
       as: undefined,
       method: 'POST',

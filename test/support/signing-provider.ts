@@ -168,6 +168,7 @@ export async function startSigningProvider(
       egressProxy: undefined,
       frontchannelLogout: false,
       idTokenClaims: [],
+      claimSources: [],
       claimsFrom: [],
       userinfoClaims: ['email'],
       scopes: ['openid', 'offline_access'],

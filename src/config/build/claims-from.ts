@@ -1,10 +1,10 @@
 import { parseClaimPath, parseClaimTemplate, parseSelection } from '../../core/claims.ts'
 import { sha256 } from '../../core/random.ts'
-import { isLoopback, parseHttpUrl } from '../addresses.ts'
+import { isLoopback, parseHttpUrl, parseOrigin } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
-import type { ApiClaimConfig, ClaimPages, ClaimSourceConfig } from '../model/provider.ts'
+import type { ApiClaimConfig, ClaimPages, ClaimsProviderConfig, ClaimSourceConfig } from '../model/provider.ts'
 import type { ClaimSourceSettings, ProviderSettings } from '../settings.ts'
-import { readEach, valuesOf } from './build-context.ts'
+import { parseEach, readEach, valuesOf } from './build-context.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 
 /** Claims that say who is signed in and how, which only the ID Token may say. */
@@ -42,6 +42,31 @@ export function readClaimsFrom(
   })
 }
 
+/** The issuers of `claim_sources`. */
+export function readClaimSources(
+  { claimSources }: Pick<ProviderSettings, 'claimSources'>,
+  at: Setting,
+): ClaimsProviderConfig[] {
+  return readEach(claimSources, at, ({ issuer, jwks_uri, endpoints }, entryAt) => {
+    const keys = entryAt
+      .below('jwks_uri')
+      .parse(jwks_uri, (text) => secure(parseHttpUrl(text, 'https://bank.example.com/jwks.json')))
+    const origins = parseEach(
+      endpoints,
+      entryAt.below('endpoints'),
+      (text) => secure(parseOrigin(text, 'https://bank.example.com')).origin,
+    )
+    return issuer === undefined || keys === undefined ? undefined : { issuer, jwks_uri: keys.href, endpoints: origins }
+  })
+}
+
+/** Credentials and claims must not be sent in the clear. */
+function secure(url: URL): URL {
+  if (url.protocol === 'http:' && !isLoopback(url.hostname))
+    throw new SyntaxError('must be https; plain http is possible on this machine only')
+  return url
+}
+
 function readSource(settings: ClaimSourceSettings, shortNames: ShortNames, at: Setting): ClaimSourceConfig | undefined {
   const { url: urlText, as, select: selectText, token, absentIsEmpty } = settings
   if (as !== undefined && protectedClaims.has(as))
@@ -65,8 +90,7 @@ function parseAddress(text: string, shortNames: ShortNames): Pick<ClaimSourceCon
   // A claim must not decide where the access token is sent.
   if (typeof first !== 'string' || !/^https?:\/\/[^/]+\//i.test(first))
     throw new SyntaxError('must name the host: a claim may stand in its path and its query only')
-  if (url.protocol === 'http:' && !isLoopback(url.hostname))
-    throw new SyntaxError('must be https; plain http is possible on this machine only')
+  secure(url)
   const long = template.map((part) => (typeof part === 'string' ? part : withLongName(part, shortNames)))
   return { url: long, origin: url.origin }
 }

@@ -11,7 +11,7 @@ import type { GatewaySettings, List, ProviderMetadataSettings, ProviderSettings 
 import { readEach, valuesOf } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
 import type { ShortNames } from './claim-names.ts'
-import { readClaimsFrom } from './claims-from.ts'
+import { readClaimSources, readClaimsFrom } from './claims-from.ts'
 import { readCredentials } from './client-credentials.ts'
 import { readGlobalTokenRevocation, readSignals } from './signals.ts'
 
@@ -79,6 +79,7 @@ function buildProvider(
     ...readEndSession(settings, at),
     claims: readShortNames(settings.claims, at.below('claims')),
     idTokenClaims: readIdTokenClaims(settings, at.below('id_token_claims')),
+    claimSources: readClaimSources(settings, at.below('claim_sources')),
     claimsFrom: readClaimsFrom(settings, shortNames, at.below('claims_from')),
     ca: readAuthorities(caFile, at.below('ca_file')),
   }

@@ -134,12 +134,22 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   readonly renamedClaims: Readonly<Record<string, string>>
   /** The claims that are taken from the ID Token instead of UserInfo. */
   readonly idTokenClaims: readonly string[]
+  /** The issuers whose aggregated and distributed claims are accepted. */
+  readonly claimSources: readonly ClaimsProviderConfig[]
   /** The claims that come from APIs of the provider. */
   readonly claimsFrom: readonly ApiClaimConfig[]
   /** The claims that headers and rules use and that UserInfo must contain. */
   readonly userinfoClaims: readonly string[]
   /** Certificate authorities (PEM) for the provider, in addition to those of Node.js. */
   readonly ca: string | undefined
+}
+
+/** An issuer of claims that the provider passes on (OpenID Connect Core §5.6.2). */
+export interface ClaimsProviderConfig {
+  readonly issuer: string
+  readonly jwks_uri: string
+  /** The origins where its distributed claims may be fetched. */
+  readonly endpoints: readonly string[]
 }
 
 /** A claim that APIs of the provider have. Its sources are read together. */
