@@ -1,6 +1,7 @@
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { AccessTokensConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
+import { withWithheld } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -19,7 +20,7 @@ const longestAccessTokenBytes = 16 * 1024
 const maxCachedBytes = 32 * 1024 * 1024
 
 export interface Issuer {
-  readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims'>
+  readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims' | 'claimsFrom'>
   readonly audience: string
   readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
 }
@@ -168,11 +169,17 @@ function recordOf(
   now: number,
 ): AcceptedToken['record'] {
   const who = { iss, sub, ...(sid === undefined ? {} : { sid }) }
+  const own = claimsOfSession(claims, who, undefined, config.renamedClaims)
+  // The APIs of `claims_from` are read for sessions only.
+  const unread = config.claimsFrom.filter(({ name, isMerged }) => isMerged || !Object.hasOwn(own, name))
   return {
     ...who,
     absolute_expires_at: expiresAt,
     tokens: { access_token: token },
-    claims: claimsOfSession(claims, who, undefined, config.renamedClaims),
+    claims: withWithheld(
+      own,
+      unread.map(({ name }) => name),
+    ),
     authentication: authenticationIn(claims, now + config.clockToleranceMs),
   }
 }

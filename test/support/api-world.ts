@@ -40,6 +40,8 @@ const rules = `[
 export async function startApi(
   t: TestContext,
   options: {
+    /** YAML of the provider, on one line. */
+    readonly provider?: string
     readonly accessTokens?: string
     readonly upstream?: string
     readonly headers?: string
@@ -62,7 +64,7 @@ export async function startApi(
   const yaml = `version: 1
 listen: { address: "${url.slice('http://'.length)}", h2c: ${options.isHttp2 === true} }
 external_url: ${url}
-provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { env: CLIENT_SECRET } }
+provider: { issuer: "${provider.issuer}", client_id: orders, client_secret: { env: CLIENT_SECRET }, ${options.provider ?? ''} }
 session: { keys: [{ env: SESSION_KEY }], store: ${options.store ?? 'memory'} }
 upstreams:
   orders:
