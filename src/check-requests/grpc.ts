@@ -140,6 +140,8 @@ function refuse(stream: ServerHttp2Stream, status: GrpcStatus, message: string):
   if (stream.destroyed || stream.headersSent) return
   const fields = grpcFields(status, message)
   stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...fields }, { endStream: true })
-  // The client need not send the rest of its message (RFC 9113 §8.1).
-  stream.close(constants.NGHTTP2_NO_ERROR)
+  // The client need not send the rest of its message (RFC 9113 §8.1). Node.js 22 sends no response
+  // when the stream is closed in the same turn.
+  stream.resume()
+  setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
 }
