@@ -1,27 +1,48 @@
 import { existsSync } from 'node:fs'
 import { parseOrigin } from '../config/addresses.ts'
 import { OperatorError, printable } from '../core/errors.ts'
+import { levels } from '../setup/notes.ts'
 import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
-import { levels, translate, type Translated } from '../setup/oauth2-proxy.ts'
+import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
+import type { GivenText, Translated } from '../setup/translated-file.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
-/** The arguments of `gatehouse import oauth2-proxy`. */
+/** The arguments of `gatehouse import`. */
 interface ImportTask {
+  readonly program: Program
   /** Files with options; `-` is standard input. */
   readonly files: readonly string[]
-  /** Arguments of oauth2-proxy. */
+  /** Arguments of the other program. */
   readonly args: readonly string[]
-  /** The service of a Compose file. Absent: the one that runs oauth2-proxy. */
+  /** The service of a Compose file. Absent: the one that runs the other program. */
   readonly service: string | undefined
-  /** The origin at which browsers reach the gateway, when redirect_url does not contain it. */
+  /** The origin at which browsers reach the gateway, when the files do not contain it. */
   readonly url: string | undefined
   /** The file to write; `undefined`: standard output. */
   readonly target: string | undefined
   /** Overwrite an existing file. */
   readonly force: boolean
 }
+
+/** A program whose configuration can be translated. @throws {SyntaxError} quotes no value */
+type Translate = (texts: readonly GivenText[], task: ImportTask) => Translated
+
+interface Program {
+  readonly translate: Translate
+  /** What else may configure the program. */
+  readonly elsewhere: string
+}
+
+const programs = {
+  'oauth2-proxy': {
+    translate: (texts, { args, service, url }) => translateOauth2Proxy(readOptionsOf(texts, args, service), url),
+    elsewhere: 'the flags (after --) and the OAUTH2_PROXY_ variables of oauth2-proxy',
+  },
+} satisfies Readonly<Record<string, Program>>
+
+type ProgramName = keyof typeof programs
 
 const options = {
   url: { type: 'string' },
@@ -36,40 +57,48 @@ export const readImportCall = reader((argv) => {
   const { values, positionals } = readOptions(end < 0 ? argv : argv.slice(0, end), options)
   const args = end < 0 ? [] : argv.slice(end + 1)
   const [from, ...files] = positionals
-  if (from !== 'oauth2-proxy') throw new CallFault('import supports one gateway: import oauth2-proxy FILE')
+  if (from === undefined || !isKnown(from))
+    throw new CallFault(
+      `import needs the name of a program and its files, such as import oauth2-proxy FILE. Known: ${Object.keys(programs).join(', ')}`,
+    )
   if (files.length === 0 && args.length === 0)
-    throw new CallFault('import oauth2-proxy needs a configuration file (- is standard input), or flags after --')
+    throw new CallFault(`import ${from} needs a configuration file (- is standard input), or flags after --`)
   const { url, service, out: target, force } = values
   const fault = faultOf(parseOrigin, url)
   if (fault !== undefined) throw new CallFault(`--url: ${fault}`)
-  return async (terminal) => importOauth2Proxy({ files, args, service, url, target, force }, terminal)
+  return async (terminal) =>
+    importFiles({ program: programs[from], files, args, service, url, target, force }, terminal)
 })
 
+function isKnown(name: string): name is ProgramName {
+  return Object.hasOwn(programs, name)
+}
+
 /**
- * `gatehouse import oauth2-proxy`: translates a configuration of oauth2-proxy, and prints notes
- * about what is different.
+ * `gatehouse import`: translates a configuration of another program, and prints notes about what is
+ * different.
  * @throws {OperatorError} when a file cannot be read or written; the message quotes none of its
  * content
  */
-export function importOauth2Proxy(task: ImportTask, terminal: Terminal): number {
-  const { url, target, force } = task
+function importFiles(task: ImportTask, terminal: Terminal): number {
+  const { program, target, force } = task
   if (target !== undefined && existsSync(target) && !force)
     throw new OperatorError(`${target} exists already; --force overwrites it`)
-  const { yaml, notes } = translateAll(task, url)
+  const { yaml, notes } = translated(task)
   if (target === undefined) terminal.out(yaml)
   else writeText(target, yaml, force)
   terminal.err(notesText(notes, terminal.paintErr ?? withoutColors))
   terminal.err(
-    `Only what was given is translated. Give import the flags (after --) and the OAUTH2_PROXY_ variables of oauth2-proxy too.\n` +
+    `Only what was given is translated. Give import ${program.elsewhere} too.\n` +
       `Review the result, then run: ${commandPrefix(terminal)} check --config ${target ?? 'FILE'}\n`,
   )
   return 0
 }
 
-function translateAll({ files, args, service }: ImportTask, url: string | undefined): Translated {
-  const texts = files.map((file) => ({ name: displayName(file), text: readText(file).replace(/^\ufeff/, '') }))
+function translated(task: ImportTask): Translated {
+  const texts = task.files.map((file) => ({ name: displayName(file), text: readText(file).replace(/^\ufeff/, '') }))
   try {
-    return translate(readOptionsOf(texts, args, service), url)
+    return task.program.translate(texts, task)
   } catch (error) {
     if (error instanceof SyntaxError) throw new OperatorError(error.message)
     throw error

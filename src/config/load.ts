@@ -36,18 +36,33 @@ export function loadConfig(file: string, env: Environment, readFor?: ReadFor): L
   return runAtOnce(loadConfigInSteps(file, env, readFor))
 }
 
+/** Reads a configuration that is not in a file yet. */
+export function loadText(text: string, env: Environment): LoadResult {
+  return runAtOnce(loadConfigInSteps('', env, {}, text))
+}
+
 /** The steps of `loadConfig`, for a process that serves requests. */
-export function* loadConfigInSteps(file: string, env: Environment, readFor: ReadFor = {}): Steps<LoadResult> {
+export function* loadConfigInSteps(
+  file: string,
+  env: Environment,
+  readFor: ReadFor = {},
+  given?: string,
+): Steps<LoadResult> {
   const report = new Report(file, env)
-  const config = yield* read(file, report, readFor)
+  const config = yield* read(file, report, readFor, given)
   const { diagnostics, sources, files, secretFiles, renames } = report
   return config === undefined || report.hasErrors
     ? { ok: false, diagnostics, sources, files, secretFiles, renames }
     : { ok: true, config, warnings: diagnostics, sources, files, secretFiles, renames }
 }
 
-function* read(file: string, report: Report, readFor: ReadFor): Steps<GatewayConfig | undefined> {
-  const document = yield* readYaml(file, report.at(''))
+function* read(
+  file: string,
+  report: Report,
+  readFor: ReadFor,
+  given: string | undefined,
+): Steps<GatewayConfig | undefined> {
+  const document = yield* readYaml(file, report.at(''), given)
   if (document === undefined) return undefined
   yield
   const written = yield* withIncluded(document, file, report)

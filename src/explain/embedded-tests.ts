@@ -20,6 +20,20 @@ export function failingTests(config: GatewayConfig): Diagnostic[] {
   return runAtOnce(failingTestsInSteps(config))
 }
 
+/**
+ * What the decision about the request of each test is, in the order of the tests; `undefined` when
+ * a test is invalid.
+ */
+export function outcomesOf(config: GatewayConfig): readonly (string | undefined)[] {
+  const admissionOf = admissions(config)
+  return config.upstreams.flatMap((upstream) =>
+    upstream.tests.map((test) => {
+      const admission = admissionOf(test, upstream)
+      return typeof admission === 'string' ? undefined : outcomeOf(admission)
+    }),
+  )
+}
+
 /** The steps of `failingTests`, for a process that serves requests. */
 export function* failingTestsInSteps(config: GatewayConfig): Steps<Diagnostic[]> {
   const all = config.upstreams.flatMap((upstream) => upstream.tests.map((test) => ({ test, upstream })))
@@ -37,7 +51,7 @@ export function* failingTestsInSteps(config: GatewayConfig): Steps<Diagnostic[]>
 
 function failure(test: EmbeddedTest, admission: Admission | string, upstream: UpstreamConfig): string | undefined {
   if (typeof admission === 'string') return admission
-  const outcome: string = admission.kind === 'caller_refused' ? 'unauthorized' : admission.kind
+  const outcome = outcomeOf(admission)
   if (outcome !== test.expect) {
     const why = admission.kind === 'forbidden' ? ` (${admission.why})` : ''
     return `expected ${test.expect}, but the outcome is ${outcome}${why}`
@@ -51,6 +65,10 @@ function failure(test: EmbeddedTest, admission: Admission | string, upstream: Up
       return `expected the header ${name} to be ${quoted(expected)}, but it is ${quoted(shown.get(lower) ?? null)}`
   }
   return undefined
+}
+
+function outcomeOf({ kind }: Admission): string {
+  return kind === 'caller_refused' ? 'unauthorized' : kind
 }
 
 function byLowerCaseName(headers: readonly (readonly [name: string, text: string])[]): ReadonlyMap<string, string> {

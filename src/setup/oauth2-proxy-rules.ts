@@ -1,29 +1,7 @@
-import { Document, type Node } from 'yaml'
-import { printable } from '../core/errors.ts'
 import { matchesPath, parsePathPattern } from '../core/patterns.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import type { Translation } from './translation.ts'
-
-/** A rule as written in the file. */
-export interface Rule {
-  readonly path: string
-  readonly methods?: readonly string[]
-  readonly access?: 'public'
-  readonly unauthenticated?: '401'
-  readonly require?: readonly Requirement[]
-}
-
-type Requirement =
-  | Node
-  | {
-      readonly claim: string
-      readonly equals?: string
-      readonly any_of?: readonly string[]
-      readonly none_of?: readonly string[]
-      readonly matches?: string
-    }
-  | { readonly email_domains: readonly string[]; readonly verified?: false }
-  | { readonly any: readonly Requirement[] }
+import { anyOf, claimPath, denial, literal, type Requirement, type Rule, undecided } from './written-config.ts'
 
 /**
  * Translates the settings about who has access. When rules cannot express a restriction of
@@ -56,18 +34,6 @@ export function onlyFor(path: string, rules: readonly Rule[]): readonly Rule[] {
     ...[...own, ...forAnyMethod].map((rule) => ({ ...rule, path })),
     { path: '/*', require: [denial([`The upstream was only for ${path}.`]), ...new Set(required)] },
   ]
-}
-
-/** A rule that denies all people, with the reason as its comment. */
-export function denyingRule(path: string, reason: string): Rule {
-  return { path, require: [denial([reason])] }
-}
-
-/** A requirement that no request meets, with a comment. */
-function denial(comment: readonly string[]): Node {
-  const node = new Document().createNode({ not: { networks: ['0.0.0.0/0', '::/0'] } })
-  node.commentBefore = comment.map((line) => ` ${printable(line)}`).join('\n')
-  return node
 }
 
 function rulesFor(route: string, option: string, rule: Omit<Rule, 'path'>, from: Translation): Rule[] {
@@ -103,13 +69,7 @@ const withoutRule = [
 function requirementsOf(from: Translation): readonly Requirement[] {
   const requirements = [...groupRequirements(from), ...addressRequirements(from)]
   reportRestrictions(from)
-  if (from.denials.length === 0) return requirements
-  const undecided = [
-    'Denies all people until this is decided:',
-    ...from.denials.map((reason) => `- ${reason}`),
-    'Write the decision as requirements, then remove this one.',
-  ]
-  return [denial(undecided), ...requirements]
+  return [...undecided(from.denials), ...requirements]
 }
 
 /** Notes each restriction that the requirements cannot express, or that may be elsewhere. */
@@ -238,16 +198,6 @@ function domainRequirements(
   ]
 }
 
-/** A pattern that matches exactly this text. */
-function literal(text: string): string {
-  return text.replaceAll(/[^\w-]/g, '\\$&')
-}
-
-function anyOf(requirements: readonly Requirement[]): Requirement {
-  const [only] = requirements
-  return requirements.length === 1 && only !== undefined ? only : { any: requirements }
-}
-
 /** Requirements for groups and roles: oauth2-proxy allows a person with one of them. */
 function groupRequirements(from: Translation): Requirement[] {
   const provider = from.text('provider')
@@ -283,11 +233,6 @@ function roleRequirements(roles: readonly string[]): Requirement[] {
         : `resource_access.${/^[\w-]+$/.test(client) ? client : JSON.stringify(client)}.roles`,
     any_of: named.filter((role) => role.client === client).map(({ name }) => name),
   }))
-}
-
-/** The path of a claim; a name with special characters is quoted. */
-function claimPath(name: string): string {
-  return /^[\w-]+(?:\.[\w-]+)*$/.test(name) ? name : JSON.stringify(name)
 }
 
 /** The paths of the rules that replace a pattern, or the reason why rules cannot express it. */

@@ -1,13 +1,7 @@
 import { parse, YAMLParseError } from 'yaml'
 import { isObject } from '../core/json.ts'
 import { type Options, readFlatToml } from './flat-toml.ts'
-
-/** A text with options of oauth2-proxy: a file, or a part of one. */
-export interface GivenText {
-  /** How messages name it. */
-  readonly name: string
-  readonly text: string
-}
+import type { GivenText } from './translated-file.ts'
 
 /** The kinds of sources. A later kind replaces the options of an earlier one. */
 type Kind = 'file' | 'environment' | 'arguments'

@@ -1,6 +1,7 @@
 import { durationText } from '../config/quantities.ts'
-import { denyingRule, emailClaim, groupsClaim, onlyFor, translateRules, type Rule } from './oauth2-proxy-rules.ts'
+import { emailClaim, groupsClaim, onlyFor, translateRules } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
+import { denyingRule, type Rule, type WrittenUpstream } from './written-config.ts'
 
 interface Upstream {
   readonly name: string
@@ -14,7 +15,7 @@ interface Upstream {
  * Translates the settings of applications, their identity headers and who has access to
  * `upstreams:`.
  */
-export function translateUpstreams(from: Translation): object {
+export function translateUpstreams(from: Translation): Readonly<Record<string, WrittenUpstream>> {
   const { upstreams, lost } = upstreamsOf(from)
   const timeout = from.durationMs('upstream_timeout', 10, 86_400_000)
   const settings = {

@@ -1,21 +1,13 @@
-import { stringify } from 'yaml'
 import { networkText, parseAddress, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../config/addresses.ts'
 import { placeholder } from '../config/placeholder.ts'
-import { printable } from '../core/errors.ts'
 import type { Options } from './flat-toml.ts'
+import { outcomesOfOauth2Proxy } from './oauth2-proxy-outcomes.ts'
 import { translateProvider } from './oauth2-proxy-provider.ts'
 import { translateSession } from './oauth2-proxy-session.ts'
 import { translateUpstreams } from './oauth2-proxy-upstreams.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
-import { type Note, Translation } from './translation.ts'
-
-/** A configuration in YAML, and notes about it, open decisions first. Neither contains a secret. */
-export interface Translated {
-  readonly yaml: string
-  readonly notes: readonly Note[]
-}
-
-export const levels: readonly Note['level'][] = ['decide', 'lost', 'changed', 'unneeded']
+import { type Translated, translatedFile } from './translated-file.ts'
+import { Translation } from './translation.ts'
 
 /**
  * Translates options of oauth2-proxy and notes the differences. When rules cannot express a
@@ -41,8 +33,7 @@ export function translate(options: Options, externalUrl: string | undefined): Tr
     const known = withoutTranslation.get(option)
     if (known !== undefined) from[from.isOff(option) ? 'unneeded' : known.level](option, known.why)
   }
-  const notes = from.notes.toSorted((one, other) => levels.indexOf(one.level) - levels.indexOf(other.level))
-  return { yaml: yamlOf(config, notes), notes }
+  return translatedFile(config, outcomesOfOauth2Proxy(from), 'oauth2-proxy', from)
 }
 
 /** The options whose value is a secret, which no file contains. */
@@ -68,17 +59,6 @@ function translationOf(options: Options): Translation {
         'the value is a variable such as ${NAME}, which is unknown here; import the file with its values',
       )
   return from
-}
-
-function yamlOf(config: object, notes: readonly Note[]): string {
-  const open = notes.filter(({ level }) => level === 'decide')
-  const comments = [
-    ' yaml-language-server: $schema=gateway.schema.json',
-    ...(open.length === 0 ? [] : ['', ' Decide before use:']),
-    ...open.map(({ option, text }) => printable(` - ${option}: ${text}`)),
-  ]
-  const parts = stringify(config, { lineWidth: 0, aliasDuplicateObjects: false }).replaceAll(/^(?=[a-z])/gm, '\n')
-  return `${comments.map((text) => `#${text}\n`).join('')}${parts}`
 }
 
 function listen(from: Translation): unknown {

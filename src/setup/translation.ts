@@ -1,26 +1,14 @@
 import { amountOf } from '../config/quantities.ts'
 import type { Options } from './flat-toml.ts'
-
-/** A note about an option. */
-export interface Note {
-  readonly option: string
-  /**
-   * `decide`: an operator must decide before the file is used. `lost`: not supported. `changed`:
-   * translated with a difference. `unneeded`: the gateway needs no such setting.
-   */
-  readonly level: 'decide' | 'lost' | 'changed' | 'unneeded'
-  readonly text: string
-}
+import { Notes } from './notes.ts'
 
 /** The options of another gateway. Records which options were read, and notes about them. */
-export class Translation {
-  readonly notes: Note[] = []
-  /** Why the file denies all people until an operator decides. */
-  readonly denials: string[] = []
+export class Translation extends Notes {
   readonly #options: Options
   readonly #read = new Set<string>()
 
   constructor(options: Options) {
+    super()
     this.#options = options
   }
 
@@ -64,28 +52,6 @@ export class Translation {
       total += Number(number) * amountOf(`1${unit}`)
     const ms = Math.round(total)
     return ms >= least && ms <= most ? ms : undefined
-  }
-
-  decide(option: string, text: string): void {
-    this.notes.push({ option, level: 'decide', text })
-  }
-
-  lost(option: string, text: string): void {
-    this.notes.push({ option, level: 'lost', text })
-  }
-
-  changed(option: string, text: string): void {
-    this.notes.push({ option, level: 'changed', text })
-  }
-
-  unneeded(option: string, text: string): void {
-    this.notes.push({ option, level: 'unneeded', text })
-  }
-
-  /** Notes a decision. Until an operator has taken it, the file denies all people. */
-  deny(option: string, text: string): void {
-    this.decide(option, `${text}; until then the file denies all people`)
-    this.denials.push(`${option}: ${text}`)
   }
 
   /** The options that were not read. */

@@ -88,7 +88,7 @@ test('The import names unreadable input without quoting it, and neither writes n
 
   for (const args of [
     [],
-    ['pomerium', 'x'],
+    ['authelia', 'x'],
     ['oauth2-proxy'],
     ['oauth2-proxy', '--service', 'a'],
     ['oauth2-proxy', 'a', '--url', 'x'],

@@ -25,7 +25,7 @@ export interface Peer {
   /** Whether the page says that a request has another outcome there. */
   readonly differs?: (method: string, path: string) => boolean
   /** Our configuration for a gateway at `url`, as `gatehouse import` writes it. */
-  readonly imported?: (t: TestContext, theirs: string, url: string) => string
+  readonly imported?: (t: TestContext, theirs: string, url: string) => Promise<string>
 }
 
 type Outcome = 'pass' | 'sign_in' | 'unauthorized' | 'forbidden' | `status ${number}`
@@ -105,9 +105,9 @@ async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements 
   const [url, importedUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${importedPort}`]
   const callbacks = [`${url}/.gatehouse/callback`, importedUrl + peer.callback]
   const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, callbacks })
-  const startGateway = async (at: string, fileFor: (application: ReceivingApplication) => string) => {
+  const startGateway = async (at: string, fileFor: (application: ReceivingApplication) => string | Promise<string>) => {
     const application = await startApplication(t)
-    await runReplica(t, fileFor(application), { now: () => Date.now() })
+    await runReplica(t, await fileFor(application), { now: () => Date.now() })
     return sideOf({ url: at, application, callback: '', forbidden: 403, signInAt })
   }
   const byHand = await startGateway(url, (application) =>

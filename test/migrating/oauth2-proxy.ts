@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { importOauth2Proxy } from '../../src/cli/import.ts'
 import { installGo } from '../applications/installed.ts'
 import { dataFolder, startProgram } from '../applications/programs.ts'
-import { recordingTerminal } from '../support/command-line.ts'
+import { imported } from '../support/imported.ts'
 import { secrets } from '../support/world.ts'
 import { comparePairs, reasonToSkip, startPeer, type Peer } from './compare.ts'
 import { pairsOf } from './pairs.ts'
@@ -39,11 +38,9 @@ const oauth2Proxy: Peer = {
     const options = ['--cookie-secure=false', '--skip-provider-button', '--http-address', url.host]
     return startProgram(t, [program, '--config', fileWith(t, theirs), '--redirect-url', callback, ...options], url)
   },
-  imported: (t, theirs, url) => {
-    const { terminal, said } = recordingTerminal()
-    const given = { files: [fileWith(t, theirs)], args: [], service: undefined }
-    importOauth2Proxy({ ...given, url, target: undefined, force: false }, terminal)
-    return said.out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`)
+  imported: async (t, theirs, url) => {
+    const { out } = await imported('oauth2-proxy', fileWith(t, theirs), '--url', url)
+    return out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`)
   },
 }
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { importOauth2Proxy } from '../../src/cli/import.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { environment } from '../config/environment.ts'
 import { pairsOf } from '../migrating/pairs.ts'
-import { folderWith, recordingTerminal } from '../support/command-line.ts'
+import { folderWith } from '../support/command-line.ts'
 import { formatDiagnostics } from '../support/diagnostics.ts'
+import { imported } from '../support/imported.ts'
 
 const [typical] = pairsOf('oauth2-proxy.md', 'toml')
 const url = 'https://orders.example.com'
@@ -20,13 +20,10 @@ const refused = [
 ].map((as) => ({ as, get: '/orders', expect: 'forbidden' }))
 
 for (const from of ['page', 'import'] as const)
-  test(`The ${from} admits nobody without a verified address`, (t) => {
+  test(`The ${from} admits nobody without a verified address`, async (t) => {
     assert.ok(typical)
     const folder = folderWith(t, { 'oauth2-proxy.cfg': typical.theirs })
-    const { terminal, said } = recordingTerminal()
-    const given = { files: [join(folder, 'oauth2-proxy.cfg')], args: [], service: undefined }
-    const call = { ...given, url, target: undefined, force: false }
-    if (from === 'import') importOauth2Proxy(call, terminal)
+    const said = await imported('oauth2-proxy', join(folder, 'oauth2-proxy.cfg'), '--url', url)
     const file = parse(from === 'page' ? typical.ours : said.out) as {
       provider: Record<string, unknown>
       session: Record<string, unknown>

@@ -27,17 +27,18 @@ const maxDepth = 50
 
 /**
  * Reads a YAML file whose values belong at the pointer `root`, and records the place of each value.
+ * @param given the text, instead of that of a file
  * @returns `undefined` when the file cannot be read or is not valid YAML, which has been reported
  */
-export function* readYaml(file: string, root: Setting): Steps<object | undefined> {
+export function* readYaml(file: string, root: Setting, given?: string): Steps<object | undefined> {
   const refuse = (message: string, hint?: string, line = 0, column = 0) => {
     root.errorAtPlace({ file, line, column }, message, hint)
     return undefined
   }
   const { report } = root
   const isIncluded = root.pointer !== ''
-  report.recordFile(file)
-  const content = readBounded(file, maxFileBytes)
+  if (given === undefined) report.recordFile(file)
+  const content = given === undefined ? readBounded(file, maxFileBytes) : { bytes: Buffer.from(given) }
   if ('why' in content) return isIncluded ? refuse(content.why) : refuse(...explainUnreadable(file, content))
   const text = decodeUtf8(content.bytes)
   if (text === undefined) return refuse('is not text in UTF-8', 'save it as UTF-8')

@@ -1,0 +1,222 @@
+import { Document, isCollection, type Node } from 'yaml'
+import { loadText } from '../config/load.ts'
+import { outcomesOf } from '../explain/embedded-tests.ts'
+import type { Notes } from './notes.ts'
+import type { WrittenConfig, WrittenUpstream } from './written-config.ts'
+
+/** Claims of a person in a test. */
+export type Claims = Readonly<Record<string, unknown>>
+
+/** A request as a test describes it. */
+export interface TestRequest {
+  readonly method: string
+  readonly path: string
+  /** Absent: nobody is signed in. */
+  readonly as?: Claims
+  readonly host?: string
+  readonly from?: string
+}
+
+/** A request, and whether the other program admits it. */
+export interface Outcome extends TestRequest {
+  readonly isAdmitted: boolean
+}
+
+interface Samples {
+  readonly paths: readonly string[]
+  readonly methods: readonly string[]
+  readonly people: readonly Claims[]
+  /** The addresses of clients; `undefined`: unknown. */
+  readonly clients?: readonly (string | undefined)[]
+  readonly host?: string
+}
+
+const maxPaths = 16
+
+/**
+ * What a program decides about requests: for each path, method and client, nobody and, unless
+ * everybody is admitted, one person for each decision.
+ * @param admits the decision of the other program, from its own rules; `undefined`: unknown
+ */
+export function outcomesFor(
+  { paths, methods, people, clients = [undefined], host }: Samples,
+  admits: (request: TestRequest) => boolean | undefined,
+): Outcome[] {
+  const places = [...new Set(paths)].slice(0, maxPaths).flatMap((path) =>
+    methods.flatMap((method) =>
+      clients.map((from) => ({
+        method,
+        path,
+        ...(host !== undefined && { host }),
+        ...(from !== undefined && { from }),
+      })),
+    ),
+  )
+  return places.flatMap((place) => {
+    const known = (request: TestRequest): Outcome[] => {
+      const isAdmitted = admits(request)
+      return isAdmitted === undefined ? [] : [{ ...request, isAdmitted }]
+    }
+    const nobody = known(place)
+    // A person has access to what everybody has access to.
+    if (nobody[0]?.isAdmitted === true) return nobody
+    const persons = people.flatMap((as) => known({ ...place, as }))
+    const admitted = persons.find(({ isAdmitted }) => isAdmitted)
+    const denied = persons.find(({ isAdmitted }) => !isAdmitted)
+    return [...nobody, ...[admitted, denied].flatMap((each) => each ?? [])]
+  })
+}
+
+/**
+ * People for tests: one with all of these values, one with each of them, and one with none.
+ * @param values the values of claims that the other program compares
+ */
+export function peopleWith(values: readonly (readonly [claim: string, value: string])[], base: Claims = {}): Claims[] {
+  const names = ['ada', 'bob', 'cid', 'dan', 'eve', 'fay', 'gil', 'hal']
+  const sets = [values, ...values.slice(0, names.length - 2).map((one) => [one]), []]
+  return sets.map((set, index) => ({ sub: names[index] ?? 'zoe', ...base, ...claimsWith(set) }))
+}
+
+const single = new Set(['sub', 'email', 'email_verified', 'hd', 'preferred_username'])
+
+function claimsWith(values: readonly (readonly [claim: string, value: string])[]): Claims {
+  const claims: Record<string, unknown> = {}
+  for (const [claim, value] of values) {
+    const path = claim.startsWith('"') ? [String(JSON.parse(claim))] : claim.split('.')
+    const name = path.pop() ?? claim
+    let owner = claims
+    for (const each of path) owner = (owner[each] ??= {}) as Record<string, unknown>
+    const known = owner[name]
+    if (known === undefined) owner[name] = value
+    else if (!single.has(name)) owner[name] = [...new Set([known, value].flat())]
+  }
+  return claims
+}
+
+/**
+ * Adds tests: the request, and what the other program decides about it. Where this file denies a
+ * request that the other program admits, the test is a comment, because a failing test keeps the
+ * gateway from starting. Where this file would admit more, the test stays and fails.
+ */
+export function withTests(
+  config: WrittenConfig,
+  outcomes: readonly Outcome[],
+  program: string,
+  from: Notes,
+): WrittenConfig {
+  const placed = outcomes.map((outcome) => ({ outcome, upstream: upstreamOf(outcome, config) }))
+  const names = Object.keys(config.upstreams)
+  const all = names.flatMap((name) => placed.filter(({ upstream }) => upstream === name))
+  const decided = decisionsOf(config, names, all)
+  // The gateway serves some paths itself.
+  const ordered = decided === undefined ? all : all.filter((_, index) => decided[index] !== undefined)
+  const decisions = decided?.filter((decision) => decision !== undefined)
+  const stricter = ordered.filter(({ outcome }, index) => outcome.isAdmitted && isDenial(decisions?.[index]))
+  const looser = ordered.filter(({ outcome }, index) => !outcome.isAdmitted && decisions?.[index] === 'pass')
+  if (stricter.length > 0)
+    from.changed(
+      'tests',
+      `${program} admits ${stricter.length} of the ${ordered.length} requests of the tests that this file denies, for the reasons in these notes; they are comments at tests`,
+    )
+  for (const { outcome } of looser)
+    from.decide('tests', `${program} denies ${outcome.method} ${outcome.path}, and this file admits it: its test fails`)
+  const upstreams = Object.entries(config.upstreams).map(([name, upstream]) => {
+    const own = ordered.flatMap((each, index) =>
+      each.upstream === name
+        ? [{ test: testOf(each.outcome, decisions?.[index]), isComment: stricter.includes(each) }]
+        : [],
+    )
+    return [name, { ...upstream, ...(own.length > 0 && { tests: testsNode(own, program) }) }] as const
+  })
+  return { ...config, upstreams: Object.fromEntries(upstreams) }
+}
+
+function isDenial(decision: string | undefined): boolean {
+  return decision !== undefined && decision !== 'pass'
+}
+
+/** A test as the file has it. Which denial it is, is said in the words of the gateway. */
+function testOf({ method, path, as, host, from, isAdmitted }: Outcome, decision: string | undefined): object {
+  const denied = isDenial(decision) ? decision : as === undefined ? 'sign_in' : 'forbidden'
+  return {
+    ...(as !== undefined && { as }),
+    [method.toLowerCase()]: path,
+    ...(host !== undefined && { host }),
+    ...(from !== undefined && { from }),
+    expect: isAdmitted ? 'pass' : denied,
+  }
+}
+
+function testsNode(tests: readonly { readonly test: object; readonly isComment: boolean }[], program: string): Node {
+  const document = new Document()
+  const flow = (test: object) => {
+    const node = document.createNode(test)
+    if (isCollection(node)) node.flow = true
+    return node
+  }
+  const kept = tests.filter(({ isComment }) => !isComment)
+  const list = document.createNode(kept.map(({ test }) => flow(test)))
+  const others = tests.filter(({ isComment }) => isComment)
+  if (others.length > 0)
+    list.comment = [
+      ` With ${program}, these requests pass:`,
+      ...others.map(({ test }) => ` - ${new Document(flow(test)).toString({ lineWidth: 0 }).trim()}`),
+    ].join('\n')
+  return list
+}
+
+/** The upstream with the longest path, among those for the host. */
+function upstreamOf({ path, host }: Outcome, { external_url, upstreams }: WrittenConfig): string | undefined {
+  const hostsOf = (upstream: WrittenUpstream) =>
+    upstream.hosts ?? [new URL(upstream.external_url ?? external_url).hostname]
+  const serves = (upstream: WrittenUpstream) => `${path}/`.startsWith(upstream.path ?? '/')
+  const candidates = Object.entries(upstreams).filter(
+    ([, upstream]) => serves(upstream) && (host === undefined || hostsOf(upstream).includes(host)),
+  )
+  const lengthOf = ([, { path: own = '/' }]: (typeof candidates)[number]) => own.length
+  return candidates.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0]?.[0]
+}
+
+interface Placed {
+  readonly outcome: Outcome
+  readonly upstream: string | undefined
+}
+
+/** What the gateway decides; `undefined` when the file has an error, which `check` reports. */
+function decisionsOf(
+  { external_url, reserved_prefix, session, upstreams }: WrittenConfig,
+  names: readonly string[],
+  placed: readonly Placed[],
+): readonly (string | undefined)[] | undefined {
+  const cookie = session !== undefined && 'cookie' in session ? session.cookie : undefined
+  // Only what decides. The secrets and files of the rest are not here.
+  const document = {
+    version: 1,
+    external_url,
+    ...(reserved_prefix !== undefined && { reserved_prefix }),
+    provider: { issuer: 'https://id.example.com', client_id: 'tests', client_secret: { env: 'CLIENT_SECRET' } },
+    session: { store: 'memory', ...(cookie !== undefined && { cookie }) },
+    upstreams: Object.fromEntries(
+      names.map((name) => [
+        name,
+        {
+          ...decisive(upstreams[name] ?? {}),
+          tests: placed.filter(({ upstream }) => upstream === name).map(({ outcome }) => testOf(outcome, undefined)),
+        },
+      ]),
+    ),
+  }
+  const loaded = loadText(JSON.stringify(document), { CLIENT_SECRET: 'a secret of the tests' })
+  return loaded.ok ? outcomesOf(loaded.config) : undefined
+}
+
+function decisive(upstream: WrittenUpstream): object {
+  const decides = ['path', 'hosts', 'external_url', 'url', 'forward_auth', 'rules']
+  const required = Object.entries(upstream.headers ?? {}).filter(
+    ([, header]) => typeof header === 'object' && header !== null && 'required' in header,
+  )
+  return {
+    ...Object.fromEntries(Object.entries(upstream).filter(([name]) => decides.includes(name))),
+    headers: Object.fromEntries(required),
+  }
+}

@@ -1,0 +1,89 @@
+import { Document, type Node } from 'yaml'
+import { printable } from '../core/errors.ts'
+
+/** A configuration as it is written in the file. */
+export interface WrittenConfig {
+  readonly external_url: string
+  readonly reserved_prefix?: string | undefined
+  readonly session?: object
+  readonly upstreams: Readonly<Record<string, WrittenUpstream>>
+}
+
+export interface WrittenUpstream {
+  readonly path?: string | undefined
+  readonly hosts?: readonly string[] | undefined
+  readonly external_url?: string | undefined
+  readonly headers?: object | undefined
+  readonly rules?: readonly object[] | undefined
+}
+
+/** A rule as written in the file. */
+export interface Rule {
+  readonly path: string
+  readonly methods?: readonly string[]
+  readonly networks?: readonly string[]
+  readonly access?: 'public' | 'optional'
+  readonly unauthenticated?: '401' | 'redirect'
+  readonly require?: readonly Requirement[]
+}
+
+export type Requirement =
+  | Node
+  | {
+      readonly claim: string
+      readonly equals?: string
+      readonly any_of?: readonly string[]
+      readonly none_of?: readonly string[]
+      readonly contains?: string
+      readonly begins_with?: string
+      readonly ends_with?: string
+      readonly matches?: string
+    }
+  | { readonly email_domains: readonly string[]; readonly verified?: false }
+  | { readonly networks: readonly string[] }
+  | { readonly methods: readonly string[] }
+  | { readonly time: object }
+  | { readonly any: readonly Requirement[] }
+  | { readonly all: readonly Requirement[] }
+  | { readonly not: Requirement }
+
+const allNetworks = ['0.0.0.0/0', '::/0']
+
+/** A rule that denies all people, with the reason as its comment. */
+export function denyingRule(path: string, reason: string): Rule {
+  return { path, require: [denial([reason])] }
+}
+
+/** A requirement that no request meets, with a comment. */
+export function denial(comment: readonly string[]): Node {
+  const node = new Document().createNode({ not: { networks: allNetworks } })
+  node.commentBefore = comment.map((line) => ` ${printable(line)}`).join('\n')
+  return node
+}
+
+/** A requirement that no request meets until an operator has decided; none without denials. */
+export function undecided(denials: readonly string[]): readonly Requirement[] {
+  if (denials.length === 0) return []
+  return [
+    denial([
+      'Denies all people until this is decided:',
+      ...denials.map((reason) => `- ${reason}`),
+      'Write the decision as requirements, then remove this one.',
+    ]),
+  ]
+}
+
+/** A pattern that matches exactly this text. */
+export function literal(text: string): string {
+  return text.replaceAll(/[^\w-]/g, '\\$&')
+}
+
+export function anyOf(requirements: readonly Requirement[]): Requirement {
+  const [only] = requirements
+  return requirements.length === 1 && only !== undefined ? only : { any: requirements }
+}
+
+/** The path of a claim; a name with special characters is quoted. */
+export function claimPath(name: string): string {
+  return /^[\w-]+(?:\.[\w-]+)*$/.test(name) ? name : JSON.stringify(name)
+}
