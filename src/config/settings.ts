@@ -77,6 +77,8 @@ export interface ExtAuthzSettings {
 
 export interface ProviderSettings {
   readonly issuer?: string | undefined
+  readonly kind: 'openid' | 'oauth2'
+  readonly subject?: string | undefined
   readonly title?: string | undefined
   readonly metadata?: ProviderMetadataSettings | undefined
   readonly client_id?: string | undefined

@@ -22,6 +22,12 @@ export function providerFindings(
   if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, config), ...around]
   const { value: metadata, ms } = facts.metadata
   if ('why' in facts.derived) return [unusableFinding(facts.derived), ...around]
+  const ofOauth2 = config.oauth2 && [
+    ok('provider.discovery', 'is described by provider.metadata, without ID Tokens (kind: oauth2)'),
+    oauth2Finding(),
+  ]
+  if (ofOauth2 !== undefined)
+    return found(...ofOauth2, ...around, ...facts.redirectUris.map(redirectUriFinding), clientFinding(facts, config))
   return found(
     ok(
       'provider.discovery',
@@ -307,6 +313,14 @@ function frontchannelFinding(metadata: Metadata, { frontchannelLogout }: Provide
       todo: 'remove the setting, or enable front-channel logout at the provider',
     },
   )
+}
+
+/** What a provider without ID Tokens does not have. */
+function oauth2Finding(): Finding {
+  return warning('provider.oauth2', 'has no nonce, no sid, no Logout Tokens, no sign-out and no step-up', {
+    why: 'a session continues here until its access token is revoked, or until idle_timeout; only state, PKCE and the redirect URI of this provider protect the sign-in',
+    todo: 'set session.poll_userinfo, for example to 60s, and a short session.absolute_timeout',
+  })
 }
 
 /** Whether an API of `claims_from` can be read. */

@@ -25,14 +25,16 @@ export function requestedAccess(
     scopes,
     authorizationParams,
     claimsFrom = [],
-  }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'> & Partial<Pick<ProviderConfig, 'claimsFrom'>>,
+    oauth2,
+  }: Pick<ProviderConfig, 'issuer' | 'scopes' | 'authorizationParams'> &
+    Partial<Pick<ProviderConfig, 'claimsFrom' | 'oauth2'>>,
   metadata: Readonly<Record<string, unknown>>,
 ): RequestedAccess {
   const ofApis = claimsFrom.flatMap(({ sources }) =>
     sources.flatMap(({ token, scopes }) => (token === 'access_token' ? scopes : [])),
   )
   const all = (own: readonly string[]) => [...new Set([...own, ...ofApis])]
-  if (scopes !== undefined) return { scopes: all(scopes), params: authorizationParams }
+  if (scopes !== undefined || oauth2 !== undefined) return { scopes: all(scopes ?? []), params: authorizationParams }
   const kind = kindOf(issuer, metadata)
   // Without `prompt=consent` Google gives a refresh token at the first sign-in of a person only.
   if (kind === 'google')

@@ -131,9 +131,7 @@ export class ClaimsApi {
   }
 
   #send(url: string, authorization: string): Promise<Response> {
-    // GitHub refuses requests without User-Agent.
-    const headers = { accept: 'application/json', authorization, 'user-agent': 'gatehouse' }
-    return this.#parts.outbound.fetch(url, { headers })
+    return this.#parts.outbound.fetch(url, { headers: bearerHeaders(authorization) })
   }
 
   #credentialsFor(scopes: readonly string[]): ApiCredentials {
@@ -145,6 +143,11 @@ export class ClaimsApi {
     this.#credentials.set(key, created)
     return created
   }
+}
+
+/** The header of a request to an API. GitHub refuses requests without User-Agent. */
+export function bearerHeaders(authorization: string): Readonly<Record<string, string>> {
+  return { accept: 'application/json', authorization, 'user-agent': 'gatehouse' }
 }
 
 /** A claim with several sources has the worst of their readings. */

@@ -81,11 +81,11 @@ export async function examineProvider(config: ProviderConfig, redirectUris: read
       return { metadata, derived: found, redirectUris: [], ...ahead(), ...(wrongScheme && { wrongScheme }) }
     }
     const [keys, clientFact, ...facts] = await Promise.all([
-      readKeys(found.jwks_uri, timed),
+      config.oauth2 === undefined ? readKeys(found.jwks_uri, timed) : undefined,
       tryClient(found, config, redirectUris[0] ?? ''),
       ...redirectUris.map((uri) => tryRedirectUri(found, config, uri, timed)),
     ])
-    return { metadata, derived: found, keys, client: clientFact, redirectUris: facts, ...ahead() }
+    return { metadata, derived: found, ...(keys && { keys }), client: clientFact, redirectUris: facts, ...ahead() }
   } finally {
     await outbound.close()
   }
@@ -178,9 +178,11 @@ async function tryClient(
   } catch (error) {
     const oauthCode = oauthError(error)
     if (oauthCode === undefined) return { outcome: 'unknown', detail: gatewayErrorIn(error)?.message ?? reason(error) }
-    const isRefused = oauthCode === 'invalid_client' || oauthCode === 'unauthorized_client'
+    // GitHub has names of its own.
+    const isRefused = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials'].includes(oauthCode)
+    const isAccepted = ['invalid_grant', 'bad_verification_code'].includes(oauthCode)
     return {
-      outcome: isRefused ? 'refused' : oauthCode === 'invalid_grant' ? 'accepted' : 'unknown',
+      outcome: isRefused ? 'refused' : isAccepted ? 'accepted' : 'unknown',
       detail: oauthCode,
     }
   }

@@ -15,9 +15,12 @@ export interface IdToken {
   readonly session_expires_at?: number
 }
 
-/** All claims of an ID Token that was verified when it arrived. */
+/**
+ * All claims of an ID Token that was verified when it arrived. An empty one has none: the provider
+ * is of the kind `oauth2`.
+ */
 export function claimsOfIdToken(id_token: string): Claims {
-  return decodeJwt(id_token) as Claims
+  return id_token === '' ? {} : (decodeJwt(id_token) as Claims)
 }
 
 export interface IdTokenExpectations extends TokenExpectations {

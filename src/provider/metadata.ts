@@ -15,6 +15,7 @@ type Requests = Pick<Outbound, 'fetch'>
 export interface DiscoveredProvider extends AuthorizationRequestForm {
   readonly algorithm: SigningAlgorithm
   readonly access: RequestedAccess
+  /** Empty with `oauth2`, whose provider signs nothing. */
   readonly jwks_uri: string
   /** The names of the endpoints in metrics, by URL. */
   readonly endpoints: ReadonlyMap<string, string>
@@ -69,7 +70,8 @@ async function derive(
     if (url?.protocol === 'https:' || (onLoopback && url?.protocol === 'http:')) return url
     return reject(`its ${name} is not an ${onLoopback ? 'http or ' : ''}https URL`)
   }
-  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
+  const keys = config.oauth2 === undefined ? (['jwks_uri'] as const) : []
+  for (const name of ['authorization_endpoint', 'token_endpoint', ...keys] as const)
     if (urlOf(name) === undefined) reject(`its metadata has no ${name}`)
   const userinfo_endpoint = urlOf('userinfo_endpoint')
   if (userinfo_endpoint === undefined && config.userinfoClaims.length > 0)
@@ -98,7 +100,7 @@ async function derive(
     isPushed,
     algorithm,
     access: requestedAccess(config, metadata),
-    jwks_uri: metadata.jwks_uri as string,
+    jwks_uri: metadata.jwks_uri ?? '',
     endpoints: new Map([...endpointsOf(metadata), ...endpointsOf(aliases)]),
     userinfo_endpoint,
     end_session_endpoint: urlOf('end_session_endpoint'),
@@ -232,7 +234,10 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
   )
 }
 
-/** Removes `null` from token responses, because some providers send `"refresh_token": null`. */
+/**
+ * Removes `null` from token responses, because some providers send `"refresh_token": null`. GitHub
+ * sends errors with the status 200, instead of 400 (RFC 6749 §5.2).
+ */
 function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) => boolean): client.CustomFetch {
   return async (url, options) => {
     const response = await fetch(url, options)
@@ -242,6 +247,11 @@ function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) 
       const body: unknown = await read()
       if (!isObject(body)) return body
       return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+    }
+    if (response.status === 200) {
+      const body = await json().catch(() => undefined)
+      if (isObject(body) && typeof body['error'] === 'string' && body['access_token'] === undefined)
+        return Response.json(body, { status: 400 })
     }
     return Object.assign(response, { json })
   }

@@ -30,6 +30,7 @@ import { KeySet, type KeySetState } from './key-set.ts'
 import { rejectLogoutToken, verifyLogoutToken, type LogoutToken } from './logout-token.ts'
 import type { DiscoveredProvider } from './metadata.ts'
 import { createOutbound, measuredOutbound, type Outbound } from './outbound.ts'
+import { readPerson } from './person-api.ts'
 import {
   clockAdvice,
   gatewayErrorIn,
@@ -250,10 +251,10 @@ export class OpenidProvider {
       response_type: 'code',
       // "query" is the default for a code.
       ...(this.config.response_mode === 'query' ? {} : { response_mode: this.config.response_mode }),
-      scope: access.scopes.join(' '),
+      ...(access.scopes.length > 0 && { scope: access.scopes.join(' ') }),
       redirect_uri: request.redirect_uri,
       state: request.state,
-      nonce: request.nonce,
+      ...(this.config.oauth2 === undefined && { nonce: request.nonce }),
       // RFC 7636 §4.2.
       code_challenge: sha256(request.code_verifier),
       code_challenge_method: 'S256',
@@ -287,6 +288,7 @@ export class OpenidProvider {
       readonly begun_at: number
     },
   ): Promise<SignedIn> {
+    if (this.config.oauth2 !== undefined) return this.#exchangeWithoutIdToken(callback, request, this.config.oauth2)
     const found = await this.#discovery.provider()
     let redirect = callback
     if (isJwtMode(this.config.response_mode)) {
@@ -334,6 +336,25 @@ export class OpenidProvider {
     return { tokens: tokenSet(response, { id_token, dpop_key }, began), idToken }
   }
 
+  /** The same at a provider without ID Tokens (RFC 6749 §4.1), whose API says who signs in. */
+  async #exchangeWithoutIdToken(
+    callback: URL,
+    { state, code_verifier }: Pick<AuthorizationRequest, 'state' | 'code_verifier'>,
+    { subject }: NonNullable<ProviderConfig['oauth2']>,
+  ): Promise<SignedIn> {
+    const found = await this.#discovery.provider()
+    const began = this.#clock.now()
+    const response = await client
+      .authorizationCodeGrant(found.configuration, callback, { expectedState: state, pkceCodeVerifier: code_verifier })
+      .catch((cause: unknown) => throwProviderError('the authorization code was not exchanged', cause))
+    rejectOtherTokenTypes(response, undefined)
+    const person = await readPerson(found.userinfo_endpoint, response.access_token, subject, this.#outbound)
+    if (person === 'unauthorized') return reject('the API rejects the access token that was just issued')
+    this.#warnings.reviewScope(response, found.access)
+    const idToken = { iss: this.config.issuer, sub: person.sub, authentication: {} }
+    return { tokens: tokenSet(response, { id_token: '', dpop_key: undefined }, began), idToken }
+  }
+
   /** The proof that this client has the key of its tokens (RFC 9449 §4). */
   async #proofWith(
     dpop_key: DpopKey | undefined,
@@ -361,7 +382,7 @@ export class OpenidProvider {
    */
   async refresh(tokens: TokenSet & { readonly refresh_token: string }, sub: string): Promise<Refreshed> {
     const found = await this.#discovery.provider()
-    await Promise.all([this.#keys.ready(), this.#decryption.ready()])
+    if (this.config.oauth2 === undefined) await Promise.all([this.#keys.ready(), this.#decryption.ready()])
     // A session that began without DPoP gets its key here.
     const dpop_key = this.config.dpop ? (tokens.dpop_key ?? (await newDpopKey())) : undefined
     const proof = await this.#proofWith(dpop_key, found)
@@ -419,7 +440,13 @@ export class OpenidProvider {
   async userinfo({ access_token, dpop_key }: AccessToken, sub: string): Promise<Userinfo> {
     const found = await this.#discovery.provider()
     const { configuration, userinfo_endpoint } = found
-    const { resource, userinfoClaims } = this.config
+    const { resource, userinfoClaims, oauth2 } = this.config
+    if (oauth2 !== undefined) {
+      const person = await readPerson(userinfo_endpoint, access_token, oauth2.subject, this.#outbound)
+      if (person === 'unauthorized') return { kind: 'unauthorized' }
+      if (person.sub !== sub) reject('the response of the API is about another person')
+      return { kind: 'claims', claims: person.claims }
+    }
     // A token for a resource server may not be for UserInfo too. `id_token_claims` covers all
     // claims of headers and rules then, as it does without the endpoint: see `discover`.
     const isUnneeded = resource.length > 0 && userinfoClaims.length === 0
@@ -489,6 +516,8 @@ export class OpenidProvider {
    * sent unencrypted does not become secret again, and the session would go on.
    */
   async verifyLogoutToken(logout_token: string): Promise<LogoutToken> {
+    if (this.config.oauth2 !== undefined)
+      throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'logout token refused: provider.kind is oauth2')
     const expected = this.#expectations(await this.#discovery.provider())
     const signed = await this.#decryption.open('id_token', logout_token, rejectLogoutToken, 'accept')
     return verifyLogoutToken(signed, expected)

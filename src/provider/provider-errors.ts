@@ -101,6 +101,8 @@ const responseHints: ReadonlyMap<string, string> = new Map([
   ['invalid_dpop_proof', proofHint],
   ['use_dpop_nonce', '; it rejected the nonce that it has just sent'],
   ['invalid_target', '; check provider.resource'],
+  // GitHub.
+  ['incorrect_client_credentials', clientHint],
 ])
 
 /** The hint for an error about a token that is signed with another algorithm; empty for others. */

@@ -48,7 +48,8 @@ export class TokenResponseWarnings {
   /** Reviews the scopes, of which the provider may grant fewer (RFC 6749 §3.3). */
   reviewScope({ scope }: TokenEndpointResponse, { scopes }: RequestedAccess): void {
     if (scope === undefined) return
-    const granted = scope.split(' ')
+    // GitHub separates them with commas.
+    const granted = scope.split(/[ ,]+/)
     // Some providers leave out these two. ID Token and refresh token show that they were granted.
     const missing = scopes.filter(
       (requested) =>

@@ -74,6 +74,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         globalTokenRevocation: undefined,
         signals: undefined,
         idTokenClaims: [],
+        oauth2: undefined,
         claimSources: [],
         claimsFrom: [],
         userinfoClaims: ['email'],
@@ -308,6 +309,7 @@ test('Every setting of a full configuration is read', () => {
     longestEndSessionUrlBytes: 4096,
     claims: { fields },
     idTokenClaims: ['groups', fields],
+    oauth2: undefined,
     claimSources: [
       { issuer: 'https://bank.example.com', jwks_uri: 'https://bank.example.com/jwks.json', endpoints: [] },
     ],

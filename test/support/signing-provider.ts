@@ -168,6 +168,7 @@ export async function startSigningProvider(
       egressProxy: undefined,
       frontchannelLogout: false,
       idTokenClaims: [],
+      oauth2: undefined,
       claimSources: [],
       claimsFrom: [],
       userinfoClaims: ['email'],

@@ -13,6 +13,7 @@ import { readAuthorities } from './certificates.ts'
 import type { ShortNames } from './claim-names.ts'
 import { readClaimSources, readClaimsFrom } from './claims-from.ts'
 import { readCredentials } from './client-credentials.ts'
+import { readOauth2 } from './oauth2.ts'
 import { readGlobalTokenRevocation, readSignals } from './signals.ts'
 
 interface ProviderContext {
@@ -60,12 +61,13 @@ function buildProvider(
   shortNames: ShortNames,
 ): ProviderConfig {
   const { egressProxy, reservedPrefix, cookieName } = context
-  const { caFile, ...others } = settings
+  const { caFile, kind: _kind, subject: _subject, ...others } = settings
   return {
     ...others,
     ...{ name: 'provider', setting: 'provider', prefix: reservedPrefix, cookieName, egressProxy },
     ...{ renamedClaims: {}, userinfoClaims: [] },
     issuer: readIssuer(settings.issuer, at.below('issuer')),
+    oauth2: readOauth2(settings, at),
     metadata: readMetadata(settings.metadata, settings.issuer, at.below('metadata')),
     title: settings.title ?? '',
     client_id: settings.client_id ?? '',

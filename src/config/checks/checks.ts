@@ -9,6 +9,7 @@ import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { At, Check } from './check.ts'
+import { oauth2Checks } from './oauth2.ts'
 import { providerChecks } from './provider.ts'
 import { siteChecks } from './site.ts'
 import { upstreamChecks } from './upstreams.ts'
@@ -44,6 +45,7 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
+  ...oauth2Checks,
   pageColors,
 ]
 

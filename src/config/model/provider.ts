@@ -101,6 +101,11 @@ export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
   /** The name of the cookie of its sessions. */
   readonly cookieName: string
   readonly issuer: string
+  /**
+   * A provider without ID Tokens, and where its API has the identifier of the person. Absent: an
+   * OpenID Provider.
+   */
+  readonly oauth2: { readonly subject: ClaimPath } | undefined
   /** Absent: the gateway reads the discovery document. */
   readonly metadata: ProviderMetadata | undefined
   readonly client_id: string

@@ -1,3 +1,4 @@
+import type { ProviderConfig } from '../../config/model/provider.ts'
 import { authenticationClaims, type Claims, withheldNames } from '../../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
@@ -99,11 +100,16 @@ const hashLength = 32
 
 /**
  * The audience of the sessions of a gateway: the provider, and the gateway as its client. Different
- * clients that share a store share no sessions, records or Logout Tokens.
+ * clients that share a store share no sessions, records or Logout Tokens. The subjects of an API
+ * are others than those of ID Tokens, or of another member of its responses.
  */
-export function audienceOf(provider: { readonly issuer: string; readonly client_id: string }): string {
-  return sha256('audience', provider.issuer, provider.client_id)
+export function audienceOf({ issuer, client_id, oauth2 }: ProviderIdentity): string {
+  return oauth2 === undefined
+    ? sha256('audience', issuer, client_id)
+    : sha256('audience', issuer, client_id, 'oauth2', JSON.stringify(oauth2.subject))
 }
+
+type ProviderIdentity = Pick<ProviderConfig, 'issuer' | 'client_id'> & Partial<Pick<ProviderConfig, 'oauth2'>>
 
 export function sidTag(audience: string, sid: string): SidTag {
   return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
