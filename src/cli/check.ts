@@ -22,30 +22,52 @@ import {
 } from './command.ts'
 import { lineDiff } from './line-diff.ts'
 import { migrations } from './migrate.ts'
+import { differencesText, registrationDifferences, stateFileOf } from './register.ts'
 import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const
 export type CheckFormat = (typeof formats)[number]
 
+const options = {
+  ...configOption,
+  ...formatOption,
+  for: { type: 'string' },
+  registration: { type: 'boolean', default: false },
+  state: { type: 'string' },
+} as const
+
 /** Reads the arguments of `gatehouse check`. */
 export const readCheckCall = reader((argv) => {
-  const { values, positionals } = readOptions(argv, { ...configOption, ...formatOption, for: { type: 'string' } })
+  const { values, positionals } = readOptions(argv, options)
   const format = formatOf(values.format, formats)
   takeNone(positionals, fileHint)
   const { for: version } = values
   const fault = faultOf(parseKnownVersion, version)
   if (fault !== undefined) throw new CallFault(`--for: ${fault}`)
-  return (terminal) => check({ ...terminal, file: values.config }, format, version === undefined ? {} : { version })
+  const { registration, state = stateFileOf(values.config) } = values
+  if (!registration && values.state !== undefined) throw new CallFault('--state needs --registration')
+  const readFor = version === undefined ? {} : { version }
+  return (terminal) => check({ ...terminal, file: values.config }, format, readFor, registration ? state : undefined)
 })
 
 /**
  * `gatehouse check`: prints all errors of the file, runs its embedded tests, and prints what to
  * register at the provider.
+ * @param state the file that says where the client is registered: compares what is registered there
+ * @throws {OperatorError} when the registration cannot be read
  */
-export async function check(input: CommandInput, format: CheckFormat = 'text', readFor: ReadFor = {}): Promise<number> {
+export async function check(
+  input: CommandInput,
+  format: CheckFormat = 'text',
+  readFor: ReadFor = {},
+  state?: string,
+): Promise<number> {
   const checked = checkFile(input, readFor)
-  print[format](checked, input)
-  return checked.config === undefined ? 1 : 0
+  const { config } = checked
+  const registration =
+    state === undefined || config === undefined ? undefined : await registrationDifferences(config, state)
+  print[format]({ ...checked, registration }, input)
+  return config === undefined || registration?.some(({ isFault }) => isFault) === true ? 1 : 0
 }
 
 interface CheckResult {
@@ -60,6 +82,8 @@ interface CheckResult {
   readonly renames: LoadResult['renames']
   /** The version of Gatehouse that the file is checked for, if it is named. */
   readonly version: string | undefined
+  /** How the registration differs from what is needed. Absent: it was not read. */
+  readonly registration?: Awaited<ReturnType<typeof registrationDifferences>> | undefined
 }
 
 function checkFile({ file, env }: CommandInput, readFor: ReadFor): CheckResult {
@@ -120,7 +144,10 @@ function forwardAuthNote({ upstreams }: GatewayConfig): string {
 }
 
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
-  text({ file, diagnostics, sources, tests, config, renames, version }, { out, err, paintOut, paintErr }) {
+  text(
+    { file, diagnostics, sources, tests, config, renames, version, registration },
+    { out, err, paintOut, paintErr },
+  ) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
     const migrated = migrations(renames)
     if (migrated.length > 0) err('\ngatehouse migrate would change:\n')
@@ -132,11 +159,17 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     out(
       `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
     )
+    if (registration !== undefined)
+      out(
+        registration.length === 0
+          ? '\nThe provider has registered all of it.\n'
+          : `\nThe registration at the provider:\n${differencesText(registration)}`,
+      )
   },
-  json({ file, diagnostics, tests, config }, { out }) {
+  json({ file, diagnostics, tests, config, registration }, { out }) {
     const signed_identity = config && signedIdentityFacts(config)
     const register = config && { register: registrationsOf(config), ...(signed_identity && { signed_identity }) }
-    out(jsonText({ file, good: config !== undefined, tests, diagnostics, ...register }))
+    out(jsonText({ file, good: config !== undefined, tests, diagnostics, ...register, registration }))
   },
   github({ diagnostics }, { out }) {
     for (const diagnostic of diagnostics) out(`${gitHubCommand(diagnostic)}\n`)

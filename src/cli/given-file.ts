@@ -1,4 +1,16 @@
-import { writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { readInput } from '../config/document/files.ts'
 import type { Claims } from '../core/claims.ts'
 import { OperatorError, reason } from '../core/errors.ts'
@@ -31,6 +43,31 @@ export function readText(file: string, purpose?: string): string {
 export function writeText(file: string, text: string, force: boolean): void {
   try {
     writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
+  } catch (error) {
+    throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
+  }
+}
+
+/**
+ * Writes a file, or replaces it in one step: a gateway that reads it gets the old or the new text.
+ * @param mode the permissions; absent: those of the file that it replaces
+ * @throws {OperatorError} when it cannot be written
+ */
+export function replaceText(file: string, text: string, mode?: number): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true })
+    const existing = statSync(file, { throwIfNoEntry: false })
+    const target = existing === undefined ? file : realpathSync(file)
+    const fresh = join(dirname(target), `.${basename(target)}.${process.pid}`)
+    const descriptor = openSync(fresh, 'wx', mode ?? (existing && existing.mode & 0o777))
+    try {
+      writeSync(descriptor, text)
+      fsyncSync(descriptor)
+      renameSync(fresh, target)
+    } finally {
+      closeSync(descriptor)
+      rmSync(fresh, { force: true })
+    }
   } catch (error) {
     throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
   }

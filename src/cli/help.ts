@@ -5,6 +5,7 @@ export const overview = `gatehouse: an authentication gateway for applications w
   gatehouse import oauth2-proxy FILE translate a configuration of oauth2-proxy and list the differences
   gatehouse run      --config FILE   run the gateway in the foreground until SIGTERM or SIGINT
   gatehouse check    --config FILE   print all errors of the file and run its tests
+  gatehouse register --config FILE   register the gateway as a client of its provider, and update the registration
   gatehouse migrate  FILE            rewrite settings that have a new name since an earlier version
   gatehouse doctor   --config FILE   examine the provider, Redis, the applications and the external URL
   gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
@@ -65,17 +66,38 @@ The gateway does not start if the file is invalid or a test fails.
 Exit codes: 0 stopped by a signal; 1 the file is invalid, a test in it fails, or a port or certificate cannot be used;
 2 the call is invalid.
 `,
-  check: `gatehouse check [--config FILE] [--for VERSION] [--format text|json|github]
+  check: `gatehouse check [--config FILE] [--for VERSION] [--registration [--state FILE]] [--format text|json|github]
 
 Prints all errors of the file at once, and warnings about settings that work but may be unwanted. Then runs the tests in the file and
-prints what to register at the provider. Does not start the gateway and sends no requests.
+prints what to register at the provider. Does not start the gateway, and sends no requests without --registration.
 
   --for VERSION     whether an older version accepts the file: names the settings that it does not have yet
+  --registration    compare what the provider has registered with what is needed, where gatehouse register has registered it
+  --state FILE      the file of gatehouse register; default: gatehouse-registration.json beside the configuration
   --format text     for people (the default): diagnostics on standard error, the result on standard output
   --format json     one JSON document on standard output
   --format github   workflow commands of GitHub Actions, which show each diagnostic beside its line
 
-Exit codes: 0 the file is valid, with or without warnings; 1 it has errors, or one of its tests fails; 2 the call is invalid.
+Exit codes: 0 the file is valid, with or without warnings; 1 it has errors, one of its tests fails, or the registration differs;
+2 the call is invalid.
+`,
+  register: `gatehouse register [--config FILE] [--provider NAME] [--token FILE] [--state FILE] [--update] [--write] [--dry-run] [--format json]
+
+Registers the gateway as a client of its provider (dynamic client registration, RFC 7591): all redirect URIs, logout URIs, algorithms
+and scopes that the configuration needs. Its client_id may be any word until then, and its client_secret need not exist. The secret goes
+to the file that client_secret names, or is printed. Afterwards prints what the provider has registered differently.
+
+  --provider   the name of one of several providers
+  --token      a file with the initial access token of the provider; - is standard input
+  --state      the file that says where the client is registered, with a token to change it; default: gatehouse-registration.json
+               beside the configuration
+  --update     change the registration after a change of the configuration (RFC 7592)
+  --write      write the new client_id into the configuration
+  --dry-run    print what would be registered, or what differs with --update; change nothing
+  --format     text (default) or json
+
+Exit codes: 0 the client is registered as printed; 1 the provider refuses, the file is invalid, or a file cannot be read or written;
+2 the call is invalid.
 `,
   migrate: `gatehouse migrate [FILE] [--write]
 

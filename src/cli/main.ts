@@ -25,6 +25,7 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   import: async () => (await import('./import.ts')).readImportCall,
   run: async () => aboutFile((await import('./run.ts')).run),
   check: async () => (await import('./check.ts')).readCheckCall,
+  register: async () => (await import('./register.ts')).readRegisterCall,
   migrate: async () => (await import('./migrate.ts')).readMigrateCall,
   doctor: async () => (await import('./doctor.ts')).readDoctorCall,
   explain: async () => (await import('./explain.ts')).readExplainCall,

@@ -1,12 +1,9 @@
-import { closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import type { FoundRename } from '../config/document/report.ts'
 import { loadConfig } from '../config/load.ts'
 import { migratedText } from '../config/migrated-text.ts'
 import type { ReadFor } from '../config/setting-versions.ts'
-import { OperatorError, reason } from '../core/errors.ts'
 import { type CommandInput, reader, readOptions, takeNone } from './command.ts'
-import { readText } from './given-file.ts'
+import { readText, replaceText } from './given-file.ts'
 import { lineDiff } from './line-diff.ts'
 import { countOf, formatDiagnostics } from './show-diagnostics.ts'
 
@@ -62,23 +59,4 @@ export function migrations(renames: readonly FoundRename[]): readonly Migration[
     )
     return { name, before, after }
   })
-}
-
-/** Replaces the text of a file in one step: a gateway that reads it gets the old or the new one. */
-function replaceText(file: string, text: string): void {
-  try {
-    const target = realpathSync(file)
-    const fresh = join(dirname(target), `.${basename(target)}.${process.pid}`)
-    const descriptor = openSync(fresh, 'wx', statSync(target).mode & 0o777)
-    try {
-      writeSync(descriptor, text)
-      fsyncSync(descriptor)
-      renameSync(fresh, target)
-    } finally {
-      closeSync(descriptor)
-      rmSync(fresh, { force: true })
-    }
-  } catch (error) {
-    throw new OperatorError(`${file} cannot be written: ${reason(error)}`, { cause: error })
-  }
 }

@@ -48,7 +48,7 @@ export function* loadConfigInSteps(
   readFor: ReadFor = {},
   given?: string,
 ): Steps<LoadResult> {
-  const report = new Report(file, env)
+  const report = new Report(file, env, readFor.isUnregistered)
   const config = yield* read(file, report, readFor, given)
   const { diagnostics, sources, files, secretFiles, renames } = report
   return config === undefined || report.hasErrors

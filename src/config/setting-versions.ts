@@ -27,6 +27,8 @@ export interface ReadFor {
   readonly version?: string
   /** Default: {@link renamedSettings}. */
   readonly renamed?: readonly RenamedSetting[]
+  /** The client is registered later, so its secret need not exist yet. */
+  readonly isUnregistered?: boolean
 }
 
 /** Whether one version is newer than another, or the same. */

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
+import { folderWith } from '../support/command-line.ts'
+import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Json } from '../support/signing-provider.ts'
 import { until } from '../support/until.ts'
@@ -94,7 +96,7 @@ upstreams:
 }
 
 /** Opens the application and signs in at Keycloak's page. */
-async function signIn(browser: Browser, { url }: KeycloakWorld): Promise<Visit> {
+async function signIn(browser: Browser, { url }: Pick<KeycloakWorld, 'url'>): Promise<Visit> {
   const page = await browser.get(`${url}/echo`)
   const { username, password } = person
   return submit(browser, page, { username, password })
@@ -283,4 +285,41 @@ test('with offline_access the log warns of the offline session', async (t) => {
   )
   await world.realm.admin('POST', `/users/${world.realm.userId}/logout`)
   t.diagnostic(`still signed in after an administrator's logout: ${await world.isSignedIn(jane)}`)
+})
+
+test('gatehouse register makes a client with which people sign in, and its registration can be compared and changed', async (t) => {
+  const realm = await keycloak.createRealm({ clientId: 'other', redirectUris: [] })
+  const { token } = (await realm.admin('POST', '/clients-initial-access', { count: 1, expiration: 600 })) as Json
+  const upstream = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
+  t.after(() => upstream.close())
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const cwd = folderWith(t, {
+    token: String(token),
+    'gateway.yaml': `version: 1
+listen: 127.0.0.1:${port}
+external_url: ${url}
+provider:
+  issuer: ${realm.issuer}
+  client_id: unregistered
+  client_secret: { file: client_secret }
+upstreams:
+  orders: { url: "${upstream.url.origin}" }
+`,
+  })
+  const run = async (...args: readonly string[]) => {
+    const command = startCommand(t, [...args], { cwd })
+    return [await command.ended, command.out() + command.err()] as const
+  }
+
+  const [code, said] = await run('register', '--token', 'token', '--write')
+  assert.equal(code, 0, said)
+  const gateway = startCommand(t, ['run'], { cwd })
+  await gateway.said('gatehouse is ready')
+  const jane = new Browser('jane')
+  assert.equal((await signIn(jane, { url })).status, 200)
+  const [same, found] = await run('check', '--registration')
+  assert.equal(same, 0, found)
+  const [updated, told] = await run('register', '--update')
+  assert.equal(updated, 0, told)
 })

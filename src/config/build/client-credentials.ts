@@ -32,7 +32,9 @@ export function readCredentials(settings: ProviderSettings, at: Setting): Creden
       'set token_endpoint_auth_method: private_key_jwt, or signed_requests: true',
     )
   return {
-    client_secret: (client_secret && readSecret(client_secret, at.below('client_secret'))) ?? '',
+    client_secret: at.report.isUnregistered
+      ? ''
+      : ((client_secret && readSecret(client_secret, at.below('client_secret'))) ?? ''),
     clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
     decryptionKey: settings.decryptionKey && readDecryptionKey(settings, settings.decryptionKey, at),
     clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt),

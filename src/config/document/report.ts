@@ -60,6 +60,8 @@ function parentOf(at: string): string {
 export class Report {
   /** The variables that the configuration may name. */
   readonly env: Environment
+  /** The client secret need not exist yet. */
+  readonly isUnregistered: boolean
   /** The files that were read. */
   readonly sources = new Sources()
   /** The files that hold secrets. */
@@ -74,9 +76,10 @@ export class Report {
   readonly #withInvalid = new Set<string>()
   readonly #files = new Map<string, string>()
 
-  constructor(file: string, env: Environment) {
+  constructor(file: string, env: Environment, isUnregistered = false) {
     this.#file = file
     this.env = env
+    this.isUnregistered = isUnregistered
   }
 
   /** The setting at a pointer; `''` is the whole file. */

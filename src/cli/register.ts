@@ -1,0 +1,232 @@
+import { dirname, join, resolve } from 'node:path'
+import { loadConfig } from '../config/load.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import { OperatorError } from '../core/errors.ts'
+import { type Difference, differences } from '../setup/client-metadata.ts'
+import {
+  clientSecretPlace,
+  type Clients,
+  readClients,
+  type Registered,
+  Registrar,
+  withClientId,
+} from '../setup/registration.ts'
+import {
+  CallFault,
+  type CommandInput,
+  configOption,
+  fileHint,
+  formatOption,
+  isJson,
+  jsonText,
+  reader,
+  readOptions,
+  takeNone,
+} from './command.ts'
+import { readText, replaceText } from './given-file.ts'
+import { formatDiagnostics } from './show-diagnostics.ts'
+
+const options = {
+  ...configOption,
+  ...formatOption,
+  provider: { type: 'string' },
+  token: { type: 'string' },
+  state: { type: 'string' },
+  update: { type: 'boolean', default: false },
+  'dry-run': { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
+} as const
+
+interface RegisterTask {
+  readonly provider: string | undefined
+  /** A file with the initial access token. */
+  readonly token: string | undefined
+  readonly state: string | undefined
+  readonly isUpdate: boolean
+  readonly isDryRun: boolean
+  /** Whether the new `client_id` is written into the configuration. */
+  readonly writes: boolean
+  readonly asJson: boolean
+}
+
+/** Reads the arguments of `gatehouse register`. */
+export const readRegisterCall = reader((argv) => {
+  const { values, positionals } = readOptions(argv, options)
+  takeNone(positionals, fileHint)
+  const { provider, token, state, update: isUpdate, 'dry-run': isDryRun, write: writes } = values
+  if (isUpdate && token !== undefined) throw new CallFault('--token is for a new registration, not for --update')
+  const task = { provider, token, state, isUpdate, isDryRun, writes, asJson: isJson(values.format) }
+  return (terminal) => register(task, { ...terminal, file: values.config })
+})
+
+/** The file beside the configuration that says where its clients are registered. */
+export function stateFileOf(file: string): string {
+  return join(dirname(file), 'gatehouse-registration.json')
+}
+
+/**
+ * `gatehouse register`: registers the gateway as a client of its provider (RFC 7591), or changes
+ * its registration (RFC 7592).
+ * @throws {OperatorError} when the provider refuses, or a file cannot be read or written
+ */
+async function register(task: RegisterTask, input: CommandInput): Promise<number> {
+  const loaded = loadConfig(input.file, input.env, { isUnregistered: true })
+  if (!loaded.ok) {
+    input.err(`${formatDiagnostics(loaded.diagnostics, loaded.sources, input.paintErr)}\n`)
+    return 1
+  }
+  const { config } = loaded
+  const provider = chosen(config, task.provider)
+  const state = task.state ?? stateFileOf(input.file)
+  const registrar = new Registrar(provider, config)
+  try {
+    return task.isUpdate
+      ? await update(registrar, provider, { task, input, state })
+      : await registerNew(registrar, provider, { task, input, state })
+  } finally {
+    await registrar.close()
+  }
+}
+
+interface Around {
+  readonly task: RegisterTask
+  readonly input: CommandInput
+  /** The path of the file that says where clients are registered. */
+  readonly state: string
+}
+
+function chosen({ providers }: GatewayConfig, name: string | undefined): ProviderConfig {
+  const [first, ...others] = providers
+  if (name === undefined && others.length === 0) return first
+  const found = providers.find((provider) => provider.name === name)
+  if (found !== undefined) return found
+  const names = providers.map((provider) => provider.name).join(', ')
+  throw new OperatorError(
+    name === undefined ? `choose one with --provider: ${names}` : `no provider "${name}": they are ${names}`,
+  )
+}
+
+async function registerNew(
+  registrar: Registrar,
+  provider: ProviderConfig,
+  { task, input, state }: Around,
+): Promise<number> {
+  const known = readClients(state)
+  if (known[provider.issuer] !== undefined)
+    throw new OperatorError(`${state} has a client at ${provider.issuer} already: use --update, or another --state`)
+  const wanted = await registrar.wanted()
+  if (task.isDryRun) {
+    input.out(jsonText({ register: wanted }))
+    return 0
+  }
+  const token = task.token === undefined ? undefined : readText(task.token).trim()
+  const place = secretPlaceOf(provider, input.file)
+  const registered = await registrar.register(wanted, token)
+  // First, because without it nobody could change or remove the registration.
+  saveClient(state, known, provider.issuer, registered.client)
+  const { client_id } = registered.client
+  const told = [`Registered at ${provider.issuer} as the client ${client_id}.`, ...saveSecret(registered, place)]
+  if (registered.client.registration_access_token !== undefined)
+    told.push(`${state} has the token for --update and for gatehouse check --registration: keep it as a secret.`)
+  if (provider.client_id !== client_id) told.push(clientIdText(provider, client_id, { task, input }))
+  report(told, differences(wanted, registered.metadata), { task, input }, { client_id })
+  return 0
+}
+
+async function update(registrar: Registrar, provider: ProviderConfig, { task, input, state }: Around): Promise<number> {
+  const known = readClients(state)
+  const client = known[provider.issuer]
+  if (client === undefined)
+    throw new OperatorError(`${state} has no client at ${provider.issuer}: run gatehouse register`)
+  const [before, wanted] = [await registrar.read(client), await registrar.wanted()]
+  const about = { client_id: client.client_id }
+  const found = differences(wanted, before.metadata)
+  if (task.isDryRun || !found.some(({ isFault }) => isFault)) {
+    const text = task.isDryRun ? 'Nothing is changed.' : 'Nothing has to be changed.'
+    report([`The client ${client.client_id} at ${provider.issuer}. ${text}`], found, { task, input }, about)
+    return 0
+  }
+  // A provider may have replaced the token when it was used (RFC 7592 §3).
+  const current = { ...client, ...before.client }
+  saveClient(state, known, provider.issuer, current)
+  const after = await registrar.update(current, before, wanted)
+  saveClient(state, known, provider.issuer, { ...current, ...after.client })
+  const isNewSecret = after.client_secret !== before.client_secret
+  const told = [
+    `Changed the client ${client.client_id} at ${provider.issuer}.`,
+    ...(isNewSecret ? saveSecret(after, secretPlaceOf(provider, input.file)) : []),
+  ]
+  report(told, differences(wanted, after.metadata), { task, input }, about)
+  return 0
+}
+
+/** `gatehouse check --registration`: what is registered, and not as the gateway needs it. */
+export async function registrationDifferences(
+  config: GatewayConfig,
+  state: string,
+): Promise<readonly (Difference & { readonly issuer: string })[]> {
+  const known = readClients(state)
+  const found: (Difference & { readonly issuer: string })[] = []
+  for (const provider of config.providers) {
+    const client = known[provider.issuer]
+    if (client === undefined) throw new OperatorError(`${state} has no client at ${provider.issuer}`)
+    const registrar = new Registrar(provider, config)
+    try {
+      const [registered, wanted] = [await registrar.read(client), await registrar.wanted()]
+      if (registered.client.registration_access_token !== undefined)
+        saveClient(state, known, provider.issuer, { ...client, ...registered.client })
+      found.push(...differences(wanted, registered.metadata).map((each) => ({ ...each, issuer: provider.issuer })))
+    } finally {
+      await registrar.close()
+    }
+  }
+  return found
+}
+
+/** The lines about differences. */
+export function differencesText(found: readonly Difference[]): string {
+  return found.map(({ name, isFault, text }) => `  ${isFault ? 'differs' : 'note'}: ${name} ${text}\n`).join('')
+}
+
+function report(
+  told: readonly string[],
+  found: readonly Difference[],
+  { task, input }: Pick<Around, 'task' | 'input'>,
+  about: object,
+): void {
+  if (task.asJson) input.out(jsonText({ ...about, differences: found }))
+  const text = `${told.join('\n')}\n${found.length === 0 ? '' : `As the provider has registered it:\n${differencesText(found)}`}`
+  if (task.asJson) input.err(text)
+  else input.out(text)
+}
+
+function clientIdText(
+  provider: ProviderConfig,
+  client_id: string,
+  { task, input }: Pick<Around, 'task' | 'input'>,
+): string {
+  const changed = withClientId(readText(input.file), provider.setting, client_id)
+  if (!task.writes || changed === undefined)
+    return `Write client_id: ${client_id} into ${input.file} (${provider.setting}); --write does it.`
+  replaceText(input.file, changed)
+  return `${input.file} has the client_id now.`
+}
+
+type SecretPlace = ReturnType<typeof clientSecretPlace>
+
+function secretPlaceOf(provider: ProviderConfig, file: string): SecretPlace {
+  const place = clientSecretPlace(readText(file), provider.setting)
+  return 'file' in place ? { file: resolve(dirname(file), place.file) } : place
+}
+
+function saveSecret({ client_secret }: Registered, place: SecretPlace): readonly string[] {
+  if (client_secret === undefined) return []
+  if (!('file' in place)) return [`Its secret is shown only now: export ${place.env}='${client_secret}'`]
+  replaceText(place.file, `${client_secret}\n`, 0o600)
+  return [`Its secret is in ${place.file}.`]
+}
+
+function saveClient(state: string, known: Clients, issuer: string, client: Clients[string]): void {
+  replaceText(state, `${JSON.stringify({ version: 1, clients: { ...known, [issuer]: client } }, null, 2)}\n`, 0o600)
+}
