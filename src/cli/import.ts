@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
 import { parseOrigin } from '../config/addresses.ts'
 import { OperatorError, printable } from '../core/errors.ts'
+import { translateApache } from '../setup/mod-auth-openidc.ts'
 import { levels } from '../setup/notes.ts'
 import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
 import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
-import type { GivenText, Translated } from '../setup/translated-file.ts'
+import type { Translated } from '../setup/translated-file.ts'
+import type { GivenText } from '../setup/written-config.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
 import { type Paint, withoutColors } from './paint.ts'
@@ -39,6 +41,10 @@ const programs = {
   'oauth2-proxy': {
     translate: (texts, { args, service, url }) => translateOauth2Proxy(readOptionsOf(texts, args, service), url),
     elsewhere: 'the flags (after --) and the OAUTH2_PROXY_ variables of oauth2-proxy',
+  },
+  mod_auth_openidc: {
+    translate: (texts, { args, url }) => translateApache(texts, args, url),
+    elsewhere: 'all files of Apache that it includes, and -D NAME (after --)',
   },
 } satisfies Readonly<Record<string, Program>>
 

@@ -1,7 +1,7 @@
 import { parse, YAMLParseError } from 'yaml'
 import { isObject } from '../core/json.ts'
 import { type Options, readFlatToml } from './flat-toml.ts'
-import type { GivenText } from './translated-file.ts'
+import type { GivenText } from './written-config.ts'
 
 /** The kinds of sources. A later kind replaces the options of an earlier one. */
 type Kind = 'file' | 'environment' | 'arguments'

@@ -31,49 +31,60 @@ interface Samples {
   readonly host?: string
 }
 
-const maxPaths = 16
+const maxPaths = 40
 
 /**
- * What a program decides about requests: for each path, method and client, nobody and, unless
- * everybody is admitted, one person for each decision.
+ * What a program decides about requests: for each path, nobody and, unless everybody is admitted,
+ * one person for each decision. Other methods and clients appear where their decision is another.
  * @param admits the decision of the other program, from its own rules; `undefined`: unknown
  */
 export function outcomesFor(
   { paths, methods, people, clients = [undefined], host }: Samples,
   admits: (request: TestRequest) => boolean | undefined,
 ): Outcome[] {
-  const places = [...new Set(paths)].slice(0, maxPaths).flatMap((path) =>
-    methods.flatMap((method) =>
-      clients.map((from) => ({
-        method,
-        path,
-        ...(host !== undefined && { host }),
-        ...(from !== undefined && { from }),
-      })),
-    ),
-  )
-  return places.flatMap((place) => {
-    const known = (request: TestRequest): Outcome[] => {
-      const isAdmitted = admits(request)
-      return isAdmitted === undefined ? [] : [{ ...request, isAdmitted }]
-    }
-    const nobody = known(place)
-    // A person has access to what everybody has access to.
-    if (nobody[0]?.isAdmitted === true) return nobody
-    const persons = people.flatMap((as) => known({ ...place, as }))
-    const admitted = persons.find(({ isAdmitted }) => isAdmitted)
-    const denied = persons.find(({ isAdmitted }) => !isAdmitted)
-    return [...nobody, ...[admitted, denied].flatMap((each) => each ?? [])]
+  const persons = [undefined, ...people]
+  return [...new Set(paths)].slice(0, maxPaths).flatMap((path) => {
+    const decided = (method: string, from: string | undefined) =>
+      persons.map((as) => {
+        const request = {
+          ...{ method, path },
+          ...(as !== undefined && { as }),
+          ...(host !== undefined && { host }),
+          ...(from !== undefined && { from }),
+        }
+        return { ...request, isAdmitted: admits(request) }
+      })
+    const seen = new Set<string>()
+    return methods.flatMap((method) =>
+      clients.flatMap((from) => {
+        const all = decided(method, from)
+        const decisions = String(all.map(({ isAdmitted }) => isAdmitted))
+        if (seen.has(decisions)) return []
+        seen.add(decisions)
+        return telling(
+          all.flatMap(({ isAdmitted, ...request }) => (isAdmitted === undefined ? [] : { ...request, isAdmitted })),
+        )
+      }),
+    )
   })
 }
 
+/** Nobody, and a person for each decision. A person has access to what everybody has access to. */
+function telling(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const nobody = outcomes.filter(({ as }) => as === undefined)
+  if (nobody[0]?.isAdmitted === true) return nobody
+  const persons = outcomes.filter(({ as }) => as !== undefined)
+  const [admitted, denied] = [true, false].map((each) => persons.find(({ isAdmitted }) => isAdmitted === each))
+  return [...nobody, ...[admitted, denied].flatMap((each) => each ?? [])]
+}
+
 /**
- * People for tests: one with all of these values, one with each of them, and one with none.
+ * People for tests: one with each of these values, one with all of them, and one with none.
  * @param values the values of claims that the other program compares
  */
 export function peopleWith(values: readonly (readonly [claim: string, value: string])[], base: Claims = {}): Claims[] {
   const names = ['ada', 'bob', 'cid', 'dan', 'eve', 'fay', 'gil', 'hal']
-  const sets = [values, ...values.slice(0, names.length - 2).map((one) => [one]), []]
+  const sets = [...values.slice(0, names.length - 2).map((one) => [one]), values, []]
   return sets.map((set, index) => ({ sub: names[index] ?? 'zoe', ...base, ...claimsWith(set) }))
 }
 

@@ -4,13 +4,6 @@ import type { Note, Notes } from './notes.ts'
 import { type Outcome, withTests } from './outcomes.ts'
 import type { WrittenConfig } from './written-config.ts'
 
-/** A file of another program, or a part of its configuration. */
-export interface GivenText {
-  /** How messages name it. */
-  readonly name: string
-  readonly text: string
-}
-
 /** A configuration in YAML, and notes about it, open decisions first. Neither contains a secret. */
 export interface Translated {
   readonly yaml: string

@@ -1,6 +1,13 @@
 import { Document, type Node } from 'yaml'
 import { printable } from '../core/errors.ts'
 
+/** A file of another program, or a part of its configuration. */
+export interface GivenText {
+  /** How messages name it. */
+  readonly name: string
+  readonly text: string
+}
+
 /** A configuration as it is written in the file. */
 export interface WrittenConfig {
   readonly external_url: string

@@ -103,7 +103,7 @@ async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements 
   assert.ok(signInAt !== undefined, 'a test must say which page leads to the sign-in')
   const [port, importedPort] = [await freePort(), await freePort()]
   const [url, importedUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${importedPort}`]
-  const callbacks = [`${url}/.gatehouse/callback`, importedUrl + peer.callback]
+  const callbacks = [url, importedUrl].map((at) => `${at}/.gatehouse/callback`).concat(importedUrl + peer.callback)
   const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, callbacks })
   const startGateway = async (at: string, fileFor: (application: ReceivingApplication) => string | Promise<string>) => {
     const application = await startApplication(t)

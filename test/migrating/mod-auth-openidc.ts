@@ -8,6 +8,7 @@ import { dataFolder, startProgram } from '../applications/programs.ts'
 import { blocksOf, pages } from '../docs/markdown.ts'
 import { valuesOf } from '../proxies/site.ts'
 import { Browser } from '../support/browser.ts'
+import { imported } from '../support/imported.ts'
 import { secrets } from '../support/world.ts'
 import { comparePairs, reasonToSkip, startPeer, type Peer } from './compare.ts'
 import { pairsOf } from './pairs.ts'
@@ -30,6 +31,9 @@ const loaded = [
 const needed = { apache2: '/usr/sbin/apache2', 'libapache2-mod-auth-openidc': join(modules, 'mod_auth_openidc.so') }
 const skip = reasonToSkip(() => installDebian(needed, ['libapache2-mod-auth-openidc', '2.4.12']))
 
+const withSecrets = (theirs: string) =>
+  theirs.replaceAll(/^(OIDCClientSecret|OIDCCryptoPassphrase) …$/gm, `$1 "${secrets.CLIENT_SECRET}"`)
+
 const apache: Peer = {
   name: 'mod_auth_openidc',
   callback: '/protected/redirect_uri',
@@ -51,10 +55,16 @@ const apache: Peer = {
         `Listen ${url.host}`,
         ...loaded.map((name) => `LoadModule ${name}_module ${join(modules, `mod_${name}.so`)}`),
         ...(process.getuid?.() === 0 ? ['User www-data', 'Group www-data'] : []),
-        theirs.replaceAll(/^(OIDCClientSecret|OIDCCryptoPassphrase) …$/gm, `$1 "${secrets.CLIENT_SECRET}"`),
+        withSecrets(theirs),
       ].join('\n'),
     )
     return startProgram(t, ['/usr/sbin/apache2', '-DFOREGROUND', '-f', file], url)
+  },
+  imported: async (t, theirs, url) => {
+    const file = join(dataFolder(t), 'site.conf')
+    writeFileSync(file, withSecrets(theirs))
+    const { out } = await imported('mod_auth_openidc', file, '--url', url)
+    return out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`)
   },
 }
 

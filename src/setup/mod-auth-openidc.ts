@@ -1,0 +1,273 @@
+import { parseHttpUrl } from '../config/addresses.ts'
+import { placeholder } from '../config/placeholder.ts'
+import { type Directive, readApache } from './apache-file.ts'
+import type { RemoteUser } from './apache-requirements.ts'
+import { admits, conditionsOf, methodsOf, rulesOf, sectionsOf } from './apache-sections.ts'
+import { argsOf, issuerOf, type Site, valueOf } from './apache-site.ts'
+import { translateHeaders, translateProvider, translateSession } from './mod-auth-openidc-settings.ts'
+import { upstreamsOf } from './mod-auth-openidc-upstreams.ts'
+import { withoutTranslation } from './mod-auth-openidc-without.ts'
+import { Notes } from './notes.ts'
+import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
+import { type Translated, translatedFile } from './translated-file.ts'
+import { type GivenText, type Rule, undecided, type WrittenUpstream } from './written-config.ts'
+
+/**
+ * Translates the virtual hosts of Apache that use mod_auth_openidc, and notes the differences. What
+ * is unknown and may restrict access makes the configuration deny all people until an operator
+ * decides.
+ * @param args arguments of httpd: `-D NAME`
+ */
+export function translateApache(
+  texts: readonly GivenText[],
+  args: readonly string[],
+  externalUrl: string | undefined,
+): Translated {
+  const from = new Notes()
+  const definitions = args.flatMap((arg, index) =>
+    args[index - 1] === '-D' ? [arg] : (/^-D(.+)/.exec(arg)?.[1] ?? []),
+  )
+  const directives = readApache(texts, definitions, from)
+  const sites = sitesOf(directives, externalUrl, from)
+  const [first] = sites
+  if (first === undefined)
+    throw new SyntaxError('there is no virtual host with OIDC directives or AuthType openid-connect: name its file too')
+  const taken = new Set<string>()
+  const parts = sites.map((site) => translateSite(site, sites, taken, from))
+  const config = {
+    version: 1,
+    listen: listenOf(sites, from),
+    external_url: first.externalUrl,
+    provider: translateProvider(first, from),
+    session: translateSession(first, from),
+    upstreams: Object.assign({}, ...parts.map(({ upstreams }) => upstreams)) as Record<string, WrittenUpstream>,
+  }
+  for (const { name, args: words } of sites.flatMap((each) => each.directives)) noteDirective(name, words, from)
+  const upstreams = from.denials.length === 0 ? config.upstreams : denyingAll(config.upstreams, from)
+  return translatedFile(
+    { ...config, upstreams },
+    parts.flatMap(({ outcomes }) => outcomes),
+    'Apache',
+    from,
+  )
+}
+
+function usesOpenidConnect({ name, args, children = [] }: Directive): boolean {
+  if (name === 'authtype') return /^(?:openid-connect|auth-openidc|oauth20)$/i.test(args[0] ?? '')
+  return name.startsWith('oidc') || children.some(usesOpenidConnect)
+}
+
+function sitesOf(directives: readonly Directive[], externalUrl: string | undefined, from: Notes): readonly Site[] {
+  const hosts = directives.filter(({ name }) => name === 'virtualhost')
+  const server = directives.filter(({ name }) => name !== 'virtualhost')
+  const isShared = server.some((each) => each.name !== 'virtualhost' && usesOpenidConnect(each))
+  const used = hosts.filter(
+    ({ args, children = [] }) =>
+      children.some(usesOpenidConnect) || (isShared && !args.every((address) => address.endsWith(':80'))),
+  )
+  for (const host of hosts.filter((each) => !used.includes(each)))
+    from.lost(
+      `<VirtualHost ${host.args.join(' ')}>`,
+      `${valueOf({ directives: host.children ?? [] }, 'ServerName') ?? 'it'} has no sign-in, and is not translated; let Apache, or another proxy, serve it still`,
+    )
+  if (hosts.length === 0) return isShared ? [siteOf(server, [], externalUrl, from)] : []
+  return used.map((host, index) =>
+    siteOf([...server, ...(host.children ?? [])], host.args, index === 0 ? externalUrl : undefined, from),
+  )
+}
+
+function siteOf(
+  directives: readonly Directive[],
+  addresses: readonly string[],
+  given: string | undefined,
+  from: Notes,
+): Site {
+  const redirect = originOf(valueOf({ directives }, 'OIDCRedirectURI') ?? '')
+  const name = valueOf({ directives }, 'ServerName')
+    ?.replace(/^https?:\/\//, '')
+    .replace(/:\d+$/, '')
+  const isTls =
+    valueOf({ directives }, 'SSLEngine')?.toLowerCase() === 'on' || addresses.some((each) => each.endsWith(':443'))
+  const byName = name === undefined ? undefined : `${isTls ? 'https' : 'http'}://${name}`
+  const externalUrl = given ?? redirect ?? byName
+  if (externalUrl === undefined)
+    from.decide('ServerName', 'write the URL at which browsers reach the gateway as external_url (--url sets it)')
+  const aliases = argsOf({ directives }, 'ServerAlias') ?? []
+  if (aliases.length > 0)
+    from.lost(
+      'ServerAlias',
+      `${aliases.join(', ')}: people sign in at external_url only; redirect these hosts to it, or write hosts of the upstream`,
+    )
+  return {
+    directives,
+    externalUrl: externalUrl ?? `https://${placeholder}.example.com`,
+    user: remoteUserOf(directives, from),
+  }
+}
+
+function originOf(text: string): string | undefined {
+  try {
+    return parseHttpUrl(text, '').origin
+  } catch {
+    return undefined
+  }
+}
+
+/** By default, `REMOTE_USER` is the claim sub, with the issuer after it. */
+function remoteUserOf(directives: readonly Directive[], from: Notes): RemoteUser {
+  const [claim = 'sub@', expression] = argsOf({ directives }, 'OIDCRemoteUserClaim') ?? []
+  const issuer = issuerOf({ directives })
+  const suffix = claim.endsWith('@') ? `@${issuer ?? ''}` : ''
+  if (expression !== undefined)
+    from.decide(
+      'OIDCRemoteUserClaim',
+      'its regular expression is not translated; write before, after or map of the header (docs/headers.md)',
+    )
+  return { claim: claim.replace(/@$/, ''), suffix: expression === undefined ? suffix : undefined }
+}
+
+function listenOf(sites: readonly Site[], from: Notes): unknown {
+  const pairs = sites.flatMap((site) => {
+    const [cert_file, key_file] = [valueOf(site, 'SSLCertificateFile'), valueOf(site, 'SSLCertificateKeyFile')]
+    return cert_file === undefined ? [] : [{ cert_file, key_file: key_file ?? cert_file }]
+  })
+  const [pair, ...more] = [...new Map(pairs.map((each) => [each.cert_file, each])).values()]
+  if (pair === undefined) {
+    from.changed('Listen', 'the gateway listens on 127.0.0.1:8080 in plain http, behind what terminates TLS')
+    return '127.0.0.1:8080'
+  }
+  return { address: '0.0.0.0:443', tls: { ...pair, ...(more.length > 0 && { certificates: more }) } }
+}
+
+function translateSite(site: Site, sites: readonly Site[], taken: Set<string>, from: Notes) {
+  const sections = sectionsOf(site.directives, site.user, from)
+  const { upstreams, closed } = upstreamsOf(site, taken, from)
+  const rules = [...closed, ...rulesOf(sections, from)]
+  const open = ['/', ...upstreams.map(({ path }) => path)].filter(
+    (path) => admits(sections, { method: 'GET', path }) === true,
+  )
+  if (!rules.some(({ path }) => path === '/*')) {
+    const paths = open.length > 0 ? open.join(', ') : 'paths that no <Location> names'
+    from.decide(
+      `${site.externalUrl}/`,
+      `as in Apache, all paths without a Require are public, such as ${paths}; if they need a sign-in, remove the last rule`,
+    )
+  }
+  const all: readonly Rule[] = rules.some(({ path }) => path === '/*')
+    ? rules
+    : [...rules, { path: '/*', access: 'public' }]
+  const headers = translateHeaders(site, from)
+  const entries = upstreams.map(({ name, path, settings }) => {
+    const own = all.filter((rule) => canMatchBelow(rule, path))
+    return [
+      name,
+      {
+        ...settings,
+        ...(path !== '/' && { path }),
+        ...(site !== sites[0] && { external_url: site.externalUrl }),
+        headers,
+        rules: own,
+      },
+    ] as const
+  })
+  return { upstreams: Object.fromEntries(entries), outcomes: outcomes(site, sites.length > 1, sections, upstreams) }
+}
+
+function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
+  const prefix = rulePath.replace(/\*.*$/, '')
+  return prefix.startsWith(path) || path === `${prefix}/` || (prefix !== rulePath && path.startsWith(prefix))
+}
+
+function outcomes(
+  { externalUrl, user }: Site,
+  hasSeveral: boolean,
+  sections: ReturnType<typeof sectionsOf>,
+  upstreams: readonly { readonly path: string }[],
+): Outcome[] {
+  const conditions = conditionsOf(sections)
+  const values = conditions.flatMap((each): [string, string][] => {
+    if (each.kind === 'claim') return each.values.map((value) => [each.claim, value])
+    const text = each.kind === 'pattern' ? each.pattern.replaceAll(/[\^$]|\[[^\]]*\][+*]?/g, '') : ''
+    return each.kind === 'pattern' && /^[\w@.-]+$/.test(text)
+      ? [
+          [each.claim, `${text}x`],
+          [each.claim, text],
+        ]
+      : []
+  })
+  const networks = conditions.flatMap((each) => (each.kind === 'ip' ? each.networks : []))
+  const paths = sections.flatMap(({ patterns = [] }) =>
+    patterns.flatMap((pattern) => {
+      const path = pattern
+        .replaceAll('/*/', '/one/')
+        .replace(/\/\*(\.[\w-]+)?$/, (_, ending: string = '') => `/x${ending}`)
+      return [path, ...(pattern.endsWith('/*') && pattern !== '/*' ? [path.replace(/\/x$/, '')] : [])]
+    }),
+  )
+  const base = user.claim === 'sub' ? {} : { [user.claim]: 'ada@example.com' }
+  return outcomesFor(
+    {
+      paths: ['/', ...upstreams.map(({ path }) => path), ...paths, '/other'],
+      methods: [...new Set(['GET', ...methodsOf(sections), 'POST'])].filter((method) => testable.has(method)),
+      people: peopleWith(values, base),
+      clients: [
+        undefined,
+        ...[...new Set(networks)].slice(0, 4).map((network) => network.replace(/\/.*$/, '').replace(/\.0$/, '.9')),
+      ],
+      ...(hasSeveral && { host: new URL(externalUrl).hostname }),
+    },
+    (request) => admits(sections, request),
+  )
+}
+
+const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** The directives that other parts read, and those of Apache that the gateway does not need. */
+const known =
+  /^(?:(?:add|browser|custom|cgi|document|error|errorlog|filter|header|keep|limitrequest|loadmodule|listen|log|mpm|mime|name|options|pid|server|set|ssl|user|group|timeout|trace|unset|use|max|min|start|thread|type|dir|access|default|rewriteengine|script|alias|expires|deflate|etag|fileetag|charset)\w*)$/
+
+function noteDirective(name: string, args: readonly string[], from: Notes): void {
+  if (name.startsWith('oidc')) {
+    const found = withoutTranslation.get(name)
+    const shown = `OIDC${name.slice(4)}`
+    if (found !== undefined) from.note({ option: shown, level: found.level, text: found.why })
+    else if (!translated.has(name))
+      from.deny(shown, 'this directive is unknown and may have restricted access; find out what it did')
+  } else if (/^rewrite(?:rule|cond)$/.test(name)) noteRewrite(args, from)
+  else if (/^redirect/.test(name))
+    from.lost(name, `${args.join(' ')}: write a rule with respond: { to: … } (docs/responses.md)`)
+  else if (!/^(?:proxy|location|requestheader|directory|files|if|else)/.test(name) && !known.test(name))
+    from.lost(name, 'import does not know this directive; find out whether the application needs it')
+}
+
+/** RewriteRule may send requests elsewhere, or refuse them. */
+function noteRewrite(args: readonly string[], from: Notes): void {
+  const flags = args.at(-1) ?? ''
+  if (/^\[.*\bR(?:=30\d)?\b.*\]$/.test(flags) && /^https:/.test(args[1] ?? ''))
+    from.lost('RewriteRule', 'redirects are not translated; write a rule with respond: { to: … } (docs/responses.md)')
+  else if (!/^%\{/.test(args[0] ?? '') && args.length > 0)
+    from.deny('RewriteRule', 'it may change where requests go, or refuse them; write it as rules or as an upstream')
+}
+
+const translated = new Set(
+  `oidcauthnheader oidcauthrequestparams oidcclaimdelimiter oidcclaimprefix oidcclientid oidcclientsecret oidccookie
+  oidccookiedomain oidccookiesamesite oidccabundlepath oidccachetype oidccryptopassphrase oidcpassaccesstoken
+  oidcpassclaimsas oidcpassidtokenas oidcpassuserinfoas oidcproviderissuer oidcprovidermetadataurl oidcredirecturi
+  oidcrediscacheserver oidcrediscachepassword oidcrediscacheusername oidcrediscachedatabase oidcremoteuserclaim
+  oidcresponsemode oidcscope oidcsessioninactivitytimeout oidcsessionmaxduration oidcunauthaction
+  oidcidtokensignedresponsealg oidcprovidertokenendpointauth oidcwhitelistedclaims oidcblacklistedclaims
+  oidcoutgoingproxy`.split(/\s+/),
+)
+
+function denyingAll(
+  upstreams: Readonly<Record<string, WrittenUpstream>>,
+  from: Notes,
+): Readonly<Record<string, WrittenUpstream>> {
+  const rule = { path: '/*', require: undecided(from.denials) }
+  return Object.fromEntries(
+    Object.entries(upstreams).map(([name, upstream]) => [
+      name,
+      { ...upstream, rules: [rule, ...(upstream.rules ?? [])] },
+    ]),
+  )
+}

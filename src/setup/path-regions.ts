@@ -1,0 +1,59 @@
+import { parsePathPattern, type PathPattern } from '../core/patterns.ts'
+
+function textOf({ segments, below, suffix = '' }: PathPattern): string {
+  return `/${[...segments, ...(below ? [`*${suffix}`] : [])].join('/')}`
+}
+
+/** The pattern for the paths that both patterns match; `undefined` when there is none. */
+function intersection(one: PathPattern, other: PathPattern): PathPattern | undefined {
+  const [long, short] = one.segments.length < other.segments.length ? [other, one] : [one, other]
+  if (!short.below && short.segments.length < long.segments.length) return undefined
+  const segments: string[] = []
+  for (const [index, name] of long.segments.entries()) {
+    const wanted = short.segments[index] ?? name
+    if (name !== wanted && ((name !== '*' && wanted !== '*') || name === '' || wanted === '')) return undefined
+    segments.push(name === '*' ? wanted : name)
+  }
+  const below = one.below && other.below
+  const [suffix, ...shorter] = [one.suffix, other.suffix]
+    .flatMap((each) => each ?? [])
+    .toSorted((a, b) => b.length - a.length)
+  if (suffix === undefined) return { text: '', segments, below }
+  if (shorter.some((each) => !suffix.endsWith(each))) return undefined
+  if (below) return { text: '', segments, below, suffix }
+  return segments.at(-1)?.endsWith(suffix) === true ? { text: '', segments, below } : undefined
+}
+
+/** Whether a pattern matches all paths of another one. */
+export function covers(pattern: string, other: string): boolean {
+  const [wide, narrow] = [parsePathPattern(pattern), parsePathPattern(other)]
+  const both = intersection(wide, narrow)
+  return both !== undefined && textOf(both) === textOf(narrow)
+}
+
+/**
+ * The patterns and all of their intersections, the narrower ones first. So the first pattern that
+ * matches a path is covered by all others that match it.
+ */
+export function regionsOf(patterns: readonly string[]): readonly string[] {
+  const regions = new Set(patterns.map((pattern) => textOf(parsePathPattern(pattern))))
+  // A set also visits what is added meanwhile.
+  for (const one of regions)
+    for (const other of regions) {
+      const both = intersection(parsePathPattern(one), parsePathPattern(other))
+      if (both !== undefined) regions.add(textOf(both))
+    }
+  const rank = (region: string) => {
+    const { segments, below, suffix } = parsePathPattern(region)
+    const stars = segments.filter((name) => name === '*').length
+    return [-segments.length, stars, below ? 1 : 0, -(suffix?.length ?? 0)]
+  }
+  return [...regions].toSorted((one, other) => {
+    const others = rank(other)
+    return (
+      rank(one)
+        .map((value, index) => value - (others[index] ?? 0))
+        .find((difference) => difference !== 0) ?? 0
+    )
+  })
+}
