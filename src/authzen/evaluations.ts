@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { AuthorizeWithConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
@@ -84,13 +85,22 @@ export class Evaluations {
     await Promise.all([...this.#outbounds.values()].map((outbound) => outbound.close()))
   }
 
-  /** Returns no promise when a decision is kept. */
+  /**
+   * Whether each way is permitted in which the application might read the path. Returns no promise
+   * when the decisions are kept.
+   */
   evaluate(request: EvaluatedRequest, config: AuthorizeWithConfig): Evaluated | Promise<Evaluated> {
     const withheld = config.claims.find(({ path }) => isWithheld(request.record.claims, path))
     // Without its value, a policy about people who lack a group would permit too much.
     if (withheld !== undefined)
       return { kind: 'denied', code: 'ERR_CLAIM_WITHHELD', why: `${withheld.name}: ${withheldReason}` }
-    const body = JSON.stringify(evaluationOf(request, config))
+    const [first = permitted, ...others] = evaluationsOf(request, config).map((each) => this.#decide(each, config))
+    if (others.length === 0) return first
+    return Promise.all([first, ...others]).then((all) => all.find(({ kind }) => kind !== 'permitted') ?? permitted)
+  }
+
+  #decide(evaluation: Evaluation, config: AuthorizeWithConfig): Evaluated | Promise<Evaluated> {
+    const body = JSON.stringify(evaluation)
     const key = sha256(config.url, body)
     const kept = this.#kept.get(key)
     if (kept !== undefined && this.#clock.now() < kept.until) return kept.evaluated
@@ -122,9 +132,25 @@ export class Evaluations {
   }
 }
 
-/** What the policy decision point is asked. */
-export function evaluationOf(
+/**
+ * What the policy decision point is asked: about the path as it is forwarded, and about the other
+ * readings of it (see `CanonicalTarget`).
+ */
+export function evaluationsOf(request: EvaluatedRequest, config: Pick<AuthorizeWithConfig, 'claims'>): Evaluation[] {
+  const { path, otherReadings = [] } = request.facts.target
+  const others = otherReadings.map((segments) => asText(`/${segments.join('/')}`))
+  return [...new Set([path, ...others])].map((each) => evaluationOf(request, each, config))
+}
+
+/** In some readings, one character stands for one byte of UTF-8. */
+function asText(reading: string): string {
+  const bytes = Buffer.from(reading, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : reading
+}
+
+function evaluationOf(
   { facts, upstream, rule, record, caller }: EvaluatedRequest,
+  path: string,
   { claims }: Pick<AuthorizeWithConfig, 'claims'>,
 ): Evaluation {
   const { method, host, target, forwarded } = facts
@@ -139,9 +165,9 @@ export function evaluationOf(
     action: { name: method },
     resource: {
       type: 'route',
-      id: target.path,
+      id: path,
       properties: {
-        ...{ upstream: upstream.name, hostname: host, path: target.path },
+        ...{ upstream: upstream.name, hostname: host, path },
         query: target.query === '' ? undefined : target.query.slice(1),
         rule: rule.name,
       },
@@ -153,7 +179,7 @@ export function evaluationOf(
 /** The decision of a response (§6.2). Only `true` permits. */
 function decisionIn(content: unknown): Evaluated {
   const { decision, context } = isObject(content) ? content : {}
-  if (decision === true) return { kind: 'permitted' }
+  if (decision === true) return permitted
   if (decision !== false) return unavailable('the response has no decision')
   const why = isObject(context) && Object.keys(context).length > 0 ? `: ${JSON.stringify(context)}` : ''
   return {
@@ -173,6 +199,8 @@ function keptMs(headers: Headers): number {
   const age = Number(/^\d{1,9}$/.exec(headers.get('age') ?? '')?.[0] ?? 0)
   return Math.max(0, Math.min((seconds - age) * 1000, longestKeptMs))
 }
+
+const permitted: Evaluated = { kind: 'permitted' }
 
 function unavailable(why: string): Evaluated {
   return { kind: 'unavailable', code: 'ERR_DECISION_UNAVAILABLE', why: `authorize_with: ${why}` }

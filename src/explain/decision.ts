@@ -1,4 +1,4 @@
-import { evaluationOf } from '../authzen/evaluations.ts'
+import { evaluationsOf } from '../authzen/evaluations.ts'
 import { asAsked } from '../check-requests/check-request.ts'
 import { claimsOf } from '../config/claims-in-use.ts'
 import type { Place } from '../config/document/diagnostics.ts'
@@ -142,8 +142,8 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
   const asked: Step[] = []
   const admission = trialAdmit(config, {
     evaluate: (request, decisionPoint) => {
-      const evaluation = JSON.stringify(evaluationOf(request, decisionPoint))
-      const text = `${decisionPoint.url} decides, which explain does not ask: ${evaluation}`
+      const evaluations = evaluationsOf(request, decisionPoint).map((each) => JSON.stringify(each))
+      const text = `${decisionPoint.url} decides, which explain does not ask: ${evaluations.join(', ')}`
       asked.push({ name: 'authorize_with', text })
       return { kind: 'permitted' }
     },
