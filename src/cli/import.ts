@@ -5,6 +5,7 @@ import { translateApache } from '../setup/mod-auth-openidc.ts'
 import { levels } from '../setup/notes.ts'
 import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
 import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
+import { translatePomerium } from '../setup/pomerium.ts'
 import type { Translated } from '../setup/translated-file.ts'
 import type { GivenText } from '../setup/written-config.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
@@ -45,6 +46,10 @@ const programs = {
   mod_auth_openidc: {
     translate: (texts, { args, url }) => translateApache(texts, args, url),
     elsewhere: 'all files of Apache that it includes, and -D NAME (after --)',
+  },
+  pomerium: {
+    translate: (texts, { url }) => translatePomerium(texts, url),
+    elsewhere: 'what variables of the environment set for Pomerium, and all files of routes',
   },
 } satisfies Readonly<Record<string, Program>>
 

@@ -1,7 +1,7 @@
-import { parse, YAMLParseError } from 'yaml'
 import { isObject } from '../core/json.ts'
 import { type Options, readFlatToml } from './flat-toml.ts'
-import type { GivenText } from './written-config.ts'
+import { eachNamed, type GivenText } from './written-config.ts'
+import { yamlMap } from './yaml-map.ts'
 
 /** The kinds of sources. A later kind replaces the options of an earlier one. */
 type Kind = 'file' | 'environment' | 'arguments'
@@ -20,14 +20,7 @@ interface Source {
  * @throws {SyntaxError} names the text; the message quotes no value, because it may be a secret
  */
 export function readOptionsOf(texts: readonly GivenText[], args: readonly string[] = [], service?: string): Options {
-  const sources = texts.flatMap(({ name, text }) => {
-    try {
-      return sourcesIn(text, service)
-    } catch (error) {
-      if (error instanceof SyntaxError) throw new SyntaxError(`${name}: ${error.message}`, { cause: error })
-      throw error
-    }
-  })
+  const sources = eachNamed(texts, (text) => sourcesIn(text, service)).flat()
   const all = [...sources, { kind: 'arguments', options: optionsOfArguments(args) } as const]
   const order: readonly Kind[] = ['file', 'environment', 'arguments']
   return new Map(
@@ -124,7 +117,7 @@ function members(value: string): readonly string[] {
 }
 
 function sourcesInYaml(text: string, service: string | undefined): readonly Source[] {
-  const document = documentIn(text)
+  const document = yamlMap(text)
   if (isObject(document['services'])) return sourcesOfContainer(composeService(document['services'], service))
   if (document['kind'] !== undefined && document['spec'] !== undefined)
     return sourcesOfContainer(containerIn(document, service))
@@ -137,18 +130,6 @@ function sourcesInYaml(text: string, service: string | undefined): readonly Sour
   throw new SyntaxError(
     'it is YAML, but neither a Compose file, nor a Kubernetes manifest, nor values of the Helm chart',
   )
-}
-
-function documentIn(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const document: unknown = parse(text, { merge: true })
-    if (isObject(document)) return document
-  } catch (error) {
-    // The message of the error quotes the line.
-    const line = error instanceof YAMLParseError ? error.linePos?.[0].line : undefined
-    throw new SyntaxError(line === undefined ? 'it is invalid YAML' : `line ${line} is invalid YAML`)
-  }
-  throw new SyntaxError('it is not a map of settings')
 }
 
 /** A service of Compose, or a container of Kubernetes, that may run oauth2-proxy. */

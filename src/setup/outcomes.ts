@@ -119,6 +119,8 @@ export function withTests(
   const names = Object.keys(config.upstreams)
   const all = names.flatMap((name) => placed.filter(({ upstream }) => upstream === name))
   const decided = decisionsOf(config, names, all)
+  if (decided === undefined && all.length > 0)
+    from.decide('tests', 'they were not run, because this file has an error, which gatehouse check names')
   // The gateway serves some paths itself.
   const ordered = decided === undefined ? all : all.filter((_, index) => decided[index] !== undefined)
   const decisions = decided?.filter((decision) => decision !== undefined)
@@ -222,7 +224,7 @@ function decisionsOf(
 }
 
 function decisive(upstream: WrittenUpstream): object {
-  const decides = ['path', 'hosts', 'external_url', 'url', 'forward_auth', 'rules']
+  const decides = ['path', 'hosts', 'external_url', 'url', 'targets', 'forward_auth', 'rules']
   const required = Object.entries(upstream.headers ?? {}).filter(
     ([, header]) => typeof header === 'object' && header !== null && 'required' in header,
   )

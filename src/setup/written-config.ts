@@ -8,6 +8,18 @@ export interface GivenText {
   readonly text: string
 }
 
+/** What a reader makes of each text. @throws {SyntaxError} names the text */
+export function eachNamed<T>(texts: readonly GivenText[], read: (text: string) => T): readonly T[] {
+  return texts.map(({ name, text }) => {
+    try {
+      return read(text)
+    } catch (error) {
+      if (error instanceof SyntaxError) throw new SyntaxError(`${name}: ${error.message}`, { cause: error })
+      throw error
+    }
+  })
+}
+
 /** A configuration as it is written in the file. */
 export interface WrittenConfig {
   readonly external_url: string
@@ -22,6 +34,7 @@ export interface WrittenUpstream {
   readonly external_url?: string | undefined
   readonly headers?: object | undefined
   readonly rules?: readonly object[] | undefined
+  readonly [setting: string]: unknown
 }
 
 /** A rule as written in the file. */

@@ -18,6 +18,8 @@ import { imported } from '../support/imported.ts'
 const folder = new URL('imports/', import.meta.url).pathname
 
 interface Imported {
+  listen: unknown
+  provider: Record<string, unknown>
   readonly upstreams: Record<string, { tests?: readonly object[] }>
 }
 
@@ -39,13 +41,16 @@ for (const name of readdirSync(folder)) {
     assert.doesNotMatch(told, /never-to-be-printed/)
     const decisions = parse(readFileSync('decisions.yaml', 'utf8')) as Record<string, readonly object[]>
     const document = parse(said.out) as Imported
+    // The files that the set-up names are not here.
+    document.listen = '127.0.0.1:8080'
+    document.provider['client_secret'] = { env: 'CLIENT_SECRET' }
     for (const [upstream, tests] of Object.entries(decisions)) {
       const imported = document.upstreams[upstream]
       assert.ok(imported, `there is no upstream ${upstream}`)
       imported.tests = [...(imported.tests ?? []), ...tests]
     }
     const file = join(folderWith(t, { 'gateway.yaml': stringify(document) }), 'gateway.yaml')
-    const loaded = loadConfig(file, secretsIn(said.out))
+    const loaded = loadConfig(file, { CLIENT_SECRET: 'correct horse battery', ...secretsIn(said.out) })
     assert.ok(loaded.ok, loaded.ok ? '' : formatDiagnostics(loaded.diagnostics))
     assert.equal(formatDiagnostics(failingTests(loaded.config)), '')
   })

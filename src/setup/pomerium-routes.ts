@@ -1,0 +1,300 @@
+import { durationText } from '../config/quantities.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import type { Notes } from './notes.ts'
+import type { TestRequest } from './outcomes.ts'
+import { covers, regionsOf } from './path-regions.ts'
+import { criteriaOf, isMet, isPublic, type Policy, policyAt, policyOf, requirementOf } from './pomerium-policy.ts'
+import { denyingRule, type Requirement, type Rule, type WrittenUpstream } from './written-config.ts'
+
+/** A route of Pomerium. */
+export interface Route {
+  readonly origin: string
+  readonly settings: JsonObject
+  /** `path`: one page. `prefix`: texts that begin with it. */
+  readonly path: string | undefined
+  readonly prefix: string
+  readonly policy: Policy
+  /** Settings that may restrict access, and that import does not know. */
+  readonly unknown: readonly string[]
+}
+
+/** Reads the routes, in the order in which Pomerium compares them with a request. */
+export function readRoutes(list: readonly unknown[], from: Notes): Route[] {
+  const routes = list.flatMap((settings) => (isObject(settings) ? readRoute(settings, from) : []))
+  const rank = (one: string, other: string) => (one < other ? 1 : one > other ? -1 : 0)
+  return routes.toSorted(
+    (one, other) =>
+      rank(other.origin, one.origin) || rank(one.path ?? '', other.path ?? '') || rank(one.prefix, other.prefix),
+  )
+}
+
+function readRoute(settings: JsonObject, from: Notes): Route[] {
+  const shown = String(settings['from'])
+  const url = URL.canParse(shown) ? new URL(shown) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    from.lost(`from: ${shown}`, 'the gateway serves http and https only')
+    return []
+  }
+  const unknown = Object.keys(settings).filter((name) => !routeSettings.has(name))
+  if (settings['regex'] !== undefined) unknown.push('regex')
+  const text = (name: string) => (typeof settings[name] === 'string' ? settings[name] : undefined)
+  const list = (name: string) => [settings[name] ?? []].flat().map(String)
+  const claims = isObject(settings['allowed_idp_claims']) ? settings['allowed_idp_claims'] : {}
+  const shortcuts = {
+    isPublic: settings['allow_public_unauthenticated_access'] === true,
+    isForSignedIn: settings['allow_any_authenticated_user'] === true,
+    domains: list('allowed_domains'),
+    users: list('allowed_users'),
+    groups: list('allowed_groups'),
+    claims,
+  }
+  const policy = policyOf(settings['policy'], shortcuts)
+  return [{ origin: url.origin, settings, path: text('path'), prefix: text('prefix') ?? '/', policy, unknown }]
+}
+
+/** Whether Pomerium admits a request; `undefined`: unknown, or there is no route. */
+export function admits(routes: readonly Route[], request: TestRequest): boolean | undefined {
+  const found = routes.find(
+    ({ origin, path, prefix }) =>
+      new URL(origin).hostname === request.host &&
+      (path === undefined ? request.path.startsWith(prefix) : request.path === path),
+  )
+  if (found === undefined || found.unknown.length > 0) return undefined
+  return isMet(found.policy, request)
+}
+
+/** The upstream of a route, or `undefined` when Pomerium responds itself. */
+export function upstreamFor(route: Route, global: JsonObject, from: Notes): WrittenUpstream | undefined {
+  const { settings, path, prefix } = route
+  const option = `from: ${route.origin}${path ?? (prefix === '/' ? '' : prefix)}`
+  const targets = [settings['to'] ?? []].flat().map(String)
+  if (targets.length === 0) {
+    from.lost(option, 'redirect and response are not translated; write a rule with respond (docs/responses.md)')
+    return undefined
+  }
+  noteLost(option, settings, from)
+  const folder = path ?? prefix
+  const own = folder === '/' ? '/' : `${folder.replace(/\/$/, '')}/`
+  return {
+    ...addressesOf(targets, route, option, from),
+    ...(own !== '/' && { path: own }),
+    host_header: settings['preserve_host_header'] === true ? undefined : 'upstream',
+    ...(settings['allow_websockets'] !== true && settings['allow_spdy'] !== true && { upgrade: [] }),
+    response_timeout: timeout('timeout', settings, option, from),
+    idle_timeout: timeout('idle_timeout', settings, option, from),
+    ca_file: settings['tls_custom_ca_file'],
+    server_name: settings['tls_upstream_server_name'] ?? settings['tls_server_name'],
+    client_certificate:
+      settings['tls_client_cert_file'] === undefined
+        ? undefined
+        : { cert_file: settings['tls_client_cert_file'], key_file: settings['tls_client_key_file'] },
+    ...identityOf(settings, global, option, from),
+    rules: rulesOf(route, option, from),
+  }
+}
+
+function addressesOf(
+  targets: readonly string[],
+  { settings, prefix, path }: Route,
+  option: string,
+  from: Notes,
+): object {
+  const [[first = '']] = targets.map((target) => target.split(',')) as [string[]]
+  const url = URL.canParse(first) ? new URL(first) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    from.decide(option, 'write the URL of the application as url')
+    return { url: 'http://127.0.0.1:3000' }
+  }
+  const rewrite = settings['prefix_rewrite']
+  const to = typeof rewrite === 'string' ? rewrite : url.pathname
+  const isReplaced = typeof rewrite === 'string' || url.pathname !== '/'
+  const end = to.replace(/\/$/, '')
+  const address = `${url.origin}${isReplaced ? end : ''}`
+  const strip = isReplaced && path === undefined && prefix !== '/' ? { strip_path: true } : {}
+  if (targets.length === 1) return { url: address, ...strip }
+  return {
+    targets: targets.map((target) => {
+      const [each = '', weight] = target.split(',')
+      return { url: each.replace(/\/$/, ''), ...(weight !== undefined && { weight: Number(weight) }) }
+    }),
+    ...strip,
+  }
+}
+
+function timeout(name: string, settings: JsonObject, option: string, from: Notes): string | undefined {
+  const given = settings[name]
+  if (given === undefined) return undefined
+  const [, number, unit] = /^(\d+)(ms|s|m|h)$/.exec(String(given)) ?? []
+  const ms = Number(number) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit ?? ''] ?? 0)
+  if (ms > 0) return durationText(ms)
+  from.lost(
+    `${option} ${name}`,
+    `${String(given)} is not translated; streams and WebSockets may pause without limit anyway`,
+  )
+  return undefined
+}
+
+/** Headers of the signed-in person, and fixed ones. */
+function identityOf(settings: JsonObject, global: JsonObject, option: string, from: Notes): object {
+  const isOn = (settings['pass_identity_headers'] ?? global['pass_identity_headers']) === true
+  const given = global['jwt_claims_headers']
+  const claims = isObject(given)
+    ? Object.entries(given).map(([header, claim]) => [header, String(claim)] as const)
+    : [given ?? []].flat().map((claim) => [`X-Pomerium-Claim-${String(claim)}`, String(claim)] as const)
+  const headers = isOn ? claims.map(([header, claim]) => [header, { claim, join: ',' }] as const) : []
+  const fixed = isObject(settings['set_request_headers']) ? Object.entries(settings['set_request_headers']) : []
+  if (isOn)
+    from.changed(
+      'pass_identity_headers',
+      'X-Pomerium-Jwt-Assertion has another issuer, and its keys are at /.gatehouse/jwks.json of the host (docs/signed-identity.md)',
+    )
+  return {
+    headers: Object.fromEntries([
+      ...headers,
+      ...fixed.flatMap(([name, value]) => fixedHeader(name, String(value), option, from)),
+    ]),
+    ...(isOn && { signed_identity: { header: 'X-Pomerium-Jwt-Assertion', claims: ['email', 'name', 'groups'] } }),
+  }
+}
+
+function fixedHeader(name: string, value: string, option: string, from: Notes): readonly (readonly [string, object])[] {
+  const [, token] = /^(?:Bearer )?\$\{?pomerium\.(id_token|access_token)\}?$/.exec(value) ?? []
+  if (token !== undefined && /^authorization$/i.test(name)) return [[name, { bearer: token }]]
+  if (value.includes('$')) {
+    from.lost(
+      `${option} set_request_headers.${name}`,
+      'its variable is not translated; write the header below headers of the upstream',
+    )
+    return []
+  }
+  if (!/authorization|cookie|key|pass|secret|token/i.test(name)) return [[name, { value }]]
+  const variable = name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
+  from.changed(
+    `${option} set_request_headers.${name}`,
+    `the file contains no secret; set the environment variable ${variable}`,
+  )
+  return [[name, { env: variable }]]
+}
+
+const lost: Readonly<Record<string, string>> = {
+  remove_request_headers: 'write the header with value: "" below headers of the upstream',
+  'set_response_headers rewrite_response_headers': 'write response_headers of the upstream',
+  'regex_rewrite_pattern regex_rewrite_substitution': 'paths are not rewritten by regular expressions',
+  'host_rewrite host_rewrite_header host_path_regex_rewrite_pattern host_path_regex_rewrite_substitution':
+    'host_header is client or upstream',
+  cors_allow_preflight: 'the gateway responds to preflight requests with cors of the upstream; write its origins there',
+  tls_skip_verify: 'certificates are always verified; name the CA in ca_file of the upstream',
+  'tls_custom_ca tls_client_cert tls_client_key': 'write it to a file, and name that in ca_file or client_certificate',
+  'tls_upstream_allow_renegotiation enable_google_cloud_serverless_authentication': 'it is not available',
+  'kubernetes_service_account_token kubernetes_service_account_token_file':
+    'write headers: { Authorization: { file: PATH } }',
+  'idp_client_id idp_client_secret': 'several clients are below providers: see docs/several-providers.md',
+  'outlier_detection health_checks healthy_panic_threshold circuit_breaker_thresholds load_balancing_policy':
+    'see health_check, eject and balance of an upstream',
+}
+
+/** The settings of a route that are read, noted, or that change nothing about requests. */
+const routeSettings = new Set([
+  ...'from to path prefix regex policy prefix_rewrite preserve_host_header timeout idle_timeout redirect response'.split(
+    ' ',
+  ),
+  ...'allow_websockets allow_spdy allow_public_unauthenticated_access allow_any_authenticated_user'.split(' '),
+  ...'allowed_users allowed_domains allowed_groups allowed_idp_claims pass_identity_headers set_request_headers'.split(
+    ' ',
+  ),
+  ...'tls_custom_ca_file tls_server_name tls_upstream_server_name tls_client_cert_file tls_client_key_file'.split(' '),
+  ...'id name description logo_url show_error_details'.split(' '),
+  ...Object.keys(lost).flatMap((names) => names.split(' ')),
+])
+
+function noteLost(option: string, settings: JsonObject, from: Notes): void {
+  for (const [names, why] of Object.entries(lost))
+    for (const name of names.split(' ')) if (settings[name] !== undefined) from.lost(`${option} ${name}`, why)
+}
+
+/** The rules of a route: for each path that its policy names, and for the others. */
+function rulesOf({ path, prefix, policy, unknown }: Route, option: string, from: Notes): readonly Rule[] {
+  const whole = path === undefined ? '/*' : path
+  if (unknown.length > 0) {
+    from.decide(
+      option,
+      `${unknown.join(', ')} may restrict access, and is not translated; until you decide, the route denies all people`,
+    )
+    return [denyingRule('/*', `Decide what ${unknown.join(', ')} means.`)]
+  }
+  const criteria = criteriaOf(policy)
+  const regions = path === undefined ? regionsOf(['/*', ...criteria.flatMap(({ patterns = [] }) => patterns)]) : [whole]
+  noteCriteria(criteria, option, from)
+  const rules = regions.map((region) => {
+    const within = (patterns: readonly string[]) => patterns.some((pattern) => covers(pattern, region))
+    return ruleFor(region, policyAt(policy, within), option, from)
+  })
+  // A prefix with a slash does not match the folder itself. A rule that denies that also matches it
+  // with the slash, so that has a rule before it.
+  const isFolder = prefix.endsWith('/') && prefix !== '/' && path === undefined
+  const bare = isFolder
+    ? [
+        ruleFor(
+          prefix,
+          policyAt(policy, (patterns) => patterns.some((each) => covers(each, prefix))),
+          option,
+          from,
+        ),
+        denyingRule(prefix.slice(0, -1), `The route was for ${prefix}.`),
+      ]
+    : []
+  return [...bare, ...rules, ...(path === undefined ? [] : [denyingRule('/*', `The route was only for ${path}.`)])]
+}
+
+function noteCriteria(criteria: ReturnType<typeof criteriaOf>, option: string, from: Notes): void {
+  if (criteria.some(({ name }) => name === 'domain'))
+    from.changed(`${option} domain`, 'the provider must say that it has verified the address (email_verified: true)')
+  if (criteria.some(({ name }) => name === 'groups'))
+    from.changed(
+      `${option} groups`,
+      'groups are those of the claim groups, and not of a directory; let the provider send them',
+    )
+  if (criteria.some(({ needsPerson, patterns }) => !needsPerson && patterns === undefined))
+    from.changed(
+      `${option} policy`,
+      'people must also sign in where an address, a method or the time alone admitted them',
+    )
+}
+
+function ruleFor(path: string, policy: Policy, option: string, from: Notes): Rule {
+  if (isPublic(policy)) return { path, access: 'public' }
+  const requirement = requirementOf(policy)
+  if (requirement === true) return { path }
+  if (requirement === false) return denyingRule(path, 'The policy admits nobody.')
+  if (!('lost' in requirement)) return { path, require: listOf(requirement) }
+  const names = [...new Set(requirement.lost)].join(', ')
+  from.decide(option, `rules cannot express ${names} of its policy; until you decide, its paths deny all people`)
+  return denyingRule(path, `Decide what ${names} means.`)
+}
+
+function listOf(requirement: Requirement): readonly Requirement[] {
+  return 'all' in requirement ? requirement.all : [requirement]
+}
+
+/**
+ * Notes routes whose prefix ends within a name: Pomerium also matches longer names, which another
+ * route serves here.
+ */
+export function notePrefixes(routes: readonly Route[], from: Notes): void {
+  for (const { origin, path, prefix, settings } of routes) {
+    if (path !== undefined || prefix.endsWith('/')) continue
+    const wider = routes.find(
+      (other) =>
+        other.origin === origin &&
+        other.path === undefined &&
+        other.prefix !== prefix &&
+        prefix.startsWith(other.prefix),
+    )
+    if (wider === undefined) continue
+    const text = `it also matched ${prefix}-other, which the route for ${wider.prefix} serves here`
+    if (isPublic(wider.policy))
+      from.deny(`prefix: ${prefix}`, `${text}, without a sign-in; write ${prefix}/ if that is meant`)
+    else if (JSON.stringify(wider.settings['policy']) !== JSON.stringify(settings['policy']))
+      from.decide(`prefix: ${prefix}`, `${text}, with its policy`)
+  }
+}

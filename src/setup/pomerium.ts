@@ -1,0 +1,234 @@
+import { placeholder } from '../config/placeholder.ts'
+import { durationText } from '../config/quantities.ts'
+import { asciiDomain, isDomainOf } from '../core/addresses.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import { Notes, withoutTranslationOf } from './notes.ts'
+import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
+import { criteriaOf } from './pomerium-policy.ts'
+import { admits, notePrefixes, readRoutes, type Route, upstreamFor } from './pomerium-routes.ts'
+import { type Translated, translatedFile } from './translated-file.ts'
+import { eachNamed, type GivenText, undecided, type WrittenUpstream } from './written-config.ts'
+import { yamlMap } from './yaml-map.ts'
+
+/**
+ * Translates `config.yaml` of Pomerium, and notes the differences. What is unknown and may restrict
+ * access denies all people until an operator decides.
+ * @throws {SyntaxError} when a text is invalid; the message quotes no value
+ */
+export function translatePomerium(texts: readonly GivenText[], externalUrl: string | undefined): Translated {
+  const from = new Notes()
+  const settings: JsonObject = Object.assign({}, ...eachNamed(texts, yamlMap)) as JsonObject
+  const routes = readRoutes([settings['routes'] ?? settings['policy'] ?? []].flat(), from)
+  const [first] = [settings['routes'] ?? settings['policy'] ?? []].flat().filter(isObject)
+  const origin = externalUrl ?? routes.find((route) => route.settings === first)?.origin ?? routes[0]?.origin
+  if (origin === undefined) throw new SyntaxError('there is no route with from: https://…')
+  for (const name of Object.keys(settings)) noteOption(name, from)
+  notePrefixes(routes, from)
+  const upstreams = upstreamsOf(routes, origin, settings, from)
+  const session = sessionOf(settings, origin, from)
+  const config = {
+    version: 1,
+    listen: listenOf(settings, from),
+    external_url: origin,
+    provider: providerOf(settings, routes, from),
+    session,
+    upstreams: from.denials.length === 0 ? upstreams : denyingAll(upstreams, from),
+  }
+  return translatedFile(config, outcomesOf(routes), 'Pomerium', from)
+}
+
+function denyingAll(upstreams: Readonly<Record<string, WrittenUpstream>>, from: Notes) {
+  const rule = { path: '/*', require: undecided(from.denials) }
+  return Object.fromEntries(
+    Object.entries(upstreams).map(([name, upstream]) => [
+      name,
+      { ...upstream, rules: [rule, ...(upstream.rules ?? [])] },
+    ]),
+  )
+}
+
+function upstreamsOf(routes: readonly Route[], external: string, settings: JsonObject, from: Notes) {
+  const upstreams: Record<string, WrittenUpstream> = {}
+  for (const route of routes) {
+    const upstream = upstreamFor(route, settings, from)
+    if (upstream === undefined) continue
+    const base = new URL(route.origin).hostname.split('.')[0]?.replace(/^[^a-z]+/i, '') ?? ''
+    const part = (route.path ?? route.prefix).replaceAll(/[^\w-]+/g, '-').replaceAll(/^-|-$/g, '')
+    const wanted = [base === '' ? 'app' : base, ...(part === '' ? [] : [part])].join('-')
+    let name = wanted
+    for (let number = 2; upstreams[name] !== undefined; number++) name = `${wanted}-${number}`
+    upstreams[name] = route.origin === external ? upstream : { external_url: route.origin, ...upstream }
+  }
+  return upstreams
+}
+
+const issuers: Readonly<Record<string, string>> = {
+  google: 'https://accounts.google.com',
+  gitlab: 'https://gitlab.com',
+}
+
+function providerOf(settings: JsonObject, routes: readonly Route[], from: Notes): object {
+  const text = (name: string) => (settings[name] === undefined ? undefined : String(settings[name]))
+  const provider = text('idp_provider') ?? ''
+  const issuer = text('idp_provider_url') ?? issuers[provider]
+  if (issuer === undefined)
+    from.decide(
+      'idp_provider',
+      `write the issuer of ${provider === '' ? 'the hosted service, or of a provider of your own,' : provider} as provider.issuer; it must be an OpenID Provider`,
+    )
+  const client_id = text('idp_client_id')
+  if (client_id === undefined)
+    from.decide('idp_client_id', 'write the client ID of the gateway at the provider as provider.client_id')
+  const file = text('idp_client_secret_file')
+  if (file === undefined)
+    from.changed('idp_client_secret', 'the file contains no secret; set the environment variable CLIENT_SECRET')
+  const scopes = [settings['idp_scopes'] ?? []].flat().flatMap((each) => String(each).split(/[\s,]+/))
+  const params = isObject(settings['idp_request_params']) ? settings['idp_request_params'] : undefined
+  const hosts = [...new Set(routes.map(({ origin }) => `${origin}/.gatehouse/callback`))]
+  from.changed(
+    'authenticate_service_url',
+    `each host has its own sign-in; register the redirect URIs ${hosts.join(', ')}; links to /.pomerium/sign_out become /.gatehouse/sign-out`,
+  )
+  return {
+    issuer: issuer ?? `https://${placeholder}.example.com`,
+    client_id: client_id ?? placeholder,
+    client_secret: file === undefined ? { env: 'CLIENT_SECRET' } : { file },
+    scopes:
+      scopes.length === 0 ? undefined : ['openid', ...scopes.filter((scope) => scope !== 'openid' && scope !== '')],
+    authorization_params:
+      params && Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)])),
+  }
+}
+
+function sessionOf(settings: JsonObject, origin: string, from: Notes): object {
+  from.changed(
+    'databroker_storage_type',
+    'sessions are stored in memory; a restart ends all sessions: to keep them, set session.store to a file, or to Redis for several replicas',
+  )
+  const [, hours] = /^(\d+)h(?:0m0s)?$/.exec(String(settings['cookie_expire'] ?? '14h')) ?? []
+  const absolute = hours === undefined ? '12h' : durationText(Number(hours) * 3_600_000)
+  from.changed(
+    'cookie_expire',
+    `sessions end after ${absolute} (session.absolute_timeout), and after 30m without requests (session.idle_timeout), which Pomerium does not have`,
+  )
+  const domain = asciiDomain(String(settings['cookie_domain'] ?? '').replace(/^\./, ''))
+  const { hostname, protocol } = new URL(origin)
+  const isUsable = domain !== undefined && isDomainOf(domain, hostname) && protocol === 'https:'
+  if (settings['cookie_domain'] !== undefined)
+    from[isUsable ? 'changed' : 'lost'](
+      'cookie_domain',
+      isUsable
+        ? `the hosts of ${domain} share one session, and people sign in at ${origin}`
+        : 'it does not contain the host of external_url',
+    )
+  const same_site = settings['cookie_same_site'] === 'strict' ? 'strict' : undefined
+  const cookie = isUsable || same_site !== undefined ? { ...(isUsable && { domain }), same_site } : undefined
+  return { store: 'memory', absolute_timeout: absolute, idle_timeout: '30m', cookie }
+}
+
+function listenOf(settings: JsonObject, from: Notes): unknown {
+  const [given] = [settings['certificates'] ?? []].flat().filter(isObject)
+  const cert_file = settings['certificate_file'] ?? given?.['cert']
+  const key_file = settings['certificate_key_file'] ?? given?.['key']
+  const port = /:(\d+)$/.exec(String(settings['address'] ?? ':443'))?.[1] ?? '443'
+  if (cert_file !== undefined && key_file !== undefined)
+    return { address: `0.0.0.0:${port}`, tls: { cert_file, key_file } }
+  if (settings['insecure_server'] !== true)
+    from.decide('certificate_file', 'write cert_file and key_file of listen.tls, or let another program terminate TLS')
+  return settings['insecure_server'] === true ? `0.0.0.0:${port}` : '127.0.0.1:8080'
+}
+
+/** Options without a setting here, and those that are read above. */
+const options = withoutTranslationOf({
+  unneeded: {
+    'shared_secret shared_secret_file cookie_secret cookie_secret_file':
+      'session.keys replaces it, with another key; people sign in once more',
+    'signing_key signing_key_file': 'the gateway creates and rotates the keys of signed identities',
+    'services installation_id authorize_service_url authorize_service_urls authorize_internal_service_url authenticate_internal_service_url databroker_service_url databroker_service_urls databroker_internal_service_url databroker_raft_bind_address grpc_address grpc_insecure grpc_client_timeout certificate_authority certificate_authority_file override_certificate_name':
+      'there is one process, and no such service',
+    'cookie_http_only cookie_secure': 'the cookie is always HttpOnly, and Secure with https',
+    'envoy_admin_access_log_path envoy_admin_profile_path envoy_admin_address envoy_bind_config_source_address envoy_bind_config_freebind runtime_flags proxy_log_level':
+      'there is no Envoy',
+    'log_level access_log_fields authorize_log_fields': 'log.level selects the events; audit events name denied people',
+  },
+  changed: {
+    'timeout_read timeout_write timeout_idle default_upstream_timeout':
+      'see response_timeout and idle_timeout of an upstream',
+    'databroker_storage_connection_string databroker_storage_connection_string_file databroker_storage_type':
+      'write session.store',
+    'metrics_address metrics_basic_auth metrics_certificate metrics_certificate_key metrics_certificate_file metrics_certificate_key_file metrics_client_ca metrics_client_ca_file health_check_addr health_check_systemd_disabled debug_address':
+      'admin.listen serves /metrics, /live and /ready',
+    'tracing_provider tracing_sample_rate otel_exporter_otlp_endpoint': 'see tracing',
+    signout_redirect_url: 'after signing out, people see a page of the gateway',
+    'skip_xff_append xff_num_trusted_hops': 'write the proxies in front of the gateway in trusted_proxies',
+    cookie_name: 'write session.cookie.name, if another program reads it',
+    'http_redirect_addr autocert autocert_dir autocert_must_staple autocert_use_staging autocert_email autocert_ca autocert_trusted_ca':
+      'another program redirects from http and renews certificates',
+  },
+  lost: {
+    'use_proxy_protocol codec_type set_response_headers blob_storage circuit_breaker_thresholds tls_derive':
+      'it is not available for all routes; see docs/configuration.md',
+    'certificate certificate_key': 'write it to a file, and name that in listen.tls',
+    'google_cloud_serverless_authentication_service_account programmatic_redirect_domain_whitelist mcp_allowed_client_id_domains mcp_allowed_as_metadata_domains idp_access_token_allowed_audiences bearer_token_format identity_providers':
+      'requests with access tokens are denied: see docs/apis.md',
+    'ssh_address ssh_host_key_files ssh_host_keys ssh_user_ca_key_file ssh_user_ca_key ssh_rls_enabled ssh_rls_additional_entries':
+      'the gateway serves http and https only',
+  },
+})
+
+const read = new Set(
+  `address authenticate_service_url certificate_file certificate_key_file certificates cookie_domain cookie_expire
+  cookie_same_site idp_client_id idp_client_secret idp_client_secret_file idp_provider idp_provider_url idp_request_params
+  idp_scopes insecure_server jwt_claims_headers pass_identity_headers policy routes`.split(/\s+/),
+)
+
+function noteOption(name: string, from: Notes): void {
+  const found = options.get(name)
+  if (found !== undefined) from.note({ option: name, level: found.level, text: found.why })
+  else if (!read.has(name))
+    from.deny(name, 'this option is not translated and may have restricted access; find out what it did')
+}
+
+function outcomesOf(routes: readonly Route[]): Outcome[] {
+  const hosts = [...new Set(routes.map(({ origin }) => new URL(origin).hostname))].filter((host) => !host.includes('*'))
+  return hosts.flatMap((host) => {
+    const own = routes.filter(({ origin }) => new URL(origin).hostname === host)
+    const criteria = own.flatMap(({ policy }) => criteriaOf(policy))
+    const requirements = criteria.flatMap(({ requirement }) => (typeof requirement === 'object' ? [requirement] : []))
+    const values = requirements.flatMap((each): [string, string][] => {
+      if ('email_domains' in each) return each.email_domains.map((domain) => ['email', `person@${domain}`])
+      if (!('claim' in each)) return []
+      if (each.ends_with !== undefined) return [[each.claim, `x${each.ends_with}`]]
+      const text = each.begins_with ?? each.contains
+      return [...(each.any_of ?? []), ...(each.none_of ?? []), ...(text === undefined ? [] : [text])].map((value) => [
+        each.claim,
+        value,
+      ])
+    })
+    const networks = requirements.flatMap((each) => ('networks' in each ? each.networks : []))
+    const methods = requirements.flatMap((each) => ('methods' in each ? each.methods : []))
+    const patterns = criteria.flatMap((each) => each.patterns ?? [])
+    return outcomesFor(
+      {
+        paths: [
+          '/',
+          ...own.flatMap(({ path, prefix }) => [
+            path ?? prefix,
+            `${path ?? prefix}${(path ?? prefix).endsWith('/') ? '' : '/'}x`,
+          ]),
+          ...patterns.map((each) => each.replaceAll('*', 'x')),
+        ],
+        methods: [...new Set(['GET', ...methods, 'POST'])].filter((method) => testable.has(method)),
+        people: peopleWith(values, { email_verified: true }),
+        clients: [
+          undefined,
+          ...networks.slice(0, 3).map((network) => network.replace(/\/.*$/, '').replace(/\.0$/, '.9')),
+        ],
+        host,
+      },
+      (request) => admits(own, request),
+    )
+  })
+}
+
+const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
