@@ -58,39 +58,85 @@ export function isExactScalar(value: JsonValue): boolean {
   return typeof value === 'string' || typeof value === 'boolean'
 }
 
-/**
- * The place of several values in JSON. Between two of its paths is a list, of which each element is
- * read.
- */
-export type ClaimSelection = readonly ClaimPath[]
+/** The place of several values in JSON: at a path, or in elements of the list that is there. */
+export interface ClaimSelection {
+  readonly path: ClaimPath
+  readonly elements?: ElementSelection
+}
 
-/** Each `[]` outside of quotes. */
-const eachElement = /\[\](?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
+/** What is read of a list: each element, or the only one with these members. */
+interface ElementSelection {
+  readonly where: readonly (readonly [path: ClaimPath, value: JsonValue])[]
+  readonly selection: ClaimSelection
+}
+
+/** Each `[]` and `[name=value]` outside of quotes. */
+const lists = /\[((?:[^"\]=]|"(?:[^"\\]|\\.)*")+=(?:[^"\]]|"(?:[^"\\]|\\.)*")*|)\](?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
+const comma = /,(?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
+const equals = /=(?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
 /** More lists in each other are no list of values. */
 const maxLists = 3
 
 /**
- * Reads a path in which `[]` stands for each element of a list: `value[].id`, `[].login`.
+ * Reads a path in which `[]` stands for each element of a list, and `[name=value]` for the only one
+ * with these members: `value[].id`, `[primary=true,verified=true].email`.
  * @throws {SyntaxError} like {@link parseClaimPath}
  */
 export function parseSelection(text: string): ClaimSelection {
-  const parts = text.split(eachElement)
-  if (parts.length > maxLists + 1) throw new SyntaxError(`"${text}" has more than ${maxLists} lists`)
-  return parts.map((part, index) => {
-    if (part === '' && parts.length > 1) return []
-    if (index > 0 && !part.startsWith('.')) throw new SyntaxError(`"." expected after "[]" in "${text}"`)
-    return parseClaimPath(index > 0 ? part.slice(1) : part)
-  })
+  const [first = '', ...others] = text.split(lists)
+  if (others.length > 2 * maxLists) throw new SyntaxError(`"${text}" has more than ${maxLists} lists`)
+  return selectionOf(first === '' && others.length > 0 ? [] : parseClaimPath(first), others, text)
 }
 
-/** The values at a selection; `undefined` when there is none, or none in one of the elements. */
-export function selectValues(json: JsonValue, selection: ClaimSelection): readonly JsonValue[] | undefined {
-  const [path = [], ...inElements] = selection
+/** `others` has, by turns, the members within `[` and `]` and the path in the elements. */
+function selectionOf(path: ClaimPath, [members, next, ...rest]: readonly string[], text: string): ClaimSelection {
+  if (members === undefined || next === undefined) return { path }
+  if (next !== '' && !next.startsWith('.')) throw new SyntaxError(`"." expected after "]" in "${text}"`)
+  const where = members === '' ? [] : members.split(comma).map(parseMember)
+  const inElement = next === '' ? [] : parseClaimPath(next.slice(1))
+  return { path, elements: { where, selection: selectionOf(inElement, rest, text) } }
+}
+
+/** Reads `name=value`: `true`, `false` and numbers are those of JSON, unless they have quotes. */
+function parseMember(text: string): readonly [ClaimPath, JsonValue] {
+  const [name = '', ...others] = text.split(equals)
+  const value = others.join('=')
+  const isJson = /^(?:true|false|-?(?:0|[1-9]\d{0,14})|"(?:[^"\\]|\\["\\])*")$/.test(value)
+  if (!isJson && (value === '' || /["\s]/.test(value)))
+    throw new SyntaxError(`"${text}" has no value after "=": write true, false, a number or a text`)
+  return [parseClaimPath(name), isJson ? (JSON.parse(value) as JsonValue) : value]
+}
+
+/** Whether a selection leads to at most one place. */
+export function selectsOne({ elements }: ClaimSelection): boolean {
+  return elements === undefined || (elements.where.length > 0 && selectsOne(elements.selection))
+}
+
+/**
+ * The values at a selection; `undefined` when there is none, or none in one of the elements, and
+ * when several elements have the members of which one may have them.
+ */
+export function selectValues(json: JsonValue, { path, elements }: ClaimSelection): readonly JsonValue[] | undefined {
   const value = path.length === 0 ? json : isObject(json) ? readClaim(json, path) : undefined
-  if (inElements.length === 0) return value === undefined || value === null ? undefined : [value].flat()
+  if (elements === undefined) return value === undefined || value === null ? undefined : [value].flat()
   if (!Array.isArray(value)) return undefined
-  const found = value.map((element: JsonValue) => selectValues(element, inElements))
+  const { where, selection } = elements
+  const chosen = where.length === 0 ? value : elementsWith(value, where)
+  if (chosen === undefined || (where.length > 0 && chosen.length > 1)) return undefined
+  const found = chosen.map((element: JsonValue) => selectValues(element, selection))
   return found.every((values) => values !== undefined) ? found.flat() : undefined
+}
+
+/** `undefined` when an element lacks one of the members: then it is another kind of list. */
+function elementsWith(list: readonly JsonValue[], where: ElementSelection['where']): readonly JsonValue[] | undefined {
+  const isKnown = list.every((element) => where.every(([path]) => memberOf(element, path) !== undefined))
+  return isKnown
+    ? list.filter((element) => where.every(([path, value]) => memberOf(element, path) === value))
+    : undefined
+}
+
+function memberOf(element: JsonValue, path: ClaimPath): JsonValue | undefined {
+  return isObject(element) ? readClaim(element as Claims, path) : undefined
 }
 
 /** The value at a path, or `undefined`. Only own members count, so `__proto__` leads nowhere. */

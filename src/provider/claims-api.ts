@@ -7,6 +7,7 @@ import {
   isExactScalar,
   type JsonValue,
   readClaim,
+  selectsOne,
   selectValues,
 } from '../core/claims.ts'
 import type { Clock } from '../core/clock.ts'
@@ -76,7 +77,8 @@ export class ClaimsApi {
     if (first !== undefined) return first
     const values = readings.flatMap((reading) => (reading.kind === 'value' ? [reading.value ?? []].flat() : []))
     const [only] = sources
-    const isOne = sources.length === 1 && !isMerged && only?.select.length === 1 && values.length < 2
+    const isOne =
+      sources.length === 1 && !isMerged && only !== undefined && selectsOne(only.select) && values.length < 2
     return { kind: 'value', value: isOne ? values[0] : [...new Set(values)] }
   }
 
@@ -111,7 +113,10 @@ export class ClaimsApi {
       // OpenID Connect Core §5.3.2, for APIs that name the person as UserInfo does.
       if (isObject(page) && 'sub' in page && page['sub'] !== subject.sub)
         throw new ReadingError('the response is about another person')
-      values.push(...valuesOf(page, source))
+      const found = valuesOf(page, source)
+      if (found.length > 0 && values.length > 0 && source.select.elements !== undefined && selectsOne(source.select))
+        throw new ReadingError(`several pages have a value at ${source.selectText}`)
+      values.push(...found)
       if (values.length > maxValues) throw new ReadingError(`there are more than ${maxValues} values`)
       if (values.reduce((sum: number, value) => sum + String(value).length, 0) > maxCharacters)
         throw new ReadingError(`the values have more than ${maxCharacters} characters`)
@@ -185,10 +190,10 @@ async function jsonOf(response: Response): Promise<JsonValue> {
 }
 
 function valuesOf(page: JsonValue, { select, selectText, absentIsEmpty }: ClaimSourceConfig): readonly JsonValue[] {
-  const [list = []] = select
-  if (absentIsEmpty && isObject(page) && (readClaim(page as Claims, list) ?? null) === null) return []
+  if (absentIsEmpty && isObject(page) && (readClaim(page as Claims, select.path) ?? null) === null) return []
   const values = selectValues(page, select)
-  if (values === undefined) throw new ReadingError(`the response has no value at ${selectText}`)
+  if (values === undefined)
+    throw new ReadingError(`the response has no value at ${selectText}, or several elements where one is expected`)
   if (!values.every(isExactScalar))
     throw new ReadingError(`the response has a value at ${selectText} that is no text, number, true or false`)
   return values

@@ -326,7 +326,7 @@ test('Every setting of a full configuration is read', () => {
             origin: 'https://api.example.com',
             token: 'access_token',
             scopes: [],
-            select: [[], ['name']],
+            select: { path: [], elements: { where: [], selection: { path: ['name'] } } },
             selectText: '[].name',
             absentIsEmpty: false,
             pages: { kind: 'link' },

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Claims, parseClaimPath, parseClaimTemplate, readClaim } from '../../src/core/claims.ts'
+import {
+  type Claims,
+  parseClaimPath,
+  parseClaimTemplate,
+  parseSelection,
+  readClaim,
+  selectValues,
+} from '../../src/core/claims.ts'
 
 for (const [text, path] of [
   ['sub', ['sub']],
@@ -97,3 +104,38 @@ test('A claim path of any quoted names reads back the same names', () => {
     }),
   )
 })
+
+const emails = [
+  { email: 'old@example.com', primary: true, verified: false, label: 'a,b=c' },
+  { email: 'jane@example.com', primary: false, verified: true, level: 50 },
+  { email: 'work@example.com', primary: false, verified: true, level: '50', label: null },
+].map((email) => ({ level: 0, label: '', ...email }))
+
+for (const [select, expected] of [
+  ['[primary=true].email', ['old@example.com']],
+  ['[primary=true,verified=true].email', []],
+  ['[level=50].email', ['jane@example.com']],
+  ['[level="50"].email', ['work@example.com']],
+  ['["label"="a,b=c"].email', ['old@example.com']],
+  ['[email=work@example.com].level', ['50']],
+  ['[verified=true].email', undefined],
+  ['[verified="true"].email', []],
+  ['[unknown=true].email', undefined],
+] as const)
+  test(`${select} selects ${JSON.stringify(expected)} of a list`, () => {
+    assert.deepEqual(selectValues(emails, parseSelection(select)), expected)
+    assert.deepEqual(selectValues({ 'a=]': { list: emails } }, parseSelection(`"a=]".list${select}`)), expected)
+  })
+
+for (const [select, message] of [
+  ['[primary=].email', /has no value after "="/],
+  ['[primary=a b].email', /has no value after "="/],
+  ['[=true].email', /claim's name expected/],
+  ['[primary].email', /claim's name expected/],
+  ['[primary=true,verified].email', /has no value after "="/],
+  ['[primary=true]email', /"\." expected after "\]"/],
+  ['[?(@.primary)].email', /is not supported/],
+] as const)
+  test(`${select} is no selection`, () => {
+    assert.throws(() => parseSelection(select), { name: 'SyntaxError', message })
+  })

@@ -150,6 +150,48 @@ test('a single value stays a single value', async (t) => {
   assert.deepEqual(reading, { kind: 'value', value: 'Sales' })
 })
 
+for (const [what, emails, value] of [
+  [
+    'is verified',
+    [
+      ['old@example.com', false, true],
+      ['jane@example.com', true, true],
+    ],
+    'jane@example.com',
+  ],
+  [
+    'is not verified',
+    [
+      ['jane@example.com', true, false],
+      ['old@example.com', false, true],
+    ],
+    undefined,
+  ],
+] as const)
+  test(`the primary e-mail address of GitHub is one text, or absent: it ${what}`, async (t) => {
+    const list = emails.map(([email, primary, verified]) => ({ email, primary, verified, visibility: null }))
+    const api = await startApi(t, linked(list, 1))
+
+    const select = '[primary=true,verified=true].email'
+    const { reading } = await read(t, [
+      { url: `${api.origin}/user/emails`, select, as: 'email', pages: { next: 'link' } },
+    ])
+
+    assert.deepEqual(reading, { kind: 'value', value })
+  })
+
+test('of several elements with the members of which one may have them, none counts', async (t) => {
+  const both = ['a@example.com', 'b@example.com'].map((email) => ({ email, primary: true }))
+  const api = await startApi(t, (req, res, url) => linked(both, url.pathname === '/one' ? 2 : 1)(req, res, url))
+
+  for (const path of ['/one', '/two']) {
+    const source = { url: `${api.origin}${path}`, select: '[primary=true].email', pages: { next: 'link' } }
+    const { reading, warnings } = await read(t, [source])
+    assert.equal(reading?.kind, 'unusable')
+    assert.match(String(warnings[0]?.['reason']), /several/)
+  }
+})
+
 const unusable: ApiReading = { kind: 'unusable', isRejected: false }
 const away: ApiReading = { kind: 'unavailable', retryAfterMs: undefined }
 const json = { 'content-type': 'application/json' }
