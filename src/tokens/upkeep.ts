@@ -7,7 +7,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { InvalidTokensError } from '../provider/provider-errors.ts'
-import { isAnyDue, neverRead } from '../session/record/api-claims.ts'
+import { isAnyDue, neverRead, overdue } from '../session/record/api-claims.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import { pollUserinfo, refresh, type UpkeepParts } from './refresh.ts'
 
@@ -22,6 +22,8 @@ export type Due =
   | 'refresh_now'
   /** UserInfo is due, or a claim of an API. Both are read beside the request. */
   | 'userinfo'
+  /** The same with a claim that is too old. The request waits, and goes on without the claim. */
+  | 'userinfo_now'
 
 export type FreshnessConfig = Pick<SessionConfig, 'refreshBeforeMs' | 'pollUserinfoMs'>
 
@@ -41,15 +43,39 @@ export function whatIsDue(
   if (isDoubtful === true) return 'confirm'
   const { tokens } = record
   const { access_token_expires_at: expiresAt = Infinity } = tokens
+  if (now < expiresAt && overdueClaims({ key, record }, config, now, claimsFrom).length > 0) return 'userinfo_now'
   const refreshBeforeMs = Math.min(config.refreshBeforeMs, (expiresAt - tokens.obtained_at) * maxShareLeft)
   // The refresh token comes last, because it may have to be unpacked.
   if (now >= expiresAt - refreshBeforeMs && tokens.refresh_token !== undefined)
     return now >= expiresAt ? 'refresh_now' : 'refresh_soon'
   // Without a refresh token, an expired access token says nothing about the session.
   if (now >= expiresAt) return 'nothing'
-  if (config.pollUserinfoMs !== undefined && now >= record.userinfo_read_at + withJitter(config.pollUserinfoMs, key))
-    return 'userinfo'
-  return isAnyDue(claimsFrom, record, now) ? 'userinfo' : 'nothing'
+  return now >= nextPoll({ key, record }, config) || isAnyDue(claimsFrom, record, now) ? 'userinfo' : 'nothing'
+}
+
+type Polled = Pick<StoredSession, 'key' | 'record'>
+
+/** When `poll_userinfo` reads UserInfo again. */
+function nextPoll({ key, record }: Polled, { pollUserinfoMs = Infinity }: FreshnessConfig): number {
+  return record.userinfo_read_at + withJitter(pollUserinfoMs, key)
+}
+
+/**
+ * The claims of APIs that are {@link overdue}. A refresh reads them too. After the access token has
+ * expired, nothing can be read without a refresh token, so the claims stay.
+ */
+function overdueClaims(
+  session: Polled,
+  config: FreshnessConfig,
+  now: number,
+  claimsFrom: readonly ApiClaimConfig[],
+): readonly string[] {
+  if (claimsFrom.length === 0) return []
+  const { tokens, userinfo_read_at } = session.record
+  const { access_token_expires_at = Infinity, refresh_token, obtained_at } = tokens
+  if (now >= access_token_expires_at && refresh_token === undefined) return []
+  const isRefreshed = obtained_at > userinfo_read_at
+  return overdue(claimsFrom, session.record, isRefreshed ? obtained_at : nextPoll(session, config), now)
 }
 
 /**
@@ -114,10 +140,11 @@ export class Upkeep {
 
   /**
    * A session from before `claims_from` was configured so: its claims must not seem absent until
-   * the APIs have been read.
+   * the APIs have been read. Claims that could not be read for too long do not count either.
    */
   #withMarks(session: StoredSession): StoredSession {
-    const names = neverRead(this.#claimsFrom, session.record)
+    const tooOld = overdueClaims(session, this.#config, this.#parts.clock.now(), this.#claimsFrom)
+    const names = [...neverRead(this.#claimsFrom, session.record), ...tooOld]
     if (names.length === 0) return session
     return { ...session, record: { ...session.record, claims: withWithheld(session.record.claims, names) } }
   }
@@ -138,15 +165,22 @@ export class Upkeep {
       const work = this.#run(session, due)
       return joins ? work.then((found) => found && this.#fresh(found)) : work
     }
+    if (pausing) return session
+    if (due === 'userinfo_now') return this.#runOrLog(session, due)
     // Work beside requests must not delay sign-ins and waiting requests. The next request tries
     // again.
-    if (!pausing && this.#underWay.size < maxAtOnce)
-      this.#run(session, due).catch((error: unknown) => {
-        // An unavailable store is logged once, elsewhere.
-        const level = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE' ? 'debug' : 'warn'
-        this.#parts.log[level]('session.upkeep_failed', { session: session.key, due, reason: reason(error) })
-      })
+    if (this.#underWay.size < maxAtOnce) void this.#runOrLog(session, due)
     return session
+  }
+
+  /** The session after the work, or as it is when the work fails. */
+  #runOrLog(session: StoredSession, due: Exclude<Due, 'nothing'>): Promise<StoredSession | undefined> {
+    return this.#run(session, due).catch((error: unknown) => {
+      // An unavailable store is logged once, elsewhere.
+      const level = error instanceof GatewayError && error.code === 'ERR_STORE_UNAVAILABLE' ? 'debug' : 'warn'
+      this.#parts.log[level]('session.upkeep_failed', { session: session.key, due, reason: reason(error) })
+      return session
+    })
   }
 
   /**
@@ -202,6 +236,8 @@ export class Upkeep {
  * after the session has ended.
  */
 function upkeepOf({ record }: StoredSession, due: Exclude<Due, 'nothing'>): typeof refresh {
+  // A doubtful session waits for another replica that reads.
+  if (due === 'userinfo_now') return (session, parts) => pollUserinfo({ ...session, isDoubtful: true }, parts)
   const isByUserinfo = due === 'confirm' ? record.tokens.refresh_token === undefined : due === 'userinfo'
   return isByUserinfo ? pollUserinfo : refresh
 }

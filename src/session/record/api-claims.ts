@@ -37,6 +37,23 @@ export function neverRead(configured: readonly ApiClaimConfig[], { api_claims }:
 }
 
 /**
+ * The claims that no longer count: they are older than an hour, and were to be read before `now`.
+ * @param dueAt when those without an interval of their own were to be read
+ */
+export function overdue(
+  configured: readonly ApiClaimConfig[],
+  { api_claims }: Read,
+  dueAt: number,
+  now: number,
+): readonly string[] {
+  const isOverdue = ({ id }: ApiClaimConfig) => {
+    const { read_at, due_at = dueAt } = api_claims?.[id] ?? {}
+    return read_at !== undefined && now >= due_at && !isWithin(keptMs, read_at, now)
+  }
+  return configured.filter(isOverdue).map(({ name }) => name)
+}
+
+/**
  * Adds the claims of APIs to those of UserInfo and the ID Token. A claim that was not read now
  * keeps what it was in the session `before`.
  */
