@@ -3,7 +3,13 @@ import { proxyFor, proxyText } from '../config/hosts.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind, type ProviderKind } from '../config/provider-kind.ts'
+import {
+  harmOfOfflineAccess,
+  lackOfOauth2,
+  offlineAccess,
+  providerKind,
+  type ProviderKind,
+} from '../config/provider-kind.ts'
 import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
 import { parseKnownVersion, type ReadFor } from '../config/setting-versions.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
@@ -113,9 +119,11 @@ const defaultScopes: Readonly<Record<ProviderKind, string>> = {
 
 /**
  * The scopes that a sign-in requests, and a note when the provider may require consent before it
- * issues a refresh token.
+ * issues a refresh token. With `kind: oauth2` there are no default scopes, but other limits.
  */
-function scopesNote({ setting, issuer, scopes, authorizationParams }: ProviderConfig): string {
+function providerNote({ setting, issuer, scopes, authorizationParams, oauth2 }: ProviderConfig): string {
+  if (oauth2 !== undefined)
+    return `\nThe provider issues no ID Tokens (${setting}.kind: oauth2), so it has ${lackOfOauth2}.\n`
   const kind = providerKind(issuer)
   if (scopes === undefined)
     return `\nWithout ${setting}.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
@@ -157,7 +165,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${forVersion}${passed}.`
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => scopesNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => providerNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
     )
     if (registration !== undefined)
       out(

@@ -56,3 +56,6 @@ export function harmOfOfflineAccess(
       return undefined
   }
 }
+
+/** What a provider without ID Tokens (`kind: oauth2`) does not have. */
+export const lackOfOauth2 = 'no nonce, no sid, no Logout Tokens, no sign-out and no step-up'

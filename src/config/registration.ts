@@ -11,9 +11,10 @@ export interface Registration {
   readonly issuer: string
   readonly client_id: string
   readonly redirect_uris: readonly string[]
-  readonly post_logout_redirect_uris: readonly string[]
-  readonly backchannel_logout_uri: string
-  readonly initiate_login_uri: string
+  /** This one and the next two are absent with `kind: oauth2`, whose provider does not use them. */
+  readonly post_logout_redirect_uris?: readonly string[]
+  readonly backchannel_logout_uri?: string
+  readonly initiate_login_uri?: string
   /** The endpoint of a stream with push delivery (RFC 8935) that somebody makes at the provider. */
   readonly security_events_uri?: string
   /** With `provider.global_token_revocation`. */
@@ -52,9 +53,11 @@ export function registrationOf(
     issuer: provider.issuer,
     client_id: provider.client_id,
     redirect_uris: at(endpoints.callback.name),
-    post_logout_redirect_uris: at(endpoints.signedOut.name),
-    backchannel_logout_uri: first(endpoints.backchannelLogout.name),
-    initiate_login_uri: first(endpoints.initiateLogin.name),
+    ...(provider.oauth2 === undefined && {
+      post_logout_redirect_uris: at(endpoints.signedOut.name),
+      backchannel_logout_uri: first(endpoints.backchannelLogout.name),
+      initiate_login_uri: first(endpoints.initiateLogin.name),
+    }),
     ...(needsStream(provider) && { security_events_uri: securityEventsUri(provider, { externalUrl }) }),
     ...(provider.globalTokenRevocation !== undefined && {
       global_token_revocation_uri: first(endpoints.globalTokenRevocation.name),
@@ -147,20 +150,19 @@ export function registrationsText(config: GatewayConfig): string {
 
 function registrationText(provider: ProviderConfig, config: GatewayConfig): string {
   const registration = registrationOf(provider, config)
-  const { issuer, client_id, redirect_uris, post_logout_redirect_uris, frontchannel_logout_uri } = registration
+  const { issuer, client_id, redirect_uris, post_logout_redirect_uris = [] } = registration
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ...redirect_uris.map((uri) => ['redirect URI', uri] as const),
+    ...post_logout_redirect_uris.map((uri) => ['post-logout redirect URI', uri] as const),
+    ['back-channel logout URI', registration.backchannel_logout_uri],
+    ['security events URI', registration.security_events_uri],
+    ['token revocation URI', registration.global_token_revocation_uri],
+    ['front-channel logout URI', registration.frontchannel_logout_uri],
+    ['login initiation URI', registration.initiate_login_uri],
+    ['JWKS URI', registration.jwks_uri],
+  ]
   const lines = [
-    ...redirect_uris.map((uri) => `  redirect URI               ${uri}`),
-    ...post_logout_redirect_uris.map((uri) => `  post-logout redirect URI   ${uri}`),
-    `  back-channel logout URI    ${registration.backchannel_logout_uri}`,
-    ...(registration.security_events_uri === undefined
-      ? []
-      : [`  security events URI        ${registration.security_events_uri}`]),
-    ...(registration.global_token_revocation_uri === undefined
-      ? []
-      : [`  token revocation URI       ${registration.global_token_revocation_uri}`]),
-    ...(frontchannel_logout_uri === undefined ? [] : [`  front-channel logout URI   ${frontchannel_logout_uri}`]),
-    `  login initiation URI       ${registration.initiate_login_uri}`,
-    ...(registration.jwks_uri === undefined ? [] : [`  JWKS URI                   ${registration.jwks_uri}`]),
+    ...rows.flatMap(([what, uri]) => (uri === undefined ? [] : [`  ${what.padEnd(26)} ${uri}`])),
     ...Object.entries(encryptionMetadata(provider)).map(([name, value]) => `  ${name.padEnd(36)} ${value}`),
   ]
   return `Register at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`

@@ -2,7 +2,7 @@ import { encryptedKinds, encryptionOf } from '../config/encryption.ts'
 import { proxyFor, proxyText } from '../config/hosts.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { harmOfOfflineAccess, offlineAccess } from '../config/provider-kind.ts'
+import { harmOfOfflineAccess, lackOfOauth2, offlineAccess } from '../config/provider-kind.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
 import type { ApiFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
@@ -317,7 +317,7 @@ function frontchannelFinding(metadata: Metadata, { frontchannelLogout }: Provide
 
 /** What a provider without ID Tokens does not have. */
 function oauth2Finding(): Finding {
-  return warning('provider.oauth2', 'has no nonce, no sid, no Logout Tokens, no sign-out and no step-up', {
+  return warning('provider.oauth2', `has ${lackOfOauth2}`, {
     why: 'a session continues here until its access token is revoked, or until idle_timeout; only state, PKCE and the redirect URI of this provider protect the sign-in',
     todo: 'set session.poll_userinfo, for example to 60s, and a short session.absolute_timeout',
   })

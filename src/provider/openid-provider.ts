@@ -339,9 +339,12 @@ export class OpenidProvider {
   /** The same at a provider without ID Tokens (RFC 6749 §4.1), whose API says who signs in. */
   async #exchangeWithoutIdToken(
     callback: URL,
-    { state, code_verifier }: Pick<AuthorizationRequest, 'state' | 'code_verifier'>,
+    { state, code_verifier, stepUp }: Pick<AuthorizationRequest, 'state' | 'code_verifier' | 'stepUp'>,
     { subject }: NonNullable<ProviderConfig['oauth2']>,
   ): Promise<SignedIn> {
+    // Without this error, the browser would return to the rule, and come here again.
+    if (stepUp !== undefined)
+      throw new GatewayError('ERR_STEP_UP_UNMET', 'the provider does not tell how a person signs in (kind: oauth2)')
     const found = await this.#discovery.provider()
     const began = this.#clock.now()
     const response = await client

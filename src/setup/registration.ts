@@ -48,6 +48,8 @@ export class Registrar {
 
   /** What the gateway needs, with the scopes and grants that the provider knows. */
   async wanted(): Promise<Metadata> {
+    // An OAuth provider without OpenID Connect has `metadata`, which name no such endpoint.
+    if (this.#provider.oauth2 !== undefined) this.#refuse()
     return clientMetadata(this.#provider, this.#config, await this.#announced())
   }
 
@@ -58,11 +60,14 @@ export class Registrar {
    */
   async register(wanted: Metadata, token: string | undefined): Promise<Registered> {
     const endpoint = (await this.#announced())['registration_endpoint']
-    if (typeof endpoint !== 'string')
-      throw new OperatorError(
-        `${this.#provider.issuer} announces no registration_endpoint: register the client there by hand, as gatehouse check prints it`,
-      )
+    if (typeof endpoint !== 'string') return this.#refuse()
     return this.#send('POST', endpoint, token, wanted)
+  }
+
+  #refuse(): never {
+    throw new OperatorError(
+      `${this.#provider.issuer} announces no registration_endpoint: register the client there by hand, as gatehouse check prints it`,
+    )
   }
 
   /** RFC 7592 §2.1. */

@@ -20,7 +20,7 @@ const longestAccessTokenBytes = 16 * 1024
 const maxCachedBytes = 32 * 1024 * 1024
 
 export interface Issuer {
-  readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims' | 'claimsFrom'>
+  readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims' | 'claimsFrom' | 'oauth2'>
   readonly audience: string
   readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
 }
@@ -149,7 +149,9 @@ export class AccessTokens {
 /** @throws {GatewayError} `ERR_TOKEN_INVALID` */
 function issuerOf(token: string, { check }: AccessTokensConfig, issuers: readonly Issuer[]): Issuer {
   const iss = check === 'jwt' ? unverifiedPayload(token)?.iss : undefined
-  const found = check === 'jwt' ? issuers.find(({ config }) => config.issuer === iss) : issuers[0]
+  // A provider without ID Tokens has no keys.
+  const signing = issuers.filter(({ config }) => config.oauth2 === undefined)
+  const found = check === 'jwt' ? signing.find(({ config }) => config.issuer === iss) : issuers[0]
   if (found !== undefined) return found
   const why = iss === undefined ? 'it is not a JWT with "iss"' : '"iss" is not a provider of the upstream'
   throw new GatewayError('ERR_TOKEN_INVALID', `access token refused: ${why}`)

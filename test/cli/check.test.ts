@@ -365,3 +365,24 @@ for (const [what, issuer, scopes, expected, exitCode] of [
     assert.equal(ended, exitCode)
     if (exitCode === 1) assert.match(err, /error.* provider\.scopes\[1\]: .*every sign-in fails/)
   })
+
+test('check prints what a provider without ID Tokens lacks, and no address that it does not use', async (t) => {
+  const endpoints = ['authorization', 'token', 'userinfo'].map(
+    (name) => `${name}_endpoint: https://id.example.com/${name}`,
+  )
+  const yaml = settings.replace(
+    '  client_id: orders',
+    `  client_id: orders\n  kind: oauth2\n  subject: id\n  metadata: { ${endpoints.join(', ')} }`,
+  )
+
+  const [text, json] = [await checkedFile(t, yaml), await checkedFile(t, yaml, 'json')]
+
+  assert.match(text.out, /for the client orders:\n {2}redirect URI +\S+\/callback\n\n/)
+  assert.match(text.out, /it has no nonce, no sid, no Logout Tokens, no sign-out and no step-up\.\n$/)
+  assert.equal(text.out.match(/Logout Tokens/g)?.length, 1)
+  assert.doesNotMatch(text.out, /scopes/)
+  assert.deepEqual((JSON.parse(json.out) as { register: unknown }).register, {
+    ...{ issuer: 'https://id.example.com', client_id: 'orders' },
+    redirect_uris: ['https://orders.example.com/.gatehouse/callback'],
+  })
+})

@@ -17,17 +17,22 @@ interface GitHubWorld {
   move(ms: number): void
 }
 
-async function startWithGitHub(t: TestContext, { secret = secrets.CLIENT_SECRET } = {}): Promise<GitHubWorld> {
+interface GitHubOptions {
+  readonly secret?: string
+  /** Whether an OpenID Provider, which nobody needs here, is there too. */
+  readonly isBeside?: boolean
+  /** YAML of the upstream. */
+  readonly upstream?: string
+}
+
+async function startWithGitHub(
+  t: TestContext,
+  { secret = secrets.CLIENT_SECRET, isBeside = false, upstream = '' }: GitHubOptions = {},
+): Promise<GitHubWorld> {
   const github = await startGitHub(t, { id: 'Iv1.abc', secret })
   const { url: application, seen } = await startRecordingApplication(t)
   const url = `http://127.0.0.1:${await freePort()}`
-  let moved = 0
-  const gateway = await runReplica(
-    t,
-    `version: 1
-listen: ${url.slice('http://'.length)}
-external_url: ${url}
-provider:
+  const provider = `
   kind: oauth2
   issuer: ${github.origin}/login/oauth
   metadata:
@@ -40,16 +45,26 @@ provider:
   token_endpoint_auth_method: client_secret_post
   scopes: [user:email]
   claims_from:
-    - { url: "${github.origin}/user/teams?per_page=100", scopes: ['read:org'], select: '[].html_url', as: teams, pages: link }
+    - { url: "${github.origin}/user/teams?per_page=100", scopes: ['read:org'], select: '[].html_url', as: teams, pages: link }`
+  const staff = 'staff: { issuer: "http://127.0.0.1:1", client_id: orders, client_secret: { env: CLIENT_SECRET } }'
+  let moved = 0
+  const gateway = await runReplica(
+    t,
+    `version: 1
+listen: ${url.slice('http://'.length)}
+external_url: ${url}
+${isBeside ? `providers:\n  ${staff}\n  github:${provider.replaceAll('\n', '\n  ')}` : `provider:${provider}`}
 session:
   keys: [{ env: SESSION_KEY }]
   poll_userinfo: 60s
 upstreams:
   orders:
     url: ${application.origin}
-    headers: { X-Remote-User: sub, X-Login: login, X-Email: email, X-Iss: iss }
+    headers: { X-Remote-User: sub, X-Login: login, X-Email: email, X-Iss: iss, Authorization: { bearer: ${isBeside ? 'id_token' : 'access_token'} } }
+    ${upstream}
     rules:
       - { path: /admin/*, require: { claim: teams, any_of: ['https://github.com/orgs/acme/teams/admins'] } }
+      ${isBeside ? '- { path: /safe/*, step_up: { acr_values: [mfa] } }\n      - { path: /api/*, access_tokens: true }' : ''}
       - { path: /* }
 `,
     { now: () => Date.now() + moved },
@@ -141,4 +156,25 @@ test('a Logout Token is refused, because the provider signs none', async (t) => 
   })
 
   assert.equal(response.status, 400)
+})
+
+test('beside an OpenID Provider, what only this one can do is possible, and GitHub never does it', async (t) => {
+  const upstream = 'access_tokens: { audience: [https://api.example.com] }'
+  const { github, url, jane, last, gateway } = await startWithGitHub(t, { isBeside: true, upstream })
+  await jane.get(`${url}/.gatehouse/github/sign-in?return_to=/orders`)
+  assert.deepEqual([last()['x-remote-user'], last()['authorization']], ['583231', undefined])
+  const before = github.requests.length
+
+  await jane.get(`${url}/safe/`)
+
+  const failed = gateway.log.find(({ message }) => message === 'sign_in.failed')
+  assert.equal(failed?.fields['code'], 'ERR_STEP_UP_UNMET')
+  assert.ok(github.requests.length < before + 5)
+  const token = [
+    { alg: 'RS256', typ: 'at+jwt' },
+    { iss: `${github.origin}/login/oauth`, sub: '583231' },
+  ]
+  const parts = token.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  const response = await fetch(`${url}/api/`, { headers: { authorization: `Bearer ${parts.join('.')}.AA` } })
+  assert.equal(response.status, 401)
 })

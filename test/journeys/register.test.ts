@@ -169,3 +169,19 @@ test('What a provider has registered differently is said, and one that shows not
   )
   assert.match((await site.run('register', '--update')).err, /lets nobody read or change the registration/)
 })
+
+test('gatehouse register prints what to do by hand at a provider without OpenID Connect', async (t) => {
+  const site = await startSite(t)
+  const endpoints = ['authorization', 'token', 'userinfo'].map((name) => `${name}_endpoint: http://127.0.0.1:1/${name}`)
+  const kind = `kind: oauth2\n  subject: id\n  metadata: { ${endpoints.join(', ')} }`
+  site.write('gateway.yaml', site.read('gateway.yaml').replace('  client_id:', `  ${kind}\n  client_id:`))
+
+  const { code, out, err } = await site.run('register', '--dry-run')
+
+  assert.notEqual(code, 0)
+  assert.equal(out, '')
+  assert.match(
+    err,
+    /announces no registration_endpoint: register the client there by hand, as gatehouse check prints it/,
+  )
+})

@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../model/gateway.ts'
-import type { ProviderConfig } from '../model/provider.ts'
+import type { HeaderConfig } from '../model/header.ts'
 import type { At, Check } from './check.ts'
 
 /** What a provider without ID Tokens (`kind: oauth2`) makes impossible or weaker. */
@@ -16,25 +16,25 @@ function lostLogout({ providers, session }: GatewayConfig, at: At): void {
   }
 }
 
-/** Settings of upstreams that need an ID Token, or keys of the provider. */
+/**
+ * Settings of upstreams that need an ID Token, or keys of the provider. They are possible if people
+ * of another provider, which has them, use the upstream too.
+ */
 function withoutIdTokens({ providers, upstreams }: GatewayConfig, at: At): void {
   for (const { name, rules, headers, accessTokens, providers: own } of upstreams) {
-    const provider = providers.find((one) => one.oauth2 !== undefined && own.includes(one.name))
-    if (provider === undefined) continue
-    const refuse = (place: ReturnType<At>) => place.isValid && place.error(reasonFor(provider), 'use another provider')
+    const [first, ...others] = providers.filter((provider) => own.includes(provider.name))
+    if (first?.oauth2 === undefined || others.some(({ oauth2 }) => oauth2 === undefined)) continue
+    const why = `is not possible with ${first.setting}.kind: oauth2, because the provider issues no ID Tokens and signs nothing`
+    const refuse = (place: ReturnType<At>) => place.isValid && place.error(why, 'use another provider')
+    const refuseIdTokens = (sent: readonly HeaderConfig[], ...place: readonly (string | number)[]) => {
+      for (const { name: field, source } of sent)
+        if (source.kind === 'bearer' && source.bearer === 'id_token') refuse(at(...place, 'headers', field))
+    }
     if (accessTokens !== undefined) refuse(at('upstreams', name, 'access_tokens'))
-    for (const header of headers)
-      if (header.source.kind === 'bearer' && header.source.bearer === 'id_token')
-        refuse(at('upstreams', name, 'headers', header.name))
+    refuseIdTokens(headers, 'upstreams', name)
     for (const [index, rule] of rules.entries()) {
       if (rule.stepUp !== undefined) refuse(at('upstreams', name, 'rules', index, 'step_up'))
-      for (const header of rule.headers ?? [])
-        if (header.source.kind === 'bearer' && header.source.bearer === 'id_token')
-          refuse(at('upstreams', name, 'rules', index, 'headers', header.name))
+      refuseIdTokens(rule.headers ?? [], 'upstreams', name, 'rules', index)
     }
   }
-}
-
-function reasonFor({ setting }: ProviderConfig): string {
-  return `is not possible with ${setting}.kind: oauth2, because the provider issues no ID Tokens and signs nothing`
 }
