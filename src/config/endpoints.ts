@@ -4,7 +4,7 @@ import type { ProviderConfig } from './model/provider.ts'
 
 /** The part of the configuration that endpoints depend on. */
 export type EndpointConfig = Pick<GatewayConfig, 'providers' | 'upstreams' | 'reservedPrefix'> & {
-  readonly session: Pick<GatewayConfig['session'], 'deviceBinding' | 'page' | 'maxPerPerson'>
+  readonly session: Pick<GatewayConfig['session'], 'deviceBinding' | 'page' | 'maxPerPerson' | 'embeddedIn'>
 }
 
 /** Whether another proxy carries the requests of some upstream. */
@@ -14,6 +14,10 @@ function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfi
 
 function bindsDevices(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
   return session.deviceBinding.isOn
+}
+
+function isEmbedded(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
+  return session.embeddedIn.length > 0
 }
 
 function showsSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
@@ -95,6 +99,7 @@ export const endpoints = {
     exists: ({ frontchannelLogout }: ProviderConfig) => frontchannelLogout,
   },
   signedIn: { name: 'signed-in', at: 'gateway', methods: reading },
+  frameSession: { name: 'frame-session', at: 'provider', methods: ['POST'], limit: 'callbacks', exists: isEmbedded },
   keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
   deviceRegistration: { name: 'device-registration', at: 'provider', methods: ['POST'], exists: bindsDevices },

@@ -260,6 +260,7 @@ export interface SessionSettings {
   readonly storeOutageGraceMs: number
   readonly maxPerPerson?: SessionMaxPerPersonSettings | undefined
   readonly page: boolean
+  readonly embeddedIn: List<string>
   readonly deviceBinding: SessionDeviceBindingSettings
   readonly cookie: SessionCookieSettings
 }

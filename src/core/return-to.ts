@@ -50,6 +50,20 @@ export function signedInPath(reservedPrefix: string): string {
   return `${reservedPrefix}signed-in`
 }
 
+/** The hash of a secret of a frame, in base64url. */
+const challengePattern = /^[\w-]{43}$/
+
+/**
+ * The challenge of the frame for which a sign-in creates a session; `undefined` for other sign-ins.
+ * Such a sign-in leads to the page at the end of a sign-in in another window, with the challenge in
+ * its query.
+ */
+export function challengeOfFrame(reservedPrefix: string, returnTo: string): string | undefined {
+  const start = `${signedInPath(reservedPrefix)}?frame=`
+  const challenge = returnTo.startsWith(start) ? returnTo.slice(start.length) : ''
+  return challengePattern.test(challenge) ? challenge : undefined
+}
+
 /** The URL of the page about a kept request. */
 export function keptUrl(reservedPrefix: string, reference: string): string {
   return withQuery(`${reservedPrefix}kept-request`, { id: reference })

@@ -1,11 +1,19 @@
 import { matchesAny, type NamePattern } from '../core/patterns.ts'
 import { withoutSpaceAround } from '../wire/fields.ts'
 
+/**
+ * The end of the names of session cookies for frames in pages of other sites. Browsers send them
+ * with requests of all pages in a tab with such a page: see `RequestFacts.cookie`. No name of a
+ * cookie or of a provider in a configuration has a dot.
+ */
+export const frameSuffix = 'frame.session'
+
 /** How a cookie is set. Deleting it takes the same attributes (RFC 6265 §5.3). */
 export interface CookieAttributes {
   readonly name: string
   readonly secure: boolean
-  readonly sameSite: 'lax' | 'strict'
+  /** `none`: also in frames of other sites, but for the site of the tab alone (`Partitioned`). */
+  readonly sameSite: 'lax' | 'strict' | 'none'
   /** Absent: `/`. */
   readonly path?: string
   /** Absent: only the host that sets the cookie (RFC 6265 §5.3). */
@@ -92,6 +100,8 @@ export function isWithheld(patterns: readonly NamePattern[], name: string): bool
   return patterns.length > 0 && (name.startsWith('$') || mayBeNamed(patterns, name))
 }
 
+const sameSiteTexts = { lax: 'Lax', strict: 'Strict', none: 'None; Partitioned' } as const
+
 /** A `Set-Cookie` value. Without `maxAge` (in seconds) the cookie lasts while the browser runs. */
 export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {
   const parts = [
@@ -99,7 +109,7 @@ export function setCookie(cookie: CookieAttributes, value: string, maxAge?: numb
     `Path=${cookie.path ?? '/'}`,
     ...(cookie.domain === undefined ? [] : [`Domain=${cookie.domain}`]),
     'HttpOnly',
-    `SameSite=${cookie.sameSite === 'strict' ? 'Strict' : 'Lax'}`,
+    `SameSite=${sameSiteTexts[cookie.sameSite]}`,
   ]
   if (cookie.secure) parts.push('Secure')
   if (maxAge !== undefined) parts.push(`Max-Age=${maxAge}`)

@@ -2,9 +2,11 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import { GatewayError } from '../core/errors.ts'
 import { foldCase } from '../core/patterns.ts'
 import { ownText } from '../wire/fields.ts'
+import { frameSuffix, withoutCookies } from './cookies.ts'
 import { forwardedFacts, type ForwardedFacts, type HeaderView, textOf, type TrustedProxies } from './forwarded.ts'
 import { isGrpcCall } from './grpc-request.ts'
 import { type CanonicalTarget, canonicalTarget, hostName, isAuthority, wholeServer } from './request-target.ts'
+import { isFromSite } from './requesting-page.ts'
 
 /** The facts about a request that the decision depends on. */
 export interface RequestFacts {
@@ -26,7 +28,11 @@ export interface RequestFacts {
   readonly origin: string | undefined
   /** It asks which requests a page of another origin may send. */
   readonly isPreflight?: boolean
-  /** The `Cookie` header; several fields are joined by `; `. */
+  /**
+   * The `Cookie` header; several fields are joined by `; `. Session cookies for frames are in it
+   * only if a page of this origin makes the request, or a frame loads a page: as if browsers sent
+   * them like `Lax` ones.
+   */
   readonly cookie: string | undefined
   /** The `Authorization` header; several fields are joined by `, `. */
   readonly authorization?: string | undefined
@@ -88,7 +94,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
       headers['origin'] !== undefined &&
       headers['access-control-request-method'] !== undefined &&
       headers['upgrade'] === undefined,
-    cookie: textOf(headers, 'cookie', '; '),
+    cookie: cookieOf(method, headers, forwarded),
     authorization: headers['authorization'] === undefined ? undefined : authorizationOf(request),
     tls: connection.encrypted && !trusted.hasPeer(socket.remoteAddress ?? '') ? socket : undefined,
     clientCert:
@@ -98,6 +104,17 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
     skippedSession: textOf(headers, 'secure-session-skipped'),
     forwarded,
   }
+}
+
+function cookieOf(method: string, headers: HeaderView, { host }: ForwardedFacts): string | undefined {
+  const cookie = textOf(headers, 'cookie', '; ')
+  // The name is looked for first, because this is part of each request.
+  if (cookie === undefined || !cookie.includes(`-${frameSuffix}=`)) return cookie
+  const page = { secFetchSite: textOf(headers, 'sec-fetch-site'), origin: textOf(headers, 'origin') }
+  const isLoad = (method === 'GET' || method === 'HEAD') && isFrame(headers)
+  // The cookies have the prefix __Host-, so the scheme is https.
+  if (isLoad || isFromSite('frame', page, [`https://${host}`])) return cookie
+  return withoutCookies(cookie, (name) => name.endsWith(`-${frameSuffix}`))
 }
 
 /** Node keeps only the first of several fields in `headers`, but the upstream would get all. */

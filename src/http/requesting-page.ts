@@ -16,6 +16,8 @@ const checks = {
   endpoint: { sites: ['same-origin', 'none'], referer: true, unknown: true },
   // Nobody types the address of a form.
   endpoint_form: { sites: ['same-origin'], referer: true, unknown: true },
+  // A cookie for frames counts for pages of its own origin only.
+  frame: { sites: ['same-origin'], referer: false, unknown: false },
   kept_form: { sites: ['same-origin'], referer: false, unknown: false },
   clear_cookies: { sites: ['same-origin'], referer: false, unknown: true },
   admin_page: { sites: ['same-origin', 'none'], referer: false, unknown: true },

@@ -17,9 +17,12 @@ const returnSeconds = 10 * 60
 
 /** `GET` or `POST sign-out`. A page load is redirected to the provider, a script gets JSON. */
 export async function signOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
-  if (request.method === 'GET' || request.isPage) return signOutWithBrowser(request, parts)
+  const isOfFrame = request.isFrame && parts.cookie.isOfFrame(request.cookie)
+  if (!isOfFrame && (request.method === 'GET' || request.isPage)) return signOutWithBrowser(request, parts)
   if (!isFromThisSite(request)) return parts.pages.refusal('ERR_CROSS_SITE', pageContext(request))
   const { provider, setCookies } = await signOutWithoutBrowser(request, parts)
+  // Providers refuse to appear in frames, so the frame shows the application again.
+  if (isOfFrame) return redirect({ location: request.home, setCookies }, clearCache)
   return json(200, { signed_out: true, provider }, { ...clearCache, ...cookies(setCookies) })
 }
 

@@ -26,8 +26,8 @@ export interface FullPage extends PageText {
    * has no form.
    */
   readonly formTargets?: readonly string[] | undefined
-  /** The page may be shown in a frame of its own origin. */
-  readonly inFrame?: boolean | undefined
+  /** The page is shown in a frame of these origins, with a script that sends requests. */
+  readonly inFrame?: { readonly framedBy: readonly string[]; readonly script?: string | undefined } | undefined
 }
 
 /**
@@ -46,17 +46,18 @@ export class PageRenderer {
   }
 
   page(content: FullPage): Response {
-    const inFrame = content.inFrame === true
+    const { inFrame } = content
     const template = this.#config.templates[content.page]
     // The links of a template would open in the frame, where a sign-in is not possible.
-    if (template !== undefined && !inFrame) return this.#byTemplate(template, content)
+    if (template !== undefined && inFrame === undefined) return this.#byTemplate(template, content)
     const links = pageActions[content.page].map((action, index) => ({
       href: content.urls[action],
       text: content.messages.actions[action],
-      opensWindow: inFrame && action !== 'retry',
+      opensWindow: inFrame !== undefined && action !== 'retry',
       post: content.formTargets !== undefined && index === 0 ? { fields: {} } : undefined,
     }))
-    return this.builtIn(content, links, { formTargets: content.formTargets, framedBy: inFrame ? ["'self'"] : [] })
+    const connectsToSelf = inFrame?.script !== undefined
+    return this.builtIn(content, links, { formTargets: content.formTargets, ...inFrame, connectsToSelf })
   }
 
   /**
@@ -72,12 +73,14 @@ export class PageRenderer {
       formTargets,
       framedBy = [],
       script,
+      connectsToSelf = false,
       outcome,
       html: more,
     }: Pick<PageContent, 'outcome' | 'html'> & {
       readonly formTargets?: readonly string[] | undefined
       readonly framedBy?: readonly string[]
-      readonly script?: string
+      readonly script?: string | undefined
+      readonly connectsToSelf?: boolean
     } = {},
   ): Response {
     const { language, messages, status, title, text } = content
@@ -104,7 +107,7 @@ export class PageRenderer {
       scriptHashes: script === undefined ? [] : [sourceHash(script)],
       images: logo !== undefined,
       formTargets: formTargets,
-      framedBy,
+      ...{ framedBy, connectsToSelf },
     })
   }
 

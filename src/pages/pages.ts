@@ -1,13 +1,14 @@
 import type { Language, PagesConfig } from '../config/model/pages.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
-import type { PageAction } from '../core/page-names.ts'
+import type { PageAction, PageName } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
+import { codeScript, frameSignInScript } from './frame-script.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
 import { chooseLanguage } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
-import { PageRenderer, type PageText } from './page-renderer.ts'
+import { type FullPage, PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 import { type ListForms, sessionListHtml, type ShownSessions } from './session-list.ts'
 import { type ScriptScope, sessionScriptResponse, signedInScript } from './session-script.ts'
@@ -63,11 +64,14 @@ export interface KeptPageContent {
 
 /** The pages of a gateway, in the language of the browser. */
 export class Pages {
+  readonly #embeddedIn: readonly string[]
   readonly #language: Language
   readonly #reservedPrefix: string
   readonly #renderer: PageRenderer
 
-  constructor(config: PagesConfig, reservedPrefix: string) {
+  /** @param embeddedIn the origins of other sites whose pages show the applications in a frame */
+  constructor(config: PagesConfig, reservedPrefix: string, embeddedIn: readonly string[] = []) {
+    this.#embeddedIn = embeddedIn
     this.#language = config.language
     this.#reservedPrefix = reservedPrefix
     this.#renderer = new PageRenderer(config)
@@ -162,6 +166,12 @@ export class Pages {
     return this.#renderer.builtIn(text, links, { script: signedInScript })
   }
 
+  /** The same for a frame: the page gives the code to the frame that has opened the window. */
+  signedInForFrame(code: string, prefix: string, context: PageContext): Response {
+    const text = this.#textOf(context, ({ signedInAgain }) => signedInAgain)
+    return this.#renderer.builtIn(text, [], { script: codeScript(code, prefix) })
+  }
+
   /**
    * The page for a request with a header section that is too large. Its button removes the cookies.
    */
@@ -183,7 +193,8 @@ export class Pages {
   ): Response {
     const lang = chooseLanguage(acceptLanguage, this.#language)
     const { dir, notice } = messagesByLanguage[lang]
-    return sessionScriptResponse({ ...notice, lang, dir }, this.#reservedPrefix, scope, ifNoneMatch)
+    const isEmbedded = this.#embeddedIn.length > 0
+    return sessionScriptResponse({ ...notice, lang, dir }, this.#reservedPrefix, { ...scope, isEmbedded }, ifNoneMatch)
   }
 
   /** Asks the person whether to send a kept request. */
@@ -269,7 +280,8 @@ export class Pages {
 
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
     const { page } = errorRow(code)
-    const { inFrame, rightAddress = '', notKept } = options
+    const { rightAddress = '', notKept } = options
+    const inFrame = options.inFrame === true ? this.#inFrame(page, options) : undefined
     if (notKept !== undefined) {
       const say = ({ notKept: { title, reasons, advice } }: Messages) => ({
         title,
@@ -283,7 +295,7 @@ export class Pages {
         if (code === 'ERR_LOOP') return misconfigured
         if (code === 'ERR_MAINTENANCE') return maintenance
         if (code === 'ERR_DEVICE_BINDING') return deviceBinding
-        if (inFrame === true && page === 'sign-in-required') return signInFromFrame
+        if (inFrame !== undefined && page === 'sign-in-required') return signInFromFrame
         return advice[page] + addressOf(rightAddress)
       }
       const say = (messages: Messages) => ({ title: messages.errors[code], text: textIn(messages) })
@@ -302,6 +314,13 @@ export class Pages {
       other_account: signInUrl(this.#reservedPrefix, options.returnTo, { ...again, prompt: 'login' }),
     }
     return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls, inFrame })
+  }
+
+  /** Pages that show the applications may show this page too. A sign-in opens a window. */
+  #inFrame(page: PageName, { home = '/' }: RefusalOptions): FullPage['inFrame'] {
+    const isSignIn = page === 'sign-in-required' && this.#embeddedIn.length > 0
+    const script = isSignIn ? frameSignInScript(this.#reservedPrefix, home) : undefined
+    return { framedBy: ["'self'", ...this.#embeddedIn], script }
   }
 
   #textOf(

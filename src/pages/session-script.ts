@@ -1,5 +1,6 @@
 import { sha256 } from '../core/random.ts'
 import type { Response } from '../http/response.ts'
+import { signInForFrame } from './frame-script.ts'
 import type { NoticeMessages } from './messages/messages.ts'
 
 /**
@@ -10,6 +11,7 @@ import type { NoticeMessages } from './messages/messages.ts'
  */
 const source = String.raw`(() => {
   const texts = TEXTS, { prefix, name, commonPrefix } = SCOPE
+  FRAME
   if (document.documentElement.dataset.gatehouse) return
   document.documentElement.dataset.gatehouse = 'on'
   const warnBefore = Number(document.currentScript?.dataset.warnBefore || 120)
@@ -51,6 +53,7 @@ const source = String.raw`(() => {
 
   // If the browser blocks the window, the link opens a tab.
   const openSignIn = (event) => {
+    if (isEmbedded()) return signInForFrame(event, signIn, commonPrefix + 'signed-in', () => send('connect'))
     const opened = open('', 'gatehouse-sign-in', 'popup,width=500,height=700')
     if (!opened) return
     event.preventDefault()
@@ -156,19 +159,22 @@ export interface ScriptScope {
   readonly prefix: string
   /** The names of the providers, if the pages accept several. */
   readonly providers: readonly string[]
+  /** Pages of other sites show them in frames. */
+  readonly isEmbedded?: boolean
 }
 
 /** The script in a language. `ifNoneMatch`: the field of the request (RFC 9110 §13.1.2). */
 export function sessionScriptResponse(
   texts: ScriptTexts,
   reservedPrefix: string,
-  { prefix, providers }: ScriptScope = { prefix: reservedPrefix, providers: [] },
+  { prefix, providers, isEmbedded = false }: ScriptScope = { prefix: reservedPrefix, providers: [] },
   ifNoneMatch?: string,
 ): Response {
   const scope = { prefix, name: `gatehouse${prefix}${providers.join(',')}`, commonPrefix: reservedPrefix }
   const body = source
     .replace('TEXTS', () => JSON.stringify(texts))
     .replace('SCOPE', () => JSON.stringify(scope))
+    .replace('FRAME', () => (isEmbedded ? signInForFrame : 'const isEmbedded = () => false'))
     .replace('STYLE', () => JSON.stringify(style))
   const etag = `"${sha256(body).slice(0, 24)}"`
   const headers = {

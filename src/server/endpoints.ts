@@ -34,6 +34,7 @@ import { signedOut, signOut } from '../logout/sign-out.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/cookies/cookie.ts'
 import { callback, callbackPost } from '../sign-in/callback.ts'
+import { frameSession } from '../sign-in/frame.ts'
 import { initiateLogin, initiateLoginPost } from '../sign-in/initiate-login.ts'
 import type { SignInParts } from '../sign-in/parts.ts'
 import { extendSession, session, signedIn, signInRequired } from '../sign-in/session.ts'
@@ -77,6 +78,7 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   globalTokenRevocation: { handle: globalTokenRevocation, reject: rejectRevocation },
   frontchannelLogout: { handle: frontchannelLogout, reject: rejectFrontchannelLogout },
   signedIn: { handle: signedIn },
+  frameSession: { handle: frameSession },
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
   deviceRegistration: { handle: deviceRegistration },

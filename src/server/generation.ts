@@ -129,7 +129,7 @@ async function createHandlers(config: GatewayConfig, parts: GenerationParts): Pr
   const { realms, routes, trusted, cookie, log, audit, sink, tracer, memory } = parts
   const { reservedPrefix } = config
   const { admit, withOneCookie } = createGate(config, parts)
-  const pages = new Pages(config.pages, reservedPrefix)
+  const pages = new Pages(config.pages, reservedPrefix, config.session.embeddedIn)
   const refusals = new Refusals(config, { pages, log })
   const deviceMetrics = createDeviceMetrics(parts.metrics)
   const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })

@@ -66,7 +66,8 @@ export class Realm implements GateRealm {
     this.prefix = config.prefix
     this.expiredCookies = parts.expiredCookies
     this.clockToleranceMs = config.clockToleranceMs
-    this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName })
+    const isForFrames = session.embeddedIn.length > 0
+    this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName }, { isForFrames })
     this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
     this.sessions = new SessionsOfAudience(audience, parts.sessions)
     this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, clock, log })

@@ -1,5 +1,5 @@
 import { inSettingsOf } from '../config/provider-setting.ts'
-import { GatewayError, reason, printable } from '../core/errors.ts'
+import { GatewayError, printable } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { StepUp } from '../core/step-up.ts'
@@ -11,15 +11,15 @@ import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
-import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
-import { carryOver } from '../session/live/carry-over.ts'
-import { markEnding, signInLifetimeMs } from '../session/live/endings.ts'
+import { signInLifetimeMs } from '../session/live/endings.ts'
 import { isEmailEndedSince, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
+import { sealForFrame } from './frame.ts'
 import type { SignInParts } from './parts.ts'
+import { endOthers, endPrevious, endReplaced } from './previous-sessions.ts'
 import { returnToOrHome, onlyValue } from './query.ts'
-import { afterSignIn, goToProvider, isSignedIn } from './sign-in.ts'
+import { afterSignIn, challengeOfFrame, goToProvider, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
   isBoundTo,
@@ -62,7 +62,12 @@ class SignInError extends GatewayError {
 }
 
 /** Without `session`, the person was signed in already, or a new sign-in begins. */
-type AfterSignIn = Redirect & { readonly session?: SessionKey; readonly beginsAgain?: boolean }
+type AfterSignIn = Redirect & {
+  readonly session?: SessionKey
+  readonly beginsAgain?: boolean
+  /** The code with which a frame gets the session. The browser gets no cookie. */
+  readonly codeForFrame?: string
+}
 
 /** `GET callback`: the browser returns from the provider. */
 export async function callback(request: EndpointRequest, parts: SignInParts): Promise<Response> {
@@ -70,6 +75,7 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
   try {
     const next = await finishSignIn(request, parts)
     if (next.beginsAgain === true) return redirect(next)
+    if (next.codeForFrame !== undefined) return parts.pages.signedInForFrame(next.codeForFrame, parts.prefix, request)
     // The browser must not keep pages of another session.
     const headers = { ...clearCache, ...(next.session && registrationHeader(next.session, parts)) }
     if (!parts.cookie.isStrict) return redirect(next, headers)
@@ -231,10 +237,11 @@ async function createSession(
 ): Promise<AfterSignIn> {
   const begun = transaction.begun_at_store ?? transaction.begun_at
   const signed_in_with = clientOf(request)
+  const challenge = challengeOfFrame(return_to, parts)
   const whole = { ...record, origin: transaction.origin, browser_cookies: [], signed_in_with }
   const created = await parts.personSessions.create({
     sub: record.sub,
-    replaced: ownSessions(request, parts),
+    replaced: challenge === undefined ? ownSessions(request, parts) : [],
     create: () => parts.sessions.create(whole, begun, request.cause),
     cause: request.cause,
   })
@@ -243,6 +250,9 @@ async function createSession(
     throw new GatewayError('ERR_SIGN_IN_ENDED', 'a Logout Token or a later sign-in ended this session meanwhile')
   const { id } = created
   await rejectEndedEmail(sessionKey(id), record, begun, request, parts)
+  // The sessions of the window stay: it may be that of another person.
+  if (challenge !== undefined)
+    return { location: return_to, setCookies: [], codeForFrame: sealForFrame({ id, challenge }, parts) }
   const previous = await endPrevious(sessionKey(id), record, request, parts)
   const { personCookie, kept } = parts
   // What another person entered in this browser is deleted first. The page says so.
@@ -298,24 +308,6 @@ async function rejectEndedEmail(
 }
 
 /**
- * Ends the sessions of the browser at other providers of the same upstreams, which would not know
- * who is meant.
- */
-async function endOthers(request: EndpointRequest, parts: SignInParts): Promise<string[]> {
-  const setCookies: string[] = []
-  for (const { cookie, personCookie } of parts.others) {
-    // A form that a page sends later is not one of the person who signed in there.
-    setCookies.push(...personCookie.expire(request.cookie))
-    const id = cookie.read(request.cookie)
-    if (cookie.isIn(request.cookie)) setCookies.push(cookie.expire())
-    if (id === undefined) continue
-    parts.expiredCookies.add(sessionKey(id))
-    await endReplaced(sessionKey(id), request, parts)
-  }
-  return setCookies
-}
-
-/**
  * Ends the session from before `session.cookie.domain` was set or removed. Otherwise it would be
  * valid again after the next change.
  */
@@ -323,43 +315,6 @@ async function endFormer(request: EndpointRequest, parts: SignInParts): Promise<
   const id = parts.cookie.readFormer(request.cookie)
   if (id !== undefined) await endReplaced(sessionKey(id), request, parts)
   return parts.cookie.expireFormer(request.cookie, hostName(request.host))
-}
-
-/**
- * Ends the previous session of the browser, which has one session. That at the provider stays,
- * because the new session may belong to it. If it is the same person, cookies of applications move.
- * @returns `Set-Cookie` values that expire the cookies of applications, because the next request
- * may be that of another person
- */
-async function endPrevious(
-  next: SessionKey,
-  person: Pick<SessionRecord, 'iss' | 'sub'>,
-  request: EndpointRequest,
-  parts: SignInParts,
-): Promise<readonly string[]> {
-  const { cookie, expiredCookies, sessions, store, log } = parts
-  const previous = cookie.read(request.cookie)
-  if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
-  const key = sessionKey(previous)
-  const isCarriedOver = await carryOver({ from: key, to: next, person }, sessions).catch((error: unknown) => {
-    log.warn('session.cookies_not_carried_over', { reason: reason(error) })
-    return false
-  })
-  // Without it, open pages learn that the session has ended, and soon that there is a new one.
-  if (isCarriedOver) await markEnding(key, 'renewal', store).catch(() => {})
-  expiredCookies.add(key)
-  const [ended] = await endReplaced(key, request, parts)
-  if (isCarriedOver) return []
-  const cookies = browserCookiesAt(ended?.record, hostName(request.host))
-  return cookie.expireApplications(request.cookie, request.applicationCookies, { cookies })
-}
-
-/** Ends a session that the new one replaces. The sign-in goes on if this fails. */
-function endReplaced(key: SessionKey, { cause }: EndpointRequest, { endings, log }: SignInParts) {
-  return endings.endOne(key, 'new_sign_in', cause).catch((error: unknown) => {
-    log.warn('session.previous_not_ended', { reason: reason(error) })
-    return []
-  })
 }
 
 type Parts = Pick<SignInParts, 'keyring' | 'prefix' | 'provider'>

@@ -34,7 +34,7 @@ export interface SignInParts {
   readonly providerCookie: ProviderCookie
   /** The cookies of the other providers whose people use the same upstreams. */
   readonly others: readonly {
-    readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expire'>
+    readonly cookie: Pick<SessionCookie, 'read' | 'expireAll'>
     readonly personCookie: Pick<PersonCookie, 'expire'>
   }[]
   /** The providers between which the person has to choose first. Empty: the provider is known. */

@@ -1,6 +1,6 @@
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
-import { maxReturnToLength, sessionsPath, signedInPath } from '../core/return-to.ts'
+import { challengeOfFrame, maxReturnToLength, sessionsPath, signedInPath } from '../core/return-to.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { isReserved } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
@@ -69,6 +69,7 @@ function originIn(value: string, { site }: Parts): string | undefined {
 function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
   const { reservedPrefix, prefix = reservedPrefix } = parts
   if ([signedInPath(reservedPrefix), sessionsPath(reservedPrefix), sessionsPath(prefix)].includes(value)) return value
+  if (challengeOfFrame(reservedPrefix, value) !== undefined) return value
   if (!value.startsWith('/') || !URL.canParse(value, externalUrl.origin)) return '/'
   // The URL parser works like that of browsers, so "/\evil" and "//evil" become another origin.
   const target = new URL(value, externalUrl)

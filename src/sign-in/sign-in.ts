@@ -1,9 +1,10 @@
 import { inSettingsOf } from '../config/provider-setting.ts'
 import { GatewayError } from '../core/errors.ts'
-import { keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
+import { challengeOfFrame as challengeIn, keptUrl, signedInPath, signInUrl } from '../core/return-to.ts'
 import { insufficiency, type StepUp } from '../core/step-up.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-target.ts'
+import { isFromSite } from '../http/requesting-page.ts'
 import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept-forms/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
@@ -124,9 +125,12 @@ export async function goToProvider(
 ): Promise<Redirect & Pick<Partial<Response>, 'headers'>> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
+  requireOwnFrame(return_to, request, parts)
   const { kept, stepUp } = options
   // A page of another site must not make the browser change sessions.
-  const isForNewSession = endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts)
+  const isForNewSession =
+    challengeOfFrame(return_to, parts) !== undefined ||
+    (endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts))
   if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
@@ -157,6 +161,25 @@ export async function goToProvider(
   })
   parts.returns.noteBegun(redirect_uri)
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
+}
+
+/** The challenge of the frame for which a sign-in creates a session. */
+export function challengeOfFrame(
+  return_to: string,
+  { cookie, reservedPrefix }: Pick<SignInParts, 'cookie' | 'reservedPrefix'>,
+): string | undefined {
+  return cookie.isForFrames ? challengeIn(reservedPrefix, return_to) : undefined
+}
+
+/**
+ * Only a page of this origin begins a sign-in for a frame. Another site could otherwise create
+ * sessions of a person who is signed in at the provider.
+ * @throws {GatewayError} `ERR_CROSS_SITE`
+ */
+function requireOwnFrame(return_to: string, request: EndpointRequest, parts: SignInParts): void {
+  if (challengeOfFrame(return_to, parts) === undefined) return
+  if (!isFromSite('frame', request, [request.externalUrl.origin]))
+    throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin begins a sign-in for a frame')
 }
 
 /** Whether another host of the site is the one where people sign in. */
@@ -253,6 +276,7 @@ function chooseProvider(request: EndpointRequest, parts: SignInParts): Response 
     stepUp: stepUpOf(query, parts),
   } as const
   const returnTo = onlyValue(query, 'return_to')
+  requireOwnFrame(returnTo ?? '', request, parts)
   const choices = parts.choices.map((provider) => {
     const url = new URL(signInUrl(provider.prefix, returnTo, options), request.externalUrl)
     for (const [name, value] of Object.entries(linkParamsOf(query, provider))) url.searchParams.set(name, value)

@@ -207,6 +207,7 @@ test('The smallest configuration has defaults for all other settings', () => {
     maxPerPerson: undefined,
     page: false,
     cookie: { name: '__Host-gatehouse', secure: true, sameSite: 'lax' },
+    embeddedIn: [],
     deviceBinding: {
       isOn: true,
       isRequired: false,
@@ -372,6 +373,7 @@ test('Every setting of a full configuration is read', () => {
     maxPerPerson: { count: 5, whenExceeded: 'refuse' },
     page: true,
     cookie: { name: '__Host-orders', secure: true, sameSite: 'strict' },
+    embeddedIn: [],
     deviceBinding: {
       isOn: true,
       isRequired: false,

@@ -68,6 +68,8 @@ export const chromiumArguments = [
 export interface ChromiumOptions {
   /** The whole browser, for what the shell does not have. */
   readonly isWhole?: boolean
+  /** Third-party cookies are blocked, and what pages store is kept for each site of the tab. */
+  readonly partitions?: boolean
   /** The whole browser, which keeps pages in memory for the Back button. */
   readonly keepsPagesForBack?: boolean
 }
@@ -113,14 +115,25 @@ function required(path: string): string {
   )
 }
 
-async function launch({ keepsPagesForBack = false, isWhole = keepsPagesForBack }: ChromiumOptions): Promise<Browser> {
+async function launch({
+  keepsPagesForBack = false,
+  isWhole = keepsPagesForBack,
+  partitions = false,
+}: ChromiumOptions): Promise<Browser> {
   // Pictures in the documentation show what the whole browser shows.
   const needsWhole = isWhole || process.env['UPDATE_SCREENSHOTS'] === '1' || !existsSync(shell)
   return chromium.launch({
     executablePath: required(needsWhole ? whole : shell),
-    args: chromiumArguments,
+    args: partitions ? partitioning(chromiumArguments) : chromiumArguments,
     ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
   })
+}
+
+function partitioning(args: readonly string[]): string[] {
+  return [
+    ...args.map((argument) => argument.replace(',ThirdPartyStoragePartitioning', '')),
+    '--test-third-party-cookie-phaseout',
+  ]
 }
 
 async function listenForComplaints(context: BrowserContext): Promise<readonly string[]> {

@@ -1,3 +1,4 @@
+import { parseOrigin } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { List } from '../settings.ts'
 
@@ -28,4 +29,9 @@ export function parseEach<T, V>(
   hintFor?: (entry: T) => string | undefined,
 ): V[] {
   return readEach(list, at, (entry, at) => at.parse(entry, parse, hintFor?.(entry)))
+}
+
+/** Parses the origins of other pages. */
+export function readOrigins(origins: List<string>, at: Setting): readonly string[] {
+  return parseEach(origins, at, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
 }

@@ -48,7 +48,8 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     cookieName: session.cookie.name,
   })
   const binding = { deviceBinding: settings.session.deviceBinding.mode, cookieDomain: settings.session.cookie.domain }
-  const inherited = { ...binding, externalUrl, claims: providers[0].claims, providers }
+  const { embeddedIn } = session
+  const inherited = { ...binding, embeddedIn, externalUrl, claims: providers[0].claims, providers }
   const upstreams = yield* mapInSteps(Object.entries(settings.upstreams ?? {}), ([name, upstream]) =>
     buildUpstream(name, upstream, at.below('upstreams', name), inherited),
   )

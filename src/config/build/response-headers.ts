@@ -8,12 +8,15 @@ import { parseEach, valuesOf } from './build-context.ts'
 export function readResponseHeaders(
   settings: UpstreamSettings['responseHeaders'],
   at: Setting,
-  externalUrl: URL,
+  { externalUrl, embeddedIn }: { readonly externalUrl: URL; readonly embeddedIn: readonly string[] },
 ): ResponseHeadersConfig {
   const { set, remove, hstsMs, frameAncestors, referrerPolicy, permissionsPolicy } = settings
   if (hstsMs !== undefined && externalUrl.protocol !== 'https:')
     at.below('hsts').error('needs an https external_url: browsers ignore it over http')
-  const ancestors = frameAncestors && parseEach(frameAncestors, at.below('frame_ancestors'), parseAncestor)
+  const ancestors =
+    frameAncestors === undefined
+      ? framedByDefault(embeddedIn)
+      : parseEach(frameAncestors, at.below('frame_ancestors'), parseAncestor)
   const values = {
     'Strict-Transport-Security': hstsMs === undefined ? undefined : `max-age=${Math.floor(hstsMs / 1000)}`,
     'Content-Security-Policy': ancestors && `frame-ancestors ${ancestors.join(' ') || "'none'"}`,
@@ -27,6 +30,11 @@ export function readResponseHeaders(
     return [{ name, value, ...(name === 'Content-Security-Policy' && { unless: /(?:^|[;,])\s*frame-ancestors\b/i }) }]
   })
   return { set, remove: valuesOf(remove), defaults }
+}
+
+/** Where sessions are embedded, pages of further sites may not show the application. */
+function framedByDefault(embeddedIn: readonly string[]): readonly string[] | undefined {
+  return embeddedIn.length === 0 ? undefined : ["'self'", ...embeddedIn]
 }
 
 function parseAncestor(text: string): string {

@@ -4,7 +4,7 @@ import { parseCookieDomain } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
 import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
-import { readEach } from './build-context.ts'
+import { readEach, readOrigins } from './build-context.ts'
 import { buildRedis } from './redis.ts'
 import { namedFile, readSecret } from './secrets.ts'
 
@@ -21,6 +21,7 @@ export function buildSession(settings: SessionSettings, at: Setting, secure: boo
     store,
     maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
     cookie: buildCookie(settings.cookie, at.below('cookie'), secure),
+    embeddedIn: readOrigins(settings.embeddedIn, at.below('embedded_in')),
     deviceBinding: buildDeviceBinding(settings, at.below('device_binding'), secure),
   }
 }

@@ -14,7 +14,7 @@ import type {
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
-import { parseEach, readEach, valuesOf } from './build-context.ts'
+import { parseEach, readEach, readOrigins, valuesOf } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readAuthorizeWith, readHeaders, readSignedIdentity } from './headers.ts'
@@ -26,6 +26,8 @@ import { readEject, readHealthCheck, readTargets, readUpstreamTls, respondsOnly 
 /** What an upstream needs from the rest of the file. */
 export interface UpstreamContext extends HeaderContext, BindingContext {
   readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[]
+  /** See `SessionConfig.embeddedIn`. */
+  readonly embeddedIn: readonly string[]
 }
 
 export function buildUpstream(
@@ -34,7 +36,7 @@ export function buildUpstream(
   at: Setting,
   context: UpstreamContext,
 ): UpstreamConfig {
-  const { claims } = context
+  const { claims, embeddedIn } = context
   const { preset: _, deviceBinding = context.deviceBinding, ...rest } = settings
   const { caFile: _ca, serverName: _name, clientCertificate: _certificate, pinnedKeys: _keys, ...others } = rest
   const own: Setting['below'] = (...names) => at.below(...names)
@@ -57,7 +59,10 @@ export function buildUpstream(
     hosts: readHosts(settings, externalUrl, own('hosts')),
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
-    responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), externalUrl),
+    responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), {
+      externalUrl,
+      embeddedIn,
+    }),
     authorizeWith: readAuthorizeWith(settings.authorizeWith, own('authorize_with'), context),
     signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
@@ -224,10 +229,6 @@ function readCors(
     headers: valuesOf(cors.headers),
     expose: valuesOf(cors.expose),
   }
-}
-
-function readOrigins(origins: List<string>, at: Setting): readonly string[] {
-  return parseEach(origins, at, (origin) => parseOrigin(origin, 'https://portal.example.com').origin)
 }
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const

@@ -9,6 +9,7 @@ import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { At, Check } from './check.ts'
+import { embedding } from './embedding.ts'
 import { oauth2Checks } from './oauth2.ts'
 import { providerChecks } from './provider.ts'
 import { siteChecks } from './site.ts'
@@ -35,6 +36,7 @@ const checks: readonly Check[] = [
   http2,
   externalUrls,
   ...siteChecks,
+  embedding,
   trustedProxies,
   workers,
   providers,

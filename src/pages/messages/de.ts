@@ -85,7 +85,7 @@ export const de: Messages = {
   misconfigured:
     'Ein erneuter Versuch hilft nicht: Die Betreiber dieser Website müssen die Konfiguration ändern. Bitte informieren Sie die Betreiber.',
   signInFromFrame:
-    'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich im gesamten Fenster.',
+    'Ihre Sitzung ist beendet, oder Sie sind nicht angemeldet. Die Anmeldung öffnet sich außerhalb dieses Teils der Seite.',
   stepUp: {
     advice: 'Sie verlangt eine stärkere oder neuere Anmeldung als Ihre.',
     unmet:

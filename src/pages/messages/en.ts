@@ -27,7 +27,7 @@ export const en: Messages = {
   maintenance: 'Please try again later.',
   misconfigured:
     'Trying again does not help: the operators of this site have to change its configuration. Please tell them.',
-  signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens in the whole window.',
+  signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens outside this part of the page.',
   stepUp: {
     advice: 'It needs a stronger or more recent sign-in than yours.',
     unmet: 'Try again, or sign in with another account. If you were signed in before, you still are.',

@@ -84,7 +84,7 @@ export const fr: Messages = {
   misconfigured:
     'Réessayer ne résoudra pas le problème : les exploitants de ce site doivent modifier sa configuration. Veuillez les en informer.',
   signInFromFrame:
-    'Votre session est terminée ou n’a pas encore commencé. La page de connexion s’ouvrira dans toute la fenêtre.',
+    'Votre session est terminée ou n’a pas encore commencé. La page de connexion s’ouvrira en dehors de cette partie de la page.',
   stepUp: {
     advice: 'Elle demande une connexion plus forte ou plus récente que la vôtre.',
     unmet: 'Réessayez, ou connectez-vous avec un autre compte. Si vous étiez déjà connecté, vous l’êtes toujours.',

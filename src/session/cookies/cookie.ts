@@ -10,6 +10,7 @@ import {
   type CookieAttributes,
   cookieNames,
   cookieValues,
+  frameSuffix,
   expireCookie,
   readCookie,
   setCookie,
@@ -65,9 +66,12 @@ export class SessionCookie {
    * cookie. Absent without https: the name is the same.
    */
   readonly #formerName: string | undefined
+  /** Whether frames in pages of other sites get a session, with a cookie of its own. */
+  readonly isForFrames: boolean
+  readonly #ofFrames: CookieAttributes
   readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]
 
-  constructor(config: SessionCookieConfig) {
+  constructor(config: SessionCookieConfig, { isForFrames = false } = {}) {
     const { domain, ...attributes } = config
     this.#attributes = { ...attributes, ...(domain !== undefined && { domain }) }
     this.#plainName = config.name.replace(prefixes, '')
@@ -75,11 +79,29 @@ export class SessionCookie {
     this.#formerName = config.secure ? `${formerPrefix}${this.#plainName}` : undefined
     const names = [config.name, ...(this.#formerName === undefined ? [] : [this.#formerName])]
     this.#ownNames = names.map((whole) => ({ whole, start: `${whole}-` }))
+    this.isForFrames = isForFrames
+    this.#ofFrames = { ...this.withSuffix(frameSuffix), sameSite: 'none' }
   }
 
   /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
   read(header: string | undefined): SessionId | undefined {
-    return sessionIdFromCookie(readCookie(header, this.#attributes.name))
+    return sessionIdFromCookie(this.#valueIn(header))
+  }
+
+  /** Without a session cookie, that of a frame. Browsers send both only to a frame of this site. */
+  #valueIn(header: string | undefined): string | undefined {
+    const value = readCookie(header, this.#attributes.name)
+    return value === undefined && this.isForFrames ? readCookie(header, this.#ofFrames.name) : value
+  }
+
+  /** Whether the session is that of a frame. */
+  isOfFrame(header: string | undefined): boolean {
+    return this.isIn(header) && readCookie(header, this.#attributes.name) === undefined
+  }
+
+  /** The cookie of a frame. The browser keeps it for the site of the tab alone. */
+  setForFrame(id: SessionId): string {
+    return setCookie(this.#ofFrames, id)
   }
 
   /**
@@ -120,16 +142,12 @@ export class SessionCookie {
 
   /** Whether the browser sent a session cookie, valid or not. */
   isIn(header: string | undefined): boolean {
-    return header !== undefined && readCookie(header, this.#attributes.name) !== undefined
+    return this.#valueIn(header) !== undefined
   }
 
   /** The cookie has no `Max-Age`, because the store decides when the session expires. */
   set(id: SessionId): string {
     return setCookie(this.#attributes, id)
-  }
-
-  expire(): string {
-    return expireCookie(this.#attributes)
   }
 
   /** The session id in the cookie that {@link SessionCookie.expireFormer} expires: no access. */
@@ -155,7 +173,7 @@ export class SessionCookie {
     applicationCookies: readonly ApplicationCookie[],
     ended: EndedCookies = {},
   ): string[] {
-    const own = [this.#attributes, this.withSuffix(boundSuffix)]
+    const own = [this.#attributes, this.withSuffix(boundSuffix), this.#ofFrames]
     return [
       ...own.filter(({ name }) => readCookie(header, name) !== undefined).map(expireCookie),
       ...this.expireApplications(header, applicationCookies, ended),
