@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { parseOrigin } from '../config/addresses.ts'
 import { OperatorError, printable } from '../core/errors.ts'
 import { translateApache } from '../setup/mod-auth-openidc.ts'
@@ -107,13 +108,21 @@ function importFiles(task: ImportTask, terminal: Terminal): number {
 }
 
 function translated(task: ImportTask): Translated {
-  const texts = task.files.map((file) => ({ name: displayName(file), text: readText(file).replace(/^\ufeff/, '') }))
+  const texts = task.files.map(givenText)
   try {
     return task.program.translate(texts, task)
   } catch (error) {
     if (error instanceof SyntaxError) throw new OperatorError(error.message)
     throw error
   }
+}
+
+function givenText(file: string): GivenText {
+  const beside = (path: string) => {
+    const other = join(dirname(file), path)
+    return file === '-' || !existsSync(other) ? undefined : readText(other)
+  }
+  return { name: displayName(file), text: readText(file).replace(/^\ufeff/, ''), beside }
 }
 
 const titles = {

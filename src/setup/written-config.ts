@@ -6,13 +6,16 @@ export interface GivenText {
   /** How messages name it. */
   readonly name: string
   readonly text: string
+  /** The text of a file whose path is relative to this one; `undefined` when there is none. */
+  readonly beside?: ((path: string) => string | undefined) | undefined
 }
 
 /** What a reader makes of each text. @throws {SyntaxError} names the text */
-export function eachNamed<T>(texts: readonly GivenText[], read: (text: string) => T): readonly T[] {
-  return texts.map(({ name, text }) => {
+export function eachNamed<T>(texts: readonly GivenText[], read: (text: string, given: GivenText) => T): readonly T[] {
+  return texts.map((given) => {
+    const { name, text } = given
     try {
-      return read(text)
+      return read(text, given)
     } catch (error) {
       if (error instanceof SyntaxError) throw new SyntaxError(`${name}: ${error.message}`, { cause: error })
       throw error

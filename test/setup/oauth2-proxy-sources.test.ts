@@ -147,7 +147,7 @@ for (const [what, text, message] of [
   [
     'a file of variables elsewhere',
     'services: { a: { image: oauth2-proxy, env_file: .env } }',
-    /env_file names variables that are not here/,
+    /env_file names \.env, which is not here: give import this file too/,
   ],
   ['no oauth2-proxy', 'services: { a: { image: nginx } }', /no service has an image of oauth2-proxy: there are a/],
   ['an alias bomb', `services: &a { b: &b [${'*c, '.repeat(3)}1] }`, /invalid YAML/],
@@ -158,3 +158,34 @@ for (const [what, text, message] of [
       (error: Error) => error instanceof SyntaxError && message.test(error.message) && !/somebody/.test(error.message),
     )
   })
+
+const withFiles = `services:
+  gate:
+    image: oauth2-proxy
+    env_file: [ common.env, { path: ./gate.env }, { path: absent.env, required: false } ]
+    environment: { OAUTH2_PROXY_CLIENT_ID: from-compose }
+`
+const files = [
+  { name: 'compose.yaml', text: withFiles },
+  {
+    name: 'deploy/common.env',
+    text: 'OAUTH2_PROXY_CLIENT_ID=common\nOAUTH2_PROXY_PROVIDER=common\nOAUTH2_PROXY_SCOPE=common',
+  },
+  { name: 'gate.env', text: 'OAUTH2_PROXY_PROVIDER=gate\nOAUTH2_PROXY_CLIENT_ID=gate' },
+]
+
+test('A later env_file replaces an earlier one, and environment replaces both, as in Compose', () => {
+  const expected = { client_id: 'from-compose', provider: 'gate', scope: 'common' }
+  for (const given of [files, files.toReversed()]) assert.deepEqual(Object.fromEntries(readOptionsOf(given)), expected)
+  const beside = (path: string) => files.find(({ name }) => name.endsWith(path.replace('./', '')))?.text
+  assert.deepEqual(Object.fromEntries(readOptionsOf([{ name: 'compose.yaml', text: withFiles, beside }])), expected)
+})
+
+test('A variable without a value is that of another program, and unknown', () => {
+  assert.deepEqual(
+    optionsOf(
+      'services: { a: { image: oauth2-proxy, environment: [OAUTH2_PROXY_ALLOWED_GROUPS, OAUTH2_PROXY_SCOPE=] } }',
+    ),
+    { allowed_groups: '${OAUTH2_PROXY_ALLOWED_GROUPS}', scope: '' },
+  )
+})
