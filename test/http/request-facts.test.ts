@@ -177,3 +177,26 @@ test('The facts of a request can be read from the IncomingMessage of Node.js', a
     forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
   })
 })
+
+const ofFrame = '__Host-gatehouse-frame.session=id'
+const inFrame = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' }
+
+for (const [what, counts, method, headers] of [
+  ['a page of this origin', true, 'POST', { 'sec-fetch-site': 'same-origin' }],
+  ['a page of this origin that opens a WebSocket', true, 'GET', { upgrade: 'websocket', origin: 'https://app.test' }],
+  ['the load of a frame', true, 'GET', inFrame],
+  ['a form that another site posts into a frame', false, 'POST', inFrame],
+  ['an image in a page of another site', false, 'GET', { ...inFrame, 'sec-fetch-dest': 'image' }],
+  ['an <object> in a page of another site', false, 'GET', { ...inFrame, 'sec-fetch-dest': 'object' }],
+  ['a page of another origin of the site', false, 'GET', { 'sec-fetch-site': 'same-site' }],
+  ['a page of another site that opens a WebSocket', false, 'GET', { upgrade: 'websocket', origin: 'https://b.test' }],
+  ['a page of this host over http', false, 'GET', { origin: 'http://app.test' }],
+  ['a client that is not a browser', false, 'GET', {}],
+] as const)
+  test(`The cookie of a frame ${counts ? 'counts' : 'does not count'} in a request of ${what}`, () => {
+    const request = { method, url: '/', headers: { host: 'app.test', cookie: `a=1; ${ofFrame}; b=2`, ...headers } }
+
+    const { cookie } = requestFacts({ ...request, socket: {} }, noProxies, 'app.test')
+
+    assert.equal(cookie, counts ? `a=1; ${ofFrame}; b=2` : 'a=1; b=2')
+  })

@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test'
 import type { FrameLocator, Page } from 'playwright-core'
 import { issueCertificates, siteDomain } from '../support/certificates.ts'
 import { startChromium } from '../support/chromium.ts'
+import { startSite as startGateways, type SiteWorld } from '../support/site.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -234,4 +235,29 @@ test('Another site gets neither a session of a person nor one into the frame of 
     await inFrame(victim, `new Promise((resolve) => { onmessage = resolve; postMessage('', '*') })`)
     assert.equal(requests.includes('/.gatehouse/frame-session'), false)
   })
+})
+
+test('With several providers, people choose one in the window, and the frame gets the session', async (t) => {
+  let gateways: SiteWorld | undefined
+  const portal = await startSite(t, 'localhost', () => frameOf(gateways?.url('sso', '/echo') ?? ''))
+  gateways = await startGateways(t, {
+    providers: ['staff', 'partners'],
+    session: `embedded_in: ["${portal}"]`,
+    upstreams: ({ origin }) => `\n  orders: { url: ${origin}, headers: { X-Remote-User: sub } }`,
+  })
+  const page = await (await person(t)).tab()
+  await page.goto(portal)
+  const frame = page.frameLocator('iframe')
+
+  const opening = page.waitForEvent('popup')
+  await frame.getByRole('link', { name: 'Sign in' }).click()
+  const window = await opening
+  await window.getByRole('link', { name: 'partners' }).click()
+  await window.getByRole('button', { name: 'Jane Doe' }).click()
+
+  await frame.getByText('X-Remote-User').waitFor()
+  assert.deepEqual(
+    (await page.context().cookies()).map(({ name }) => name).filter((name) => name.endsWith('session')),
+    ['__Host-gatehouse-at-partners-frame.session'],
+  )
 })
