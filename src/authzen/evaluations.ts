@@ -145,7 +145,8 @@ export function evaluationsOf(request: EvaluatedRequest, config: Pick<AuthorizeW
 /** In some readings, one character stands for one byte of UTF-8. */
 function asText(reading: string): string {
   const bytes = Buffer.from(reading, 'latin1')
-  return isUtf8(bytes) ? bytes.toString('utf8') : reading
+  // Characters beyond a byte are not of this form.
+  return bytes.toString('latin1') === reading && isUtf8(bytes) ? bytes.toString('utf8') : reading
 }
 
 function evaluationOf(

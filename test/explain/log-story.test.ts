@@ -102,7 +102,7 @@ for (const reason of ['groups: the claim is absent', 'the claim for the required
 
     const { advice } = storyOf('one', [denied]) ?? {}
 
-    assert.match(advice?.means ?? '', /did not send the required claim/)
+    assert.match(advice?.means ?? '', /lacks a claim that the rule requires/)
     assert.match(advice?.todo ?? '', /scopes of the provider.*mapper.*id_token_claims of the provider/)
   })
 
