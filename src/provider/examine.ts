@@ -12,7 +12,7 @@ import { ApiCredentials, requestClientToken, transmitterPurpose } from './client
 import { issuerSchemeMismatch } from './discovery.ts'
 import { discover, type DiscoveredProvider, type DiscoveryProblem, metadataUrl, problemOf } from './metadata.ts'
 import { createOutbound, isResponseTimeout, type Outbound } from './outbound.ts'
-import { gatewayErrorIn } from './provider-errors.ts'
+import { gatewayErrorIn, isInvalidGrant } from './provider-errors.ts'
 import { findStream, type Stream, StreamClient, TransmitterRefusal } from './stream-client.ts'
 import { Transmitter, type TransmitterMetadata } from './transmitter.ts'
 
@@ -180,7 +180,7 @@ async function tryClient(
     if (oauthCode === undefined) return { outcome: 'unknown', detail: gatewayErrorIn(error)?.message ?? reason(error) }
     // GitHub has names of its own.
     const isRefused = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials'].includes(oauthCode)
-    const isAccepted = ['invalid_grant', 'bad_verification_code'].includes(oauthCode)
+    const isAccepted = isInvalidGrant(error)
     return {
       outcome: isRefused ? 'refused' : isAccepted ? 'accepted' : 'unknown',
       detail: oauthCode,

@@ -125,7 +125,10 @@ function configurationFor(
   const auth = clientAuth(config, signer, metadata)
   const configuration = new client.Configuration(metadata, config.client_id, settings, auth)
   const tokenEndpoints = [metadata.token_endpoint, metadata.mtls_endpoint_aliases?.token_endpoint]
-  configuration[client.customFetch] = withoutNulls(asFetch(outbound), (url) => tokenEndpoints.includes(url))
+  configuration[client.customFetch] = withTokenResponses(asFetch(outbound), {
+    isTokenEndpoint: (url) => tokenEndpoints.includes(url),
+    left: config.oauth2 === undefined ? [] : ['id_token'],
+  })
   // `Outbound` has a time limit. The timers of openid-client would continue after the response.
   configuration.timeout = 0
   if (config.issuer.startsWith('http:')) client.allowInsecureRequests(configuration)
@@ -235,10 +238,14 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
 }
 
 /**
- * Removes `null` from token responses, because some providers send `"refresh_token": null`. GitHub
- * sends errors with the status 200, instead of 400 (RFC 6749 §5.2).
+ * Removes `null` from token responses, because some providers send `"refresh_token": null`, and
+ * the members that are `left` out: with `kind: oauth2`, no ID Token is read, as nothing verifies
+ * it. GitHub sends errors with the status 200, instead of 400 (RFC 6749 §5.2).
  */
-function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) => boolean): client.CustomFetch {
+function withTokenResponses(
+  fetch: client.CustomFetch,
+  { isTokenEndpoint, left }: { isTokenEndpoint: (url: string) => boolean; left: readonly string[] },
+): client.CustomFetch {
   return async (url, options) => {
     const response = await fetch(url, options)
     if (!isTokenEndpoint(url)) return response
@@ -246,7 +253,7 @@ function withoutNulls(fetch: client.CustomFetch, isTokenEndpoint: (url: string) 
     const json = async (): Promise<unknown> => {
       const body: unknown = await read()
       if (!isObject(body)) return body
-      return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+      return Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && !left.includes(name)))
     }
     if (response.status === 200) {
       const body = await json().catch(() => undefined)

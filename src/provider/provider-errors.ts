@@ -3,9 +3,12 @@ import { signingAlgorithms } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 
-/** Whether the refresh token is expired, revoked or used up (RFC 6749 §5.2). */
+/** `invalid_grant` and the names of GitHub for it. */
+const invalidGrants = ['invalid_grant', 'bad_refresh_token', 'bad_verification_code']
+
+/** Whether the code or refresh token is expired, revoked or used up (RFC 6749 §5.2). */
 export function isInvalidGrant(error: unknown): boolean {
-  return error instanceof client.ResponseBodyError && error.error === 'invalid_grant'
+  return error instanceof client.ResponseBodyError && invalidGrants.includes(error.error)
 }
 
 /**
