@@ -29,8 +29,10 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
   const why =
     targets.length === 1 ? 'signed-in people get 502' : 'only the other targets get requests; without one, 502'
   const about = alone.map((each) => Promise.all([reach(each, why), bypassFinding(each, outside)]))
-  const addresses = alone.slice(0, isHttp1 ? 1 : 0).map(addressesFinding)
-  return found(...(await Promise.all(about)).flat(), ...(await Promise.all(addresses)))
+  const pages = alone
+    .slice(0, isHttp1 ? 1 : 0)
+    .map((each) => Promise.all([addressesFinding(each), framesFinding(each)]))
+  return found(...(await Promise.all(about)).flat(), ...(await Promise.all(pages)).flat())
 }
 
 /** How many targets of a name are examined. */
@@ -76,6 +78,34 @@ async function addressesFinding(upstream: UpstreamConfig): Promise<Finding | und
     },
   )
 }
+
+/**
+ * An application whose own policy decides who may show it in a frame, against the configuration.
+ */
+async function framesFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
+  const { name, responseHeaders } = upstream
+  const { set, remove, defaults } = responseHeaders
+  const wanted = defaults.find((field) => field.name === 'Content-Security-Policy')
+  const isReplaced = [...Object.keys(set), ...remove].some((field) => field.toLowerCase() === policyField)
+  if (wanted?.unless === undefined || isReplaced) return undefined
+  const first = firstPage(upstream)
+  const headers = { host: hostFor(upstream), accept: 'text/html' }
+  const page = await request(first, { method: 'GET', headers, ...wayTo(upstream) })
+  if (!('status' in page)) return undefined
+  const own = [page.headers[policyField] ?? []].flat().join()
+  const directive = wanted.unless.test(own) ? /frame-ancestors[^;,]*/i.exec(own)?.[0].trim() : undefined
+  if (directive === undefined || directive === wanted.value) return undefined
+  return warning(
+    'upstream.frames',
+    `the application sends "${directive}" itself, so "${wanted.value}" does not apply`,
+    {
+      why: 'browsers show the application in the frames that its own policy permits, and in no others',
+      todo: `change the policy in the application, or name Content-Security-Policy in upstreams.${name}.response_headers.remove, which removes the rest of its policy too`,
+    },
+  )
+}
+
+const policyField = 'content-security-policy'
 
 /** The page that the application gets for the `path` of the upstream. */
 function firstPage({ url, path, stripPath }: UpstreamConfig): URL {

@@ -193,6 +193,27 @@ test('An application that writes its own address is told to use the public one',
   assert.equal(await find('\n    rewrite_content: true'), undefined)
 })
 
+test('An application that forbids the frames of the configuration is found', async (t) => {
+  const port = await startApplication(t, '127.0.0.1', (_req, res) => {
+    res.writeHead(200, { 'content-security-policy': "default-src 'self'; frame-ancestors 'none'" }).end()
+  })
+  const find = async (settings = '') =>
+    (await findingsAbout(t, `url: http://127.0.0.1:${port}\n    ${settings}`)).find(
+      ({ id }) => id === 'upstream.frames',
+    )
+
+  assert.equal(await find(), undefined)
+  const found = await find('response_headers: { frame_ancestors: [https://portal.example.net] }')
+  assert.equal(found?.level, 'warning')
+  assert.match(found.what, /sends "frame-ancestors 'none'" itself, so "frame-ancestors https:\/\/portal\.example\.net"/)
+  assert.equal(
+    await find(
+      'response_headers: { frame_ancestors: [https://portal.example.net], remove: [Content-Security-Policy] }',
+    ),
+    undefined,
+  )
+})
+
 for (const status of [400, 403, 404, 421, 503])
   test(`An application that refuses the public host with ${status} is not called fine: the advice names host_header`, async (t) => {
     const port = await startApplication(t, '127.0.0.1', (req, res) => {
