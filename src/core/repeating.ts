@@ -105,9 +105,22 @@ export class BackOff {
 /** The longest time that a server may ask to wait, in ms. */
 const longestMs = 10 * 60 * 1000
 
-/** How long a server asks to wait (RFC 9110 §10.2.3), in ms. A date counts as no wish. */
-export function retryAfterMs(field: unknown): number | undefined {
-  return typeof field === 'string' && /^\d{1,9}$/.test(field) ? Math.min(Number(field) * 1000, longestMs) : undefined
+/**
+ * How long a server asks to wait (RFC 9110 §10.2.3), in ms, at most ten minutes.
+ * @param date its clock, the field `Date`. Without it, a date in `field` counts as no wish.
+ */
+export function retryAfterMs(field: unknown, date?: unknown): number | undefined {
+  if (typeof field !== 'string') return undefined
+  if (/^\d{1,9}$/.test(field)) return Math.min(Number(field) * 1000, longestMs)
+  return waitUntil(Date.parse(field), date)
+}
+
+/**
+ * The wait until a time by the clock of a server, in ms since the epoch: see {@link retryAfterMs}.
+ */
+export function waitUntil(time: number, date: unknown): number | undefined {
+  const ms = time - (typeof date === 'string' ? Date.parse(date) : NaN)
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), longestMs) : undefined
 }
 
 /** Asks a client to wait, in whole seconds: a client that came too early would be refused again. */

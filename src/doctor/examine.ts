@@ -9,13 +9,19 @@ import { inSettingsOf } from '../config/provider-setting.ts'
 import { registrationOf, securityEventsUri } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
-import { examineApis, examineProvider, examineTransmitter, type ProviderFacts } from '../provider/examine.ts'
+import {
+  examineApis,
+  examineClaimSources,
+  examineProvider,
+  examineTransmitter,
+  type ProviderFacts,
+} from '../provider/examine.ts'
 import { claimsOfSession } from '../session/record/record.ts'
 import { examineRedis } from '../session/store/redis/examine.ts'
 import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
-import { apiFinding, providerFindings } from './provider.ts'
+import { apiFinding, claimSourceFinding, providerFindings } from './provider.ts'
 import { redisFindings } from './redis.ts'
 import { fileFindings } from './secret-files.ts'
 import { sessionFileFindings } from './session-file.ts'
@@ -67,7 +73,8 @@ export function examine(
         const ofTransmitter = examineSignals(provider, config)
         const findings = providerFindings(await facts, provider, upstreamsOf(provider, upstreams))
         const ofApis = (await examineApis(provider)).map(apiFinding)
-        return [...findings, ...ofApis, ...(await ofTransmitter)].map((finding) =>
+        const ofSources = (await examineClaimSources(provider)).map(claimSourceFinding)
+        return [...findings, ...ofApis, ...ofSources, ...(await ofTransmitter)].map((finding) =>
           withTexts(finding, (text) => inSettingsOf(provider, text)),
         )
       }),

@@ -5,7 +5,7 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { harmOfOfflineAccess, lackOfOauth2, offlineAccess } from '../config/provider-kind.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
-import type { ApiFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
+import type { ApiFact, ClaimSourceFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { issuerHint } from '../provider/metadata.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 import { overageFindings } from './upstream-claims.ts'
@@ -331,6 +331,17 @@ export function apiFinding({ claim, url, outcome, why }: ApiFact): Finding {
   return fault(id, `${url} cannot be read: ${why}`, {
     why: `the claim ${claim} is withheld from everybody: rules that read it deny access (ERR_CLAIM_WITHHELD)`,
     todo: 'check url, scopes and select of its entry in provider.claims_from, and the rights of the client there',
+  })
+}
+
+/** Whether the claims of an issuer in `claim_sources` can be verified. */
+export function claimSourceFinding({ issuer, keys }: ClaimSourceFact): Finding {
+  const id = 'provider.claim_sources'
+  const why = 'why' in keys ? keys.why : keys.value.length === 0 ? 'its key set has no keys' : undefined
+  if (why === undefined) return ok(id, `the keys of ${issuer} can be read`)
+  return fault(id, `the keys of ${issuer} cannot be read: ${why}`, {
+    why: 'claims of this issuer are withheld from everybody: rules that read them deny access (ERR_CLAIM_WITHHELD)',
+    todo: 'check jwks_uri of its entry in provider.claim_sources',
   })
 }
 

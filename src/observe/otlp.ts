@@ -168,7 +168,7 @@ export class OtlpExporter {
       await content.dump().catch(() => {})
       const fault = `responded with status ${statusCode}`
       if (!retryable.has(statusCode)) return { refused: count, fault }
-      return { refused: count, fault, retryAfterMs: retryAfterMs(headers['retry-after']) ?? 0 }
+      return { refused: count, fault, retryAfterMs: retryAfterMs(headers['retry-after'], headers['date']) ?? 0 }
     } catch (error) {
       return { refused: count, fault: reason(error), retryAfterMs: 0 }
     }

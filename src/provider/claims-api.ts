@@ -13,7 +13,7 @@ import {
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
-import { retryAfterMs } from '../core/repeating.ts'
+import { retryAfterMs, waitUntil } from '../core/repeating.ts'
 import type { Log } from '../observe/log.ts'
 import { ApiCredentials, type ClientToken } from './client-credentials.ts'
 import type { Outbound } from './outbound.ts'
@@ -167,15 +167,32 @@ function readingOf(error: unknown): Exclude<ApiReading, { kind: 'value' }> {
   return isAway ? { kind: 'unavailable', retryAfterMs: undefined } : { kind: 'unusable', isRejected: false }
 }
 
-/** A response with a page. GitHub sends 403 with Retry-After to a client that sends too much. */
+/** A response with a page. */
 function acceptable(response: Response): Response {
-  const { status, headers } = response
+  const { status } = response
   if (status === 200) return response
-  const waitMs = retryAfterMs(headers.get('retry-after') ?? undefined)
   const why = `the API responded with status ${status}`
-  if (status >= 500 || status === 429 || (status === 403 && waitMs !== undefined))
-    throw new ReadingError(why, { kind: 'unavailable', retryAfterMs: waitMs })
+  const absence = absenceIn(response)
+  if (absence !== undefined) throw new ReadingError(why, { kind: 'unavailable', ...absence })
   throw new ReadingError(why, { kind: 'unusable', isRejected: status === 401 })
+}
+
+/**
+ * Whether an API is away for some time, and for how long. A client that sends too much gets 429
+ * (RFC 6585 §4); GitHub sends 403 instead. Okta and GitHub name the time at which more is allowed.
+ */
+export function absenceIn({
+  status,
+  headers,
+}: Pick<Response, 'status' | 'headers'>): { readonly retryAfterMs: number | undefined } | undefined {
+  const first = (...names: readonly string[]) => names.map((name) => headers.get(name)).find((value) => value !== null)
+  const isUsedUp = first('x-ratelimit-remaining', 'x-rate-limit-remaining') === '0'
+  const reset = isUsedUp ? first('x-ratelimit-reset', 'x-rate-limit-reset') : undefined
+  const date = headers.get('date')
+  const resetMs = reset !== undefined && /^\d{1,12}$/.test(reset) ? waitUntil(Number(reset) * 1000, date) : undefined
+  const waitMs = retryAfterMs(headers.get('retry-after'), date) ?? resetMs
+  const isAway = status >= 500 || status === 429 || (status === 403 && waitMs !== undefined)
+  return isAway ? { retryAfterMs: waitMs } : undefined
 }
 
 async function jsonOf(response: Response): Promise<JsonValue> {

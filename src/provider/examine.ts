@@ -259,6 +259,24 @@ export async function examineApis(config: ProviderConfig): Promise<readonly ApiF
   }
 }
 
+/** The keys of an issuer of `claim_sources`. */
+export interface ClaimSourceFact {
+  readonly issuer: string
+  readonly keys: NonNullable<ProviderFacts['keys']>
+}
+
+/** Reads the keys of each issuer of `claim_sources`. Never rejects. */
+export async function examineClaimSources(config: ProviderConfig): Promise<readonly ClaimSourceFact[]> {
+  const outbound = createOutbound(config)
+  try {
+    return await Promise.all(
+      config.claimSources.map(async ({ issuer, jwks_uri }) => ({ issuer, keys: await readKeys(jwks_uri, outbound) })),
+    )
+  } finally {
+    await outbound.close()
+  }
+}
+
 type Keys = readonly Readonly<Record<string, unknown>>[]
 
 /** What the transmitter of security events reports, and how it treats this receiver. */

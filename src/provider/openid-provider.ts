@@ -229,10 +229,13 @@ export class OpenidProvider {
     if (ofTransmitter !== undefined) return ofTransmitter
     const { known } = this.#discovery
     if (known === undefined || url.includes('/.well-known/')) return 'discovery'
-    const isOfApi = this.config.claimsFrom.some(({ sources }) =>
-      sources.some(({ origin }) => url.startsWith(`${origin}/`)),
-    )
-    return known.endpoints.get(url) ?? (isOfApi ? 'claims_api' : 'other')
+    const ofProvider = known.endpoints.get(url)
+    if (ofProvider !== undefined) return ofProvider
+    const isAt = (origin: string) => url === origin || url.startsWith(`${origin}/`) || url.startsWith(`${origin}?`)
+    const { claimsFrom, claimSources } = this.config
+    if (claimsFrom.some(({ sources }) => sources.some(({ origin }) => isAt(origin)))) return 'claims_api'
+    const isOfSource = claimSources.some(({ jwks_uri, endpoints }) => url === jwks_uri || endpoints.some(isAt))
+    return isOfSource ? 'claim_source' : 'other'
   }
 
   /**

@@ -20,6 +20,10 @@ const readFields = [
   'age',
   'location',
   'retry-after',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'x-rate-limit-remaining',
+  'x-rate-limit-reset',
   'link',
   'cache-control',
 ]

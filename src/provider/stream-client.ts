@@ -79,7 +79,7 @@ export class TransmitterRefusal extends GatewayError {
     ]
     super('ERR_PROVIDER_UNAVAILABLE', `${what}: status ${response.status}${hint === undefined ? '' : `; ${hint}`}`)
     this.statusOfResponse = response.status
-    this.waitMs = retryAfterMs(response.headers.get('retry-after'))
+    this.waitMs = retryAfterMs(response.headers.get('retry-after'), response.headers.get('date'))
   }
 }
 

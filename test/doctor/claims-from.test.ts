@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { apiFinding } from '../../src/doctor/provider.ts'
-import { examineApis } from '../../src/provider/examine.ts'
+import { apiFinding, claimSourceFinding } from '../../src/doctor/provider.ts'
+import { examineApis, examineClaimSources } from '../../src/provider/examine.ts'
 import { linked, startApi } from '../support/claims-apis.ts'
 import { bearer, paths, sendJson, startSigningProvider } from '../support/signing-provider.ts'
 import { assertUseful, configOf } from './support.ts'
@@ -34,4 +34,21 @@ for (const [what, entry, level, says] of [
       [level],
     )
     assert.match(findings[0]?.what ?? '', says)
+  })
+
+for (const [what, path, level, says] of [
+  ['that can be read', '/jwks', 'ok', /the keys of https:\/\/bank\.example\.com can be read/],
+  ['that are away', '/elsewhere', 'fault', /cannot be read: .*\/elsewhere returned status 404/],
+] as const)
+  test(`the finding about keys of another issuer ${what}`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const entry = `{ issuer: "https://bank.example.com", jwks_uri: "${provider.issuer}${path}" }`
+    const { providers } = configOf(t, { issuer: provider.issuer, provider: `claim_sources: [${entry}]` })
+
+    const [finding, ...more] = (await examineClaimSources(providers[0])).map(claimSourceFinding)
+
+    assert.ok(finding)
+    assertUseful([finding])
+    assert.deepEqual([finding.level, more], [level, []])
+    assert.match(finding.what, says)
   })

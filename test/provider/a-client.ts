@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { Log, LogFields } from '../../src/observe/log.ts'
+import type { Metrics } from '../../src/observe/metrics.ts'
 import { OpenidProvider } from '../../src/provider/openid-provider.ts'
 import { silent, type SigningProvider } from '../support/signing-provider.ts'
 import { movableClock, type MovableClock } from './expectations.ts'
@@ -13,8 +14,9 @@ export function clientOf(
   provider: SigningProvider,
   clock: MovableClock = movableClock(),
   log: Log = silent,
+  metrics?: Metrics,
 ): OpenidProvider {
-  const client = new OpenidProvider(provider.config, { clock, log })
+  const client = new OpenidProvider(provider.config, { clock, log, ...(metrics && { metrics }) })
   t.after(() => client.close())
   return client
 }

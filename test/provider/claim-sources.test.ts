@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { LogFields } from '../../src/observe/log.ts'
+import { Metrics } from '../../src/observe/metrics.ts'
 import {
   ecKey,
   type Handler,
@@ -21,6 +22,7 @@ const key = ecKey('bank')
 
 interface Outcome {
   readonly claims: Json
+  readonly metrics: Metrics
   readonly warnings: readonly LogFields[]
 }
 
@@ -43,9 +45,14 @@ async function userinfoWith(
     sendJson(res, { sub: 'jane', email: 'jane@example.com', _claim_names: { score: 'src1' }, _claim_sources: sources }),
   )
   const { log, warnings } = recordedWarnings()
-  const found = await clientOf(t, provider, movableClock(), log).userinfo({ access_token: 'at-1' }, 'jane')
+  const metrics = new Metrics()
+  const found = await clientOf(t, provider, movableClock(), log, metrics).userinfo({ access_token: 'at-1' }, 'jane')
   assert.equal(found.kind, 'claims')
-  return { claims: found.kind === 'claims' ? found.claims : {}, warnings: warnings.map(({ fields }) => fields) }
+  return {
+    metrics,
+    claims: found.kind === 'claims' ? found.claims : {},
+    warnings: warnings.map(({ fields }) => fields),
+  }
 }
 
 const signed = (bank: SigningProvider, claims: Json = {}) => jwt({ iss: bank.issuer, score: 650, ...claims }, key)
@@ -170,3 +177,17 @@ for (const [what, sourceOf, why] of [
     assert.match(String(warnings[0]?.['reason']), why)
     assert.doesNotMatch(JSON.stringify(warnings), /850/)
   })
+
+test('the metrics count requests to the endpoint and to the keys of another issuer', async (t) => {
+  const { metrics } = await userinfoWith(t, (bank) => {
+    bank.respond('/claims', asJwt(bank))
+    return { endpoint: `${bank.issuer}/claims` }
+  })
+
+  const cells = metrics.read('gatehouse_provider_requests_total')?.cells ?? []
+  const counted = cells.map(({ labels, values }) => [...labels, ...values])
+  assert.deepEqual(
+    counted.filter(([endpoint]) => endpoint === 'claim_source'),
+    [['claim_source', 'ok', 2]],
+  )
+})

@@ -195,6 +195,12 @@ test('of several elements with the members of which one may have them, none coun
 const unusable: ApiReading = { kind: 'unusable', isRejected: false }
 const away: ApiReading = { kind: 'unavailable', retryAfterMs: undefined }
 const json = { 'content-type': 'application/json' }
+/** A date, some seconds after a time in the past. */
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toUTCString()
+const limit = (name: string, seconds: number) => ({
+  [`${name}-remaining`]: '0',
+  [`${name}-reset`]: String(Date.UTC(2026, 0, 1) / 1000 + seconds),
+})
 type Respond = Parameters<typeof startApi>[1]
 
 for (const [what, respond, expected, why] of [
@@ -234,6 +240,31 @@ for (const [what, respond, expected, why] of [
   ['403', (_req, res) => res.writeHead(403).end(), unusable, /status 403/],
   ['500', (_req, res) => res.writeHead(500).end(), away, /status 500/],
   ['nothing in time', () => {}, away, /no response within/],
+  [
+    '503 until a date',
+    (_req, res) => res.writeHead(503, { date: at(0), 'retry-after': at(120) }).end(),
+    { kind: 'unavailable', retryAfterMs: 120_000 },
+    /503/,
+  ],
+  [
+    '403 of GitHub, until more is allowed',
+    (_req, res) => res.writeHead(403, { date: at(0), ...limit('x-ratelimit', 300) }).end(),
+    { kind: 'unavailable', retryAfterMs: 300_000 },
+    /403/,
+  ],
+  [
+    '429 of Okta, until more is allowed in an hour',
+    (_req, res) => res.writeHead(429, { date: at(0), ...limit('x-rate-limit', 3600) }).end(),
+    { kind: 'unavailable', retryAfterMs: 600_000 },
+    /429/,
+  ],
+  [
+    '403 of GitHub, for another reason',
+    (_req, res) =>
+      res.writeHead(403, { date: at(0), ...limit('x-ratelimit', 300), 'x-ratelimit-remaining': '9' }).end(),
+    unusable,
+    /403/,
+  ],
   [
     '429',
     (_req, res) => res.writeHead(429, { 'retry-after': '90' }).end(),
