@@ -261,3 +261,22 @@ test('With several providers, people choose one in the window, and the frame get
     ['__Host-gatehouse-at-partners-frame.session'],
   )
 })
+
+test('A person with too many sessions ends one in the window, and the frame gets the session', async (t) => {
+  const embedding = await startEmbedding(t, 'max_per_person: { count: 1, when_exceeded: refuse }')
+  const jane = await person(t)
+  const tab = await jane.tab()
+  await tab.goto(`${embedding.world.url}/`)
+  await tab.getByRole('button', { name: 'Jane Doe' }).click()
+  await tab.getByRole('heading', { name: 'Jane Doe' }).waitFor()
+  const page = await jane.tab()
+  await page.goto(`${embedding.portal}/`)
+  const frame = page.frameLocator('iframe')
+
+  const opening = page.waitForEvent('popup')
+  await frame.getByRole('link', { name: 'Sign in' }).click()
+  await (await opening).getByRole('button', { name: 'End the session' }).click()
+
+  await frame.getByRole('heading', { name: 'Jane Doe' }).waitFor()
+  assert.equal(await tab.evaluate(statusOf('/api/me')), 401)
+})
