@@ -2,7 +2,7 @@
 export const overview = `gatehouse: an authentication gateway for applications without OpenID Connect
 
   gatehouse init                     write a first configuration from five answers
-  gatehouse import oauth2-proxy FILE translate a configuration of oauth2-proxy and list the differences
+  gatehouse import   PROGRAM FILE    translate a configuration of another program and list the differences
   gatehouse run      --config FILE   run the gateway in the foreground until SIGTERM or SIGINT
   gatehouse check    --config FILE   print all errors of the file and run its tests
   gatehouse register --config FILE   register the gateway as a client of its provider, and update the registration
@@ -43,16 +43,23 @@ options but --store are required.
 Exit codes: 0 the file was written and is valid; 1 the file exists already, cannot be written or is still invalid, or the input ended
 before all questions were answered; 2 the call is invalid.
 `,
-  import: `gatehouse import oauth2-proxy FILE... [--service NAME] [--url URL] [-o FILE] [--force] [-- FLAGS]
+  import: `gatehouse import PROGRAM FILE... [--service NAME] [--url URL] [-o FILE] [--force] [-- FLAGS]
 
-Translates the configuration of oauth2-proxy and prints the result. Each FILE (- is standard input) is its configuration file (TOML), a
-file of OAUTH2_PROXY_ variables, a Compose file, a manifest of Kubernetes, values of the Helm chart, or a command line. FLAGS are those of
-oauth2-proxy. Together they are one configuration, as in oauth2-proxy: flags replace variables, and variables replace the file. Notes on standard error list open
-decisions, settings that are not translated, and differences. Neither output contains a secret: the file names environment variables.
-When rules cannot express a restriction of oauth2-proxy, the new configuration denies all people until you decide.
+Translates the configuration of another program and prints the result. Each FILE (- is standard input) is a part of it:
 
-  --url       the URL at which browsers reach the gateway, such as https://orders.example.com; default: the origin of redirect_url
-  --service   the service or container that runs oauth2-proxy; default: the one whose image is oauth2-proxy
+  oauth2-proxy          its file (TOML), a file of OAUTH2_PROXY_ variables, a Compose file, a manifest of Kubernetes, values of the Helm
+                        chart, or a command line. FLAGS are those of oauth2-proxy
+  mod_auth_openidc      files of Apache with virtual hosts, and the files that they include. FLAGS: -D NAME
+  pomerium              config.yaml
+  traefik-forward-auth  its file (INI), a file of variables, a Compose file, a manifest of Kubernetes, or a command line
+  vouch                 config.yml, a file of VOUCH_ and OAUTH_ variables, or a Compose file
+
+All of them together are one configuration, as in that program. Notes on standard error list open decisions, settings that are not
+translated, and differences. Neither output contains a secret: the file names environment variables. When rules cannot express a
+restriction, the new configuration denies all people until you decide. Its tests have what the other program decides.
+
+  --url       the URL at which browsers reach the gateway, such as https://orders.example.com; default: the one in the files
+  --service   the service or container that runs the program; default: the one with its image
   --out, -o   the file to write; default: standard output
   --force     overwrite an existing file
 

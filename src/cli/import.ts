@@ -7,7 +7,9 @@ import { levels } from '../setup/notes.ts'
 import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
 import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
 import { translatePomerium } from '../setup/pomerium.ts'
+import { translateTraefik } from '../setup/traefik-forward-auth.ts'
 import type { Translated } from '../setup/translated-file.ts'
+import { translateVouch } from '../setup/vouch.ts'
 import type { GivenText } from '../setup/written-config.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
@@ -51,6 +53,14 @@ const programs = {
   pomerium: {
     translate: (texts, { url }) => translatePomerium(texts, url),
     elsewhere: 'what variables of the environment set for Pomerium, and all files of routes',
+  },
+  'traefik-forward-auth': {
+    translate: (texts, { args, service, url }) => translateTraefik(texts, args, service, url),
+    elsewhere: 'the flags (after --) and the variables of traefik-forward-auth',
+  },
+  vouch: {
+    translate: (texts, { args, service, url }) => translateVouch(texts, args, service, url),
+    elsewhere: 'the VOUCH_ and OAUTH_ variables of Vouch Proxy',
   },
 } satisfies Readonly<Record<string, Program>>
 

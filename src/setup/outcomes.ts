@@ -197,7 +197,7 @@ interface Placed {
 
 /** What the gateway decides; `undefined` when the file has an error, which `check` reports. */
 function decisionsOf(
-  { external_url, reserved_prefix, session, upstreams }: WrittenConfig,
+  { external_url, reserved_prefix, trusted_proxies, session, upstreams }: WrittenConfig,
   names: readonly string[],
   placed: readonly Placed[],
 ): readonly (string | undefined)[] | undefined {
@@ -206,7 +206,8 @@ function decisionsOf(
   const document = {
     version: 1,
     external_url,
-    ...(reserved_prefix !== undefined && { reserved_prefix }),
+    reserved_prefix,
+    trusted_proxies,
     provider: { issuer: 'https://id.example.com', client_id: 'tests', client_secret: { env: 'CLIENT_SECRET' } },
     session: { store: 'memory', ...(cookie !== undefined && { cookie }) },
     upstreams: Object.fromEntries(

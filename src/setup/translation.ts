@@ -54,6 +54,11 @@ export class Translation extends Notes {
     return ms >= least && ms <= most ? ms : undefined
   }
 
+  /** The options that are given. */
+  get names(): Iterable<string> {
+    return this.#options.keys()
+  }
+
   /** The options that were not read. */
   get rest(): readonly string[] {
     return [...this.#options.keys()].filter((option) => !this.#read.has(option))

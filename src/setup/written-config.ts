@@ -27,6 +27,7 @@ export function eachNamed<T>(texts: readonly GivenText[], read: (text: string, g
 export interface WrittenConfig {
   readonly external_url: string
   readonly reserved_prefix?: string | undefined
+  readonly trusted_proxies?: readonly string[] | undefined
   readonly session?: object
   readonly upstreams: Readonly<Record<string, WrittenUpstream>>
 }

@@ -8,8 +8,9 @@ import { dataFolder, startProgram } from '../applications/programs.ts'
 import { blocksOf, pages } from '../docs/markdown.ts'
 import { valuesOf } from '../proxies/site.ts'
 import { Browser } from '../support/browser.ts'
+import { freePort } from '../support/free-port.ts'
 import { imported } from '../support/imported.ts'
-import { secrets } from '../support/world.ts'
+import { runReplica, secrets } from '../support/world.ts'
 import { comparePairs, reasonToSkip, startPeer, type Peer } from './compare.ts'
 import { pairsOf } from './pairs.ts'
 
@@ -317,4 +318,29 @@ test('Apache: REMOTE_USER comes from the header of the gateway', { skip }, async
   const user = async (headers: Readonly<Record<string, string>>) => (await fetch(`${url}/user`, { headers })).text()
   assert.equal((await user({ 'x-remote-user': 'jane' })).trim(), 'jane')
   assert.equal((await user({})).trim(), '')
+})
+
+test('Apache and Gatehouse run side by side: the session of one survives the other', { skip }, async (t) => {
+  const gatewayUrl = `http://127.0.0.1:${await freePort()}`
+  const there = await startPeer(t, apache, {
+    theirs: everything + settings,
+    people,
+    signInAt: '/',
+    callbacks: [`${gatewayUrl}/.gatehouse/callback`],
+  })
+  const file = await apache.imported?.(
+    t,
+    there.placed(everything + settings, gatewayUrl, there.application),
+    gatewayUrl,
+  )
+  await runReplica(t, file ?? '', { now: () => Date.now() })
+  const browser = new Browser('zoe')
+  const hasSession = async (url: string) => (await browser.send(`${url}/orders`)).status === 200
+
+  assert.equal(await hasSession(there.url), false)
+  assert.equal((await browser.get(`${there.url}/orders`)).status, 200)
+  assert.equal(await hasSession(gatewayUrl), false)
+  assert.equal((await browser.get(`${gatewayUrl}/orders`)).status, 200)
+  assert.equal(await hasSession(there.url), true)
+  assert.equal(await hasSession(gatewayUrl), true)
 })

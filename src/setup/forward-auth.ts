@@ -1,0 +1,126 @@
+import { placeholder } from '../config/placeholder.ts'
+import { durationText } from '../config/quantities.ts'
+import { asciiDomain, isDomainOf } from '../core/addresses.ts'
+import type { Outcome } from './outcomes.ts'
+import { type Translated, translatedFile } from './translated-file.ts'
+import type { Translation } from './translation.ts'
+import { anyOf, literal, type Requirement, type Rule, undecided, type WrittenUpstream } from './written-config.ts'
+
+/** What programs behind `forward_auth` and `auth_request` have in common. */
+export interface Asked {
+  /** The name of the program. */
+  readonly program: string
+  readonly externalUrl: string | undefined
+  /** The path of its redirect URI. */
+  readonly callback: string
+  readonly listenPort: string
+  readonly listenTls?: object | undefined
+  readonly issuer: string | undefined
+  readonly clientId: string | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly authorizationParams?: Readonly<Record<string, string>> | undefined
+  readonly absoluteMs: number | undefined
+  readonly cookieDomain: string | undefined
+  readonly sameSite?: string | undefined
+  readonly headers: object
+  /** The rules for all hosts, and those for one. */
+  readonly rules: (host: string | undefined) => readonly Rule[]
+  readonly hosts: readonly string[]
+  readonly outcomes: (host: string) => readonly Outcome[]
+}
+
+/** A configuration for a proxy that asks about each request. */
+export function askedFile(asked: Asked, from: Translation): Translated {
+  const { program, externalUrl, callback, issuer, clientId, cookieDomain, hosts, headers } = asked
+  const external_url = externalUrl ?? `https://${placeholder}.example.com`
+  if (externalUrl === undefined)
+    from.decide('external_url', 'write the URL at which people sign in as external_url (--url sets it)')
+  if (issuer === undefined)
+    from.decide('issuer', 'write the issuer of the provider as provider.issuer; it must be an OpenID Provider')
+  if (clientId === undefined) from.decide('client_id', 'write the client ID of the gateway as provider.client_id')
+  from.decide(
+    'trusted_proxies',
+    'write the address from which the proxy asks; the gateway accepts check requests from it only',
+  )
+  from.changed(
+    'redirect_uri',
+    `the redirect URI is ${external_url}/.gatehouse/callback in place of ${callback}: register it at the provider; the proxy asks /.gatehouse/forward-auth, and sends all requests below /.gatehouse/ to the gateway (docs/forward-auth.md)`,
+  )
+  from.changed('client_secret', 'the file contains no secret; set the environment variable CLIENT_SECRET')
+  const domain = asciiDomain((cookieDomain ?? '').replace(/^\./, ''))
+  const { hostname, protocol } = new URL(external_url)
+  const isUsable = domain !== undefined && isDomainOf(domain, hostname) && protocol === 'https:'
+  if (cookieDomain !== undefined)
+    from[isUsable ? 'changed' : 'lost'](
+      'cookie_domain',
+      isUsable
+        ? `the hosts of ${domain} share one session; a wildcard names hosts one label below it: add an upstream for others`
+        : `${cookieDomain} does not contain the host of external_url, or that is not https; each host needs an upstream with its external_url`,
+    )
+  const own = hosts.filter((host) => host !== hostname)
+  // A rule may add a denial, so this comes before them.
+  const rules = new Map([undefined, ...own].map((host) => [host, asked.rules(host)]))
+  const denying = from.denials.length === 0 ? [] : [{ path: '/*', require: undecided(from.denials) }]
+  const upstream = (host: string | undefined): WrittenUpstream => ({
+    forward_auth: true,
+    external_url: `${protocol}//${host ?? new URL(external_url).host}`,
+    headers,
+    rules: [...denying, ...(rules.get(host) ?? [])],
+  })
+  const config = {
+    version: 1,
+    listen:
+      asked.listenTls === undefined
+        ? `0.0.0.0:${asked.listenPort}`
+        : { address: `0.0.0.0:${asked.listenPort}`, tls: asked.listenTls },
+    external_url,
+    trusted_proxies: ['127.0.0.1'],
+    provider: {
+      issuer: issuer ?? `https://${placeholder}.example.com`,
+      client_id: clientId ?? placeholder,
+      client_secret: { env: 'CLIENT_SECRET' },
+      scopes: asked.scopes && ['openid', ...asked.scopes.filter((scope) => scope !== 'openid')],
+      authorization_params: asked.authorizationParams,
+    },
+    session: times(asked, isUsable ? domain : undefined, from),
+    upstreams: {
+      app: upstream(undefined),
+      ...Object.fromEntries(own.map((host) => [host.replaceAll(/[^\w-]/g, '-'), upstream(host)])),
+      ...(isUsable && { others: { ...upstream(undefined), external_url: `https://*.${domain}` } }),
+    },
+  }
+  const outcomes = [hostname, ...own].flatMap(asked.outcomes)
+  return translatedFile(config, outcomes, program, from)
+}
+
+function times(
+  { absoluteMs = 43_200_000, sameSite, program }: Asked,
+  domain: string | undefined,
+  from: Translation,
+): object {
+  const absolute = durationText(absoluteMs)
+  from.changed(
+    'lifetime',
+    `sessions are on the server: they end after ${absolute} (session.absolute_timeout), and after 30m without requests (session.idle_timeout), which ${program} does not have; a restart ends those in memory`,
+  )
+  const isStrict = sameSite?.toLowerCase() === 'strict'
+  return {
+    store: 'memory',
+    absolute_timeout: absolute,
+    idle_timeout: absoluteMs < 30 * 60_000 ? absolute : '30m',
+    cookie: domain === undefined && !isStrict ? undefined : { domain, ...(isStrict && { same_site: 'strict' }) },
+  }
+}
+
+/** People with an address in one of these domains. @param below also domains below them */
+export function domainRequirement(domains: readonly string[], below: boolean, from: Translation): Requirement {
+  from.changed('domain', 'the provider must say that it has verified the address (email_verified: true)')
+  const exact: Requirement = { email_domains: domains }
+  if (!below) return exact
+  const verified: Requirement = { claim: 'email_verified', any_of: ['true'] }
+  const patterns = domains.map((domain): Requirement => ({
+    claim: 'email',
+    matches: `[^@]+@[^@]+\\.${literal(domain)}`,
+  }))
+  return anyOf([exact, { all: [verified, anyOf(patterns)] }])
+}

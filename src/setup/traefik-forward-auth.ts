@@ -1,0 +1,315 @@
+import type { Options } from './flat-toml.ts'
+import { askedFile, domainRequirement } from './forward-auth.ts'
+import { type Dialect, readOptions } from './option-sources.ts'
+import { type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
+import type { Translated } from './translated-file.ts'
+import { Translation } from './translation.ts'
+import { anyOf, type GivenText, type Requirement, type Rule } from './written-config.ts'
+
+const lists = new Set(['domain', 'whitelist', 'cookie_domain'])
+const plain =
+  `auth_host config cookie_domain insecure_cookie cookie_name csrf_cookie_name default_action default_provider domain
+  lifetime logout_redirect match_whitelist_or_domain url_path secret whitelist port log_level log_format client_id client_secret
+  cookie_domains cookie_secret cookie_secure prompt providers_google_client_id providers_google_client_secret
+  providers_google_prompt providers_oidc_issuer_url providers_oidc_client_id providers_oidc_client_secret
+  providers_oidc_resource`.split(/\s+/)
+const known = new Set(plain)
+
+function named(name: string): string {
+  return name.toLowerCase().replaceAll(/[.-]/g, '_')
+}
+
+const dialect: Dialect = {
+  program: 'traefik-forward-auth',
+  image: /traefik-forward-auth/i,
+  // Its variables have no prefix, so only known names are its own.
+  optionOf: (variable) => {
+    const name = named(variable)
+    return known.has(name) || name.startsWith('providers_') ? name : undefined
+  },
+  flagOf: (flag) => ({ option: named(flag), isList: lists.has(named(flag)) }),
+  readFile: readIni,
+  readDocument: () => {
+    throw new SyntaxError('it is YAML, but neither a Compose file nor a Kubernetes manifest')
+  },
+}
+
+/** Lines `name = value`, as go-flags reads them. An option of a list may be repeated. */
+function readIni(text: string): Options {
+  const options = new Map<string, string | readonly string[]>()
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (/^\s*(?:[;#]|\[.*\]\s*$|$)/.test(line)) continue
+    const [, name, value = ''] = /^\s*([\w.-]+)\s*(?:=|\s)\s*(.*?)\s*$/.exec(line) ?? []
+    if (name === undefined) throw new SyntaxError(`line ${index + 1} is invalid: write NAME = VALUE`)
+    const option = named(name)
+    const bare = /^"(.*)"$/.exec(value)?.[1] ?? value
+    const earlier = options.get(option)
+    options.set(option, lists.has(option) && earlier !== undefined ? [...[earlier].flat(), bare] : bare)
+  }
+  return options
+}
+
+interface NamedRule {
+  readonly name: string
+  readonly isOpen: boolean
+  readonly whitelist: readonly string[]
+  readonly domains: readonly string[]
+  /** `undefined`: import does not know the matcher. */
+  readonly matcher: Matcher | undefined
+}
+
+interface Matcher {
+  readonly hosts: readonly string[]
+  readonly methods: readonly string[]
+  readonly paths: readonly string[]
+  readonly prefixes: readonly string[]
+}
+
+/**
+ * Translates the options of traefik-forward-auth (thomseddon) to an upstream with `forward_auth`.
+ */
+export function translateTraefik(
+  texts: readonly GivenText[],
+  args: readonly string[],
+  service: string | undefined,
+  url: string | undefined,
+): Translated {
+  const from = new Translation(readOptions(texts, args, service, dialect))
+  const provider = from.text('default_provider') ?? 'google'
+  const isGoogle = provider === 'google'
+  const names = [...from.names].flatMap(
+    (option) => /^rule_(.+)_(?:action|rule|provider|whitelist|domains)$/.exec(option)?.[1] ?? [],
+  )
+  const rules = [...new Set(names)].map((name) => readRule(name, provider, from))
+  const isOpen = from.text('default_action') === 'allow'
+  const whole = wholePolicy(from)
+  if (!isGoogle && provider !== 'oidc')
+    from.deny(
+      'default_provider',
+      `${provider} is no OpenID Provider; use an OpenID Provider that signs people in there`,
+    )
+  for (const option of [
+    'secret',
+    'cookie_secret',
+    'csrf_cookie_name',
+    'cookie_name',
+    'log_level',
+    'log_format',
+    'insecure_cookie',
+    'cookie_secure',
+    'config',
+  ])
+    if (from.text(option) !== undefined)
+      from.unneeded(option, 'the gateway has settings of its own for this; people sign in once more')
+  for (const option of [
+    'logout_redirect',
+    'providers_oidc_resource',
+    'providers_google_client_secret',
+    'providers_oidc_client_secret',
+    'client_secret',
+  ])
+    if (from.text(option) !== undefined && !option.endsWith('secret')) from.lost(option, 'it is not translated')
+  const callback = from.text('url_path') ?? '/_oauth'
+  const host = from.text('auth_host')
+  const [cookieDomain, ...more] = [...from.list('cookie_domain'), ...from.list('cookie_domains')]
+  if (more.length > 0) from.lost('cookie_domain', `one session for several domains is not possible: ${more.join(', ')}`)
+  const prompt = from.text('providers_google_prompt') ?? from.text('prompt')
+  const asked = {
+    program: 'traefik-forward-auth',
+    externalUrl: url ?? (host === undefined ? undefined : `https://${host}`),
+    callback,
+    listenPort: from.text('port') ?? '4181',
+    issuer: isGoogle ? 'https://accounts.google.com' : from.text('providers_oidc_issuer_url'),
+    clientId: isGoogle
+      ? (from.text('providers_google_client_id') ?? from.text('client_id'))
+      : from.text('providers_oidc_client_id'),
+    scopes: ['openid', 'profile', 'email'],
+    authorizationParams: prompt === undefined ? undefined : { prompt },
+    absoluteMs: Number(from.text('lifetime') ?? 43_200) * 1000,
+    cookieDomain,
+    headers: { 'X-Forwarded-User': 'email' },
+  }
+  for (const option of from.rest)
+    from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
+  const hosts = [...new Set(rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
+  return askedFile(
+    {
+      ...asked,
+      rules: (at) => rulesFor(at, rules, whole, isOpen, from),
+      hosts,
+      outcomes: (at) => outcomesAt(at, rules, whole, isOpen, hosts.length > 0, from),
+    },
+    from,
+  )
+}
+
+interface People {
+  readonly whitelist: readonly string[]
+  readonly domains: readonly string[]
+}
+
+function wholePolicy(from: Translation): People {
+  from.isOn('match_whitelist_or_domain')
+  return { whitelist: from.list('whitelist'), domains: from.list('domain') }
+}
+
+function readRule(name: string, provider: string, from: Translation): NamedRule {
+  const text = from.text(`rule_${name}_rule`) ?? ''
+  const isOpen = from.text(`rule_${name}_action`) === 'allow'
+  const own = from.text(`rule_${name}_provider`)
+  const matcher = readMatcher(text)
+  if (own !== undefined && own !== provider)
+    from.deny(
+      `rule.${name}.provider`,
+      `people sign in at ${own} there; several providers are below providers (docs/several-providers.md)`,
+    )
+  if (matcher === undefined && isOpen)
+    from.lost(
+      `rule.${name}`,
+      `${text}: rules of the gateway have hosts, methods and paths only; these requests need what the others need`,
+    )
+  else if (matcher === undefined)
+    from.deny(
+      `rule.${name}`,
+      `${text}: rules of the gateway have hosts, methods and paths only, and it may restrict access`,
+    )
+  return {
+    name,
+    isOpen,
+    matcher,
+    whitelist: from.list(`rule_${name}_whitelist`),
+    domains: from.list(`rule_${name}_domains`),
+  }
+}
+
+/** Matchers of Traefik that `&&` joins. */
+function readMatcher(text: string): Matcher | undefined {
+  const found: Record<string, readonly string[]> = {}
+  for (const part of text.split('&&')) {
+    const [, kind = '', list = ''] = /^\s*(Host|Method|PathPrefix|Path)\(([^()]*)\)\s*$/.exec(part) ?? []
+    const values = [...list.matchAll(/[`'"]([^`'"]*)[`'"]/g)].map(([, value = '']) => value)
+    if (kind === '' || values.length === 0 || found[kind] !== undefined) return undefined
+    found[kind] = values
+  }
+  const { Host: hosts = [], Method: methods = [], PathPrefix: prefixes = [], Path: paths = [] } = found
+  const isPlain = [...prefixes, ...paths].every((path) => /^(?:\/[\w.~-]+)*\/?$/.test(path) && path !== '')
+  return isPlain ? { hosts, methods: methods.map((method) => method.toUpperCase()), prefixes, paths } : undefined
+}
+
+function patternsOf({ paths, prefixes }: Matcher): readonly string[] {
+  const below = prefixes.flatMap((prefix) =>
+    prefix === '/' ? ['/*'] : prefix.endsWith('/') ? [prefix, `${prefix}*/*`] : [`${prefix}/*`],
+  )
+  return paths.length + prefixes.length === 0 ? ['/*'] : [...paths, ...below]
+}
+
+function rulesFor(
+  host: string | undefined,
+  rules: readonly NamedRule[],
+  whole: People,
+  isOpen: boolean,
+  from: Translation,
+): readonly Rule[] {
+  const requirements = peopleRequirements(whole, from)
+  const require = requirements.length > 0 ? { require: requirements } : {}
+  const own = rules.filter(
+    ({ matcher }) => matcher !== undefined && (matcher.hosts.length === 0 || matcher.hosts.includes(host ?? '')),
+  )
+  const special = own.flatMap((rule): readonly (Rule & { readonly rank: number })[] => {
+    const { matcher, name } = rule
+    if (matcher === undefined) return []
+    const hasPeople = rule.whitelist.length + rule.domains.length > 0
+    const people = hasPeople ? peopleRequirements(rule, from) : requirements
+    const isNarrow = matcher.prefixes.some((prefix) => !prefix.endsWith('/'))
+    if (isNarrow && !rule.isOpen && isOpen)
+      from.deny(
+        `rule.${name}`,
+        'it also matches longer names, such as /path-other, which are public here; write PathPrefix with a slash at its end',
+      )
+    else if (isNarrow && !rule.isOpen && hasPeople)
+      from.decide(`rule.${name}`, 'it also matches longer names, such as /path-other, which have the default rule here')
+    return patternsOf(matcher).map((path) => ({
+      path,
+      rank: -path.length,
+      ...(matcher.methods.length > 0 && { methods: matcher.methods }),
+      ...(rule.isOpen ? { access: 'public' as const } : people.length > 0 ? { require: people } : {}),
+    }))
+  })
+  const ordered = special.toSorted((one, other) => one.rank - other.rank).map(({ rank: _, ...rule }) => rule)
+  return [...ordered, isOpen ? { path: '/*', access: 'public' } : { path: '/*', ...require }]
+}
+
+/** The whitelist counts alone, unless match-whitelist-or-domain is on. */
+function peopleRequirements({ whitelist, domains }: People, from: Translation): readonly Requirement[] {
+  const isEither = from.isOn('match_whitelist_or_domain')
+  const byAddress: readonly Requirement[] = whitelist.length > 0 ? [{ claim: 'email', any_of: whitelist }] : []
+  const byDomain =
+    domains.length > 0 && (isEither || whitelist.length === 0) ? [domainRequirement(domains, false, from)] : []
+  const all = [...byAddress, ...byDomain]
+  return all.length === 0 ? [] : [anyOf(all)]
+}
+
+function outcomesAt(
+  host: string,
+  rules: readonly NamedRule[],
+  whole: People,
+  isOpen: boolean,
+  hasHosts: boolean,
+  from: Translation,
+): Outcome[] {
+  const paths = rules.flatMap(({ matcher }) => [
+    ...(matcher?.paths ?? []),
+    ...(matcher?.prefixes ?? []).flatMap((prefix) => [prefix, `${prefix.replace(/\/$/, '')}/x`]),
+  ])
+  const people = [whole, ...rules]
+  const values = people.flatMap((each): [string, string][] => [
+    ...each.whitelist.map((address): [string, string] => ['email', address]),
+    ...each.domains.map((domain): [string, string] => ['email', `person@${domain}`]),
+  ])
+  return outcomesFor(
+    {
+      paths: ['/', ...paths],
+      methods: [...new Set(['GET', ...rules.flatMap(({ matcher }) => matcher?.methods ?? [])])].filter((method) =>
+        /^(?:GET|POST|PUT|PATCH|DELETE|OPTIONS)$/.test(method),
+      ),
+      people: [
+        ...peopleWith(values, { email_verified: true }),
+        { sub: 'zoe', email: 'zoe@elsewhere.example', email_verified: true },
+      ],
+      ...(hasHosts && { host }),
+    },
+    (request) => admits({ ...request, host }, rules, whole, isOpen, from),
+  )
+}
+
+/** What traefik-forward-auth decides; `undefined`: several rules match, or one is unknown. */
+function admits(
+  request: TestRequest,
+  rules: readonly NamedRule[],
+  whole: People,
+  isOpen: boolean,
+  from: Translation,
+): boolean | undefined {
+  const matches = ({ matcher }: NamedRule) => {
+    if (matcher === undefined) return false
+    const { hosts, methods, paths, prefixes } = matcher
+    const isPath =
+      paths.length + prefixes.length === 0 ||
+      paths.includes(request.path) ||
+      prefixes.some((prefix) => request.path.startsWith(prefix))
+    return (
+      isPath &&
+      (hosts.length === 0 || hosts.includes(request.host ?? '')) &&
+      (methods.length === 0 || methods.includes(request.method))
+    )
+  }
+  const [rule, ...more] = rules.filter(matches)
+  if (more.length > 0 || rules.some(({ matcher }) => matcher === undefined)) return undefined
+  if (rule?.isOpen ?? isOpen) return true
+  if (request.as === undefined) return false
+  const { whitelist, domains } = rule !== undefined && rule.whitelist.length + rule.domains.length > 0 ? rule : whole
+  const email = String(request.as['email'] ?? '')
+  if (whitelist.length + domains.length === 0 || whitelist.includes(email)) return true
+  const isByDomain = whitelist.length === 0 || from.isOn('match_whitelist_or_domain')
+  return isByDomain && domains.includes(email.split('@')[1] ?? '')
+}
