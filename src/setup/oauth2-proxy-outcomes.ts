@@ -75,7 +75,8 @@ function peopleFor(from: Translation): readonly Claims[] {
   const [group] = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
   const values = [address(domain === '*' ? 'example.com' : domain)]
   if (group !== undefined) values.push([groupsClaim(from), group])
-  const base = { email_verified: true }
+  const hd = domain === '*' ? 'example.com' : domain
+  const base = { email_verified: true, ...((from.text('provider') ?? 'google') === 'google' && { hd }) }
   const stranger = peopleWith([address('elsewhere.example'), ...values.slice(1)], base)[0]
   return [...peopleWith(values, base), ...(stranger === undefined ? [] : [{ ...stranger, sub: 'zoe' }])]
 }

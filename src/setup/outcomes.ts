@@ -115,7 +115,9 @@ export function withTests(
   program: string,
   from: Notes,
 ): WrittenConfig {
-  const placed = outcomes.map((outcome) => ({ outcome, upstream: upstreamOf(outcome, config) }))
+  // What is unknown may have denied them.
+  const known = outcomes.filter(({ isAdmitted }) => !isAdmitted || from.denials.length === 0)
+  const placed = known.map((outcome) => ({ outcome, upstream: upstreamOf(outcome, config) }))
   const names = Object.keys(config.upstreams)
   const all = names.flatMap((name) => placed.filter(({ upstream }) => upstream === name))
   const decided = decisionsOf(config, names, all)

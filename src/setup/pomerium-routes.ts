@@ -36,7 +36,13 @@ function readRoute(settings: JsonObject, from: Notes): Route[] {
     return []
   }
   const unknown = Object.keys(settings).filter((name) => !routeSettings.has(name))
-  if (settings['regex'] !== undefined) unknown.push('regex')
+  if (settings['regex'] !== undefined) {
+    from.deny(
+      `from: ${shown} regex`,
+      'upstreams have paths, not regular expressions; decide which upstream these paths have',
+    )
+    return []
+  }
   const text = (name: string) => (typeof settings[name] === 'string' ? settings[name] : undefined)
   const list = (name: string) => [settings[name] ?? []].flat().map(String)
   const claims = isObject(settings['allowed_idp_claims']) ? settings['allowed_idp_claims'] : {}

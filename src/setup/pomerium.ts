@@ -52,6 +52,12 @@ function upstreamsOf(routes: readonly Route[], external: string, settings: JsonO
   for (const route of routes) {
     const upstream = upstreamFor(route, settings, from)
     if (upstream === undefined) continue
+    const isSame = (other: Route) =>
+      other.origin === route.origin && (other.path ?? other.prefix) === (route.path ?? route.prefix)
+    if (routes.find(isSame) !== route) {
+      from.deny(`from: ${route.origin}`, 'two routes have the same path; decide which upstream it has')
+      continue
+    }
     const base = new URL(route.origin).hostname.split('.')[0]?.replace(/^[^a-z]+/i, '') ?? ''
     const part = (route.path ?? route.prefix).replaceAll(/[^\w-]+/g, '-').replaceAll(/^-|-$/g, '')
     const wanted = [base === '' ? 'app' : base, ...(part === '' ? [] : [part])].join('-')

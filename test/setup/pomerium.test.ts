@@ -90,7 +90,7 @@ for (const policy of [
 for (const [what, text] of Object.entries({
   'an unknown option': `unheard_of: 1\n${route}    allow_public_unauthenticated_access: true\n`,
   'an unknown setting of a route': `${route}    allow_public_unauthenticated_access: true\n    unheard_of: 1\n`,
-  'a regular expression': `${route}    allow_public_unauthenticated_access: true\n    regex: ^/a\n`,
+  'a regular expression': `${route}    allow_public_unauthenticated_access: true\n  - from: https://a.example.com\n    to: http://127.0.0.1:3000\n    regex: ^/a\n`,
   'certificates of clients': `downstream_mtls: { ca_file: ca.pem }\n${route}    allow_public_unauthenticated_access: true\n`,
 }))
   test(`Until an operator decides, all people are denied: ${what}`, () => {
