@@ -37,7 +37,10 @@ export function sectionsOf(directives: readonly Directive[], user: RemoteUser, f
   const proxies = directives.filter(({ name, args }) => name === 'proxy' && args[0] === '*')
   const locations = directives.filter(({ name }) => name === 'location' || name === 'locationmatch')
   for (const each of directives) noteOther(each, from)
-  return [...proxies, ...locations].map((each) => readSection(each, user, from))
+  // OIDCUnAuthAction outside of sections holds for all paths.
+  const server = directives.filter(({ name }) => name === 'oidcunauthaction')
+  const whole = server.length === 0 ? [] : [{ name: 'location', args: ['/'], children: server }]
+  return [...whole, ...proxies, ...locations].map((each) => readSection(each, user, from))
 }
 
 const access = /^(?:allow|auth|deny|order|require|satisfy)/

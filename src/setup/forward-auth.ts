@@ -32,9 +32,9 @@ export interface Asked {
 /** A configuration for a proxy that asks about each request. */
 export function askedFile(asked: Asked, from: Translation): Translated {
   const { program, externalUrl, callback, issuer, clientId, cookieDomain, hosts, headers } = asked
-  const external_url = externalUrl ?? `https://${placeholder}.example.com`
-  if (externalUrl === undefined)
-    from.decide('external_url', 'write the URL at which people sign in as external_url (--url sets it)')
+  const isUrl = externalUrl !== undefined && URL.canParse(externalUrl)
+  const external_url = isUrl ? externalUrl : `https://${placeholder}.example.com`
+  if (!isUrl) from.decide('external_url', 'write the URL at which people sign in as external_url (--url sets it)')
   if (issuer === undefined)
     from.decide('issuer', 'write the issuer of the provider as provider.issuer; it must be an OpenID Provider')
   if (clientId === undefined) from.decide('client_id', 'write the client ID of the gateway as provider.client_id')

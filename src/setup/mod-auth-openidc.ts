@@ -32,6 +32,7 @@ export function translateApache(
   const [first] = sites
   if (first === undefined)
     throw new SyntaxError('there is no virtual host with OIDC directives or AuthType openid-connect: name its file too')
+  for (const site of sites) noteOtherClient(site, first, from)
   const taken = new Set<string>()
   const parts = sites.map((site) => translateSite(site, sites, taken, from))
   const config = {
@@ -50,6 +51,17 @@ export function translateApache(
     'Apache',
     from,
   )
+}
+
+/** People of another provider must not have access to a virtual host. */
+function noteOtherClient(site: Site, first: Site, from: Notes): void {
+  const differs = (name: string) => valueOf(site, name) !== valueOf(first, name)
+  const other = ['OIDCProviderMetadataURL', 'OIDCProviderIssuer', 'OIDCClientID', 'OIDCMetadataDir'].filter(differs)
+  if (other.length > 0)
+    from.deny(
+      other.join(', '),
+      `${site.externalUrl} has another value than ${first.externalUrl}; import each virtual host to a file of its own, or write providers (docs/several-providers.md)`,
+    )
 }
 
 function usesOpenidConnect({ name, args, children = [] }: Directive): boolean {
@@ -89,7 +101,7 @@ function siteOf(
   const isTls =
     valueOf({ directives }, 'SSLEngine')?.toLowerCase() === 'on' || addresses.some((each) => each.endsWith(':443'))
   const byName = name === undefined ? undefined : `${isTls ? 'https' : 'http'}://${name}`
-  const externalUrl = given ?? redirect ?? byName
+  const externalUrl = [given, redirect, byName].find((each) => each !== undefined && URL.canParse(each))
   if (externalUrl === undefined)
     from.decide('ServerName', 'write the URL at which browsers reach the gateway as external_url (--url sets it)')
   const aliases = argsOf({ directives }, 'ServerAlias') ?? []
@@ -146,7 +158,7 @@ function translateSite(site: Site, sites: readonly Site[], taken: Set<string>, f
   const open = ['/', ...upstreams.map(({ path }) => path)].filter(
     (path) => admits(sections, { method: 'GET', path }) === true,
   )
-  if (!rules.some(({ path }) => path === '/*')) {
+  if (!sections.some(({ patterns = [], entries }) => patterns.includes('/*') && entries.length > 0)) {
     const paths = open.length > 0 ? open.join(', ') : 'paths that no <Location> names'
     from.decide(
       `${site.externalUrl}/`,

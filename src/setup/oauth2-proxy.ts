@@ -7,14 +7,14 @@ import { translateSession } from './oauth2-proxy-session.ts'
 import { translateUpstreams } from './oauth2-proxy-upstreams.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
-import { Translation } from './translation.ts'
+import { type Translation, translationOf } from './translation.ts'
 
 /**
  * Translates options of oauth2-proxy and notes the differences. When rules cannot express a
  * restriction of oauth2-proxy, the configuration denies all people until an operator decides.
  */
 export function translate(options: Options, externalUrl: string | undefined): Translated {
-  const from = translationOf(options)
+  const from = translationOf(options, (option) => secrets.has(option))
   const addresses = browsers(from, externalUrl)
   const config = {
     version: 1,
@@ -44,22 +44,6 @@ const secrets: ReadonlySet<string> = new Set([
   'redis_password',
   'redis_sentinel_password',
 ])
-
-const template = /\$[{(]\w|\{\{|^\$[A-Z_]\w*$/
-
-/** Leaves out the options whose value another program fills in, because it is unknown. */
-function translationOf(options: Options): Translation {
-  const isUnknown = (option: string, value: string | readonly string[]) =>
-    !secrets.has(option) && [value].flat().some((member) => template.test(member))
-  const from = new Translation(new Map([...options].filter(([option, value]) => !isUnknown(option, value))))
-  for (const [option, value] of options)
-    if (isUnknown(option, value))
-      from.deny(
-        option,
-        'the value is a variable such as ${NAME}, which is unknown here; import the file with its values',
-      )
-  return from
-}
 
 function listen(from: Translation): unknown {
   const [cert_file, key_file] = [from.text('tls_cert_file'), from.text('tls_key_file')]

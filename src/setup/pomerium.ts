@@ -19,8 +19,10 @@ export function translatePomerium(texts: readonly GivenText[], externalUrl: stri
   const from = new Notes()
   const settings: JsonObject = Object.assign({}, ...eachNamed(texts, yamlMap)) as JsonObject
   const routes = readRoutes([settings['routes'] ?? settings['policy'] ?? []].flat(), from)
-  const [first] = [settings['routes'] ?? settings['policy'] ?? []].flat().filter(isObject)
-  const origin = externalUrl ?? routes.find((route) => route.settings === first)?.origin ?? routes[0]?.origin
+  const origins = [settings['routes'] ?? settings['policy'] ?? []]
+    .flat()
+    .flatMap((each) => routes.find(({ settings: own }) => own === each) ?? [])
+  const origin = externalUrl ?? origins.find((each) => !each.origin.includes('*'))?.origin
   if (origin === undefined) throw new SyntaxError('there is no route with from: https://…')
   for (const name of Object.keys(settings)) noteOption(name, from)
   notePrefixes(routes, from)

@@ -3,7 +3,7 @@ import { askedFile, domainRequirement } from './forward-auth.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
 import type { Translated } from './translated-file.ts'
-import { Translation } from './translation.ts'
+import { type Translation, translationOf } from './translation.ts'
 import { anyOf, type GivenText, type Requirement, type Rule } from './written-config.ts'
 
 const lists = new Set(['domain', 'whitelist', 'cookie_domain'])
@@ -74,7 +74,7 @@ export function translateTraefik(
   service: string | undefined,
   url: string | undefined,
 ): Translated {
-  const from = new Translation(readOptions(texts, args, service, dialect))
+  const from = translationOf(readOptions(texts, args, service, dialect), (option) => /secret|_key$/.test(option))
   const provider = from.text('default_provider') ?? 'google'
   const isGoogle = provider === 'google'
   const names = [...from.names].flatMap(

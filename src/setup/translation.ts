@@ -64,3 +64,22 @@ export class Translation extends Notes {
     return [...this.#options.keys()].filter((option) => !this.#read.has(option))
   }
 }
+
+const template = /\$[{(]\w|\{\{|^\$[A-Z_]\w*$/
+
+/**
+ * A translation without the options whose value another program fills in, because it is unknown.
+ * @param isSecret whether an option is a secret, which no file contains
+ */
+export function translationOf(options: Options, isSecret: (option: string) => boolean): Translation {
+  const isUnknown = (option: string, value: string | readonly string[]) =>
+    !isSecret(option) && [value].flat().some((member) => template.test(member))
+  const from = new Translation(new Map([...options].filter(([option, value]) => !isUnknown(option, value))))
+  for (const [option, value] of options)
+    if (isUnknown(option, value))
+      from.deny(
+        option,
+        'the value is a variable such as ${NAME}, which is unknown here; import the file with its values',
+      )
+  return from
+}

@@ -4,7 +4,7 @@ import { withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { outcomesFor, peopleWith } from './outcomes.ts'
 import type { Translated } from './translated-file.ts'
-import { Translation } from './translation.ts'
+import { type Translation, translationOf } from './translation.ts'
 import { claimPath, denyingRule, type GivenText, type Requirement, type Rule } from './written-config.ts'
 
 const dialect: Dialect = {
@@ -34,7 +34,7 @@ export function translateVouch(
   service: string | undefined,
   url: string | undefined,
 ): Translated {
-  const from = new Translation(readOptions(texts, args, service, dialect))
+  const from = translationOf(readOptions(texts, args, service, dialect), (option) => /secret|_key$/.test(option))
   const provider = from.text('oauth_provider') ?? ''
   const isPublic = from.isOn('vouch_publicaccess')
   const policy = policyOf(from)

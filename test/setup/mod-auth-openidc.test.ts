@@ -107,6 +107,24 @@ for (const [what, text] of Object.entries({
     assert.match(file.yaml, /- path: \/admin\/\*\n +require:\n +# .*Decide who has access\.\n +- not:\n/)
   })
 
+test('Virtual hosts with different clients deny all people until an operator decides', () => {
+  const host = (name: string, client: string) => `<VirtualHost *:443>
+ServerName ${name}.example.com
+OIDCProviderMetadataURL https://id.example.com/.well-known/openid-configuration
+OIDCClientID ${client}
+ProxyPass / http://127.0.0.1:3000/
+<Location />
+AuthType openid-connect
+Require valid-user
+</Location>
+</VirtualHost>
+`
+  const importOf = (...hosts: string[]) => translateApache([{ name: 'site.conf', text: hosts.join('') }], [], undefined)
+
+  assert.ok(deniesAll(importOf(host('a', 'one'), host('b', 'two'))))
+  assert.ok(!deniesAll(importOf(host('a', 'one'), host('b', 'one'))))
+})
+
 test('Definitions and included files are resolved, and a name of -D is defined', () => {
   const main = `Define GROUP admins\n${server}Include conf.d/*.conf\n<IfDefine Strict>\n<Location /b>\nRequire claim groups:\${GROUP}\n</Location>\n</IfDefine>\n`
   const included =
