@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
+import { decodeJwt } from 'jose'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
 import { folderWith } from '../support/command-line.ts'
@@ -37,12 +38,17 @@ async function startKeycloakWorld(
     client = {},
     attributes = () => ({}),
     providerSettings = '',
+    upstreamSettings = '',
+    moreHeaders = '',
   }: {
     readonly realmSettings?: Json
     readonly client?: Json
     /** More attributes of the client. */
     readonly attributes?: (url: string) => Json
     readonly providerSettings?: string
+    readonly upstreamSettings?: string
+    /** After those about the person, such as `, X-Sub: sub`. */
+    readonly moreHeaders?: string
   } = {},
 ): Promise<KeycloakWorld> {
   const port = await freePort()
@@ -83,7 +89,8 @@ session:
 upstreams:
   orders:
     url: ${upstream.url.origin}
-    headers: { X-Remote-User: preferred_username, X-Email: email }
+    headers: { X-Remote-User: preferred_username, X-Email: email${moreHeaders} }
+    ${upstreamSettings}
 `,
     { now: () => Date.now() + moved },
   )
@@ -254,6 +261,33 @@ test('Keycloak encrypts: a person signs in, tokens are refreshed, and a Logout T
   await until('the session has ended', async () => !(await world.isSignedIn(jane)))
   assert.deepEqual(world.endedBy(), ['provider'])
 })
+
+for (const [what, audience, status] of [
+  ['gets a token for itself, in exchange for that of the person', 'billing', 200],
+  ['gets nothing when Keycloak refuses the exchange', 'payroll', 502],
+] as const)
+  test(`an application ${what}`, async (t) => {
+    const mapper = {
+      ...{ name: 'audience-of-billing', protocol: 'openid-connect', protocolMapper: 'oidc-audience-mapper' },
+      config: { 'included.custom.audience': 'billing', 'access.token.claim': 'true' },
+    }
+    const world = await startKeycloakWorld(t, {
+      client: { protocolMappers: [mapper] },
+      attributes: () => ({ 'standard.token.exchange.enabled': 'true' }),
+      upstreamSettings: `token_exchange: { audience: ${audience} }`,
+      moreHeaders: ', Authorization: { bearer: exchanged_token }',
+    })
+    // Keycloak knows both, and the person may use one of them.
+    for (const clientId of ['billing', 'payroll'])
+      await world.realm.admin('POST', '/clients', { clientId, protocol: 'openid-connect' })
+
+    const page = await signIn(new Browser('jane'), world)
+
+    assert.equal(page.status, status)
+    const [, token] = /Bearer ([\w.-]+)/.exec(page.body) ?? []
+    const { aud, azp } = token === undefined ? {} : (decodeJwt(token) as { aud?: unknown; azp?: unknown })
+    assert.deepEqual([aud, azp], status === 200 ? ['billing', 'orders'] : [undefined, undefined])
+  })
 
 test('a session that expires at Keycloak ends here at the next refresh', async (t) => {
   const world = await startKeycloakWorld(t, { realmSettings: { accessTokenLifespan: 60 } })
