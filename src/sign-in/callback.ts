@@ -12,7 +12,7 @@ import { claimsOfIdToken } from '../provider/id-token.ts'
 import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { signInLifetimeMs } from '../session/live/endings.ts'
-import { isEmailEndedSince, verifiedEmailOf } from '../session/people/email-endings.ts'
+import { emailOf, isEmailEndedSince } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import { sealForFrame } from './frame.ts'
@@ -288,8 +288,9 @@ function clientOf({ cause, userAgent }: EndpointRequest): SignInClient {
 }
 
 /**
- * Ends the new session when a security event about the e-mail address of its person, which is known
- * only now, has arrived since the sign-in began.
+ * Ends the new session when the sessions of the e-mail address of its person, which is known only
+ * now, have ended since the sign-in began. The address need not be verified: at worst, the person
+ * signs in once more.
  * @throws {GatewayError} `ERR_SIGN_IN_ENDED`
  */
 async function rejectEndedEmail(
@@ -299,12 +300,10 @@ async function rejectEndedEmail(
   request: EndpointRequest,
   { provider, store, sessions, endings }: SignInParts,
 ): Promise<void> {
-  const { signals, renamedClaims } = provider.config
-  if (signals === undefined || signals.trustedSubjects.length === 0) return
-  const email = verifiedEmailOf(claims, renamedClaims)
+  const email = emailOf(claims, provider.config.renamedClaims)
   if (email === undefined || !(await isEmailEndedSince(email, sessions.audience, begun_at, store))) return
   await endings.endOne(session, 'signal', request.cause)
-  throw new GatewayError('ERR_SIGN_IN_ENDED', 'a security event for this person arrived before the callback')
+  throw new GatewayError('ERR_SIGN_IN_ENDED', 'all sessions of this e-mail address have ended before the callback')
 }
 
 /**

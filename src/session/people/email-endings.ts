@@ -43,18 +43,14 @@ export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string,
   const isVerified = claims[renamed['email_verified'] ?? 'email_verified']
   // Some providers send `email_verified` as text.
   if (email === undefined || (isVerified !== true && isVerified !== 'true')) return undefined
-  return withLowerDomain(email)
+  const at = email.lastIndexOf('@')
+  return email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
 /** The e-mail address in the claims of a session, verified or not. */
 export function emailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
   const email = claims[renamed['email'] ?? 'email']
   return typeof email === 'string' ? email : undefined
-}
-
-function withLowerDomain(email: string): string {
-  const at = email.lastIndexOf('@')
-  return email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
 /**
@@ -66,7 +62,7 @@ function timeIn(document: Uint8Array): number {
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored an ending in another format')
 }
 
-/** The store sees only a hash of the address. */
+/** The store sees only a hash of the address, in lower case: an administrator may write any. */
 function documentNameOf(email: string, audience: string): string {
-  return `ending of ${sha256(audience, withLowerDomain(email))}`
+  return `ending of ${sha256(audience, email.toLowerCase())}`
 }
