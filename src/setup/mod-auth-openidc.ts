@@ -43,7 +43,10 @@ export function translateApache(
     session: translateSession(first, from),
     upstreams: Object.assign({}, ...parts.map(({ upstreams }) => upstreams)) as Record<string, WrittenUpstream>,
   }
-  for (const { name, args: words } of sites.flatMap((each) => each.directives)) noteDirective(name, words, from)
+  for (const directive of sites.flatMap((each) => each.directives)) {
+    noteDirective(directive.name, directive.args, from)
+    noteInSection(directive, from)
+  }
   const upstreams = from.denials.length === 0 ? config.upstreams : denyingAll(config.upstreams, from)
   return translatedFile(
     { ...config, upstreams },
@@ -250,6 +253,19 @@ function noteDirective(name: string, args: readonly string[], from: Notes): void
     from.lost(name, `${args.join(' ')}: write a rule with respond: { to: … } (docs/responses.md)`)
   else if (!/^(?:proxy|location|requestheader|directory|files|if|else)/.test(name) && !known.test(name))
     from.lost(name, 'import does not know this directive; find out whether the application needs it')
+}
+
+/** Settings of one section: the file has those of the whole site only. */
+function noteInSection({ name: section, args, children = [] }: Directive, from: Notes): void {
+  for (const child of children.filter(({ name }) => name !== 'oidcunauthaction')) {
+    const isHeader = child.name === 'requestheader' || child.name === 'header'
+    if (isHeader || translated.has(child.name))
+      from.lost(
+        `${child.name} in <${section} ${args.join(' ')}>`,
+        'it holds for one section, and is not translated; write headers of its rule, or of the upstream',
+      )
+    else if (child.name.startsWith('oidc')) noteDirective(child.name, child.args, from)
+  }
 }
 
 /** RewriteRule may send requests elsewhere, or refuse them. */

@@ -86,6 +86,7 @@ for (const [what, text] of Object.entries({
   'a file that is not given': 'Include conf/admin.conf',
   'an unknown variable': '<Location /admin>\nRequire claim groups:${GROUP}\n</Location>',
   'an unknown directive': 'OIDCUnheardOf On',
+  'an unknown directive in a section': '<Location /a>\nOIDCUnheardOf On\n</Location>',
   Satisfy: '<Location /admin>\nRequire ip 10.0.0.0/8\nSatisfy Any\n</Location>',
   '<If>': '<If "%{TIME_HOUR} -gt 20">\nRequire all denied\n</If>',
   RewriteRule: 'RewriteRule ^/secret - [F]',
@@ -106,6 +107,14 @@ for (const [what, text] of Object.entries({
     assert.ok(!deniesAll(file))
     assert.match(file.yaml, /- path: \/admin\/\*\n +require:\n +# .*Decide who has access\.\n +- not:\n/)
   })
+
+test('Settings of one section have a note', () => {
+  const { notes } = translated('<Location /a>\nOIDCAuthNHeader X-User\nRequestHeader set X-A b\n</Location>')
+  assert.deepEqual(
+    notes.filter(({ option }) => option.endsWith(' in <location /a>')).map(({ option, level }) => `${level} ${option}`),
+    ['lost oidcauthnheader in <location /a>', 'lost requestheader in <location /a>'],
+  )
+})
 
 test('Virtual hosts with different clients deny all people until an operator decides', () => {
   const host = (name: string, client: string) => `<VirtualHost *:443>
