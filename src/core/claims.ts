@@ -185,7 +185,7 @@ export function withWithheld(claims: Claims, names: readonly string[]): Claims {
   return { ...claims, _claim_names: { ...(isObject(others) ? (others as Claims) : {}), ...marks } }
 }
 
-/** What APIs have said about a claim: its value, or why they have not. */
+/** The result of reading a claim from APIs: its value, or why there is none. */
 export type ApiReading =
   /** `undefined`: the person has none. */
   | { readonly kind: 'value'; readonly value: JsonValue | undefined }

@@ -83,8 +83,8 @@ export class DecryptionKeys {
   }
 
   /**
-   * The private key that a token names. Keys that replace themselves are several, so their tokens
-   * have to name one (OpenID Connect Core §10.2).
+   * The private key that a token names. There are several rotating keys, so a token has to name its
+   * key (OpenID Connect Core §10.2).
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
    */
   async find(alg: KeyManagementAlgorithm, kid: string | undefined): Promise<KeyObject | undefined> {

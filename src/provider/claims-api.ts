@@ -18,7 +18,7 @@ import type { Log } from '../observe/log.ts'
 import { ApiCredentials, type ClientToken } from './client-credentials.ts'
 import type { Outbound } from './outbound.ts'
 
-/** What an API may respond at most. More is refused, because a part would be a wrong answer. */
+/** The largest result of an API. More is refused, because a part of a list would be wrong. */
 const maxPages = 50
 const maxValues = 2_000
 /** Of all values together, in characters: they are sealed into the session. */
@@ -150,7 +150,7 @@ export class ClaimsApi {
   }
 }
 
-/** The header of a request to an API. GitHub refuses requests without User-Agent. */
+/** The header fields of a request to an API. GitHub refuses requests without User-Agent. */
 export function bearerHeaders(authorization: string): Readonly<Record<string, string>> {
   return { accept: 'application/json', authorization, 'user-agent': 'gatehouse' }
 }

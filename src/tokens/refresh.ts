@@ -176,7 +176,7 @@ async function withFreshClaims(stored: StoredSession, parts: UpkeepParts): Promi
   }
 }
 
-/** The claims of a session as UserInfo and the ID Token have them, and what APIs have said. */
+/** The claims of UserInfo and the ID Token, and the readings of APIs. */
 interface ReadClaims {
   readonly claims: Claims
   readonly readings: ReadonlyMap<string, ApiReading>

@@ -3,7 +3,7 @@ import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 
-/** Settings about ID Tokens, or about what a provider without them does not have. */
+/** Settings that need an ID Token, or something else of an OpenID Provider. */
 const ofOpenid = [
   ...['id_token_claims', 'id_token_signed_response_alg', 'userinfo_signed_response_alg', 'claim_sources'],
   ...['id_token_encrypted_response_alg', 'userinfo_encrypted_response_alg', 'authorization_encrypted_response_alg'],

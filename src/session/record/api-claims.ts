@@ -55,7 +55,7 @@ export function overdue(
 
 /**
  * Adds the claims of APIs to those of UserInfo and the ID Token. A claim that was not read now
- * keeps what it was in the session `before`.
+ * keeps its value of `before`, or stays withheld.
  */
 export function withApiClaims(
   claims: Claims,

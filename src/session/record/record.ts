@@ -101,7 +101,7 @@ const hashLength = 32
 /**
  * The audience of the sessions of a gateway: the provider, and the gateway as its client. Different
  * clients that share a store share no sessions, records or Logout Tokens. The subjects of an API
- * are others than those of ID Tokens, or of another member of its responses.
+ * differ from those of ID Tokens, and from those at another member of its responses.
  */
 export function audienceOf({ issuer, client_id, oauth2 }: ProviderIdentity): string {
   return oauth2 === undefined
