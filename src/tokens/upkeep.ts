@@ -72,8 +72,9 @@ function overdueClaims(
 ): readonly string[] {
   if (claimsFrom.length === 0) return []
   const { tokens, userinfo_read_at } = session.record
-  const { access_token_expires_at = Infinity, refresh_token, obtained_at } = tokens
-  if (now >= access_token_expires_at && refresh_token === undefined) return []
+  const { access_token_expires_at = Infinity, obtained_at } = tokens
+  // The refresh token comes last, because it may have to be unpacked.
+  if (now >= access_token_expires_at && tokens.refresh_token === undefined) return []
   const isRefreshed = obtained_at > userinfo_read_at
   return overdue(claimsFrom, session.record, isRefreshed ? obtained_at : nextPoll(session, config), now)
 }
