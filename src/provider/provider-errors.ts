@@ -7,7 +7,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 const invalidGrants = ['invalid_grant', 'bad_refresh_token', 'bad_verification_code']
 
 /** Whether the code or refresh token is expired, revoked or used up (RFC 6749 §5.2). */
-export function isInvalidGrant(error: unknown): boolean {
+export function isInvalidGrant(error: unknown): error is client.ResponseBodyError {
   return error instanceof client.ResponseBodyError && invalidGrants.includes(error.error)
 }
 
@@ -70,7 +70,7 @@ export function throwProviderError(what: string, cause: unknown): never {
       'ERR_SIGN_IN_RESPONSE',
       `by the clock of this machine, the ID Token has expired or is not valid yet: ${clockAdvice}`,
     )
-  if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', 'the provider responded with invalid_grant')
+  if (isInvalidGrant(cause)) return fail('ERR_SIGN_IN_EXPIRED', `the provider responded with ${cause.error}`)
   if (cause instanceof client.ResponseBodyError)
     return fail(
       'ERR_SIGN_IN_RESPONSE',
