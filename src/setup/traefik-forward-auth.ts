@@ -304,12 +304,14 @@ function admits(
     )
   }
   const [rule, ...more] = rules.filter(matches)
-  if (more.length > 0 || rules.some(({ matcher }) => matcher === undefined)) return undefined
+  if (more.length > 0) return undefined
+  // A rule with an unknown matcher may admit what the others deny; one that restricts denies all.
+  const denied = rules.some(({ matcher }) => matcher === undefined) ? undefined : false
   if (rule?.isOpen ?? isOpen) return true
-  if (request.as === undefined) return false
+  if (request.as === undefined) return denied
   const { whitelist, domains } = rule !== undefined && rule.whitelist.length + rule.domains.length > 0 ? rule : whole
   const email = String(request.as['email'] ?? '')
   if (whitelist.length + domains.length === 0 || whitelist.includes(email)) return true
   const isByDomain = whitelist.length === 0 || from.isOn('match_whitelist_or_domain')
-  return isByDomain && domains.includes(email.split('@')[1] ?? '')
+  return (isByDomain && domains.includes(email.split('@')[1] ?? '')) || denied
 }
