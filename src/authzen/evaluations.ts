@@ -16,7 +16,7 @@ import { createOutbound, measuredOutbound, type Outbound } from '../provider/out
 import type { PrincipalRecord } from '../session/record/record.ts'
 
 /** How many decisions may be under way at the same time, for each upstream. */
-const maxUnderWay = 256
+export const maxUnderWay = 256
 /** How many decisions are kept, of all upstreams together. */
 const maxKept = 10_000
 /** The longest time that a decision is kept, in ms, whatever `Cache-Control` says. */
@@ -54,6 +54,25 @@ interface Entity {
   readonly properties: Readonly<Record<string, JsonValue | undefined>>
 }
 
+/** Shares the decisions that may be under way among people. */
+interface Places {
+  hasFor(person: string): boolean
+  take(person: string): void
+  leave(person: string): void
+}
+
+interface DecisionPoint {
+  readonly outbound: Outbound
+  readonly places: Places
+}
+
+export interface EvaluationsParts {
+  readonly clock: Clock
+  readonly metrics: Metrics
+  /** Creates the places of an upstream: {@link maxUnderWay}. */
+  readonly placesOf: () => Places
+}
+
 interface Kept {
   readonly evaluated: Evaluated
   readonly until: number
@@ -65,24 +84,27 @@ interface Kept {
  */
 export class Evaluations {
   readonly #clock: Clock
-  readonly #outbounds: ReadonlyMap<AuthorizeWithConfig, Outbound>
+  readonly #points: ReadonlyMap<AuthorizeWithConfig, DecisionPoint>
   readonly #kept = new BoundedMap<string, Kept>('evaluations', maxKept)
   readonly #underWay = new SingleFlight<string, Evaluated>()
 
   constructor(
     upstreams: readonly Pick<UpstreamConfig, 'authorizeWith'>[],
-    { clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics },
+    { clock, metrics, placesOf }: EvaluationsParts,
   ) {
     this.#clock = clock
     const configs = upstreams.flatMap(({ authorizeWith }) => authorizeWith ?? [])
+    // With fewer connections, the decisions of one person would delay those of all others.
     const outboundFor = (config: AuthorizeWithConfig) =>
-      measuredOutbound(createOutbound(config), metrics, () => 'authorize_with')
-    this.#outbounds = new Map(configs.map((config) => [config, outboundFor(config)]))
+      measuredOutbound(createOutbound({ ...config, connections: maxUnderWay }), metrics, () => 'authorize_with')
+    this.#points = new Map(
+      configs.map((config) => [config, { outbound: outboundFor(config), places: placesOf() }] as const),
+    )
   }
 
   async close(): Promise<void> {
     await this.#underWay.settled()
-    await Promise.all([...this.#outbounds.values()].map((outbound) => outbound.close()))
+    await Promise.all([...this.#points.values()].map(({ outbound }) => outbound.close()))
   }
 
   /**
@@ -104,26 +126,34 @@ export class Evaluations {
     const key = sha256(config.url, body)
     const kept = this.#kept.get(key)
     if (kept !== undefined && this.#clock.now() < kept.until) return kept.evaluated
-    if (this.#underWay.size >= maxUnderWay && !this.#underWay.has(key))
-      return unavailable(`${maxUnderWay} decisions are under way`)
+    const point = this.#points.get(config)
+    if (point === undefined) return unavailable('there is no connection to the policy decision point')
+    const { places, outbound } = point
+    const { id, properties } = evaluation.subject
+    const person = JSON.stringify([properties['iss'], id])
+    if (!this.#underWay.has(key) && !places.hasFor(person)) return unavailable('too many decisions are under way')
     return this.#underWay.run(key, async () => {
-      const { evaluated, until } = await this.#ask(body, config)
-      if (until > this.#clock.now()) this.#kept.set(key, { evaluated, until })
-      return evaluated
+      places.take(person)
+      try {
+        const { evaluated, until } = await this.#ask(body, config, outbound)
+        if (until > this.#clock.now()) this.#kept.set(key, { evaluated, until })
+        return evaluated
+      } finally {
+        places.leave(person)
+      }
     })
   }
 
-  async #ask(body: string, config: AuthorizeWithConfig): Promise<Kept> {
+  async #ask(body: string, { authorization, url }: AuthorizeWithConfig, outbound: Outbound): Promise<Kept> {
     const askedAt = this.#clock.now()
-    const { authorization, url } = config
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json',
       ...(authorization !== undefined && { authorization }),
     }
     try {
-      const response = await this.#outbounds.get(config)?.fetch(url, { method: 'POST', headers, body })
-      if (response?.status !== 200) return { evaluated: unavailable(`status ${response?.status}`), until: askedAt }
+      const response = await outbound.fetch(url, { method: 'POST', headers, body })
+      if (response.status !== 200) return { evaluated: unavailable(`status ${response.status}`), until: askedAt }
       const evaluated = decisionIn(await response.json())
       return { evaluated, until: evaluated.kind === 'unavailable' ? askedAt : askedAt + keptMs(response.headers) }
     } catch (error) {

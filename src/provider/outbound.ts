@@ -61,12 +61,18 @@ export interface RequestParts {
 }
 
 export type OutboundSettings = Pick<ProviderConfig, 'timeoutMs' | 'ca'> &
-  Partial<Pick<ProviderConfig, 'clientCertificate' | 'egressProxy' | 'profile'>>
+  Partial<Pick<ProviderConfig, 'clientCertificate' | 'egressProxy' | 'profile'>> & {
+    /** The largest number of connections. Default: those of {@link connectionsFor} together. */
+    readonly connections?: number
+  }
+
+const { introspections, exchangedTokens, others } = connectionsFor
 
 export function createOutbound(settings: OutboundSettings): Outbound {
   const { timeoutMs, ca, clientCertificate, egressProxy, profile } = settings
+  const { connections = introspections + exchangedTokens + others } = settings
   const common = {
-    connections: connectionsFor.introspections + connectionsFor.exchangedTokens + connectionsFor.others,
+    connections,
     // `wholeResponse` limits the time. The timers of undici fire up to half a second early, and
     // restart with each part of the content.
     headersTimeout: 0,

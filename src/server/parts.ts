@@ -1,4 +1,4 @@
-import { Evaluations } from '../authzen/evaluations.ts'
+import { Evaluations, maxUnderWay } from '../authzen/evaluations.ts'
 import { freeMemory } from '../config/memory.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { isShared } from '../config/model/session.ts'
@@ -9,6 +9,7 @@ import { TrustedProxies } from '../http/forwarded.ts'
 import { algorithmsOf, signingKeyPurpose } from '../identity/signed/signing-key.ts'
 import { RotatingKeys } from '../keys/rotating-keys.ts'
 import { createAccountLimits } from '../limits/endpoint-limits.ts'
+import { Shares } from '../limits/fair-queue.ts'
 import { budgetBytes, MemoryBudget } from '../limits/memory-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import { LiveStreams } from '../proxy/live-streams.ts'
@@ -115,7 +116,7 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
       config: config.signingKeys,
       algorithms: algorithmsOf(config.upstreams),
     }),
-    evaluations: new Evaluations(config.upstreams, { clock, metrics }),
+    evaluations: new Evaluations(config.upstreams, { clock, metrics, placesOf: () => new Shares(maxUnderWay) }),
     logoutCalls: new AllLogoutCalls(config, { store, jobs, endings, upstreams, clock, log, audit }),
   }
 }

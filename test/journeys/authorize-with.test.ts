@@ -4,6 +4,7 @@ import { Evaluations } from '../../src/authzen/evaluations.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import { TrustedProxies } from '../../src/http/forwarded.ts'
 import { requestFacts } from '../../src/http/request-facts.ts'
+import { Shares } from '../../src/limits/fair-queue.ts'
 import { Metrics } from '../../src/observe/metrics.ts'
 import { auditEventsIn } from '../support/audit-schema.ts'
 import type { Browser } from '../support/browser.ts'
@@ -191,21 +192,24 @@ test('A flood of requests that wait for decisions is bounded', async (t) => {
   const statuses: number[] = []
 
   const flood = Array.from({ length: 300 }, async (_, n) => statuses.push(await world.status(`/echo/${n}`)))
-  await until('the rest is refused', () => statuses.length >= 44)
+  await until('the rest is refused', () => statuses.length >= 108)
   point.answer = decide({ decision: true })
   for (const release of held.splice(0)) release()
   await Promise.all(flood)
 
   assert.deepEqual(
     [200, 503].map((each) => statuses.filter((status) => status === each).length),
-    [256, 44],
+    [192, 108],
   )
 })
 
 test('Equal requests at the same time ask once', async (t) => {
   const { url, asked } = await startDecisionPoint(t)
   const authorizeWith = { url, timeoutMs: 1_000, claims: [], authorization: undefined, ca: undefined }
-  const evaluations = new Evaluations([{ authorizeWith }], { clock: systemClock, metrics: new Metrics() })
+  const evaluations = new Evaluations([{ authorizeWith }], {
+    ...{ clock: systemClock, metrics: new Metrics() },
+    placesOf: () => new Shares(1),
+  })
   t.after(() => evaluations.close())
   const request = {
     facts: requestFacts({ method: 'GET', url: '/', headers: { host: 'a' }, socket: {} }, new TrustedProxies([]), ''),
