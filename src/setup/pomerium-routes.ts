@@ -283,11 +283,11 @@ function listOf(requirement: Requirement): readonly Requirement[] {
 }
 
 /**
- * Notes routes whose prefix ends within a name: Pomerium also matches longer names, which another
- * route serves here.
+ * Denies all people for routes whose prefix ends within a name: Pomerium also matches longer names,
+ * which another route serves here, with another policy.
  */
 export function notePrefixes(routes: readonly Route[], from: Notes): void {
-  for (const { origin, path, prefix, settings } of routes) {
+  for (const { origin, path, prefix, policy } of routes) {
     if (path !== undefined || prefix.endsWith('/')) continue
     const wider = routes.find(
       (other) =>
@@ -298,9 +298,8 @@ export function notePrefixes(routes: readonly Route[], from: Notes): void {
     )
     if (wider === undefined) continue
     const text = `it also matched ${prefix}-other, which the route for ${wider.prefix} serves here`
-    if (isPublic(wider.policy))
-      from.deny(`prefix: ${prefix}`, `${text}, without a sign-in; write ${prefix}/ if that is meant`)
-    else if (JSON.stringify(wider.settings['policy']) !== JSON.stringify(settings['policy']))
-      from.decide(`prefix: ${prefix}`, `${text}, with its policy`)
+    if (JSON.stringify(wider.policy) === JSON.stringify(policy)) continue
+    const how = isPublic(wider.policy) ? 'without a sign-in' : 'with its policy'
+    from.deny(`prefix: ${prefix}`, `${text}, ${how}; write ${prefix}/ if that is meant`)
   }
 }

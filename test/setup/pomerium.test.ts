@@ -99,14 +99,15 @@ for (const [what, text] of Object.entries({
     assert.ok(notes.some(({ level }) => level === 'decide'))
   })
 
-test('A prefix that ends within a name denies all people when the wider route is public', () => {
-  const both = `${route}    allow_public_unauthenticated_access: true\n  - from: https://a.example.com\n    to: http://127.0.0.1:3000\n    prefix: /admin\n    policy: { allow: { and: [{ claim/groups: admins }] } }\n`
-  assert.match(
-    translated(both).yaml,
-    /# Denies all people until this is decided:\n +# - prefix: \/admin: it also matched \/admin-other/,
-  )
-  assert.doesNotMatch(translated(both.replace('/admin\n', '/admin/\n')).yaml, /Denies all people/)
-})
+for (const wider of ['allow_public_unauthenticated_access', 'allow_any_authenticated_user'])
+  test(`A prefix that ends within a name denies all people beside a wider route with ${wider}`, () => {
+    const both = `${route}    ${wider}: true\n  - from: https://a.example.com\n    to: http://127.0.0.1:3000\n    prefix: /admin\n    policy: { allow: { and: [{ claim/groups: admins }] } }\n`
+    assert.match(
+      translated(both).yaml,
+      /# Denies all people until this is decided:\n +# - prefix: \/admin: it also matched \/admin-other/,
+    )
+    assert.doesNotMatch(translated(both.replace('/admin\n', '/admin/\n')).yaml, /Denies all people/)
+  })
 
 test('Invalid YAML is named by its line, and not quoted', () => {
   assert.throws(
