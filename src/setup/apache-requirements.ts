@@ -1,10 +1,9 @@
 import { parseSubnet } from '../config/addresses.ts'
 import { AddressSet } from '../core/addresses.ts'
-import { parseClaimPath, readClaim } from '../core/claims.ts'
 import { LinearPattern } from '../core/linear-pattern.ts'
 import type { Directive } from './apache-file.ts'
-import type { TestRequest } from './outcomes.ts'
-import { anyOf, claimPath, type Requirement } from './written-config.ts'
+import { type TestRequest, valuesOf } from './outcomes.ts'
+import { claimPath, joined, type Requirement } from './written-config.ts'
 
 /** A `Require` directive, or a section of them. */
 export type Authz =
@@ -160,16 +159,6 @@ export function requirementOf(authz: Authz): Requirement | boolean {
   }
 }
 
-function joined(all: readonly (Requirement | boolean)[], kind: 'all' | 'any'): Requirement | boolean {
-  const deciding = kind === 'any'
-  if (all.includes(deciding)) return deciding
-  const requirements = all.filter((each) => typeof each !== 'boolean')
-  const [only, ...more] = requirements
-  if (only === undefined) return !deciding
-  if (more.length === 0) return only
-  return kind === 'any' ? anyOf(requirements) : { all: requirements }
-}
-
 /**
  * mod_auth_openidc finds the expression anywhere in a value; `matches` compares the whole value.
  */
@@ -195,8 +184,6 @@ type Result = 'granted' | 'denied' | 'neutral'
 export function decide(authz: Authz, request: TestRequest): Result | undefined {
   const of = 'of' in authz ? authz.of.map((each) => decide(each, request)) : []
   const granted = (isMet: boolean): Result => (isMet ? 'granted' : 'denied')
-  const valuesOf = (claim: string) =>
-    request.as === undefined ? [] : [readClaim(request.as as never, parseClaimPath(claim)) ?? []].flat().map(String)
   if (authz.kind !== 'unknown' && request.as === undefined && needsPerson(authz) && !('of' in authz)) return 'denied'
   switch (authz.kind) {
     case 'granted':
@@ -207,9 +194,9 @@ export function decide(authz: Authz, request: TestRequest): Result | undefined {
     case 'unknown':
       return undefined
     case 'claim':
-      return granted(valuesOf(authz.claim).some((value) => authz.values.includes(value)))
+      return granted(valuesOf(request.as, authz.claim).some((value) => authz.values.includes(value)))
     case 'pattern':
-      return granted(valuesOf(authz.claim).some((value) => new RegExp(authz.pattern).test(value)))
+      return granted(valuesOf(request.as, authz.claim).some((value) => new RegExp(authz.pattern).test(value)))
     case 'method':
       return granted(authz.methods.includes(request.method))
     case 'ip':

@@ -10,7 +10,7 @@ import {
 } from './apache-requirements.ts'
 import type { Notes } from './notes.ts'
 import type { TestRequest } from './outcomes.ts'
-import { covers, regionsOf } from './path-regions.ts'
+import { covers, folderPatterns, regionsOf } from './path-regions.ts'
 import { denyingRule, type Requirement, type Rule } from './written-config.ts'
 
 /** A `Require` that `<Limit>` or `<LimitExcept>` may restrict to some methods. */
@@ -111,7 +111,7 @@ function matchPath(path: string): Matching {
   const matches = (at: string) => at === path || at.startsWith(path.endsWith('/') ? path : `${path}/`)
   if (path === '/') return { patterns: ['/*'], matches: () => true }
   if (!/^(?:\/[\w.~-]+)+\/?$/.test(path)) return { patterns: undefined, matches }
-  return { patterns: path.endsWith('/') ? [path, `${path}*/*`] : [`${path}/*`], matches }
+  return { patterns: path.endsWith('/') ? folderPatterns(path) : [`${path}/*`], matches }
 }
 
 function matchExpression(text: string): Matching {

@@ -1,10 +1,10 @@
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
-import { asciiDomain, isDomainOf } from '../core/addresses.ts'
+import { usableDomain } from './cookie-domain.ts'
 import type { Outcome } from './outcomes.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
 import type { Translation } from './translation.ts'
-import { anyOf, literal, type Requirement, type Rule, undecided, type WrittenUpstream } from './written-config.ts'
+import { anyOf, literal, type Requirement, type Rule, untilDecided, type WrittenUpstream } from './written-config.ts'
 
 /** What programs behind `forward_auth` and `auth_request` have in common. */
 export interface Asked {
@@ -47,25 +47,23 @@ export function askedFile(asked: Asked, from: Translation): Translated {
     `the redirect URI is ${external_url}/.gatehouse/callback in place of ${callback}: register it at the provider; the proxy asks /.gatehouse/forward-auth, and sends all requests below /.gatehouse/ to the gateway (docs/forward-auth.md)`,
   )
   from.changed('client_secret', 'the file contains no secret; set the environment variable CLIENT_SECRET')
-  const domain = asciiDomain((cookieDomain ?? '').replace(/^\./, ''))
   const { hostname, protocol } = new URL(external_url)
-  const isUsable = domain !== undefined && isDomainOf(domain, hostname) && protocol === 'https:'
+  const domain = usableDomain([cookieDomain ?? ''], external_url)
   if (cookieDomain !== undefined)
-    from[isUsable ? 'changed' : 'lost'](
+    from[domain !== undefined ? 'changed' : 'lost'](
       'cookie_domain',
-      isUsable
+      domain !== undefined
         ? `the hosts of ${domain} share one session; a wildcard names hosts one label below it: add an upstream for others`
         : `${cookieDomain} does not contain the host of external_url, or that is not https; each host needs an upstream with its external_url`,
     )
   const own = hosts.filter((host) => host !== hostname)
   // A rule may add a denial, so this comes before them.
   const rules = new Map([undefined, ...own].map((host) => [host, asked.rules(host)]))
-  const denying = from.denials.length === 0 ? [] : [{ path: '/*', require: undecided(from.denials) }]
   const upstream = (host: string | undefined): WrittenUpstream => ({
     forward_auth: true,
     external_url: `${protocol}//${host ?? new URL(external_url).host}`,
     headers,
-    rules: [...denying, ...(rules.get(host) ?? [])],
+    rules: rules.get(host),
   })
   const config = {
     version: 1,
@@ -82,12 +80,15 @@ export function askedFile(asked: Asked, from: Translation): Translated {
       scopes: asked.scopes && ['openid', ...asked.scopes.filter((scope) => scope !== 'openid')],
       authorization_params: asked.authorizationParams,
     },
-    session: times(asked, isUsable ? domain : undefined, from),
-    upstreams: {
-      app: upstream(undefined),
-      ...Object.fromEntries(own.map((host) => [host.replaceAll(/[^\w-]/g, '-'), upstream(host)])),
-      ...(isUsable && { others: { ...upstream(undefined), external_url: `https://*.${domain}` } }),
-    },
+    session: times(asked, domain, from),
+    upstreams: untilDecided(
+      {
+        app: upstream(undefined),
+        ...Object.fromEntries(own.map((host) => [host.replaceAll(/[^\w-]/g, '-'), upstream(host)])),
+        ...(domain !== undefined && { others: { ...upstream(undefined), external_url: `https://*.${domain}` } }),
+      },
+      from.denials,
+    ),
   }
   const outcomes = [hostname, ...own].flatMap(asked.outcomes)
   return translatedFile(config, outcomes, program, from)

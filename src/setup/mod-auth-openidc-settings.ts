@@ -2,8 +2,8 @@ import { parseRedisUrl } from '../config/build/redis.ts'
 import { signingAlgorithms } from '../config/model/provider.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
-import { asciiDomain, isDomainOf } from '../core/addresses.ts'
 import { argsOf, issuerOf, type Site, valueOf } from './apache-site.ts'
+import { usableDomain } from './cookie-domain.ts'
 import type { Notes } from './notes.ts'
 import { claimPath } from './written-config.ts'
 
@@ -142,18 +142,20 @@ function cookie(site: Site, from: Notes): object | undefined {
       'SameSite is Lax, because with SameSite=None other sites could send requests with the session',
     )
   const given = valueOf(site, 'OIDCCookieDomain')
-  const domain = given === undefined ? undefined : asciiDomain(given.replace(/^\./, ''))
-  const { hostname, protocol } = new URL(site.externalUrl)
-  const isUsable = domain !== undefined && isDomainOf(domain, hostname) && protocol === 'https:'
+  const domain = usableDomain([given ?? ''], site.externalUrl)
   if (given !== undefined)
-    from[isUsable ? 'changed' : 'lost'](
+    from[domain !== undefined ? 'changed' : 'lost'](
       'OIDCCookieDomain',
-      isUsable
+      domain !== undefined
         ? `the hosts of ${domain} share one session (session.cookie.domain)`
         : 'it does not contain the host of external_url, or that is not https',
     )
-  if (!isValidName && !isStrict && !isUsable) return undefined
-  return { ...(isValidName && { name }), ...(isUsable && { domain }), ...(isStrict && { same_site: 'strict' }) }
+  if (!isValidName && !isStrict && domain === undefined) return undefined
+  return {
+    ...(isValidName && { name }),
+    ...(domain !== undefined && { domain }),
+    ...(isStrict && { same_site: 'strict' }),
+  }
 }
 
 const standardClaims = ['sub', 'email', 'name', 'preferred_username']

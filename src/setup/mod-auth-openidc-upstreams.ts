@@ -2,7 +2,7 @@ import { durationText } from '../config/quantities.ts'
 import type { Directive } from './apache-file.ts'
 import { type Site, valueOf } from './apache-site.ts'
 import type { Notes } from './notes.ts'
-import { denyingRule, type Rule } from './written-config.ts'
+import { denyingRule, freeName, type Rule } from './written-config.ts'
 
 interface Upstream {
   readonly name: string
@@ -122,8 +122,7 @@ function nameFor(target: string, { externalUrl }: Site, taken: Set<string>): str
   const host = URL.canParse(target) ? (new URL(target).hostname.split('.')[0] ?? '') : ''
   const site = new URL(externalUrl).hostname.split('.')[0] ?? ''
   const base = [host, site].find((each) => /^[a-z][\w-]*$/i.test(each) && each !== 'localhost') ?? 'app'
-  let name = base
-  for (let number = 2; taken.has(name); number++) name = `${base}-${number}`
+  const name = freeName(base, (each) => taken.has(each))
   taken.add(name)
   return name
 }

@@ -10,7 +10,7 @@ import { withoutTranslation } from './mod-auth-openidc-without.ts'
 import { Notes } from './notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
-import { type GivenText, type Rule, undecided, type WrittenUpstream } from './written-config.ts'
+import { type GivenText, type Rule, untilDecided, type WrittenUpstream } from './written-config.ts'
 
 /**
  * Translates the virtual hosts of Apache that use mod_auth_openidc, and notes the differences. What
@@ -47,9 +47,8 @@ export function translateApache(
     noteDirective(directive.name, directive.args, from)
     noteInSection(directive, from)
   }
-  const upstreams = from.denials.length === 0 ? config.upstreams : denyingAll(config.upstreams, from)
   return translatedFile(
-    { ...config, upstreams },
+    { ...config, upstreams: untilDecided(config.upstreams, from.denials) },
     parts.flatMap(({ outcomes }) => outcomes),
     'Apache',
     from,
@@ -75,7 +74,7 @@ function usesOpenidConnect({ name, args, children = [] }: Directive): boolean {
 function sitesOf(directives: readonly Directive[], externalUrl: string | undefined, from: Notes): readonly Site[] {
   const hosts = directives.filter(({ name }) => name === 'virtualhost')
   const server = directives.filter(({ name }) => name !== 'virtualhost')
-  const isShared = server.some((each) => each.name !== 'virtualhost' && usesOpenidConnect(each))
+  const isShared = server.some(usesOpenidConnect)
   const used = hosts.filter(
     ({ args, children = [] }) =>
       children.some(usesOpenidConnect) || (isShared && !args.every((address) => address.endsWith(':80'))),
@@ -223,19 +222,14 @@ function outcomes(
   return outcomesFor(
     {
       paths: ['/', ...upstreams.map(({ path }) => path), ...paths, '/other'],
-      methods: [...new Set(['GET', ...methodsOf(sections), 'POST'])].filter((method) => testable.has(method)),
+      methods: [...methodsOf(sections), 'POST'],
       people: peopleWith(values, base),
-      clients: [
-        undefined,
-        ...[...new Set(networks)].slice(0, 4).map((network) => network.replace(/\/.*$/, '').replace(/\.0$/, '.9')),
-      ],
+      networks,
       ...(hasSeveral && { host: new URL(externalUrl).hostname }),
     },
     (request) => admits(sections, request),
   )
 }
-
-const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The directives that other parts read, and those of Apache that the gateway does not need. */
 const known =
@@ -243,11 +237,7 @@ const known =
 
 function noteDirective(name: string, args: readonly string[], from: Notes): void {
   if (name.startsWith('oidc')) {
-    const found = withoutTranslation.get(name)
-    const shown = `OIDC${name.slice(4)}`
-    if (found !== undefined) from.note({ option: shown, level: found.level, text: found.why })
-    else if (!translated.has(name))
-      from.deny(shown, 'this directive is unknown and may have restricted access; find out what it did')
+    if (!translated.has(name)) from.untranslated(`OIDC${name.slice(4)}`, withoutTranslation.get(name))
   } else if (/^rewrite(?:rule|cond)$/.test(name)) noteRewrite(args, from)
   else if (/^redirect/.test(name))
     from.lost(name, `${args.join(' ')}: write a rule with respond: { to: … } (docs/responses.md)`)
@@ -286,16 +276,3 @@ const translated = new Set(
   oidcidtokensignedresponsealg oidcprovidertokenendpointauth oidcwhitelistedclaims oidcblacklistedclaims
   oidcoutgoingproxy`.split(/\s+/),
 )
-
-function denyingAll(
-  upstreams: Readonly<Record<string, WrittenUpstream>>,
-  from: Notes,
-): Readonly<Record<string, WrittenUpstream>> {
-  const rule = { path: '/*', require: undecided(from.denials) }
-  return Object.fromEntries(
-    Object.entries(upstreams).map(([name, upstream]) => [
-      name,
-      { ...upstream, rules: [rule, ...(upstream.rules ?? [])] },
-    ]),
-  )
-}

@@ -38,6 +38,15 @@ export class Notes {
     this.note({ option, level: 'unneeded', text })
   }
 
+  /**
+   * Notes why an option has no setting here. An unknown one denies all people until an operator has
+   * decided.
+   */
+  untranslated(option: string, known: Untranslated | undefined): void {
+    if (known !== undefined) this.note({ option, level: known.level, text: known.why })
+    else this.deny(option, 'it is unknown and may have restricted access; find out what it did')
+  }
+
   note(note: Note): void {
     this.#notes.set(`${note.option}\0${note.text}`, note)
   }
@@ -49,8 +58,13 @@ export class Notes {
   }
 }
 
+interface Untranslated {
+  readonly level: Note['level']
+  readonly why: string
+}
+
 /** Notes for options that have no setting here: reasons by names, which spaces separate. */
-export type WithoutTranslation = ReadonlyMap<string, { readonly level: Note['level']; readonly why: string }>
+export type WithoutTranslation = ReadonlyMap<string, Untranslated>
 
 export function withoutTranslationOf(
   levelled: Partial<Readonly<Record<Note['level'], Readonly<Record<string, string>>>>>,

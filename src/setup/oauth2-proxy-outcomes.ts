@@ -1,6 +1,5 @@
-import { parseClaimPath, readClaim } from '../core/claims.ts'
 import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'
-import { type Claims, type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
+import { type Claims, type Outcome, outcomesFor, peopleWith, type TestRequest, valuesOf } from './outcomes.ts'
 import type { Translation } from './translation.ts'
 
 /** What oauth2-proxy decides about requests, from its options and not from the new rules. */
@@ -22,7 +21,7 @@ export function outcomesOfOauth2Proxy(from: Translation): Outcome[] {
   return outcomesFor(
     {
       paths: ['/', ...from.list('upstreams').flatMap(folderOf), ...patterns.flatMap(pathsAround)],
-      methods: [...new Set(['GET', ...methods.filter((method) => testable.has(method))])],
+      methods: methods,
       people: peopleFor(from),
     },
     (request) => {
@@ -38,8 +37,6 @@ function folderOf(upstream: string): readonly string[] {
   const path = URL.canParse(upstream) ? new URL(upstream).pathname : '/'
   return [path.endsWith('/') && path !== '/' ? `${path}x` : path]
 }
-
-const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** `METHOD=pattern`, `METHOD!=pattern` for all other paths, or a pattern for all methods. */
 function routeOf(route: string) {
@@ -83,8 +80,7 @@ function peopleFor(from: Translation): readonly Claims[] {
 
 /** Domains and groups both restrict. Several domains are alternatives, and so are groups. */
 function admitsPerson(person: Claims, from: Translation): boolean | undefined {
-  const valuesOf = (claim: string) => [readClaim(person as never, parseClaimPath(claim)) ?? []].flat().map(String)
-  const [address] = valuesOf(emailClaim(from))
+  const [address] = valuesOf(person, emailClaim(from))
   if (address === undefined) return false
   const domains = from.list('email_domains')
   const domain = address.slice(address.lastIndexOf('@') + 1)
@@ -95,5 +91,5 @@ function admitsPerson(person: Claims, from: Translation): boolean | undefined {
   // Which of these options count depends on the provider.
   if (['allowed_roles', 'keycloak_groups'].some((option) => from.list(option).length > 0)) return undefined
   const groups = from.list('allowed_groups')
-  return groups.length === 0 || valuesOf(groupsClaim(from)).some((group) => groups.includes(group))
+  return groups.length === 0 || valuesOf(person, groupsClaim(from)).some((group) => groups.includes(group))
 }

@@ -97,7 +97,7 @@ function reportRestrictions(from: Translation): void {
       'this is not in the file, so flags or OAUTH2_PROXY_ variables set options too, and may restrict access; add their restrictions',
     )
   for (const option of from.rest.filter((name) => !withoutTranslation.has(name) && !from.isEmpty(name)))
-    from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
+    from.untranslated(option, undefined)
 }
 
 /** oauth2-proxy admits a person by the file or by a domain. */

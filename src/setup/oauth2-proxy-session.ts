@@ -1,7 +1,7 @@
 import { parseRedisUrl } from '../config/build/redis.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
-import { asciiDomain, isDomainOf } from '../core/addresses.ts'
+import { usableDomain } from './cookie-domain.ts'
 import type { Translation } from './translation.ts'
 
 const maxMs = 365 * 86_400_000
@@ -111,15 +111,13 @@ function cookie(from: Translation, externalUrl: string): object | undefined {
 
 /** The first cookie domain that the host of `external_url` belongs to. */
 function cookieDomain(from: Translation, externalUrl: string): string | undefined {
-  const given = from.list('cookie_domains').map((text) => text.replace(/^\./, ''))
+  const given = from.list('cookie_domains')
   const [allowed] = from.list('whitelist_domains')
-  const { protocol, hostname } = new URL(externalUrl)
-  const domain = given.map(asciiDomain).find((each) => each !== undefined && isDomainOf(each, hostname))
-  const isUsable = domain !== undefined && protocol === 'https:'
+  const domain = usableDomain(given, externalUrl)
   if (given.length > 0)
-    from[isUsable ? 'changed' : 'lost'](
+    from[domain !== undefined ? 'changed' : 'lost'](
       'cookie_domains',
-      isUsable
+      domain !== undefined
         ? `the hosts of ${domain} share one session (session.cookie.domain), and each of them receives the cookie; give each application on another host an upstream with its own external_url, which may be https://*.${domain}`
         : 'no domain in it has the host of external_url and https; for one session on several hosts, set session.cookie.domain',
     )
@@ -128,5 +126,5 @@ function cookieDomain(from: Translation, externalUrl: string): string | undefine
       'whitelist_domains',
       'after the sign-in, the gateway redirects only to hosts that an external_url names; with session.cookie.domain, one may be https://*.DOMAIN',
     )
-  return isUsable ? domain : undefined
+  return domain
 }

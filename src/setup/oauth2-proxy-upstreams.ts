@@ -1,7 +1,7 @@
 import { durationText } from '../config/quantities.ts'
 import { emailClaim, groupsClaim, onlyFor, translateRules } from './oauth2-proxy-rules.ts'
 import type { Translation } from './translation.ts'
-import { denyingRule, type Rule, type WrittenUpstream } from './written-config.ts'
+import { denyingRule, freeName, type Rule, type WrittenUpstream } from './written-config.ts'
 
 interface Upstream {
   readonly name: string
@@ -97,10 +97,7 @@ function upstreamsOf(from: Translation): { readonly upstreams: Upstream[]; reado
 function nameFor({ hostname }: URL, others: readonly Upstream[]): string {
   const first = hostname.split('.')[0] ?? ''
   const base = /^[a-z][\w-]*$/i.test(first) && first !== 'localhost' ? first : 'app'
-  const isTaken = (name: string) => others.some((other) => other.name === name)
-  let name = base
-  for (let number = 2; isTaken(name); number++) name = `${base}-${number}`
-  return name
+  return freeName(base, (name) => others.some((other) => other.name === name))
 }
 
 /** Identity headers. oauth2-proxy sends them unless both options that control them are off. */

@@ -1,5 +1,6 @@
 import { Document, isCollection, type Node } from 'yaml'
 import { loadText } from '../config/load.ts'
+import { parseClaimPath, readClaim } from '../core/claims.ts'
 import { outcomesOf } from '../explain/embedded-tests.ts'
 import type { Notes } from './notes.ts'
 import type { WrittenConfig, WrittenUpstream } from './written-config.ts'
@@ -26,12 +27,15 @@ interface Samples {
   readonly paths: readonly string[]
   readonly methods: readonly string[]
   readonly people: readonly Claims[]
-  /** The addresses of clients; `undefined`: unknown. */
-  readonly clients?: readonly (string | undefined)[]
+  /** The networks of clients that the other program compares. */
+  readonly networks?: readonly string[]
   readonly host?: string
 }
 
-const maxPaths = 40
+const [maxPaths, maxNetworks] = [40, 4]
+
+/** The methods that a test can have. */
+const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /**
  * What a program decides about requests: for each path, nobody and, unless everybody is admitted,
@@ -39,10 +43,12 @@ const maxPaths = 40
  * @param admits the decision of the other program, from its own rules; `undefined`: unknown
  */
 export function outcomesFor(
-  { paths, methods, people, clients = [undefined], host }: Samples,
+  { paths, methods, people, networks = [], host }: Samples,
   admits: (request: TestRequest) => boolean | undefined,
 ): Outcome[] {
   const persons = [undefined, ...people]
+  const tried = [...new Set(['GET', ...methods])].filter((method) => testable.has(method))
+  const addresses = [...new Set(networks)].slice(0, maxNetworks).map(addressIn)
   return [...new Set(paths)].slice(0, maxPaths).flatMap((path) => {
     const decided = (method: string, from: string | undefined) =>
       persons.map((as) => {
@@ -55,8 +61,8 @@ export function outcomesFor(
         return { ...request, isAdmitted: admits(request) }
       })
     const seen = new Set<string>()
-    return methods.flatMap((method) =>
-      clients.flatMap((from) => {
+    return tried.flatMap((method) =>
+      [undefined, ...addresses].flatMap((from) => {
         const all = decided(method, from)
         const decisions = String(all.map(({ isAdmitted }) => isAdmitted))
         if (seen.has(decisions)) return []
@@ -67,6 +73,15 @@ export function outcomesFor(
       }),
     )
   })
+}
+
+function addressIn(network: string): string {
+  return network.replace(/\/.*$/, '').replace(/\.0$/, '.9')
+}
+
+/** The values of a claim, as text. */
+export function valuesOf(person: Claims | undefined, claim: string): readonly string[] {
+  return person === undefined ? [] : [readClaim(person as never, parseClaimPath(claim)) ?? []].flat().map(String)
 }
 
 /** Nobody, and a person for each decision. A person has access to what everybody has access to. */

@@ -24,6 +24,11 @@ function intersection(one: PathPattern, other: PathPattern): PathPattern | undef
   return segments.at(-1)?.endsWith(suffix) === true ? { text: '', segments, below } : undefined
 }
 
+/** The patterns for a path that ends with a slash: the path, and all paths below it. */
+export function folderPatterns(path: string): readonly string[] {
+  return path === '/' ? ['/*'] : [path, `${path}*/*`]
+}
+
 /** Whether a pattern matches all paths of another one. */
 export function covers(pattern: string, other: string): boolean {
   const [wide, narrow] = [parsePathPattern(pattern), parsePathPattern(other)]

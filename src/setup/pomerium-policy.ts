@@ -1,9 +1,9 @@
 import { parseSubnet } from '../config/addresses.ts'
 import { AddressSet } from '../core/addresses.ts'
-import { parseClaimPath, readClaim } from '../core/claims.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import type { TestRequest } from './outcomes.ts'
-import { anyOf, claimPath, literal, type Requirement } from './written-config.ts'
+import { type TestRequest, valuesOf } from './outcomes.ts'
+import { folderPatterns } from './path-regions.ts'
+import { claimPath, joined, literal, type Requirement } from './written-config.ts'
 
 /** A policy of Pomerium as a condition. */
 export type Policy =
@@ -128,10 +128,6 @@ function criterion(name: string, data: unknown): Policy {
   }
 }
 
-function valuesOf({ as }: TestRequest, claim: string): readonly string[] {
-  return as === undefined ? [] : [readClaim(as as never, parseClaimPath(claim)) ?? []].flat().map(String)
-}
-
 function isScalar(value: unknown): value is string | number | boolean {
   return ['string', 'number', 'boolean'].includes(typeof value)
 }
@@ -141,7 +137,7 @@ function listOf(name: string, claim: string, data: unknown): Policy {
   const operators = isObject(data) ? data : { has: data }
   const [[operator, value] = ['', undefined], ...more] = Object.entries(operators)
   if (more.length > 0 || !isScalar(value) || (operator !== 'has' && operator !== 'exclude')) return unknown(name)
-  const isMet = (request: TestRequest) => valuesOf(request, claim).includes(String(value)) === (operator === 'has')
+  const isMet = (request: TestRequest) => valuesOf(request.as, claim).includes(String(value)) === (operator === 'has')
   const text = [String(value)]
   return {
     ...unknown(name),
@@ -184,8 +180,8 @@ function textOf(name: string, claim: string, data: unknown): Policy {
   })
   return {
     ...unknown(name),
-    requirement: requirements.length === 1 ? requirements[0] : { all: requirements },
-    isMet: (request) => meets(matchers, valuesOf(request, claim)[0]),
+    requirement: joined(requirements, 'all'),
+    isMet: ({ as }) => meets(matchers, valuesOf(as, claim)[0]),
   }
 }
 
@@ -207,12 +203,8 @@ function domainOf(name: string, data: unknown): Policy {
   return {
     ...unknown(name),
     // A negation would admit people whose address is not verified.
-    requirement: matchers.some(([operator]) => operator.startsWith('not'))
-      ? undefined
-      : requirements.length === 1
-        ? requirements[0]
-        : { all: requirements },
-    isMet: (request) => meets(matchers, valuesOf(request, 'email')[0]?.split('@')[1]),
+    requirement: matchers.some(([operator]) => operator.startsWith('not')) ? undefined : joined(requirements, 'all'),
+    isMet: ({ as }) => meets(matchers, valuesOf(as, 'email')[0]?.split('@')[1]),
   }
 }
 
@@ -249,7 +241,7 @@ function pathOf(name: string, data: unknown): Policy {
   const isPlain = texts.every((text) => /^(?:\/[\w.~-]+)*\/?$/.test(text) && text !== '')
   if (matchers === undefined || more.length > 0 || !isPlain || !(isFolder || operator === 'is' || operator === 'in'))
     return unknown(name)
-  const patterns = texts.flatMap((text) => (isFolder ? (text === '/' ? ['/*'] : [text, `${text}*/*`]) : [text]))
+  const patterns = texts.flatMap((text) => (isFolder ? folderPatterns(text) : [text]))
   return { ...unknown(name), needsPerson: false, patterns, isMet: ({ path }) => meets(matchers, path) }
 }
 
@@ -291,8 +283,13 @@ function clockTime(value: unknown, fallback: string): string | undefined {
 
 /** Whether Pomerium admits a request; `undefined`: unknown. */
 export function isMet(policy: Policy, request: TestRequest): boolean | undefined {
-  if (policy.kind === 'criterion') return policy.isMet(request)
-  const of = policy.of.map((each) => isMet(each, request))
+  return evaluate(policy, (criterion) => criterion.isMet(request))
+}
+
+/** `undefined`: it depends on criteria that are unknown. */
+function evaluate(policy: Policy, valueOf: (criterion: Criterion) => boolean | undefined): boolean | undefined {
+  if (policy.kind === 'criterion') return valueOf(policy)
+  const of = policy.of.map((each) => evaluate(each, valueOf))
   if (policy.kind === 'not') return of[0] === undefined ? undefined : !of[0]
   const deciding = policy.kind === 'any'
   if (of.includes(deciding)) return deciding
@@ -321,17 +318,9 @@ export function requirementOf(policy: Policy): Requirement | boolean | { readonl
   const lost = read.flatMap((each) => (typeof each === 'object' && 'lost' in each ? each.lost : []))
   if (lost.length > 0) return { lost }
   const known = read as readonly (Requirement | boolean)[]
-  if (policy.kind === 'not') {
-    const [inner = false] = known
-    return typeof inner === 'boolean' ? !inner : { not: inner }
-  }
-  const deciding = policy.kind === 'any'
-  if (known.includes(deciding)) return deciding
-  const requirements = known.filter((each) => typeof each !== 'boolean')
-  const [only] = requirements
-  if (only === undefined) return !deciding
-  if (requirements.length === 1) return only
-  return deciding ? anyOf(requirements) : { all: requirements }
+  if (policy.kind !== 'not') return joined(known, policy.kind)
+  const [inner = false] = known
+  return typeof inner === 'boolean' ? !inner : { not: inner }
 }
 
 /**
@@ -339,16 +328,8 @@ export function requirementOf(policy: Policy): Requirement | boolean | { readonl
  * would be.
  */
 export function isPublic(policy: Policy): boolean {
-  const known = (each: Policy): boolean | undefined => {
-    if (each.kind === 'criterion') return each.needsPerson ? false : undefined
-    const of = each.of.map(known)
-    if (each.kind === 'not') return of[0] === undefined ? undefined : !of[0]
-    const deciding = each.kind === 'any'
-    if (of.includes(deciding)) return deciding
-    return of.includes(undefined) ? undefined : !deciding
-  }
   // Below "not", a person could be the one who is denied.
   const negated = (each: Policy): boolean =>
     each.kind === 'criterion' ? false : each.kind === 'not' ? criteriaOf(each).length > 0 : each.of.some(negated)
-  return !negated(policy) && known(policy) === true
+  return !negated(policy) && evaluate(policy, ({ needsPerson }) => (needsPerson ? false : undefined)) === true
 }

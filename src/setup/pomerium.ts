@@ -1,13 +1,13 @@
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
-import { asciiDomain, isDomainOf } from '../core/addresses.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import { usableDomain } from './cookie-domain.ts'
 import { Notes, withoutTranslationOf } from './notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
 import { criteriaOf } from './pomerium-policy.ts'
 import { admits, notePrefixes, readRoutes, type Route, upstreamFor } from './pomerium-routes.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
-import { eachNamed, type GivenText, undecided, type WrittenUpstream } from './written-config.ts'
+import { eachNamed, freeName, type GivenText, untilDecided, type WrittenUpstream } from './written-config.ts'
 import { yamlMap } from './yaml-map.ts'
 
 /**
@@ -24,7 +24,7 @@ export function translatePomerium(texts: readonly GivenText[], externalUrl: stri
     .flatMap((each) => routes.find(({ settings: own }) => own === each) ?? [])
   const origin = externalUrl ?? origins.find((each) => !each.origin.includes('*'))?.origin
   if (origin === undefined) throw new SyntaxError('there is no route with from: https://…')
-  for (const name of Object.keys(settings)) noteOption(name, from)
+  for (const name of Object.keys(settings)) if (!read.has(name)) from.untranslated(name, options.get(name))
   notePrefixes(routes, from)
   const upstreams = upstreamsOf(routes, origin, settings, from)
   const session = sessionOf(settings, origin, from)
@@ -34,19 +34,9 @@ export function translatePomerium(texts: readonly GivenText[], externalUrl: stri
     external_url: origin,
     provider: providerOf(settings, routes, from),
     session,
-    upstreams: from.denials.length === 0 ? upstreams : denyingAll(upstreams, from),
+    upstreams: untilDecided(upstreams, from.denials),
   }
   return translatedFile(config, outcomesOf(routes), 'Pomerium', from)
-}
-
-function denyingAll(upstreams: Readonly<Record<string, WrittenUpstream>>, from: Notes) {
-  const rule = { path: '/*', require: undecided(from.denials) }
-  return Object.fromEntries(
-    Object.entries(upstreams).map(([name, upstream]) => [
-      name,
-      { ...upstream, rules: [rule, ...(upstream.rules ?? [])] },
-    ]),
-  )
 }
 
 function upstreamsOf(routes: readonly Route[], external: string, settings: JsonObject, from: Notes) {
@@ -63,8 +53,7 @@ function upstreamsOf(routes: readonly Route[], external: string, settings: JsonO
     const base = new URL(route.origin).hostname.split('.')[0]?.replace(/^[^a-z]+/i, '') ?? ''
     const part = (route.path ?? route.prefix).replaceAll(/[^\w-]+/g, '-').replaceAll(/^-|-$/g, '')
     const wanted = [base === '' ? 'app' : base, ...(part === '' ? [] : [part])].join('-')
-    let name = wanted
-    for (let number = 2; upstreams[name] !== undefined; number++) name = `${wanted}-${number}`
+    const name = freeName(wanted, (each) => upstreams[each] !== undefined)
     upstreams[name] = route.origin === external ? upstream : { external_url: route.origin, ...upstream }
   }
   return upstreams
@@ -119,18 +108,16 @@ function sessionOf(settings: JsonObject, origin: string, from: Notes): object {
     'cookie_expire',
     `sessions end after ${absolute} (session.absolute_timeout), and after 30m without requests (session.idle_timeout), which Pomerium does not have`,
   )
-  const domain = asciiDomain(String(settings['cookie_domain'] ?? '').replace(/^\./, ''))
-  const { hostname, protocol } = new URL(origin)
-  const isUsable = domain !== undefined && isDomainOf(domain, hostname) && protocol === 'https:'
+  const domain = usableDomain([String(settings['cookie_domain'] ?? '')], origin)
   if (settings['cookie_domain'] !== undefined)
-    from[isUsable ? 'changed' : 'lost'](
+    from[domain !== undefined ? 'changed' : 'lost'](
       'cookie_domain',
-      isUsable
+      domain !== undefined
         ? `the hosts of ${domain} share one session, and people sign in at ${origin}`
         : 'it does not contain the host of external_url',
     )
   const same_site = settings['cookie_same_site'] === 'strict' ? 'strict' : undefined
-  const cookie = isUsable || same_site !== undefined ? { ...(isUsable && { domain }), same_site } : undefined
+  const cookie = domain === undefined && same_site === undefined ? undefined : { domain, same_site }
   return { store: 'memory', absolute_timeout: absolute, idle_timeout: '30m', cookie }
 }
 
@@ -190,13 +177,6 @@ const read = new Set(
   idp_scopes insecure_server jwt_claims_headers pass_identity_headers policy routes`.split(/\s+/),
 )
 
-function noteOption(name: string, from: Notes): void {
-  const found = options.get(name)
-  if (found !== undefined) from.note({ option: name, level: found.level, text: found.why })
-  else if (!read.has(name))
-    from.deny(name, 'this option is not translated and may have restricted access; find out what it did')
-}
-
 function outcomesOf(routes: readonly Route[]): Outcome[] {
   const hosts = [...new Set(routes.map(({ origin }) => new URL(origin).hostname))].filter((host) => !host.includes('*'))
   return hosts.flatMap((host) => {
@@ -226,17 +206,12 @@ function outcomesOf(routes: readonly Route[]): Outcome[] {
           ]),
           ...patterns.map((each) => each.replaceAll('*', 'x')),
         ],
-        methods: [...new Set(['GET', ...methods, 'POST'])].filter((method) => testable.has(method)),
+        methods: [...methods, 'POST'],
         people: peopleWith(values, { email_verified: true }),
-        clients: [
-          undefined,
-          ...networks.slice(0, 3).map((network) => network.replace(/\/.*$/, '').replace(/\.0$/, '.9')),
-        ],
+        networks,
         host,
       },
       (request) => admits(own, request),
     )
   })
 }
-
-const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

@@ -2,6 +2,7 @@ import type { Options } from './flat-toml.ts'
 import { askedFile, domainRequirement } from './forward-auth.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
+import { folderPatterns } from './path-regions.ts'
 import type { Translated } from './translated-file.ts'
 import { type Translation, translationOf } from './translation.ts'
 import { anyOf, type GivenText, type Requirement, type Rule } from './written-config.ts'
@@ -129,8 +130,7 @@ export function translateTraefik(
     cookieDomain,
     headers: { 'X-Forwarded-User': 'email' },
   }
-  for (const option of from.rest)
-    from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
+  for (const option of from.rest) from.untranslated(option, undefined)
   const hosts = [...new Set(rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
   return askedFile(
     {
@@ -197,9 +197,7 @@ function readMatcher(text: string): Matcher | undefined {
 }
 
 function patternsOf({ paths, prefixes }: Matcher): readonly string[] {
-  const below = prefixes.flatMap((prefix) =>
-    prefix === '/' ? ['/*'] : prefix.endsWith('/') ? [prefix, `${prefix}*/*`] : [`${prefix}/*`],
-  )
+  const below = prefixes.flatMap((prefix) => (prefix.endsWith('/') ? folderPatterns(prefix) : [`${prefix}/*`]))
   return paths.length + prefixes.length === 0 ? ['/*'] : [...paths, ...below]
 }
 
@@ -269,9 +267,7 @@ function outcomesAt(
   return outcomesFor(
     {
       paths: ['/', ...paths],
-      methods: [...new Set(['GET', ...rules.flatMap(({ matcher }) => matcher?.methods ?? [])])].filter((method) =>
-        /^(?:GET|POST|PUT|PATCH|DELETE|OPTIONS)$/.test(method),
-      ),
+      methods: rules.flatMap(({ matcher }) => matcher?.methods ?? []),
       people: [
         ...peopleWith(values, { email_verified: true }),
         { sub: 'zoe', email: 'zoe@elsewhere.example', email_verified: true },

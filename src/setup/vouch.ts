@@ -68,12 +68,7 @@ export function translateVouch(
     sameSite: from.text('vouch_cookie_samesite'),
     headers: headersOf(from),
   }
-  for (const option of from.rest) {
-    const found = withoutTranslation.get(option)
-    if (found === undefined)
-      from.deny(option, 'this option is unknown and may have restricted access; find out what it did')
-    else from.note({ option, level: found.level, text: found.why })
-  }
+  for (const option of from.rest) from.untranslated(option, withoutTranslation.get(option))
   if (policy.kind === 'all' && !from.isOn('vouch_allowallusers'))
     from.decide(
       'vouch.domains',

@@ -97,6 +97,28 @@ export function undecided(denials: readonly string[]): readonly Requirement[] {
   ]
 }
 
+/** The upstreams, where a first rule denies all people until an operator has decided. */
+export function untilDecided(
+  upstreams: Readonly<Record<string, WrittenUpstream>>,
+  denials: readonly string[],
+): Readonly<Record<string, WrittenUpstream>> {
+  if (denials.length === 0) return upstreams
+  const rule = { path: '/*', require: undecided(denials) }
+  return Object.fromEntries(
+    Object.entries(upstreams).map(([name, upstream]) => [
+      name,
+      { ...upstream, rules: [rule, ...(upstream.rules ?? [])] },
+    ]),
+  )
+}
+
+/** This name, with a number when it is taken. */
+export function freeName(base: string, isTaken: (name: string) => boolean): string {
+  let name = base
+  for (let number = 2; isTaken(name); number++) name = `${base}-${number}`
+  return name
+}
+
 /** A pattern that matches exactly this text. */
 export function literal(text: string): string {
   return text.replaceAll(/[^\w-]/g, '\\$&')
@@ -105,6 +127,17 @@ export function literal(text: string): string {
 export function anyOf(requirements: readonly Requirement[]): Requirement {
   const [only] = requirements
   return requirements.length === 1 && only !== undefined ? only : { any: requirements }
+}
+
+/** One requirement for several. `true`: none is needed; `false`: nobody meets it. */
+export function joined(each: readonly (Requirement | boolean)[], kind: 'all' | 'any'): Requirement | boolean {
+  const deciding = kind === 'any'
+  if (each.includes(deciding)) return deciding
+  const requirements = each.filter((one) => typeof one !== 'boolean')
+  const [only] = requirements
+  if (only === undefined) return !deciding
+  if (requirements.length === 1) return only
+  return deciding ? { any: requirements } : { all: requirements }
 }
 
 /** The path of a claim; a name with special characters is quoted. */

@@ -64,7 +64,7 @@ test('Other methods and clients have tests where their decision is another', () 
       paths: ['/', '/x'],
       methods: ['GET', 'POST', 'PUT'],
       people: [{ sub: 'ada' }, { sub: 'bob' }],
-      clients: [undefined, '10.0.0.9'],
+      networks: ['10.0.0.0/24'],
     },
     ({ method, path, from, as }) =>
       from !== undefined || (path === '/x' && method === 'POST' ? as?.['sub'] === 'bob' : as !== undefined),
