@@ -36,7 +36,10 @@ export function askedFile(asked: Asked, from: Translation): Translated {
   const external_url = isUrl ? externalUrl : `https://${placeholder}.example.com`
   if (!isUrl) from.decide('external_url', 'write the URL at which people sign in as external_url (--url sets it)')
   if (issuer === undefined)
-    from.decide('issuer', 'write the issuer of the provider as provider.issuer; it must be an OpenID Provider')
+    from.decide(
+      'issuer',
+      'write the issuer of the provider as provider.issuer; a provider without ID Tokens needs more: docs/providers/oauth2.md',
+    )
   if (clientId === undefined) from.decide('client_id', 'write the client ID of the gateway as provider.client_id')
   from.decide(
     'trusted_proxies',

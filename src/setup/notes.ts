@@ -77,3 +77,8 @@ export function withoutTranslationOf(
     ),
   )
 }
+
+/** What to write for a service that the other program uses without ID Tokens. */
+export function withoutIdTokens(provider: string): string {
+  return `${provider} is used without ID Tokens: write provider as in docs/providers/oauth2.md (kind: oauth2), or use an OpenID Provider that signs people in with ${provider}`
+}

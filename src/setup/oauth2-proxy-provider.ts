@@ -2,6 +2,7 @@ import { signingAlgorithms } from '../config/model/provider.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 import { parseClaimPath } from '../core/claims.ts'
+import { withoutIdTokens } from './notes.ts'
 import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'
 import { discovered } from './oauth2-proxy-without.ts'
 import type { Translation } from './translation.ts'
@@ -93,7 +94,7 @@ function issuerOf(provider: string, from: Translation): string {
   from.decide(
     'provider',
     withoutOpenidConnect.has(provider)
-      ? `${provider} is not an OpenID Provider; use an OpenID Provider that signs people in with ${provider}`
+      ? withoutIdTokens(provider)
       : `write the issuer of ${provider} as provider.issuer: the URL before /.well-known/openid-configuration`,
   )
   return `https://${placeholder}.example.com`

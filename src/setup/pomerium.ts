@@ -71,7 +71,7 @@ function providerOf(settings: JsonObject, routes: readonly Route[], from: Notes)
   if (issuer === undefined)
     from.decide(
       'idp_provider',
-      `write the issuer of ${provider === '' ? 'the hosted service, or of a provider of your own,' : provider} as provider.issuer; it must be an OpenID Provider`,
+      `write the issuer of ${provider === '' ? 'the hosted service, or of a provider of your own,' : provider} as provider.issuer; a provider without ID Tokens needs more: docs/providers/oauth2.md`,
     )
   const client_id = text('idp_client_id')
   if (client_id === undefined)

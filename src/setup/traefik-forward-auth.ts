@@ -1,5 +1,6 @@
 import type { Options } from './flat-toml.ts'
 import { askedFile, domainRequirement } from './forward-auth.ts'
+import { withoutIdTokens } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
 import { folderPatterns } from './path-regions.ts'
@@ -84,11 +85,7 @@ export function translateTraefik(
   const rules = [...new Set(names)].map((name) => readRule(name, provider, from))
   const isOpen = from.text('default_action') === 'allow'
   const whole = wholePolicy(from)
-  if (!isGoogle && provider !== 'oidc')
-    from.deny(
-      'default_provider',
-      `${provider} is no OpenID Provider; use an OpenID Provider that signs people in there`,
-    )
+  if (!isGoogle && provider !== 'oidc') from.deny('default_provider', withoutIdTokens(provider))
   for (const option of [
     'secret',
     'cookie_secret',

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../core/json.ts'
 import { askedFile, domainRequirement } from './forward-auth.ts'
-import { withoutTranslationOf } from './notes.ts'
+import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { outcomesFor, peopleWith } from './outcomes.ts'
 import type { Translated } from './translated-file.ts'
@@ -44,10 +44,7 @@ export function translateVouch(
       'rules cannot express teams of another service; require a claim that only the allowed people have',
     )
   if (!['google', 'oidc', 'adfs', 'azure', ''].includes(provider))
-    from.deny(
-      'oauth.provider',
-      `${provider} is no OpenID Provider here; use an OpenID Provider that signs people in there`,
-    )
+    from.deny('oauth.provider', withoutIdTokens(provider))
   const [callback = ''] = [...from.list('oauth_callback_url'), ...from.list('oauth_callback_urls')]
   const hd = from.text('oauth_preferreddomain')
   const [cert_file, key_file] = [from.text('vouch_tls_cert'), from.text('vouch_tls_key')]

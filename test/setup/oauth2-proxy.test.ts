@@ -298,6 +298,11 @@ for (const provider of ['github', 'keycloak', 'login.gov'])
     assert.match(String(translated(toml).said('oidc_issuer_url')?.text), /ignores the issuer/)
   })
 
+test('A provider without ID Tokens has a note with the page that describes it', () => {
+  const toml = 'provider = "github"\nclient_id = "a"\ngithub_org = "example"'
+  assert.match(String(translated(toml).said('provider')?.text), /docs\/providers\/oauth2\.md \(kind: oauth2\)/)
+})
+
 test('The parameters of login_url are named, because they are not sent', () => {
   const said = (url: string) => translated(`${usual}email_domains = ["*"]\nlogin_url = "${url}"`).said('login_url')
   assert.match(String(said('https://id.example.com/auth?hd=example.com&x=1')?.text), /\(hd, x\)/)
