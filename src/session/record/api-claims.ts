@@ -70,10 +70,12 @@ export function withApiClaims(
   for (const { id, name, isMerged, everyMs } of configured) {
     const [reading, known] = [readings.get(id), before?.api_claims?.[id]]
     const entry = entryOf(reading, known, everyMs, now)
-    entries.push([id, entry])
-    if (entry.read_at === undefined) all = withWithheld(all, [name])
-    else if (reading?.kind !== 'value') all = kept(all, name, before?.claims ?? {})
-    else all = isMerged ? merged(all, name, reading.value) : withValue(all, name, reading.value)
+    const added = !isMerged ? undefined : reading?.kind === 'value' ? [reading.value ?? []].flat() : known?.added
+    entries.push([id, { ...entry, ...(entry.read_at !== undefined && added && { added }) }])
+    if (entry.read_at === undefined || (isMerged && added === undefined)) all = withWithheld(all, [name])
+    else if (added !== undefined) all = merged(all, name, added)
+    else if (reading?.kind === 'value') all = withValue(all, name, reading.value)
+    else all = kept(all, name, before?.claims ?? {})
   }
   return { claims: all, api_claims: Object.fromEntries(entries) }
 }
@@ -104,9 +106,9 @@ function kept(claims: Claims, name: string, before: Claims): Claims {
 }
 
 /** Adds values to those that the provider has sent itself, unless it has withheld some. */
-function merged(claims: Claims, name: string, value: JsonValue | undefined): Claims {
+function merged(claims: Claims, name: string, values: readonly JsonValue[]): Claims {
   if (isWithheld(claims, [name])) return claims
-  return withValue(claims, name, [...new Set([claims[name] ?? [], value ?? []].flat(2))])
+  return withValue(claims, name, [...new Set([claims[name] ?? [], values].flat(2))])
 }
 
 /** The value replaces what there was, also a mark that the provider has withheld the claim. */

@@ -1,5 +1,5 @@
 import type { ProviderConfig } from '../../config/model/provider.ts'
-import { authenticationClaims, type Claims, withheldNames } from '../../core/claims.ts'
+import { authenticationClaims, type Claims, type JsonValue, withheldNames } from '../../core/claims.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
 import type { Authentication } from '../../core/step-up.ts'
@@ -47,6 +47,8 @@ export interface ApiClaim {
   readonly read_at?: number
   /** Absent: when UserInfo is read. */
   readonly due_at?: number
+  /** What the API has said, for values that are added to those of UserInfo (`merge`). */
+  readonly added?: readonly JsonValue[]
 }
 
 /** What a person may recognize the client of a sign-in by. */
