@@ -1,7 +1,6 @@
 import { placeholder } from '../config/placeholder.ts'
-import { durationText } from '../config/quantities.ts'
-import { usableDomain } from './cookie-domain.ts'
 import type { Outcome } from './outcomes.ts'
+import { inMemory, sessionTimes, usableDomain } from './session-settings.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
 import type { Translation } from './translation.ts'
 import { anyOf, literal, type Requirement, type Rule, untilDecided, type WrittenUpstream } from './written-config.ts'
@@ -83,7 +82,7 @@ export function askedFile(asked: Asked, from: Translation): Translated {
       scopes: asked.scopes && ['openid', ...asked.scopes.filter((scope) => scope !== 'openid')],
       authorization_params: asked.authorizationParams,
     },
-    session: times(asked, domain, from),
+    session: sessionOf(asked, domain, from),
     upstreams: untilDecided(
       {
         app: upstream(undefined),
@@ -97,21 +96,12 @@ export function askedFile(asked: Asked, from: Translation): Translated {
   return translatedFile(config, outcomes, program, from)
 }
 
-function times(
-  { absoluteMs = 43_200_000, sameSite, program }: Asked,
-  domain: string | undefined,
-  from: Translation,
-): object {
-  const absolute = durationText(absoluteMs)
-  from.changed(
-    'lifetime',
-    `sessions are on the server: they end after ${absolute} (session.absolute_timeout), and after 30m without requests (session.idle_timeout), which ${program} does not have; a restart ends those in memory`,
-  )
-  const isStrict = sameSite?.toLowerCase() === 'strict'
+function sessionOf(asked: Asked, domain: string | undefined, from: Translation): object {
+  from.changed('session.store', inMemory)
+  const isStrict = asked.sameSite?.toLowerCase() === 'strict'
   return {
     store: 'memory',
-    absolute_timeout: absolute,
-    idle_timeout: absoluteMs < 30 * 60_000 ? absolute : '30m',
+    ...sessionTimes(asked.absoluteMs, 'lifetime', asked.program, from),
     cookie: domain === undefined && !isStrict ? undefined : { domain, ...(isStrict && { same_site: 'strict' }) },
   }
 }

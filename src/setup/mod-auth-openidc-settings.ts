@@ -3,8 +3,8 @@ import { signingAlgorithms } from '../config/model/provider.ts'
 import { placeholder } from '../config/placeholder.ts'
 import { durationText } from '../config/quantities.ts'
 import { argsOf, issuerOf, type Site, valueOf } from './apache-site.ts'
-import { usableDomain } from './cookie-domain.ts'
 import type { Notes } from './notes.ts'
+import { inMemory, usableDomain } from './session-settings.ts'
 import { claimPath } from './written-config.ts'
 
 /** Translates the settings of the provider and the client to `provider:`. */
@@ -90,7 +90,7 @@ function store(site: Site, from: Notes): object {
     'OIDCCacheType',
     isRedis
       ? 'data in Redis is encrypted; set the environment variable SESSION_KEY to the same value for all replicas (create it with openssl rand -base64 32)'
-      : 'sessions are stored in memory; a restart ends all sessions: to keep them, set session.store to a file, or to Redis for several replicas',
+      : inMemory,
   )
   if (!isRedis) return { store: 'memory' }
   const [server = ''] = argsOf(site, 'OIDCRedisCacheServer') ?? []

@@ -9,6 +9,7 @@ import { upstreamsOf } from './mod-auth-openidc-upstreams.ts'
 import { withoutTranslation } from './mod-auth-openidc-without.ts'
 import { Notes } from './notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
+import { canMatchBelow } from './path-regions.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
 import { type GivenText, type Rule, untilDecided, type WrittenUpstream } from './written-config.ts'
 
@@ -185,11 +186,6 @@ function translateSite(site: Site, sites: readonly Site[], taken: Set<string>, f
     ] as const
   })
   return { upstreams: Object.fromEntries(entries), outcomes: outcomes(site, sites.length > 1, sections, upstreams) }
-}
-
-function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
-  const prefix = rulePath.replace(/\*.*$/, '')
-  return prefix.startsWith(path) || path === `${prefix}/` || (prefix !== rulePath && path.startsWith(prefix))
 }
 
 function outcomes(

@@ -1,14 +1,17 @@
 import { parseRedisUrl } from '../config/build/redis.ts'
 import { placeholder } from '../config/placeholder.ts'
-import { durationText } from '../config/quantities.ts'
-import { usableDomain } from './cookie-domain.ts'
+import { goDurationMs } from './go-duration.ts'
+import { inMemory, sessionTimes, usableDomain } from './session-settings.ts'
 import type { Translation } from './translation.ts'
-
-const maxMs = 365 * 86_400_000
 
 /** Translates the settings of sessions, Redis and the cookie to `session:`. */
 export function translateSession(from: Translation, externalUrl: string): object {
-  return { ...store(from), ...times(from), cookie: cookie(from, externalUrl) }
+  const expire = goDurationMs(from.text('cookie_expire') ?? '')
+  return {
+    ...store(from),
+    ...sessionTimes(expire, 'cookie_expire', 'oauth2-proxy', from),
+    cookie: cookie(from, externalUrl),
+  }
 }
 
 function store(from: Translation): object {
@@ -17,7 +20,7 @@ function store(from: Translation): object {
     'session_store_type',
     isRedis
       ? 'data in Redis is encrypted; set the environment variable SESSION_KEY to the same value for all replicas (create it with openssl rand -base64 32)'
-      : 'sessions are stored in memory, not in the cookie; a restart ends all sessions: to keep them, set session.store to a file, or to Redis for several replicas',
+      : inMemory,
   )
   if (!isRedis) return { store: 'memory' }
   return { keys: [{ env: 'SESSION_KEY' }], store: { redis: redis(from) } }
@@ -77,17 +80,6 @@ function secret(option: string, variable: string, from: Translation, isInUrl = f
   if (from.text(option) === undefined && !isInUrl) return undefined
   from.changed(option, `the file contains no secret; set the environment variable ${variable}`)
   return { env: variable }
-}
-
-function times(from: Translation): object {
-  const ms = from.durationMs('cookie_expire', 1000, maxMs)
-  const absolute = ms === undefined ? '12h' : durationText(ms)
-  const idle = ms !== undefined && ms < 30 * 60_000 ? absolute : '30m'
-  from.changed(
-    'cookie_expire',
-    `sessions end after ${absolute} (session.absolute_timeout), and after ${idle} without requests (session.idle_timeout), which oauth2-proxy does not have`,
-  )
-  return { absolute_timeout: absolute, idle_timeout: idle }
 }
 
 function cookie(from: Translation, externalUrl: string): object | undefined {

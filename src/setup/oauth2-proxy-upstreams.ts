@@ -1,7 +1,8 @@
-import { durationText } from '../config/quantities.ts'
+import { timeLimit } from './go-duration.ts'
 import { emailClaim, groupsClaim, onlyFor, translateRules } from './oauth2-proxy-rules.ts'
+import { canMatchBelow } from './path-regions.ts'
 import type { Translation } from './translation.ts'
-import { denyingRule, freeName, type Rule, type WrittenUpstream } from './written-config.ts'
+import { denyingRule, freeName, type WrittenUpstream } from './written-config.ts'
 
 interface Upstream {
   readonly name: string
@@ -17,10 +18,9 @@ interface Upstream {
  */
 export function translateUpstreams(from: Translation): Readonly<Record<string, WrittenUpstream>> {
   const { upstreams, lost } = upstreamsOf(from)
-  const timeout = from.durationMs('upstream_timeout', 10, 86_400_000)
   const settings = {
     host_header: from.isOn('pass_host_header', true) ? undefined : 'upstream',
-    response_timeout: timeout && durationText(timeout),
+    response_timeout: timeLimit(from.text('upstream_timeout') ?? ''),
     headers: headersOf(from),
   }
   const rules = [...lost.map(({ path, shown }) => denyingRule(`${path}*`, denied(shown))), ...translateRules(from)]
@@ -33,12 +33,6 @@ export function translateUpstreams(from: Translation): Readonly<Record<string, W
       ] as const
     }),
   )
-}
-
-/** Whether a rule can match paths below a path. */
-function canMatchBelow({ path: rulePath }: Rule, path: string): boolean {
-  const prefix = rulePath.replace(/\*.*$/, '')
-  return prefix.startsWith(path) || (prefix !== rulePath && path.startsWith(prefix))
 }
 
 /** An upstream without a translation. Its paths must not lead to another upstream instead. */

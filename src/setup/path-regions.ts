@@ -29,6 +29,12 @@ export function folderPatterns(path: string): readonly string[] {
   return path === '/' ? ['/*'] : [path, `${path}*/*`]
 }
 
+/** Whether a rule can match paths of an upstream. */
+export function canMatchBelow({ path: pattern }: { readonly path: string }, path: string): boolean {
+  const prefix = pattern.replace(/\*.*$/, '')
+  return prefix.startsWith(path) || path === `${prefix}/` || (prefix !== pattern && path.startsWith(prefix))
+}
+
 /** Whether a pattern matches all paths of another one. */
 export function covers(pattern: string, other: string): boolean {
   const [wide, narrow] = [parsePathPattern(pattern), parsePathPattern(other)]

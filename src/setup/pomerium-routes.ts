@@ -1,5 +1,5 @@
-import { durationText } from '../config/quantities.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import { timeLimit } from './go-duration.ts'
 import type { Notes } from './notes.ts'
 import type { TestRequest } from './outcomes.ts'
 import { covers, regionsOf } from './path-regions.ts'
@@ -18,9 +18,12 @@ export interface Route {
   readonly unknown: readonly string[]
 }
 
-/** Reads the routes, in the order in which Pomerium compares them with a request. */
-export function readRoutes(list: readonly unknown[], from: Notes): Route[] {
-  const routes = list.flatMap((settings) => (isObject(settings) ? readRoute(settings, from) : []))
+export function readRoutes(list: readonly unknown[], from: Notes): readonly Route[] {
+  return list.flatMap((settings) => (isObject(settings) ? readRoute(settings, from) : []))
+}
+
+/** The order in which Pomerium compares routes with a request. */
+export function inOrder(routes: readonly Route[]): readonly Route[] {
   const rank = (one: string, other: string) => (one < other ? 1 : one > other ? -1 : 0)
   return routes.toSorted(
     (one, other) =>
@@ -130,9 +133,8 @@ function addressesOf(
 function timeout(name: string, settings: JsonObject, option: string, from: Notes): string | undefined {
   const given = settings[name]
   if (given === undefined) return undefined
-  const [, number, unit] = /^(\d+)(ms|s|m|h)$/.exec(String(given)) ?? []
-  const ms = Number(number) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit ?? ''] ?? 0)
-  if (ms > 0) return durationText(ms)
+  const limit = timeLimit(String(given))
+  if (limit !== undefined) return limit
   from.lost(
     `${option} ${name}`,
     `${String(given)} is not translated; streams and WebSockets may pause without limit anyway`,

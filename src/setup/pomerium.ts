@@ -1,11 +1,11 @@
 import { placeholder } from '../config/placeholder.ts'
-import { durationText } from '../config/quantities.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
-import { usableDomain } from './cookie-domain.ts'
+import { goDurationMs } from './go-duration.ts'
 import { Notes, withoutTranslationOf } from './notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from './outcomes.ts'
 import { criteriaOf } from './pomerium-policy.ts'
-import { admits, notePrefixes, readRoutes, type Route, upstreamFor } from './pomerium-routes.ts'
+import { admits, inOrder, notePrefixes, readRoutes, type Route, upstreamFor } from './pomerium-routes.ts'
+import { inMemory, sessionTimes, usableDomain } from './session-settings.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
 import { eachNamed, freeName, type GivenText, untilDecided, type WrittenUpstream } from './written-config.ts'
 import { yamlMap } from './yaml-map.ts'
@@ -18,12 +18,10 @@ import { yamlMap } from './yaml-map.ts'
 export function translatePomerium(texts: readonly GivenText[], externalUrl: string | undefined): Translated {
   const from = new Notes()
   const settings: JsonObject = Object.assign({}, ...eachNamed(texts, yamlMap)) as JsonObject
-  const routes = readRoutes([settings['routes'] ?? settings['policy'] ?? []].flat(), from)
-  const origins = [settings['routes'] ?? settings['policy'] ?? []]
-    .flat()
-    .flatMap((each) => routes.find(({ settings: own }) => own === each) ?? [])
-  const origin = externalUrl ?? origins.find((each) => !each.origin.includes('*'))?.origin
+  const written = readRoutes([settings['routes'] ?? settings['policy'] ?? []].flat(), from)
+  const origin = externalUrl ?? written.find((each) => !each.origin.includes('*'))?.origin
   if (origin === undefined) throw new SyntaxError('there is no route with from: https://…')
+  const routes = inOrder(written)
   for (const name of Object.keys(settings)) if (!read.has(name)) from.untranslated(name, options.get(name))
   notePrefixes(routes, from)
   const upstreams = upstreamsOf(routes, origin, settings, from)
@@ -98,16 +96,9 @@ function providerOf(settings: JsonObject, routes: readonly Route[], from: Notes)
 }
 
 function sessionOf(settings: JsonObject, origin: string, from: Notes): object {
-  from.changed(
-    'databroker_storage_type',
-    'sessions are stored in memory; a restart ends all sessions: to keep them, set session.store to a file, or to Redis for several replicas',
-  )
-  const [, hours] = /^(\d+)h(?:0m0s)?$/.exec(String(settings['cookie_expire'] ?? '14h')) ?? []
-  const absolute = hours === undefined ? '12h' : durationText(Number(hours) * 3_600_000)
-  from.changed(
-    'cookie_expire',
-    `sessions end after ${absolute} (session.absolute_timeout), and after 30m without requests (session.idle_timeout), which Pomerium does not have`,
-  )
+  from.changed('databroker_storage_type', inMemory)
+  const expire = goDurationMs(String(settings['cookie_expire'] ?? '14h'))
+  const times = sessionTimes(expire, 'cookie_expire', 'Pomerium', from)
   const domain = usableDomain([String(settings['cookie_domain'] ?? '')], origin)
   if (settings['cookie_domain'] !== undefined)
     from[domain !== undefined ? 'changed' : 'lost'](
@@ -118,7 +109,7 @@ function sessionOf(settings: JsonObject, origin: string, from: Notes): object {
     )
   const same_site = settings['cookie_same_site'] === 'strict' ? 'strict' : undefined
   const cookie = domain === undefined && same_site === undefined ? undefined : { domain, same_site }
-  return { store: 'memory', absolute_timeout: absolute, idle_timeout: '30m', cookie }
+  return { store: 'memory', ...times, cookie }
 }
 
 function listenOf(settings: JsonObject, from: Notes): unknown {

@@ -1,4 +1,3 @@
-import { amountOf } from '../config/quantities.ts'
 import type { Options } from './flat-toml.ts'
 import { Notes } from './notes.ts'
 
@@ -41,17 +40,6 @@ export class Translation extends Notes {
   /** Whether an option is missing or empty. Does not count as reading the option. */
   isEmpty(option: string): boolean {
     return (this.#options.get(option) ?? '').length === 0
-  }
-
-  /** A duration of Go (`168h0m0s`, `1.5h`) in ms; `undefined` for another text, or out of range. */
-  durationMs(option: string, least: number, most: number): number | undefined {
-    const text = this.text(option) ?? ''
-    if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined
-    let total = 0
-    for (const [, number, unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g))
-      total += Number(number) * amountOf(`1${unit}`)
-    const ms = Math.round(total)
-    return ms >= least && ms <= most ? ms : undefined
   }
 
   /** The options that are given. */

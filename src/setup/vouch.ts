@@ -60,7 +60,7 @@ export function translateVouch(
     clientId: from.text('oauth_client_id'),
     scopes: from.list('oauth_scopes').length === 0 ? undefined : from.list('oauth_scopes'),
     authorizationParams: hd === undefined ? undefined : { hd },
-    absoluteMs: minutes > 0 ? minutes * 60_000 : undefined,
+    absoluteMs: minutes * 60_000,
     cookieDomain: from.text('vouch_cookie_domain') ?? first,
     sameSite: from.text('vouch_cookie_samesite'),
     headers: headersOf(from),
