@@ -2,7 +2,7 @@ import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
-import { OperatorError } from '../core/errors.ts'
+import { OperatorError, printable } from '../core/errors.ts'
 import { type Difference, differences } from '../setup/client-metadata.ts'
 import {
   clientSecretPlace,
@@ -186,7 +186,9 @@ export async function registrationDifferences(
 
 /** The lines about differences. */
 export function differencesText(found: readonly Difference[]): string {
-  return found.map(({ name, isFault, text }) => `  ${isFault ? 'differs' : 'note'}: ${name} ${text}\n`).join('')
+  return found
+    .map(({ name, isFault, text }) => `  ${isFault ? 'differs' : 'note'}: ${name} ${printable(text)}\n`)
+    .join('')
 }
 
 function report(
@@ -222,7 +224,9 @@ function secretPlaceOf(provider: ProviderConfig, file: string): SecretPlace {
 
 function saveSecret({ client_secret }: Registered, place: SecretPlace): readonly string[] {
   if (client_secret === undefined) return []
-  if (!('file' in place)) return [`Its secret is shown only now: export ${place.env}='${client_secret}'`]
+  // Within single quotes, a shell reads everything but a single quote as it is.
+  const quoted = `'${client_secret.replaceAll("'", String.raw`'\''`)}'`
+  if (!('file' in place)) return [`Its secret is shown only now: export ${place.env}=${quoted}`]
   replaceText(place.file, `${client_secret}\n`, 0o600)
   return [`Its secret is in ${place.file}.`]
 }

@@ -97,8 +97,11 @@ export class Registrar {
   async #send(method: string, url: string, token: string | undefined, metadata?: Metadata): Promise<Registered> {
     const body = await this.#json(method, url, token, metadata)
     const text = (name: string) => (typeof body[name] === 'string' ? body[name] : undefined)
-    const client_id = text('client_id')
+    const [client_id, client_secret] = [text('client_id'), text('client_secret')]
     if (client_id === undefined) throw new OperatorError(`${method} ${url}: the response has no client_id`)
+    // RFC 6749 appendices A.1 and A.2. A terminal would obey other characters.
+    if (!/^[ -~]+$/.test(client_id) || !/^[ -~]*$/.test(client_secret ?? ''))
+      throw new OperatorError(`${method} ${url}: client_id or client_secret has characters that it must not have`)
     // A provider need not repeat these in a response to an update.
     const [uri, access] = [text('registration_client_uri'), text('registration_access_token')]
     const client = {
@@ -107,7 +110,7 @@ export class Registrar {
       ...(access !== undefined && { registration_access_token: access }),
     }
     const others = Object.entries(body).filter(([name]) => !ofResponse.includes(name))
-    return { client, client_secret: text('client_secret'), metadata: Object.fromEntries(others) }
+    return { client, client_secret, metadata: Object.fromEntries(others) }
   }
 
   /** The token for the registration is sent over https only, or on this machine. */
