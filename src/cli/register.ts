@@ -166,7 +166,7 @@ export async function registrationDifferences(
   config: GatewayConfig,
   state: string,
 ): Promise<readonly (Difference & { readonly issuer: string })[]> {
-  const known = readClients(state)
+  let known = readClients(state)
   const found: (Difference & { readonly issuer: string })[] = []
   for (const provider of config.providers) {
     const client = known[provider.issuer]
@@ -175,7 +175,7 @@ export async function registrationDifferences(
     try {
       const [registered, wanted] = [await registrar.read(client), await registrar.wanted()]
       if (registered.client.registration_access_token !== undefined)
-        saveClient(state, known, provider.issuer, { ...client, ...registered.client })
+        known = saveClient(state, known, provider.issuer, { ...client, ...registered.client })
       found.push(...differences(wanted, registered.metadata).map((each) => ({ ...each, issuer: provider.issuer })))
     } finally {
       await registrar.close()
@@ -231,6 +231,9 @@ function saveSecret({ client_secret }: Registered, place: SecretPlace): readonly
   return [`Its secret is in ${place.file}.`]
 }
 
-function saveClient(state: string, known: Clients, issuer: string, client: Clients[string]): void {
-  replaceText(state, `${JSON.stringify({ version: 1, clients: { ...known, [issuer]: client } }, null, 2)}\n`, 0o600)
+/** Writes the file. Returns what is in it then. */
+function saveClient(state: string, known: Clients, issuer: string, client: Clients[string]): Clients {
+  const clients = { ...known, [issuer]: client }
+  replaceText(state, `${JSON.stringify({ version: 1, clients }, null, 2)}\n`, 0o600)
+  return clients
 }
