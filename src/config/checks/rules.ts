@@ -10,9 +10,8 @@ export function rules({ path, rules }: UpstreamConfig, at: At): void {
   for (const [index, rule] of rules.entries()) {
     const [ruleAt, pathAt] = [at('rules', index), at('rules', index, 'path')]
     const unauthenticatedAt = at('rules', index, 'unauthenticated')
-    // A rule covers itself.
-    const earlier = ruleIndexOf(rules).firstCovering(rule)
-    if (earlier >= 0 && earlier < index)
+    const earlier = earlierCovering(rules, index)
+    if (earlier !== undefined)
       ruleAt.warning(
         `is never reached: rules[${earlier}] matches all of its requests`,
         'the first rule that matches decides',
@@ -27,6 +26,15 @@ export function rules({ path, rules }: UpstreamConfig, at: At): void {
       )
     if (unauthenticatedAt.isSet) unauthenticatedAt.warning(`does not apply: access: ${rule.access} requires no sign-in`)
   }
+}
+
+/**
+ * The index of an earlier rule that matches all requests of a rule, which is then never reached.
+ */
+function earlierCovering(rules: readonly RuleConfig[], index: number): number | undefined {
+  // A rule covers itself.
+  const first = ruleIndexOf(rules).firstCovering(rules[index] as RuleConfig)
+  return first >= 0 && first < index ? first : undefined
 }
 
 /** Whether a pattern can match a path of the upstream. */
@@ -52,7 +60,7 @@ export function narrowRules({ upstreams }: GatewayConfig, at: At): void {
   const folders = new Folders(upstreams)
   for (const upstream of upstreams.filter(areRulesValid))
     for (const [index, rule] of upstream.rules.entries()) {
-      if (rule.respond?.kind === 'maintenance') continue
+      if (rule.respond?.kind === 'maintenance' || earlierCovering(upstream.rules, index) !== undefined) continue
       const pathAt = at('upstreams', upstream.name, 'rules', index, 'path')
       onePage(rule, upstream, pathAt)
       for (const other of folders.around(rule, upstream))
