@@ -256,12 +256,14 @@ function isSwitching({ headers }: ArrivedRequest, { upstreams }: Pick<GatewayCon
   return requestsUpgrade({ connection, upgrade }) && carriedProtocols(upgrade, listedProtocols(upstreams)) !== ''
 }
 
-function aboutRequest(facts: RequestFacts, { supplied: { target, peer }, switches }: ExplainedRequest): Step[] {
+function aboutRequest(facts: RequestFacts, { supplied, switches, config }: ExplainedRequest): Step[] {
+  const { target, peer } = supplied
   const { isPage, isFrame, forwarded, host } = facts
+  const window = config.session.embeddedIn.length > 0 ? 'a window of its own' : 'the whole window'
   const kind = switches
     ? 'an upgrade to another protocol: no page load, never redirected'
     : isFrame
-      ? 'a page load in a frame: a page with a link that opens the sign-in in the whole window, instead of a redirect'
+      ? `a page load in a frame: a page with a link that opens the sign-in in ${window}, instead of a redirect`
       : isPage
         ? 'a page load: the browser may be redirected'
         : 'not a page load: 401 instead of a redirect to the sign-in'

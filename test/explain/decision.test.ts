@@ -335,6 +335,14 @@ test('explain shows what a rule requires, and never the value of a claim', async
   assert.doesNotMatch(out, /secret-project/)
 })
 
+test('explain says where the sign-in from a frame opens', async (t) => {
+  const frame = ['-H', 'Sec-Fetch-Mode: navigate', '-H', 'Sec-Fetch-Dest: iframe', '/orders']
+  const embedded = `${yaml}\nsession: { embedded_in: ["https://portal.example.net"] }`
+
+  assert.match((await explained(t, frame)).out, /opens the sign-in in the whole window/)
+  assert.match((await explained(t, frame, jane, embedded)).out, /opens the sign-in in a window of its own/)
+})
+
 test('explain uses a placeholder for a missing sub, and says so', async (t) => {
   const without = await explained(t, ['--as', 'CLAIMS', '/orders'], { badge: 'b1' })
   const { err } = await explained(t, ['--as', 'CLAIMS', '/orders'])
