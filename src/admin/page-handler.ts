@@ -123,7 +123,10 @@ function refusalOf(req: IncomingMessage, path: PagePath, { hosts }: AdminPageCon
     return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
   if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
   if (path === '/events' ? !isOwnStream(req) : !isSameSite(req))
-    return plain(403, 'Another site requested this page. Open it directly.')
+    return plain(
+      403,
+      'Another site requested this page. Open it directly. A program sends Content-Type: application/json.',
+    )
   return undefined
 }
 
