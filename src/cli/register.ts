@@ -9,6 +9,7 @@ import {
   type Clients,
   readClients,
   type Registered,
+  type RegisteredClient,
   Registrar,
   withClientId,
 } from '../setup/registration.ts'
@@ -103,7 +104,7 @@ function chosen({ providers }: GatewayConfig, name: string | undefined): Provide
   if (found !== undefined) return found
   const names = providers.map((provider) => provider.name).join(', ')
   throw new OperatorError(
-    name === undefined ? `choose one with --provider: ${names}` : `no provider "${name}": they are ${names}`,
+    name === undefined ? `choose one with --provider: ${names}` : `no provider "${name}"; known: ${names}`,
   )
 }
 
@@ -136,9 +137,7 @@ async function registerNew(
 
 async function update(registrar: Registrar, provider: ProviderConfig, { task, input, state }: Around): Promise<number> {
   const known = readClients(state)
-  const client = known[provider.issuer]
-  if (client === undefined)
-    throw new OperatorError(`${state} has no client at ${provider.issuer}: run gatehouse register`)
+  const client = clientAt(provider, known, state)
   const [before, wanted] = [await registrar.read(client), await registrar.wanted()]
   const about = { client_id: client.client_id }
   const found = differences(wanted, before.metadata)
@@ -161,6 +160,12 @@ async function update(registrar: Registrar, provider: ProviderConfig, { task, in
   return 0
 }
 
+function clientAt({ issuer }: ProviderConfig, known: Clients, state: string): RegisteredClient {
+  const client = known[issuer]
+  if (client !== undefined) return client
+  throw new OperatorError(`${state} has no client at ${issuer}: run gatehouse register, or name its file with --state`)
+}
+
 /** `gatehouse check --registration`: what is registered, and not as the gateway needs it. */
 export async function registrationDifferences(
   config: GatewayConfig,
@@ -169,8 +174,7 @@ export async function registrationDifferences(
   let known = readClients(state)
   const found: (Difference & { readonly issuer: string })[] = []
   for (const provider of config.providers) {
-    const client = known[provider.issuer]
-    if (client === undefined) throw new OperatorError(`${state} has no client at ${provider.issuer}`)
+    const client = clientAt(provider, known, state)
     const registrar = new Registrar(provider, config)
     try {
       const [registered, wanted] = [await registrar.read(client), await registrar.wanted()]

@@ -136,8 +136,10 @@ export class Registrar {
     if (response.ok && isObject(value)) return value
     const { error, error_description: why } = isObject(value) ? value : {}
     const told = [error, why].filter((part) => typeof part === 'string').map((part) => printable(part).slice(0, 300))
+    const needsToken = token === undefined && (response.status === 401 || response.status === 403)
+    const advice = needsToken ? '; if the provider needs an initial access token, give its file with --token' : ''
     throw new OperatorError(
-      `${method} ${url} returned ${response.status}${told.length === 0 ? '' : `: ${told.join(': ')}`}`,
+      `${method} ${url} returned ${response.status}${told.length === 0 ? '' : `: ${told.join(': ')}`}${advice}`,
     )
   }
 }

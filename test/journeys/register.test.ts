@@ -111,8 +111,16 @@ test('A second registration, a wrong token and a provider without registration g
   const wrong = await site.run('register', '--token', 'wrong')
   assert.equal(wrong.code, 1)
   assert.match(wrong.err, /returned 401: invalid_token/)
-  assert.match((await site.run('register')).err, /returned 401: invalid_token: no access token provided/)
-  assert.match((await site.run('register', '--update')).err, /has no client at .*: run gatehouse register/)
+  assert.doesNotMatch(wrong.err, /--token/)
+  assert.match(
+    (await site.run('register')).err,
+    /returned 401: invalid_token: no access token provided; if .* token, give its file with --token/,
+  )
+  assert.match(
+    (await site.run('register', '--update')).err,
+    /has no client at .*: run gatehouse register, or name its file with --state/,
+  )
+  assert.match((await site.run('register', '--provider', 'a')).err, /no provider "a"; known: provider/)
   assert.equal((await site.run('register', '--token', 'token')).code, 0)
   assert.match((await site.run('register', '--token', 'token')).err, /has a client at .* already: use --update/)
   site.write('gatehouse-registration.json', '{')
