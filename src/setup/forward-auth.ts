@@ -1,5 +1,5 @@
 import { placeholder } from '../config/placeholder.ts'
-import type { Outcome } from './outcomes.ts'
+import { type Claims, type Outcome, peopleWith } from './outcomes.ts'
 import { inMemory, sessionTimes, usableDomain } from './session-settings.ts'
 import { type Translated, translatedFile } from './translated-file.ts'
 import type { Translation } from './translation.ts'
@@ -117,4 +117,11 @@ export function domainRequirement(domains: readonly string[], below: boolean, fr
     matches: `[^@]+@[^@]+\\.${literal(domain)}`,
   }))
   return anyOf([exact, { all: [verified, anyOf(patterns)] }])
+}
+
+/** People for tests: with these addresses, with none, and with another one. */
+export function peopleAt(addresses: readonly string[]): readonly Claims[] {
+  const verified = { email_verified: true }
+  const values = addresses.map((address) => ['email', address] as const)
+  return [...peopleWith(values, verified), { sub: 'zoe', email: 'zoe@elsewhere.example', ...verified }]
 }

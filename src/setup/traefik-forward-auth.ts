@@ -1,21 +1,27 @@
 import type { Options } from './flat-toml.ts'
-import { askedFile, domainRequirement } from './forward-auth.ts'
-import { withoutIdTokens } from './notes.ts'
+import { askedFile, domainRequirement, peopleAt } from './forward-auth.ts'
+import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
-import { type Outcome, outcomesFor, peopleWith, type TestRequest } from './outcomes.ts'
+import { type Outcome, outcomesFor, type TestRequest } from './outcomes.ts'
 import { folderPatterns } from './path-regions.ts'
 import type { Translated } from './translated-file.ts'
 import { type Translation, translationOf } from './translation.ts'
 import { anyOf, type GivenText, type Requirement, type Rule } from './written-config.ts'
 
 const lists = new Set(['domain', 'whitelist', 'cookie_domain'])
-const plain =
-  `auth_host config cookie_domain insecure_cookie cookie_name csrf_cookie_name default_action default_provider domain
-  lifetime logout_redirect match_whitelist_or_domain url_path secret whitelist port log_level log_format client_id client_secret
-  cookie_domains cookie_secret cookie_secure prompt providers_google_client_id providers_google_client_secret
-  providers_google_prompt providers_oidc_issuer_url providers_oidc_client_id providers_oidc_client_secret
-  providers_oidc_resource`.split(/\s+/)
-const known = new Set(plain)
+/** Other options that are read. Those below `providers` and `rule` are known by their prefix. */
+const read =
+  `auth_host cookie_domain cookie_domains default_action default_provider domain lifetime match_whitelist_or_domain
+  url_path whitelist port client_id prompt`.split(/\s+/)
+const withoutTranslation = withoutTranslationOf({
+  unneeded: {
+    'secret cookie_secret csrf_cookie_name cookie_name log_level log_format insecure_cookie cookie_secure config':
+      'the gateway has settings of its own for this; people sign in once more',
+    'client_secret providers_google_client_secret providers_oidc_client_secret': 'it is replaced by CLIENT_SECRET',
+  },
+  lost: { 'logout_redirect providers_oidc_resource': 'it is not translated' },
+})
+const known = new Set([...withoutTranslation.keys(), ...read])
 
 function named(name: string): string {
   return name.toLowerCase().replaceAll(/[.-]/g, '_')
@@ -51,11 +57,24 @@ function readIni(text: string): Options {
   return options
 }
 
-interface NamedRule {
-  readonly name: string
-  readonly isOpen: boolean
+interface People {
   readonly whitelist: readonly string[]
   readonly domains: readonly string[]
+}
+
+/** A rule decides about the requests that it matches; `isOpen` and `whole` about all others. */
+interface Policy {
+  readonly rules: readonly NamedRule[]
+  /** Also for rules without people of their own. */
+  readonly whole: People
+  readonly isOpen: boolean
+  /** Whether a domain also counts beside a whitelist. */
+  readonly isEither: boolean
+}
+
+interface NamedRule extends People {
+  readonly name: string
+  readonly isOpen: boolean
   /** `undefined`: import does not know the matcher. */
   readonly matcher: Matcher | undefined
 }
@@ -82,31 +101,13 @@ export function translateTraefik(
   const names = [...from.names].flatMap(
     (option) => /^rule_(.+)_(?:action|rule|provider|whitelist|domains)$/.exec(option)?.[1] ?? [],
   )
-  const rules = [...new Set(names)].map((name) => readRule(name, provider, from))
-  const isOpen = from.text('default_action') === 'allow'
-  const whole = wholePolicy(from)
+  const policy: Policy = {
+    rules: [...new Set(names)].map((name) => readRule(name, provider, from)),
+    whole: { whitelist: from.list('whitelist'), domains: from.list('domain') },
+    isOpen: from.text('default_action') === 'allow',
+    isEither: from.isOn('match_whitelist_or_domain'),
+  }
   if (!isGoogle && provider !== 'oidc') from.deny('default_provider', withoutIdTokens(provider))
-  for (const option of [
-    'secret',
-    'cookie_secret',
-    'csrf_cookie_name',
-    'cookie_name',
-    'log_level',
-    'log_format',
-    'insecure_cookie',
-    'cookie_secure',
-    'config',
-  ])
-    if (from.text(option) !== undefined)
-      from.unneeded(option, 'the gateway has settings of its own for this; people sign in once more')
-  for (const option of [
-    'logout_redirect',
-    'providers_oidc_resource',
-    'providers_google_client_secret',
-    'providers_oidc_client_secret',
-    'client_secret',
-  ])
-    if (from.text(option) !== undefined && !option.endsWith('secret')) from.lost(option, 'it is not translated')
   const callback = from.text('url_path') ?? '/_oauth'
   const host = from.text('auth_host')
   const [cookieDomain, ...more] = [...from.list('cookie_domain'), ...from.list('cookie_domains')]
@@ -127,27 +128,17 @@ export function translateTraefik(
     cookieDomain,
     headers: { 'X-Forwarded-User': 'email' },
   }
-  for (const option of from.rest) from.untranslated(option, undefined)
-  const hosts = [...new Set(rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
+  for (const option of from.rest) from.untranslated(option, withoutTranslation.get(option))
+  const hosts = [...new Set(policy.rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
   return askedFile(
     {
       ...asked,
-      rules: (at) => rulesFor(at, rules, whole, isOpen, from),
+      rules: (at) => rulesFor(at, policy, from),
       hosts,
-      outcomes: (at) => outcomesAt(at, rules, whole, isOpen, hosts.length > 0, from),
+      outcomes: (at) => outcomesAt(at, policy, hosts.length > 0),
     },
     from,
   )
-}
-
-interface People {
-  readonly whitelist: readonly string[]
-  readonly domains: readonly string[]
-}
-
-function wholePolicy(from: Translation): People {
-  from.isOn('match_whitelist_or_domain')
-  return { whitelist: from.list('whitelist'), domains: from.list('domain') }
 }
 
 function readRule(name: string, provider: string, from: Translation): NamedRule {
@@ -198,14 +189,9 @@ function patternsOf({ paths, prefixes }: Matcher): readonly string[] {
   return paths.length + prefixes.length === 0 ? ['/*'] : [...paths, ...below]
 }
 
-function rulesFor(
-  host: string | undefined,
-  rules: readonly NamedRule[],
-  whole: People,
-  isOpen: boolean,
-  from: Translation,
-): readonly Rule[] {
-  const requirements = peopleRequirements(whole, from)
+function rulesFor(host: string | undefined, policy: Policy, from: Translation): readonly Rule[] {
+  const { rules, whole, isOpen } = policy
+  const requirements = peopleRequirements(whole, policy, from)
   const require = requirements.length > 0 ? { require: requirements } : {}
   const own = rules.filter(
     ({ matcher }) => matcher !== undefined && (matcher.hosts.length === 0 || matcher.hosts.includes(host ?? '')),
@@ -213,15 +199,14 @@ function rulesFor(
   const special = own.flatMap((rule): readonly (Rule & { readonly rank: number })[] => {
     const { matcher, name } = rule
     if (matcher === undefined) return []
-    const hasPeople = rule.whitelist.length + rule.domains.length > 0
-    const people = hasPeople ? peopleRequirements(rule, from) : requirements
+    const people = hasPeople(rule) ? peopleRequirements(rule, policy, from) : requirements
     const isNarrow = matcher.prefixes.some((prefix) => !prefix.endsWith('/'))
     if (isNarrow && !rule.isOpen && isOpen)
       from.deny(
         `rule.${name}`,
         'it also matches longer names, such as /path-other, which are public here; write PathPrefix with a slash at its end',
       )
-    else if (isNarrow && !rule.isOpen && hasPeople)
+    else if (isNarrow && !rule.isOpen && hasPeople(rule))
       from.decide(`rule.${name}`, 'it also matches longer names, such as /path-other, which have the default rule here')
     return patternsOf(matcher).map((path) => ({
       path,
@@ -234,9 +219,16 @@ function rulesFor(
   return [...ordered, isOpen ? { path: '/*', access: 'public' } : { path: '/*', ...require }]
 }
 
+function hasPeople({ whitelist, domains }: People): boolean {
+  return whitelist.length + domains.length > 0
+}
+
 /** The whitelist counts alone, unless match-whitelist-or-domain is on. */
-function peopleRequirements({ whitelist, domains }: People, from: Translation): readonly Requirement[] {
-  const isEither = from.isOn('match_whitelist_or_domain')
+function peopleRequirements(
+  { whitelist, domains }: People,
+  { isEither }: Policy,
+  from: Translation,
+): readonly Requirement[] {
   const byAddress: readonly Requirement[] = whitelist.length > 0 ? [{ claim: 'email', any_of: whitelist }] : []
   const byDomain =
     domains.length > 0 && (isEither || whitelist.length === 0) ? [domainRequirement(domains, false, from)] : []
@@ -244,45 +236,30 @@ function peopleRequirements({ whitelist, domains }: People, from: Translation): 
   return all.length === 0 ? [] : [anyOf(all)]
 }
 
-function outcomesAt(
-  host: string,
-  rules: readonly NamedRule[],
-  whole: People,
-  isOpen: boolean,
-  hasHosts: boolean,
-  from: Translation,
-): Outcome[] {
+function outcomesAt(host: string, policy: Policy, hasHosts: boolean): Outcome[] {
+  const { rules, whole } = policy
   const paths = rules.flatMap(({ matcher }) => [
     ...(matcher?.paths ?? []),
     ...(matcher?.prefixes ?? []).flatMap((prefix) => [prefix, `${prefix.replace(/\/$/, '')}/x`]),
   ])
   const people = [whole, ...rules]
-  const values = people.flatMap((each): [string, string][] => [
-    ...each.whitelist.map((address): [string, string] => ['email', address]),
-    ...each.domains.map((domain): [string, string] => ['email', `person@${domain}`]),
+  const addresses = people.flatMap(({ whitelist, domains }) => [
+    ...whitelist,
+    ...domains.map((domain) => `person@${domain}`),
   ])
   return outcomesFor(
     {
       paths: ['/', ...paths],
       methods: rules.flatMap(({ matcher }) => matcher?.methods ?? []),
-      people: [
-        ...peopleWith(values, { email_verified: true }),
-        { sub: 'zoe', email: 'zoe@elsewhere.example', email_verified: true },
-      ],
+      people: peopleAt(addresses),
       ...(hasHosts && { host }),
     },
-    (request) => admits({ ...request, host }, rules, whole, isOpen, from),
+    (request) => admits({ ...request, host }, policy),
   )
 }
 
 /** What traefik-forward-auth decides; `undefined`: several rules match, or one is unknown. */
-function admits(
-  request: TestRequest,
-  rules: readonly NamedRule[],
-  whole: People,
-  isOpen: boolean,
-  from: Translation,
-): boolean | undefined {
+function admits(request: TestRequest, { rules, whole, isOpen, isEither }: Policy): boolean | undefined {
   const matches = ({ matcher }: NamedRule) => {
     if (matcher === undefined) return false
     const { hosts, methods, paths, prefixes } = matcher
@@ -302,9 +279,9 @@ function admits(
   const denied = rules.some(({ matcher }) => matcher === undefined) ? undefined : false
   if (rule?.isOpen ?? isOpen) return true
   if (request.as === undefined) return denied
-  const { whitelist, domains } = rule !== undefined && rule.whitelist.length + rule.domains.length > 0 ? rule : whole
+  const { whitelist, domains } = rule !== undefined && hasPeople(rule) ? rule : whole
   const email = String(request.as['email'] ?? '')
   if (whitelist.length + domains.length === 0 || whitelist.includes(email)) return true
-  const isByDomain = whitelist.length === 0 || from.isOn('match_whitelist_or_domain')
+  const isByDomain = whitelist.length === 0 || isEither
   return (isByDomain && domains.includes(email.split('@')[1] ?? '')) || denied
 }

@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from '../core/json.ts'
-import { askedFile, domainRequirement } from './forward-auth.ts'
+import { askedFile, domainRequirement, peopleAt } from './forward-auth.ts'
 import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
-import { outcomesFor, peopleWith } from './outcomes.ts'
+import { outcomesFor } from './outcomes.ts'
 import type { Translated } from './translated-file.ts'
 import { type Translation, translationOf } from './translation.ts'
 import { claimPath, denyingRule, type GivenText, type Requirement, type Rule } from './written-config.ts'
@@ -129,11 +129,7 @@ function requirementsOf(policy: Policy, from: Translation): readonly Requirement
 function peopleOf(policy: Policy) {
   const addresses = policy.values.map((value) => (value.includes('@') ? value : `person@${value}`))
   const below = policy.kind === 'domains' ? [`person@sub.${policy.values[0] ?? ''}`] : []
-  const others = [...addresses, ...below].map((address): [string, string] => ['email', address])
-  return [
-    ...peopleWith(others, { email_verified: true }),
-    { sub: 'zoe', email: 'zoe@elsewhere.example', email_verified: true },
-  ]
+  return peopleAt([...addresses, ...below])
 }
 
 /** With publicAccess, a person without access gets the page as nobody. */
@@ -167,8 +163,8 @@ const withoutTranslation = withoutTranslationOf({
       'the cookie is a random value, Secure and HttpOnly; people sign in once more',
     'vouch_headers_jwt vouch_headers_querystring vouch_headers_redirect vouch_headers_success vouch_headers_error':
       'the proxy asks with the fields of docs/forward-auth.md',
-    'oauth_client_secret oauth_code_challenge_method oauth_provider oauth_callback_url oauth_callback_urls':
-      'PKCE with S256 is always used',
+    oauth_client_secret: 'it is replaced by CLIENT_SECRET',
+    oauth_code_challenge_method: 'PKCE with S256 is always used',
     'vouch_tls_profile vouch_writetimeout vouch_readtimeout vouch_idletimeout': 'the gateway has limits of its own',
     'oauth_auth_url oauth_token_url oauth_user_info_url oauth_end_session_endpoint':
       'the gateway discovers it from the issuer',
@@ -177,6 +173,6 @@ const withoutTranslation = withoutTranslationOf({
     'vouch_headers_accesstoken vouch_headers_idtoken':
       'if the application accepts a bearer token, write headers: { Authorization: { bearer: … } }',
     'vouch_post_logout_redirect_uris vouch_document_root oauth_claims oauth_relying_party_id': 'it is not available',
-    'oauth_user_team_url oauth_user_org_url vouch_teamwhitelist': 'groups come from a claim, not from another service',
+    'oauth_user_team_url oauth_user_org_url': 'groups come from a claim, not from another service',
   },
 })
