@@ -12,8 +12,8 @@ export const frameSuffix = 'frame.session'
 export interface CookieAttributes {
   readonly name: string
   readonly secure: boolean
-  /** `none`: also in frames of other sites, but for the site of the tab alone (`Partitioned`). */
-  readonly sameSite: 'lax' | 'strict' | 'none'
+  /** `partitioned`: also in frames of other sites, but for the site of the tab alone. */
+  readonly sameSite: 'lax' | 'strict' | 'none' | 'partitioned'
   /** Absent: `/`. */
   readonly path?: string
   /** Absent: only the host that sets the cookie (RFC 6265 §5.3). */
@@ -100,7 +100,7 @@ export function isWithheld(patterns: readonly NamePattern[], name: string): bool
   return patterns.length > 0 && (name.startsWith('$') || mayBeNamed(patterns, name))
 }
 
-const sameSiteTexts = { lax: 'Lax', strict: 'Strict', none: 'None; Partitioned' } as const
+const sameSiteTexts = { lax: 'Lax', strict: 'Strict', none: 'None', partitioned: 'None; Partitioned' } as const
 
 /** A `Set-Cookie` value. Without `maxAge` (in seconds) the cookie lasts while the browser runs. */
 export function setCookie(cookie: CookieAttributes, value: string, maxAge?: number): string {

@@ -80,7 +80,7 @@ export class SessionCookie {
     const names = [config.name, ...(this.#formerName === undefined ? [] : [this.#formerName])]
     this.#ownNames = names.map((whole) => ({ whole, start: `${whole}-` }))
     this.isForFrames = isForFrames
-    this.#ofFrames = { ...this.withSuffix(frameSuffix), sameSite: 'none' }
+    this.#ofFrames = { ...this.withSuffix(frameSuffix), sameSite: 'partitioned' }
   }
 
   /** The session id in a `Cookie` header; `undefined` when it is absent or malformed. */
@@ -136,7 +136,7 @@ export class SessionCookie {
     return pathsThatMatch(path).flatMap((at) =>
       [undefined, ...domains]
         .filter((each) => at !== '/' || each !== domain)
-        .map((each) => this.#expireNamed(name, at, each)),
+        .flatMap((each) => this.#expireNamed(name, at, each)),
     )
   }
 
@@ -164,7 +164,7 @@ export class SessionCookie {
     if (name === undefined || header === undefined || !cookieNames(header, name).includes(name)) return []
     // The configuration does not name the former domain any more.
     const domains = name.startsWith('__Host-') ? [undefined] : domainsOf(host)
-    return domains.map((domain) => this.#expireNamed(name, '/', domain))
+    return domains.flatMap((domain) => this.#expireNamed(name, '/', domain))
   }
 
   /** `Set-Cookie` values that expire the session cookie and those of applications. */
@@ -187,7 +187,7 @@ export class SessionCookie {
     { cookies = [], path }: EndedCookies = {},
   ): string[] {
     const expired = [
-      ...cookies.map((cookie) => this.#expireAt(cookie)),
+      ...cookies.flatMap((cookie) => this.#expireAt(cookie)),
       ...applicationCookies.flatMap((cookie) => this.#expireOfApplication(cookie, header, path)),
     ]
     return [...new Set(expired)]
@@ -218,12 +218,12 @@ export class SessionCookie {
         (name.startsWith('__Host-') ? ['/'] : pathsThatMatch(path)).flatMap((at) =>
           (name.startsWith('__Host-') ? [undefined] : domains)
             .filter((domain) => !isKept(name, at, domain))
-            .map((domain) => this.#expireNamed(name, at, domain)),
+            .flatMap((domain) => this.#expireNamed(name, at, domain)),
         ),
       )
   }
 
-  #expireAt({ name, path, domain, hostOnly }: KeptCookie): string {
+  #expireAt({ name, path, domain, hostOnly }: KeptCookie): readonly string[] {
     return this.#expireNamed(name, path, hostOnly ? undefined : domain)
   }
 
@@ -235,26 +235,30 @@ export class SessionCookie {
     const sent = new Set(cookieNames(header, '').filter((name) => matchesName(names, name)))
     const isPattern = names.parts.length > 1
     const ofSent = [...sent].slice(0, maxExpiredNames).flatMap((name) => [
-      this.#expireNamed(name, '/'),
+      ...this.#expireNamed(name, '/'),
       // A cookie with this prefix has the path "/" and no `Domain` (RFC 6265bis §4.1.3.2).
       ...(name.startsWith('__Host-')
         ? []
         : [
             // For a browser, a cookie with a `Domain` differs from one without (RFC 6265 §5.3 step
             // 11).
-            ...domains.map((domain) => this.#expireNamed(name, '/', domain)),
-            ...(requestPath === undefined ? [] : pathsThatMatch(requestPath)).map((at) => this.#expireNamed(name, at)),
-            ...(isPattern ? paths.map((at) => this.#expireNamed(name, at)) : []),
+            ...domains.flatMap((domain) => this.#expireNamed(name, '/', domain)),
+            ...(requestPath === undefined ? [] : pathsThatMatch(requestPath)).flatMap((at) =>
+              this.#expireNamed(name, at),
+            ),
+            ...(isPattern ? paths.flatMap((at) => this.#expireNamed(name, at)) : []),
           ]),
     ])
     if (isPattern || names.text.startsWith('__Host-')) return ofSent
     // The browser sends these cookies below their path only, so they are expired even if not sent.
-    return [...ofSent, ...paths.map((at) => this.#expireNamed(names.text, at))]
+    return [...ofSent, ...paths.flatMap((at) => this.#expireNamed(names.text, at))]
   }
 
-  #expireNamed(name: string, path: string, domain?: string): string {
-    const cookie = { name, secure: this.#attributes.secure, sameSite: 'lax', path } as const
-    return expireCookie(domain === undefined ? cookie : { ...cookie, domain })
+  #expireNamed(name: string, path: string, domain?: string): readonly string[] {
+    // In a frame of another site, browsers delete only cookies for such frames.
+    const kinds = this.isForFrames ? (['none', 'partitioned'] as const) : (['lax'] as const)
+    const cookie = { name, secure: this.#attributes.secure, path, ...(domain !== undefined && { domain }) }
+    return kinds.map((sameSite) => expireCookie({ ...cookie, sameSite }))
   }
 
   /**
