@@ -90,7 +90,7 @@ async function register(task: RegisterTask, input: CommandInput): Promise<number
   }
 }
 
-interface Around {
+interface Invocation {
   readonly task: RegisterTask
   readonly input: CommandInput
   /** The path of the file that says where clients are registered. */
@@ -111,7 +111,7 @@ function chosen({ providers }: GatewayConfig, name: string | undefined): Provide
 async function registerNew(
   registrar: Registrar,
   provider: ProviderConfig,
-  { task, input, state }: Around,
+  { task, input, state }: Invocation,
 ): Promise<number> {
   const known = readClients(state)
   if (known[provider.issuer] !== undefined)
@@ -127,15 +127,19 @@ async function registerNew(
   // First, because without it nobody could change or remove the registration.
   saveClient(state, known, provider.issuer, registered.client)
   const { client_id } = registered.client
-  const told = [`Registered at ${provider.issuer} as the client ${client_id}.`, ...saveSecret(registered, place)]
+  const lines = [`Registered at ${provider.issuer} as the client ${client_id}.`, ...saveSecret(registered, place)]
   if (registered.client.registration_access_token !== undefined)
-    told.push(`${state} has the token for --update and for gatehouse check --registration: keep it as a secret.`)
-  if (provider.client_id !== client_id) told.push(clientIdText(provider, client_id, { task, input }))
-  report(told, differences(wanted, registered.metadata), { task, input }, { client_id })
+    lines.push(`${state} has the token for --update and for gatehouse check --registration: keep it as a secret.`)
+  if (provider.client_id !== client_id) lines.push(clientIdText(provider, client_id, { task, input }))
+  report(lines, differences(wanted, registered.metadata), { task, input }, { client_id })
   return 0
 }
 
-async function update(registrar: Registrar, provider: ProviderConfig, { task, input, state }: Around): Promise<number> {
+async function update(
+  registrar: Registrar,
+  provider: ProviderConfig,
+  { task, input, state }: Invocation,
+): Promise<number> {
   const known = readClients(state)
   const client = clientAt(provider, known, state)
   const [before, wanted] = [await registrar.read(client), await registrar.wanted()]
@@ -152,11 +156,11 @@ async function update(registrar: Registrar, provider: ProviderConfig, { task, in
   const after = await registrar.update(current, before, wanted)
   saveClient(state, known, provider.issuer, { ...current, ...after.client })
   const isNewSecret = after.client_secret !== before.client_secret
-  const told = [
+  const lines = [
     `Changed the client ${client.client_id} at ${provider.issuer}.`,
     ...(isNewSecret ? saveSecret(after, secretPlaceOf(provider, input.file)) : []),
   ]
-  report(told, differences(wanted, after.metadata), { task, input }, about)
+  report(lines, differences(wanted, after.metadata), { task, input }, about)
   return 0
 }
 
@@ -196,13 +200,13 @@ export function differencesText(found: readonly Difference[]): string {
 }
 
 function report(
-  told: readonly string[],
+  lines: readonly string[],
   found: readonly Difference[],
-  { task, input }: Pick<Around, 'task' | 'input'>,
+  { task, input }: Pick<Invocation, 'task' | 'input'>,
   about: object,
 ): void {
   if (task.asJson) input.out(jsonText({ ...about, differences: found }))
-  const text = `${told.join('\n')}\n${found.length === 0 ? '' : `As the provider has registered it:\n${differencesText(found)}`}`
+  const text = `${lines.join('\n')}\n${found.length === 0 ? '' : `As the provider has registered it:\n${differencesText(found)}`}`
   if (task.asJson) input.err(text)
   else input.out(text)
 }
@@ -210,7 +214,7 @@ function report(
 function clientIdText(
   provider: ProviderConfig,
   client_id: string,
-  { task, input }: Pick<Around, 'task' | 'input'>,
+  { task, input }: Pick<Invocation, 'task' | 'input'>,
 ): string {
   const changed = withClientId(readText(input.file), provider.setting, client_id)
   if (!task.writes || changed === undefined)

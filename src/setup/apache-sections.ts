@@ -11,7 +11,7 @@ import {
 import type { Notes } from './notes.ts'
 import type { TestRequest } from './outcomes.ts'
 import { covers, folderPatterns, regionsOf } from './path-regions.ts'
-import { denyingRule, type Requirement, type Rule } from './written-config.ts'
+import { denial, denyingRule, type Requirement, type Rule } from './written-config.ts'
 
 /** A `Require` that `<Limit>` or `<LimitExcept>` may restrict to some methods. */
 interface Entry {
@@ -258,12 +258,12 @@ function requiredOf(path: string, authz: Authz, from: Notes): readonly Requireme
   try {
     const requirement = requirementOf(authz)
     if (requirement === true) return []
-    if (requirement === false) return denyingRule(path, 'Apache denies all requests.').require ?? []
+    if (requirement === false) return [denial(['Apache denies all requests.'])]
     return 'all' in requirement ? requirement.all : [requirement]
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : 'rules cannot express this'
     from.decide(`Require for ${path}`, `${why}; until you decide, these paths deny all people`)
-    return denyingRule(path, `${why}. Decide who has access.`).require ?? []
+    return [denial([`${why}. Decide who has access.`])]
   }
 }
 

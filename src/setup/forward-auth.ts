@@ -5,8 +5,8 @@ import { type Translated, translatedFile } from './translated-file.ts'
 import type { Translation } from './translation.ts'
 import { anyOf, literal, type Requirement, type Rule, untilDecided, type WrittenUpstream } from './written-config.ts'
 
-/** What programs behind `forward_auth` and `auth_request` have in common. */
-export interface Asked {
+/** The settings of a program that decides for a proxy (`ForwardAuth`, `auth_request`). */
+export interface ForwardAuthSettings {
   /** The name of the program. */
   readonly program: string
   readonly externalUrl: string | undefined
@@ -29,8 +29,8 @@ export interface Asked {
 }
 
 /** A configuration for a proxy that asks about each request. */
-export function askedFile(asked: Asked, from: Translation): Translated {
-  const { program, externalUrl, callback, issuer, clientId, cookieDomain, hosts, headers } = asked
+export function forwardAuthFile(settings: ForwardAuthSettings, from: Translation): Translated {
+  const { program, externalUrl, callback, issuer, clientId, cookieDomain, hosts, headers } = settings
   const isUrl = externalUrl !== undefined && URL.canParse(externalUrl)
   const external_url = isUrl ? externalUrl : `https://${placeholder}.example.com`
   if (!isUrl) from.decide('external_url', 'write the URL at which people sign in as external_url (--url sets it)')
@@ -60,7 +60,7 @@ export function askedFile(asked: Asked, from: Translation): Translated {
     )
   const own = hosts.filter((host) => host !== hostname)
   // A rule may add a denial, so this comes before them.
-  const rules = new Map([undefined, ...own].map((host) => [host, asked.rules(host)]))
+  const rules = new Map([undefined, ...own].map((host) => [host, settings.rules(host)]))
   const upstream = (host: string | undefined): WrittenUpstream => ({
     forward_auth: true,
     external_url: `${protocol}//${host ?? new URL(external_url).host}`,
@@ -70,19 +70,19 @@ export function askedFile(asked: Asked, from: Translation): Translated {
   const config = {
     version: 1,
     listen:
-      asked.listenTls === undefined
-        ? `0.0.0.0:${asked.listenPort}`
-        : { address: `0.0.0.0:${asked.listenPort}`, tls: asked.listenTls },
+      settings.listenTls === undefined
+        ? `0.0.0.0:${settings.listenPort}`
+        : { address: `0.0.0.0:${settings.listenPort}`, tls: settings.listenTls },
     external_url,
     trusted_proxies: ['127.0.0.1'],
     provider: {
       issuer: issuer ?? `https://${placeholder}.example.com`,
       client_id: clientId ?? placeholder,
       client_secret: { env: 'CLIENT_SECRET' },
-      scopes: asked.scopes && ['openid', ...asked.scopes.filter((scope) => scope !== 'openid')],
-      authorization_params: asked.authorizationParams,
+      scopes: settings.scopes && ['openid', ...settings.scopes.filter((scope) => scope !== 'openid')],
+      authorization_params: settings.authorizationParams,
     },
-    session: sessionOf(asked, domain, from),
+    session: sessionOf(settings, domain, from),
     upstreams: untilDecided(
       {
         app: upstream(undefined),
@@ -92,16 +92,16 @@ export function askedFile(asked: Asked, from: Translation): Translated {
       from.denials,
     ),
   }
-  const outcomes = [hostname, ...own].flatMap(asked.outcomes)
+  const outcomes = [hostname, ...own].flatMap(settings.outcomes)
   return translatedFile(config, outcomes, program, from)
 }
 
-function sessionOf(asked: Asked, domain: string | undefined, from: Translation): object {
+function sessionOf(settings: ForwardAuthSettings, domain: string | undefined, from: Translation): object {
   from.changed('session.store', inMemory)
-  const isStrict = asked.sameSite?.toLowerCase() === 'strict'
+  const isStrict = settings.sameSite?.toLowerCase() === 'strict'
   return {
     store: 'memory',
-    ...sessionTimes(asked.absoluteMs, 'lifetime', asked.program, from),
+    ...sessionTimes(settings.absoluteMs, 'lifetime', settings.program, from),
     cookie: domain === undefined && !isStrict ? undefined : { domain, ...(isStrict && { same_site: 'strict' }) },
   }
 }

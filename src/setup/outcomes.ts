@@ -67,7 +67,7 @@ export function outcomesFor(
         const decisions = String(all.map(({ isAdmitted }) => isAdmitted))
         if (seen.has(decisions)) return []
         seen.add(decisions)
-        return telling(
+        return oneForEachDecision(
           all.flatMap(({ isAdmitted, ...request }) => (isAdmitted === undefined ? [] : { ...request, isAdmitted })),
         )
       }),
@@ -85,7 +85,7 @@ export function valuesOf(person: Claims | undefined, claim: string): readonly st
 }
 
 /** Nobody, and a person for each decision. A person has access to what everybody has access to. */
-function telling(outcomes: readonly Outcome[]): readonly Outcome[] {
+function oneForEachDecision(outcomes: readonly Outcome[]): readonly Outcome[] {
   const nobody = outcomes.filter(({ as }) => as === undefined)
   if (nobody[0]?.isAdmitted === true) return nobody
   const persons = outcomes.filter(({ as }) => as !== undefined)

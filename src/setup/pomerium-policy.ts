@@ -146,8 +146,10 @@ function listOf(name: string, claim: string, data: unknown): Policy {
   }
 }
 
+type Matchers = readonly (readonly [operator: string, texts: readonly string[]])[]
+
 /** The operators of a matcher of texts, each with its texts. */
-function matchersOf(data: unknown): readonly (readonly [operator: string, texts: readonly string[]])[] | undefined {
+function matchersOf(data: unknown): Matchers | undefined {
   const entries = isObject(data) ? Object.entries(data) : [['is', data] as const]
   const read = entries.map(([operator, value]) => [operator, [value].flat().filter(isScalar).map(String)] as const)
   const isKnown = read.every(([operator, texts]) => compare[operator] !== undefined && texts.length > 0)
@@ -164,7 +166,7 @@ const compare: Readonly<Record<string, (value: string, texts: readonly string[])
   ends_with: (value, [text = '']) => value.endsWith(text),
 }
 
-function meets(matchers: NonNullable<ReturnType<typeof matchersOf>>, value: string | undefined): boolean {
+function meets(matchers: Matchers, value: string | undefined): boolean {
   return value !== undefined && matchers.every(([operator, texts]) => compare[operator]?.(value, texts) === true)
 }
 

@@ -108,7 +108,7 @@ function addressesOf(
   option: string,
   from: Notes,
 ): object {
-  const [[first = '']] = targets.map((target) => target.split(',')) as [string[]]
+  const [first = ''] = (targets[0] ?? '').split(',')
   const url = URL.canParse(first) ? new URL(first) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     from.decide(option, 'write the URL of the application as url')
@@ -233,24 +233,15 @@ function rulesOf({ path, prefix, policy, unknown }: Route, option: string, from:
   const criteria = criteriaOf(policy)
   const regions = path === undefined ? regionsOf(['/*', ...criteria.flatMap(({ patterns = [] }) => patterns)]) : [whole]
   noteCriteria(criteria, option, from)
-  const rules = regions.map((region) => {
-    const within = (patterns: readonly string[]) => patterns.some((pattern) => covers(pattern, region))
-    return ruleFor(region, policyAt(policy, within), option, from)
-  })
+  const ruleAt = (region: string) => {
+    const isWithin = (patterns: readonly string[]) => patterns.some((pattern) => covers(pattern, region))
+    return ruleFor(region, policyAt(policy, isWithin), option, from)
+  }
+  const rules = regions.map(ruleAt)
   // A prefix with a slash does not match the folder itself. A rule that denies that also matches it
   // with the slash, so that has a rule before it.
   const isFolder = prefix.endsWith('/') && prefix !== '/' && path === undefined
-  const bare = isFolder
-    ? [
-        ruleFor(
-          prefix,
-          policyAt(policy, (patterns) => patterns.some((each) => covers(each, prefix))),
-          option,
-          from,
-        ),
-        denyingRule(prefix.slice(0, -1), `The route was for ${prefix}.`),
-      ]
-    : []
+  const bare = isFolder ? [ruleAt(prefix), denyingRule(prefix.slice(0, -1), `The route was for ${prefix}.`)] : []
   return [...bare, ...rules, ...(path === undefined ? [] : [denyingRule('/*', `The route was only for ${path}.`)])]
 }
 

@@ -73,7 +73,9 @@ export class Registrar {
   /** RFC 7592 §2.1. */
   read({ registration_client_uri: uri, registration_access_token: token }: RegisteredClient): Promise<Registered> {
     if (uri === undefined || token === undefined)
-      throw new OperatorError(`${this.#provider.issuer} lets nobody read or change the registration (RFC 7592)`)
+      throw new OperatorError(
+        `${this.#provider.issuer} has given no address or token to read or change the registration (RFC 7592)`,
+      )
     return this.#send('GET', uri, token)
   }
 
@@ -135,11 +137,11 @@ export class Registrar {
     const value: unknown = await response.json().catch(() => undefined)
     if (response.ok && isObject(value)) return value
     const { error, error_description: why } = isObject(value) ? value : {}
-    const told = [error, why].filter((part) => typeof part === 'string').map((part) => printable(part).slice(0, 300))
+    const parts = [error, why].filter((part) => typeof part === 'string').map((part) => printable(part).slice(0, 300))
     const needsToken = token === undefined && (response.status === 401 || response.status === 403)
     const advice = needsToken ? '; if the provider needs an initial access token, give its file with --token' : ''
     throw new OperatorError(
-      `${method} ${url} returned ${response.status}${told.length === 0 ? '' : `: ${told.join(': ')}`}${advice}`,
+      `${method} ${url} returned ${response.status}${parts.length === 0 ? '' : `: ${parts.join(': ')}`}${advice}`,
     )
   }
 }
@@ -166,7 +168,7 @@ export function readClients(file: string): Clients {
     value = undefined
   }
   if (isObject(value) && value['version'] === 1 && isObject(value['clients'])) return value['clients'] as Clients
-  throw new OperatorError(`${file} is no file of gatehouse register`)
+  throw new OperatorError(`${file} is not a file of gatehouse register`)
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Options } from './flat-toml.ts'
-import { askedFile, domainRequirement, peopleAt } from './forward-auth.ts'
+import { domainRequirement, forwardAuthFile, type ForwardAuthSettings, peopleAt } from './forward-auth.ts'
 import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { type Outcome, outcomesFor, type TestRequest } from './outcomes.ts'
@@ -113,7 +113,8 @@ export function translateTraefik(
   const [cookieDomain, ...more] = [...from.list('cookie_domain'), ...from.list('cookie_domains')]
   if (more.length > 0) from.lost('cookie_domain', `one session for several domains is not possible: ${more.join(', ')}`)
   const prompt = from.text('providers_google_prompt') ?? from.text('prompt')
-  const asked = {
+  const hosts = [...new Set(policy.rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
+  const settings: ForwardAuthSettings = {
     program: 'traefik-forward-auth',
     externalUrl: url ?? (host === undefined ? undefined : `https://${host}`),
     callback,
@@ -127,18 +128,12 @@ export function translateTraefik(
     absoluteMs: Number(from.text('lifetime') ?? 43_200) * 1000,
     cookieDomain,
     headers: { 'X-Forwarded-User': 'email' },
+    hosts,
+    rules: (at) => rulesFor(at, policy, from),
+    outcomes: (at) => outcomesAt(at, policy, hosts.length > 0),
   }
   for (const option of from.rest) from.untranslated(option, withoutTranslation.get(option))
-  const hosts = [...new Set(policy.rules.flatMap(({ matcher }) => matcher?.hosts ?? []))]
-  return askedFile(
-    {
-      ...asked,
-      rules: (at) => rulesFor(at, policy, from),
-      hosts,
-      outcomes: (at) => outcomesAt(at, policy, hosts.length > 0),
-    },
-    from,
-  )
+  return forwardAuthFile(settings, from)
 }
 
 function readRule(name: string, provider: string, from: Translation): NamedRule {

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../core/json.ts'
-import { askedFile, domainRequirement, peopleAt } from './forward-auth.ts'
+import { domainRequirement, forwardAuthFile, type ForwardAuthSettings, peopleAt } from './forward-auth.ts'
 import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
 import { type Dialect, readOptions } from './option-sources.ts'
 import { outcomesFor } from './outcomes.ts'
@@ -50,7 +50,7 @@ export function translateVouch(
   const [cert_file, key_file] = [from.text('vouch_tls_cert'), from.text('vouch_tls_key')]
   const minutes = Number(from.text('vouch_jwt_maxage') ?? 240)
   const [first] = from.list('vouch_domains')
-  const asked = {
+  const settings: ForwardAuthSettings = {
     program: 'Vouch Proxy',
     externalUrl: url ?? (URL.canParse(callback) ? new URL(callback).origin : undefined),
     callback,
@@ -64,6 +64,12 @@ export function translateVouch(
     cookieDomain: from.text('vouch_cookie_domain') ?? first,
     sameSite: from.text('vouch_cookie_samesite'),
     headers: headersOf(from),
+    hosts: [],
+    rules: () => rulesOf(policy, isPublic, from),
+    outcomes: () =>
+      outcomesFor({ paths: ['/', '/x'], methods: ['GET'], people: peopleOf(policy) }, ({ as }) =>
+        as === undefined ? isPublic : admitsPerson(policy, String(as['email'] ?? ''), isPublic),
+      ),
   }
   for (const option of from.rest) from.untranslated(option, withoutTranslation.get(option))
   if (policy.kind === 'all' && !from.isOn('vouch_allowallusers'))
@@ -71,18 +77,7 @@ export function translateVouch(
       'vouch.domains',
       'neither domains nor whiteList is set: everybody who can sign in at the provider has access, as with Vouch Proxy',
     )
-  return askedFile(
-    {
-      ...asked,
-      hosts: [],
-      rules: () => rulesOf(policy, isPublic, from),
-      outcomes: () =>
-        outcomesFor({ paths: ['/', '/x'], methods: ['GET'], people: peopleOf(policy) }, ({ as }) =>
-          as === undefined ? isPublic : admitsPerson(policy, String(as['email'] ?? ''), isPublic),
-        ),
-    },
-    from,
-  )
+  return forwardAuthFile(settings, from)
 }
 
 /** The first of these that is set decides alone. */

@@ -124,7 +124,7 @@ test('A second registration, a wrong token and a provider without registration g
   assert.equal((await site.run('register', '--token', 'token')).code, 0)
   assert.match((await site.run('register', '--token', 'token')).err, /has a client at .* already: use --update/)
   site.write('gatehouse-registration.json', '{')
-  assert.match((await site.run('register', '--update')).err, /is no file of gatehouse register/)
+  assert.match((await site.run('register', '--update')).err, /is not a file of gatehouse register/)
 
   const without = await startSite(t, (base) => base)
   assert.match(
@@ -175,7 +175,7 @@ test('What a provider has registered differently is said, and one that shows not
     out,
     /note: redirect_uris https:\/\/old\.example\.com\/cb is registered, and the gateway does not use it/,
   )
-  assert.match((await site.run('register', '--update')).err, /lets nobody read or change the registration/)
+  assert.match((await site.run('register', '--update')).err, /has given no address or token to read or change/)
 })
 
 test('gatehouse register prints what to do by hand at a provider without OpenID Connect', async (t) => {
