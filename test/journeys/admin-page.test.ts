@@ -532,9 +532,11 @@ for (const store of ['memory', 'redis'] as const)
     assert.match(withoutType.body, /A program sends Content-Type: application\/json\./)
     assert.equal((await endPerson({ sub: 'samir' }, { host: 'other.example' })).status, 421)
     assert.equal(await isIn(samir), true)
-    const ended = replica.log.filter(({ message }) => message === 'session.ended')
+    // A sign-in may also end when it begins so soon after the ending by e-mail that the clocks
+    // cannot tell.
+    const ended = replica.log.filter(({ fields }) => fields?.['by'] === 'administrator')
     assert.deepEqual(
-      ended.map(({ fields }) => [fields['by'], fields['sub'], fields['client']]),
-      Array.from({ length: 3 }, () => ['administrator', 'jane', '127.0.0.1']),
+      ended.map(({ message, fields }) => [message, fields?.['sub'], fields?.['client']]),
+      Array.from({ length: 3 }, () => ['session.ended', 'jane', '127.0.0.1']),
     )
   })
