@@ -189,7 +189,7 @@ export function withWithheld(claims: Claims, names: readonly string[]): Claims {
 export type ApiReading =
   /** `undefined`: the person has none. */
   | { readonly kind: 'value'; readonly value: JsonValue | undefined }
-  /** The API is away: a value that was read before counts for some time. */
+  /** The API is unavailable: a value that was read before counts for some time. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number | undefined }
   /** `isRejected`: the API does not accept the access token, which may have expired. */
   | { readonly kind: 'unusable'; readonly isRejected: boolean }

@@ -67,7 +67,7 @@ export const publishedAheadMs = 3_600_000
 /** The key that is used at the time `now`. `undefined` when there is none for this algorithm. */
 export function keyInUse<K extends ScheduledKey>(keys: readonly K[], alg: KeyAlgorithm, now: number): K | undefined {
   const ordered = inOrder(keys, alg)
-  // If the clock was set back, possibly no key has begun to be used.
+  // After the clock was set back, all keys may be for later.
   return ordered.findLast(({ usedFrom }) => usedFrom <= now) ?? ordered[0]
 }
 

@@ -1,8 +1,8 @@
 /**
  * Defines `signInForFrame`, for the click on a link to the sign-in in a frame of another site. A
  * window signs the person in, and gives a code to the frame (see `frameSession`). The frame accepts
- * it only from a page of this origin in that window, and it is of use with the secret only, which
- * the frame does not give away. If the browser blocks the window, the browser follows the link.
+ * the code only from a page of this origin in that window. The code works only with the secret,
+ * which the frame keeps. If the browser blocks the window, the browser follows the link.
  */
 export const signInForFrame = String.raw`const isEmbedded = () => {
     try { return top.location.origin !== location.origin } catch { return true }

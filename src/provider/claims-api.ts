@@ -103,7 +103,7 @@ export class ClaimsApi {
     const values: JsonValue[] = []
     const seen = new Set<string>()
     for (let url: string | undefined = addressOf(source.url, subject.claims); url !== undefined;) {
-      if (seen.has(url)) throw new ReadingError(`a page names itself or an earlier one as the next`)
+      if (seen.has(url)) throw new ReadingError('a page names itself or an earlier one as the next')
       if (seen.size === maxPages) throw new ReadingError(`there are more than ${maxPages} pages`)
       if (clock.now() > until)
         throw new ReadingError('the pages take too long', { kind: 'unavailable', retryAfterMs: undefined })
@@ -160,11 +160,11 @@ function severity(reading: ApiReading): number {
   return reading.kind === 'unusable' ? (reading.isRejected ? 2 : 3) : 1
 }
 
-/** The reading of an error of the request: without a response in time, the API is away. */
+/** The reading of an error of the request: without a response in time, the API is unavailable. */
 function readingOf(error: unknown): Exclude<ApiReading, { kind: 'value' }> {
   const isTooLong = reason(error).includes('UND_ERR_RES_EXCEEDED_MAX_SIZE')
-  const isAway = !isTooLong && (error as { code?: unknown }).code === 'ERR_PROVIDER_UNAVAILABLE'
-  return isAway ? { kind: 'unavailable', retryAfterMs: undefined } : { kind: 'unusable', isRejected: false }
+  const isUnavailable = !isTooLong && (error as { code?: unknown }).code === 'ERR_PROVIDER_UNAVAILABLE'
+  return isUnavailable ? { kind: 'unavailable', retryAfterMs: undefined } : { kind: 'unusable', isRejected: false }
 }
 
 /** A response with a page. */
@@ -172,16 +172,17 @@ function acceptable(response: Response): Response {
   const { status } = response
   if (status === 200) return response
   const why = `the API responded with status ${status}`
-  const absence = absenceIn(response)
-  if (absence !== undefined) throw new ReadingError(why, { kind: 'unavailable', ...absence })
+  const unavailability = unavailabilityOf(response)
+  if (unavailability !== undefined) throw new ReadingError(why, { kind: 'unavailable', ...unavailability })
   throw new ReadingError(why, { kind: 'unusable', isRejected: status === 401 })
 }
 
 /**
- * Whether an API is away for some time, and for how long. A client that sends too much gets 429
- * (RFC 6585 §4); GitHub sends 403 instead. Okta and GitHub name the time at which more is allowed.
+ * Whether an API is unavailable for some time, and for how long. A client that sends too much gets
+ * 429 (RFC 6585 §4); GitHub sends 403 instead. Okta and GitHub name the time at which more is
+ * allowed.
  */
-export function absenceIn({
+export function unavailabilityOf({
   status,
   headers,
 }: Pick<Response, 'status' | 'headers'>): { readonly retryAfterMs: number | undefined } | undefined {
@@ -191,8 +192,8 @@ export function absenceIn({
   const date = headers.get('date')
   const resetMs = reset !== undefined && /^\d{1,12}$/.test(reset) ? waitUntil(Number(reset) * 1000, date) : undefined
   const waitMs = retryAfterMs(headers.get('retry-after'), date) ?? resetMs
-  const isAway = status >= 500 || status === 429 || (status === 403 && waitMs !== undefined)
-  return isAway ? { retryAfterMs: waitMs } : undefined
+  const isUnavailable = status >= 500 || status === 429 || (status === 403 && waitMs !== undefined)
+  return isUnavailable ? { retryAfterMs: waitMs } : undefined
 }
 
 async function jsonOf(response: Response): Promise<JsonValue> {

@@ -2,7 +2,7 @@
 import { type ClaimPath, type Claims, isExactScalar, readClaim } from '../core/claims.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
-import { absenceIn, bearerHeaders } from './claims-api.ts'
+import { unavailabilityOf, bearerHeaders } from './claims-api.ts'
 import type { Outbound } from './outbound.ts'
 
 /** The longest identifier, in characters: that of `sub` (OpenID Connect Core §2). */
@@ -31,7 +31,7 @@ export async function readPerson(
   const response = await outbound.fetch(endpoint.href, { headers: bearerHeaders(`Bearer ${access_token}`) })
   const { status } = response
   if (status === 401) return 'unauthorized'
-  if (absenceIn(response) !== undefined)
+  if (unavailabilityOf(response) !== undefined)
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the API about the person responded with status ${status}`)
   // A parser quotes what it cannot read, so its error is left out.
   const body: unknown = await response.json().catch((error: unknown) => {

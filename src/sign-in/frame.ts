@@ -16,12 +16,12 @@ interface ForFrame {
   readonly challenge: string
 }
 
-/** The window gives the code to the frame at once. In ms. */
+/** How long a code is valid, in ms. The window gives it to the frame at once. */
 const lifetimeMs = 60_000
 
 type SealParts = Pick<SignInParts, 'keyring' | 'clock' | 'sessions'>
 
-/** The code with which the frame gets the session. It is of use once, and with the secret only. */
+/** The code with which the frame gets the session. It works once, and only with the secret. */
 export function sealForFrame(session: ForFrame, { keyring, clock, sessions }: SealParts): string {
   const text = JSON.stringify({ ...session, at: clock.now() })
   return keyring.seal(text, contextFor(sessions)).toString('base64url')
@@ -35,7 +35,8 @@ export function sealForFrame(session: ForFrame, { keyring, clock, sessions }: Se
  */
 export async function frameSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   const { cookie } = parts
-  // With the session cookie of the window, the frame is in a page of this site.
+  // Browsers send the session cookie of the window only if all pages around the frame are of this
+  // site.
   const isInThisSite = cookie.isIn(request.cookie) && !cookie.isOfFrame(request.cookie)
   if (isInThisSite || !isFromSite('frame', request, [request.externalUrl.origin]))
     throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin asks for the session of a frame')

@@ -5,7 +5,9 @@ import { isWithin } from '../../core/clock.ts'
 import { isObject } from '../../core/json.ts'
 import type { ApiClaim, SessionRecord } from './record.ts'
 
-/** How long a value counts while its API is away, in ms. After that, the claim is withheld. */
+/**
+ * How long a value counts while its API is unavailable, in ms. After that, the claim is withheld.
+ */
 const keptMs = 60 * 60_000
 /** When a claim is read again that could not be read, in ms, unless the API says it. */
 const soonMs = 30_000
@@ -31,7 +33,7 @@ export function isAnyDue(configured: readonly ApiClaimConfig[], { api_claims }: 
   })
 }
 
-/** The claims that a session has from before they were configured so. */
+/** The claims that were never read for a session, which began before `claims_from` named them. */
 export function neverRead(configured: readonly ApiClaimConfig[], { api_claims }: Read): readonly string[] {
   return configured.filter(({ id }) => api_claims?.[id] === undefined).map(({ name }) => name)
 }
