@@ -262,7 +262,7 @@ const table = {
     text: 'Your session was ended while you were signing in. Please start again.',
     page: 'sign-in-failed',
     means:
-      'a Logout Token for this person or session, or a later sign-in of the person, ended it during the sign-in; or session_expiry of the ID Token has passed',
+      'a Logout Token, another ending of the sessions of this person or e-mail address, or a later sign-in of the person ended it during the sign-in; or session_expiry of the ID Token has passed',
     todo: 'nothing: the person can start again',
   },
   ERR_TOO_MANY_SESSIONS: {
