@@ -52,7 +52,7 @@ const programs = {
   },
   pomerium: {
     translate: (texts, { url }) => translatePomerium(texts, url),
-    elsewhere: 'what variables of the environment set for Pomerium, and all files of routes',
+    elsewhere: 'the settings in environment variables of Pomerium (as lines of YAML), and all files of routes',
   },
   'traefik-forward-auth': {
     translate: (texts, { args, service, url }) => translateTraefik(texts, args, service, url),
