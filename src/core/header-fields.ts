@@ -155,3 +155,8 @@ export function namedInConnection(fields: readonly string[]): ReadonlySet<string
 export function isCorsField(lowerCase: string): boolean {
   return lowerCase.startsWith('access-control-')
 }
+
+/** Whether one of the policies in a `Content-Security-Policy` has a directive (CSP §2.2.1). */
+export function hasDirective(policies: string, directive: string): boolean {
+  return policies.split(/[;,]/).some((each) => each.trim().split(/\s/, 1)[0]?.toLowerCase() === directive)
+}

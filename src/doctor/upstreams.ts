@@ -4,6 +4,7 @@ import type { TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'
+import { hasDirective } from '../core/header-fields.ts'
 import { AddressText } from '../http/address-text.ts'
 import { createResolver, resolveTargets } from '../proxy/targets/resolve.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
@@ -93,7 +94,7 @@ async function framesFinding(upstream: UpstreamConfig): Promise<Finding | undefi
   const page = await request(first, { method: 'GET', headers, ...wayTo(upstream) })
   if (!('status' in page)) return undefined
   const own = [page.headers[policyField] ?? []].flat().join()
-  const directive = wanted.unless.test(own) ? /frame-ancestors[^;,]*/i.exec(own)?.[0].trim() : undefined
+  const directive = hasDirective(own, wanted.unless) ? /frame-ancestors[^;,]*/i.exec(own)?.[0].trim() : undefined
   if (directive === undefined || directive === wanted.value) return undefined
   return warning(
     'upstream.frames',

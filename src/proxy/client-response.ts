@@ -1,6 +1,6 @@
 import type { DefaultField, ResponseHeadersConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
-import { isCorsField, isHopByHop, namedInConnection } from '../core/header-fields.ts'
+import { hasDirective, isCorsField, isHopByHop, namedInConnection } from '../core/header-fields.ts'
 import type { Caching, CorsFields } from '../gate/admission.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
@@ -202,7 +202,10 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
 function hasField(fields: readonly string[], { name, unless }: DefaultField): boolean {
   const lowerCase = name.toLowerCase()
   return fields.some(
-    (value, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === lowerCase && (unless?.test(value) ?? true),
+    (value, at) =>
+      at % 2 === 1 &&
+      fields[at - 1]?.toLowerCase() === lowerCase &&
+      (unless === undefined || hasDirective(value, unless)),
   )
 }
 

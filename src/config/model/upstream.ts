@@ -231,9 +231,10 @@ export interface DefaultField {
   readonly name: string
   readonly value: string
   /**
-   * The response has the field already if one with this name has this in its value. Absent: any.
+   * The response has the field already if a policy with this name has this directive. Absent: any
+   * value counts.
    */
-  readonly unless?: RegExp
+  readonly unless?: 'frame-ancestors'
 }
 
 /** A logout link of an application: a path with query parameters and methods. */
