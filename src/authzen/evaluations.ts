@@ -19,7 +19,7 @@ import type { PrincipalRecord } from '../session/record/record.ts'
 export const maxUnderWay = 256
 /** How many decisions are kept, of all upstreams together. */
 const maxKept = 10_000
-/** The longest time that a decision is kept, in ms, whatever `Cache-Control` says. */
+/** The longest time that a decision is kept, in ms. A longer `max-age` is reduced to it. */
 const longestKeptMs = 5 * 60_000
 /** The longest reason for the log, in characters. */
 const maxReasonLength = 200
@@ -172,7 +172,7 @@ export function evaluationsOf(request: EvaluatedRequest, config: Pick<AuthorizeW
   return [...new Set([path, ...others])].map((each) => evaluationOf(request, each, config))
 }
 
-/** In some readings, one character stands for one byte of UTF-8. */
+/** In some readings, each character is one byte of UTF-8. */
 function asText(reading: string): string {
   const bytes = Buffer.from(reading, 'latin1')
   // Characters beyond a byte are not of this form.
@@ -188,7 +188,7 @@ function evaluationOf(
   const values = claims.map(({ name, path }) => [name, readClaim(record.claims, path)] as const)
   return {
     subject: {
-      // An access token is that of a person, as far as the gateway knows.
+      // The gateway cannot tell whether an access token is that of a person.
       type: caller === undefined || caller === 'access_token' ? 'user' : caller,
       id: record.sub,
       properties: { iss: record.iss, ...Object.fromEntries(values) },

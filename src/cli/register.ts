@@ -124,7 +124,7 @@ async function registerNew(
   const token = task.token === undefined ? undefined : readText(task.token).trim()
   const place = secretPlaceOf(provider, input.file)
   const registered = await registrar.register(wanted, token)
-  // First, because without it nobody could change or remove the registration.
+  // First, because the registration cannot be changed or removed without it.
   saveClient(state, known, provider.issuer, registered.client)
   const { client_id } = registered.client
   const lines = [`Registered at ${provider.issuer} as the client ${client_id}.`, ...saveSecret(registered, place)]

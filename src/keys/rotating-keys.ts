@@ -214,7 +214,7 @@ export class RotatingKeys<A extends KeyAlgorithm> {
   }
 
   /**
-   * Keys that cannot be opened are replaced, because nobody could use them.
+   * Keys that cannot be opened are replaced, because no process can use them.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote them
    */
   #open(sealed: Uint8Array): readonly RotatingKey[] {

@@ -66,7 +66,7 @@ export class Decryption {
       refuse(`it cannot be decrypted: ${reason(cause)}`, cause),
     )
     const content = new TextDecoder().decode(plaintext)
-    // A JWE in a JWE has five parts, and JSON that nobody has signed has none.
+    // A nested JWE has five parts. Unsigned JSON has none.
     if (content.split('.', 4).length !== 3) refuse('its content is not a signed JWT')
     return content
   }

@@ -124,7 +124,8 @@ export function leavesOf(authz: Authz): readonly Authz[] {
 }
 
 /**
- * The requirement for a signed-in person: `true` when none is needed, `false` when nobody meets it.
+ * The requirement for a signed-in person: `true` when none is needed, `false` when no person meets
+ * it.
  * @throws {SyntaxError} when rules cannot express it
  */
 export function requirementOf(authz: Authz): Requirement | boolean {
@@ -147,7 +148,7 @@ export function requirementOf(authz: Authz): Requirement | boolean {
     case 'any':
       return joined(authz.of.map(requirementOf), 'any')
     case 'all':
-      // Lines with "not" alone admit nobody.
+      // Lines with "not" alone admit no requests.
       return authz.of.every(({ kind }) => kind === 'not' || kind === 'none')
         ? false
         : joined(authz.of.map(requirementOf), 'all')
@@ -202,7 +203,7 @@ export function decide(authz: Authz, request: TestRequest): Result | undefined {
     case 'ip':
       return granted(request.from !== undefined && new AddressSet(authz.networks.map(parseSubnet)).has(request.from))
     case 'not':
-      // Nobody meets "not" without a person.
+      // Without a person, "not" is not met.
       if (request.as === undefined && needsPerson(authz)) return 'denied'
       return of[0] === undefined ? undefined : of[0] === 'granted' ? 'denied' : 'neutral'
     case 'all':

@@ -194,7 +194,7 @@ export function translateHeaders(site: Site, from: Notes): object {
 function remoteUser({ user }: Site): object {
   const { claim, suffix = '' } = user
   const value = suffix === '' ? { claim: claimPath(claim) } : { template: `{${claimPath(claim)}}${suffix}` }
-  // mod_auth_openidc admits nobody without the claim.
+  // mod_auth_openidc denies people without the claim.
   return { ...value, required: true }
 }
 

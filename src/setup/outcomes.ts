@@ -12,7 +12,7 @@ export type Claims = Readonly<Record<string, unknown>>
 export interface TestRequest {
   readonly method: string
   readonly path: string
-  /** Absent: nobody is signed in. */
+  /** Absent: the request has no session. */
   readonly as?: Claims
   readonly host?: string
   readonly from?: string
@@ -38,8 +38,9 @@ const [maxPaths, maxNetworks] = [40, 4]
 const testable = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /**
- * What a program decides about requests: for each path, nobody and, unless everybody is admitted,
- * one person for each decision. Other methods and clients appear where their decision is another.
+ * What a program decides about requests. Each path has a request without a person. If that is
+ * denied, the path also has a request of one person for each decision. Other methods and addresses
+ * are added where their decision differs.
  * @param admits the decision of the other program, from its own rules; `undefined`: unknown
  */
 export function outcomesFor(
@@ -84,13 +85,16 @@ export function valuesOf(person: Claims | undefined, claim: string): readonly st
   return person === undefined ? [] : [readClaim(person as never, parseClaimPath(claim)) ?? []].flat().map(String)
 }
 
-/** Nobody, and a person for each decision. A person has access to what everybody has access to. */
+/**
+ * The request without a person, and one of a person for each decision. What is admitted without a
+ * person is admitted for all people.
+ */
 function oneForEachDecision(outcomes: readonly Outcome[]): readonly Outcome[] {
-  const nobody = outcomes.filter(({ as }) => as === undefined)
-  if (nobody[0]?.isAdmitted === true) return nobody
+  const withoutPerson = outcomes.filter(({ as }) => as === undefined)
+  if (withoutPerson[0]?.isAdmitted === true) return withoutPerson
   const persons = outcomes.filter(({ as }) => as !== undefined)
   const [admitted, denied] = [true, false].map((each) => persons.find(({ isAdmitted }) => isAdmitted === each))
-  return [...nobody, ...[admitted, denied].flatMap((each) => each ?? [])]
+  return [...withoutPerson, ...[admitted, denied].flatMap((each) => each ?? [])]
 }
 
 /**

@@ -79,7 +79,7 @@ function ruleOf(body: unknown): Policy {
         .flatMap((each) =>
           isObject(each) ? Object.entries(each).map(([name, data]) => criterion(name, data)) : [unknown(operator)],
         )
-      // An operator without criteria admits nobody.
+      // An operator without criteria admits no requests.
       if (criteria.length === 0) return never
       const inverted = criteria.map((each): Policy => ({ kind: 'not', of: [each] }))
       if (operator === 'and') return { kind: 'all', of: criteria }
@@ -311,8 +311,8 @@ export function policyAt(policy: Policy, isWithin: (patterns: readonly string[])
 }
 
 /**
- * The requirement for a signed-in person: `true` when none is needed, `false` when nobody meets it,
- * and the names of criteria that rules cannot express.
+ * The requirement for a signed-in person: `true` when none is needed, `false` when no person meets
+ * it, and the names of criteria that rules cannot express.
  */
 export function requirementOf(policy: Policy): Requirement | boolean | { readonly lost: readonly string[] } {
   if (policy.kind === 'criterion') return policy.requirement ?? { lost: [policy.name] }

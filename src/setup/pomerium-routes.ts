@@ -264,7 +264,7 @@ function ruleFor(path: string, policy: Policy, option: string, from: Notes): Rul
   if (isPublic(policy)) return { path, access: 'public' }
   const requirement = requirementOf(policy)
   if (requirement === true) return { path }
-  if (requirement === false) return denyingRule(path, 'The policy admits nobody.')
+  if (requirement === false) return denyingRule(path, 'The policy denies all people.')
   if (!('lost' in requirement)) return { path, require: listOf(requirement) }
   const names = [...new Set(requirement.lost)].join(', ')
   from.decide(option, `rules cannot express ${names} of its policy; until you decide, its paths deny all people`)

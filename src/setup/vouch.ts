@@ -127,7 +127,7 @@ function peopleOf(policy: Policy) {
   return peopleAt([...addresses, ...below])
 }
 
-/** With publicAccess, a person without access gets the page as nobody. */
+/** With publicAccess, a person without access gets the page without a name. */
 function admitsPerson(policy: Policy, email: string, isPublic: boolean): boolean | undefined {
   if (policy.kind === 'teams' || isPublic) return policy.kind === 'all' ? true : undefined
   if (policy.kind === 'all') return true

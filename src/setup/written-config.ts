@@ -129,7 +129,7 @@ export function anyOf(requirements: readonly Requirement[]): Requirement {
   return requirements.length === 1 && only !== undefined ? only : { any: requirements }
 }
 
-/** One requirement for several. `true`: none is needed; `false`: nobody meets it. */
+/** One requirement for several. `true`: none is needed; `false`: no person meets it. */
 export function joined(each: readonly (Requirement | boolean)[], kind: 'all' | 'any'): Requirement | boolean {
   const deciding = kind === 'any'
   if (each.includes(deciding)) return deciding

@@ -118,7 +118,7 @@ test('an encrypted authorization response signs in', async (t) => {
   assert.equal((await journey.jane.get(back.href)).status, 200)
 })
 
-test('a provider that does not encrypt lets nobody in, and the log names the setting', async (t) => {
+test('a sign-in at a provider that does not encrypt is refused, and the log names the setting', async (t) => {
   const settings = 'id_token_encrypted_response_alg: RSA-OAEP-256'
   const { world, jane, log } = await startClient(t, { ...encrypting({}), providerSettings: settings })
 

@@ -79,7 +79,7 @@ for (const [what, fields, status] of [
   ['GET', { path }, 503],
   ['OPTIONS', { ':method': 'OPTIONS', path }, 503],
   ['POST', { ':method': 'POST', path }, 503],
-  ['a method that nobody knows', { ':method': 'BREW', path }, 400],
+  ['an unknown method', { ':method': 'BREW', path }, 400],
   ['TRACE', { ':method': 'TRACE', path }, 501],
   ['CONNECT', { ':method': 'CONNECT', ':authority': '127.0.0.1' }, 501],
   ['a WebSocket', { ...socket, path }, 503],
@@ -102,7 +102,7 @@ for (const [what, fields, status] of [
   ['a made-up cookie', { path, cookie: `gatehouse=${'A'.repeat(64)}` }, 503],
   ['credentials', { path, authorization: 'Bearer a' }, 503],
 ] as const)
-  test(`During maintenance, nobody else gets through on the HTTP/2 connection of an administrator: ${what}`, async (t) => {
+  test(`During maintenance, other requests on the HTTP/2 connection of an administrator do not get through: ${what}`, async (t) => {
     const seen: string[] = []
     const world = await startHttp2World(t, (req, res) => res.end(String(seen.push(req.url ?? ''))), {
       upstreamSettings: maintenance,

@@ -23,7 +23,7 @@ interface OrdersServer {
   readonly streams: EventEmitter
 }
 
-/** An MCP server that knows nothing of OAuth: its tool says whom the gateway names. */
+/** An MCP server without OAuth. Its tool returns the person that the gateway names. */
 async function startMcpServer(t: TestContext): Promise<OrdersServer> {
   const streams = new EventEmitter()
   const transports = new Map<string, StreamableHTTPServerTransport>()

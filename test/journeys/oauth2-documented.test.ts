@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { type Replica, runReplica, secrets } from '../support/world.ts'
 
 const invalidGrant = [400, { error: 'invalid_grant', error_description: 'Invalid "code" in request.' }] as const
-/** Of somebody else. Nothing may come of it. */
+/** Of another person. It must have no effect. */
 const id_token = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiIsIm5vbmNlIjoieCJ9.'
 
 interface Provider {
@@ -181,7 +181,7 @@ for (const [name, documented] of Object.entries(providers)) {
     await until('the session has ended', async () => (await jane.fetch(`${url}/orders`)).status === 401)
   })
 
-  test(`nobody signs in with ${name} when its API names no person`, async (t) => {
+  test(`a sign-in with ${name} is refused when its API names no person`, async (t) => {
     const { gateway, url, jane } = await startDocumented(t, {
       ...documented,
       documented: { ...documented.documented, apis: {} },

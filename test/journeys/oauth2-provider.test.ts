@@ -19,7 +19,7 @@ interface GitHubWorld {
 
 interface GitHubOptions {
   readonly secret?: string
-  /** Whether an OpenID Provider, which nobody needs here, is there too. */
+  /** Whether there is also an OpenID Provider, which no rule uses. */
   readonly isBeside?: boolean
   /** YAML of the upstream. */
   readonly upstream?: string
@@ -126,7 +126,7 @@ for (const [what, change, reason] of [
   ['the response names another issuer', (github) => void (github.redirect = { iss: 'https://evil.example' }), /iss/],
   ['the person declines', (github) => void (github.redirect = { error: 'access_denied' }), /access_denied/],
 ] satisfies readonly (readonly [string, (github: GitHub) => void, RegExp])[])
-  test(`nobody is signed in when ${what}`, async (t) => {
+  test(`a sign-in is refused when ${what}`, async (t) => {
     const { github, gateway, url, jane } = await startWithGitHub(t)
     change(github)
 

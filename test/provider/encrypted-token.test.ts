@@ -117,7 +117,7 @@ const forgeries: readonly (readonly [
     /does not name its key/,
   ],
   ['a kid that is a number', async ({ idToken }) => jwe(idToken(), { header: { kid: 1 } }), /its kid is not a string/],
-  ['the key of somebody else', ({ idToken }) => jwe(idToken(), { to: other.publicKey }), /cannot be decrypted/],
+  ['the key of another client', ({ idToken }) => jwe(idToken(), { to: other.publicKey }), /cannot be decrypted/],
   [
     'content that was changed',
     async ({ idToken }) => (await jwe(idToken())).replace(/\.[^.]{4}([^.]*\.[^.]*)$/, '.AAAA$1'),
@@ -129,7 +129,7 @@ const forgeries: readonly (readonly [
     /header/,
   ],
   ['a JWE in a JWE', async ({ idToken }) => jwe(await jwe(idToken())), /is not a signed JWT/],
-  ['claims that nobody has signed', () => jwe(JSON.stringify({ sub: 'jane' })), /is not a signed JWT/],
+  ['unsigned claims', () => jwe(JSON.stringify({ sub: 'jane' })), /is not a signed JWT/],
   [
     'a nested token with alg none',
     ({ idToken }) => jwe(`${part({ alg: 'none' })}.${idToken().split('.')[1] ?? ''}.`),

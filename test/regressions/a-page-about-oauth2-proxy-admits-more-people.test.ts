@@ -20,7 +20,7 @@ const refused = [
 ].map((as) => ({ as, get: '/orders', expect: 'forbidden' }))
 
 for (const from of ['page', 'import'] as const)
-  test(`The ${from} admits nobody without a verified address`, async (t) => {
+  test(`The ${from} denies people without a verified address`, async (t) => {
     assert.ok(typical)
     const folder = folderWith(t, { 'oauth2-proxy.cfg': typical.theirs })
     const said = await imported('oauth2-proxy', join(folder, 'oauth2-proxy.cfg'), '--url', url)

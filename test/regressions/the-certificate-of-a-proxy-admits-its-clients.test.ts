@@ -7,7 +7,7 @@ import { startWorld } from '../support/world.ts'
 
 const { server: files, client } = issueCertificates()
 
-/** The status of a request of anybody, carried by a proxy that shows its certificate. */
+/** The status of a request without credentials, which a proxy with a certificate carries. */
 async function statusBehind(t: TestContext, settings: string): Promise<number> {
   const tls = `{ cert_file: ${files.cert}, key_file: ${files.key}, client_ca_file: ${files.ca} }`
   const { url } = await startWorld(t, {

@@ -9,7 +9,7 @@ const schema = readFileSync(new URL('../../schemas/gateway.schema.json', import.
 test('A reader that is slow gets the whole output of a command', async (t) => {
   const command = startCommand(t, ['schema'])
 
-  // The command writes meanwhile, and nobody reads.
+  // The command writes while its output is not read.
   block(2_000)
 
   assert.equal(await command.ended, 0)

@@ -45,7 +45,7 @@ for (const [what, text] of Object.entries({
     assert.match(vouchFile(text).yaml, denied)
   })
 
-test('Without these, nobody is denied', () => {
+test('Without these, no person is denied', () => {
   assert.doesNotMatch(traefikFile('').yaml, denied)
   assert.doesNotMatch(vouchFile(vouch).yaml, denied)
 })

@@ -141,7 +141,7 @@ extraEnv:
 for (const [what, text, message] of [
   ['a line that is no variable', 'OAUTH2_PROXY_CLIENT_ID=a\nsecret of somebody', /entry 2 is no environment variable/],
   ['invalid YAML', 'services:\n  a: [secret of somebody', /invalid YAML/],
-  ['other YAML', 'name: secret of somebody', /neither a Compose file/],
+  ['other YAML', 'name: secret of a person', /neither a Compose file/],
   ['an alpha configuration', 'upstreamConfig: { upstreams: [] }', /alpha configuration/],
   ['values with alphaConfig', 'alphaConfig: { enabled: true }', /alphaConfig is on/],
   [

@@ -57,7 +57,7 @@ async function signedIn(world: World, person = 'jane'): Promise<Browser> {
 }
 
 for (const store of ['memory', 'redis'] as const)
-  test(`A request ends all sessions of a person on every replica, and of nobody else: ${store}`, async (t) => {
+  test(`A request ends all sessions of a person on every replica, and no sessions of others: ${store}`, async (t) => {
     const world = await startRevocation(t, { store, replicas: store === 'redis' ? 2 : 1 })
     const [laptop, phone, samir] = [await signedIn(world), await signedIn(world), await signedIn(world, 'samir')]
     const sub_id = { format: 'iss_sub', iss: world.provider.issuer, sub: 'jane' }

@@ -199,7 +199,7 @@ export function readAuthorizeWith(
   const { url = '', authorization, claims, caFile, timeoutMs } = settings
   const address = settings.url && at.below('url').parse(url, (text) => parseHttpUrl(text, decisionPoint))
   if (address && address.protocol === 'http:' && !isLoopback(address.hostname))
-    at.below('url').warning('is not https: whoever can change the traffic there decides who has access', 'use https')
+    at.below('url').warning('is not https: an attacker who can change the traffic decides who has access', 'use https')
   return {
     ...{ url, timeoutMs },
     authorization: authorization && readAuthorizationValue(authorization, at.below('authorization')),

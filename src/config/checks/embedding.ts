@@ -24,7 +24,7 @@ export function embedding(config: GatewayConfig, at: At): void {
 
 function checkOrigin({ protocol, hostname }: URL, { externalUrl, upstreams }: GatewayConfig, at: Setting): void {
   if (protocol !== 'https:')
-    return at.error('must begin with https://: over http anybody on the network could replace the page')
+    return at.error('must begin with https://: over http, an attacker on the network could replace the page')
   const hosts = [externalUrl, ...upstreams.map((upstream) => upstream.externalUrl)].map((url) => url.hostname)
   const same = hosts.find((host) => isDomainOf(host, hostname) || isDomainOf(hostname, host))
   if (same !== undefined)
@@ -36,7 +36,7 @@ function checkOrigin({ protocol, hostname }: URL, { externalUrl, upstreams }: Ga
   if (near !== undefined)
     at.warning(
       `is not needed if it is of the same site as ${near}: browsers send the session cookie in its frames then`,
-      'keep it only if anybody can register names there, as in github.io',
+      'keep it only if other people can register names there, as in github.io',
     )
 }
 

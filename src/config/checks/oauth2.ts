@@ -10,7 +10,7 @@ function lostLogout({ providers, session }: GatewayConfig, at: At): void {
     const kindAt = at(...setting.split('.'), 'kind')
     if (oauth2 !== undefined && kindAt.isValid && session.pollUserinfoMs === undefined)
       kindAt.warning(
-        'is oauth2: the provider tells nobody that a session has ended, so it continues here until idle_timeout',
+        'is oauth2: the provider sends no Logout Tokens, so a session that ends there continues here until idle_timeout',
         'set session.poll_userinfo, for example to 60s: a revoked access token then ends the session',
       )
   }

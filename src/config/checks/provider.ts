@@ -73,7 +73,7 @@ function encryption(config: ProviderConfig, at: At): void {
       at(`${kind}_encrypted_response_enc`).errorAtKey(`has no effect without ${kind}_encrypted_response_alg`)
   if (config.userinfo_encrypted_response_alg !== undefined && config.userinfo_signed_response_alg === undefined)
     at('userinfo_encrypted_response_alg').errorAtKey(
-      'needs userinfo_signed_response_alg: anybody can encrypt to a public key',
+      'needs userinfo_signed_response_alg: encryption alone does not show who sent it',
       'register the client for UserInfo that is signed and encrypted',
     )
   if (config.authorization_encrypted_response_alg !== undefined && !config.response_mode.endsWith('jwt'))
