@@ -5,7 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { type ApiWorld, audience, startApi } from '../support/api-world.ts'
+import { startRedis } from '../support/redis.ts'
 import { openEventStream, openWebSocket } from '../support/streams.ts'
+import { until } from '../support/until.ts'
 
 /** An API with event streams, downloads that never end, and WebSockets. */
 async function streamingApplication(t: TestContext): Promise<URL> {
@@ -27,7 +29,8 @@ async function openAll(t: TestContext, { url }: ApiWorld, token: string) {
   const events = await openEventStream(t, `${url}/api/events`, as)
   const download = await openEventStream(t, `${url}/api/download`, as)
   const socket = await openWebSocket(t, `${url}/api/socket`, as)
-  return { ended: Promise.all([events.ended, download.ended, socket.ended]), closing: socket.closing, socket }
+  const responses = Promise.all([events.ended, download.ended]).then(() => 'ended')
+  return { ended: Promise.all([responses, socket.ended]), responses, closing: socket.closing }
 }
 
 const endSession = ({ url, provider }: ApiWorld) =>
@@ -43,6 +46,9 @@ test('A Logout Token ends the open streams of the access tokens of its session, 
 
   assert.equal((await endSession(world)).status, 200)
 
+  // Their connections were closed before that response, and not at the next check.
+  await world.send('/.gatehouse/session')
+  assert.equal(await Promise.race([jane.responses, Promise.resolve('open')]), 'ended')
   await jane.ended
   assert.equal(await jane.closing, '1008 session ended')
   const closed = await Promise.race([other.closing, Promise.resolve('open')])
@@ -62,4 +68,19 @@ test('A Logout Token ends the streams of tokens that the provider was asked abou
   assert.equal((await endSession(world)).status, 200)
 
   await jane.ended
+})
+
+test('A Logout Token at one replica ends the streams of tokens at another one', async (t) => {
+  const redis = await startRedis(t)
+  const store = `{ redis: { url: "${redis.url}" } }`
+  const world = await startApi(t, { application: await streamingApplication(t), store })
+  const other = await startApi(t, { store, issuer: world.provider })
+  const jane = await openAll(t, world, world.token())
+
+  assert.equal((await endSession(other)).status, 200)
+
+  // The check of every five seconds would find it too, so the notice alone is waited for.
+  await until('the token is refused', async () => (await world.call('/api/x', world.token())).status === 401)
+  await world.send('/.gatehouse/session')
+  assert.equal(await Promise.race([jane.responses, Promise.resolve('open')]), 'ended')
 })

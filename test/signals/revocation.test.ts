@@ -124,6 +124,21 @@ test('A repeated request does not end a later session, but another person with t
   assert.equal(await world.hasSession(samir), false)
 })
 
+test('The same JWT ends the sessions of two e-mail addresses', async (t) => {
+  const world = await startRevocation(t, { own: ', trusted_subjects: [email]' })
+  world.provider.bend('/oauth/userinfo', (body) => void (body['email_verified'] = true))
+  const [authorization, jane, samir] = [
+    `Bearer ${world.token()}`,
+    await signedIn(world),
+    await signedIn(world, 'samir'),
+  ]
+
+  for (const email of ['jane.doe@example.com', 'samir.haddad@example.com'])
+    assert.equal((await world.revoke({ sub_id: { format: 'email', email } }, authorization)).status, 204)
+
+  assert.deepEqual([await world.hasSession(jane), await world.hasSession(samir)], [false, false])
+})
+
 test('Without the setting, the endpoint does not exist', async (t) => {
   const world = await startWorld(t)
 

@@ -46,6 +46,8 @@ export async function startApi(
     readonly upstream?: string
     readonly headers?: string
     readonly rules?: string
+    /** That of another world. */
+    readonly issuer?: SigningProvider
     /** `session.store`, in YAML. Default: in memory. */
     readonly store?: string
     /** Replaces the application. */
@@ -57,7 +59,7 @@ export async function startApi(
   } = {},
 ): Promise<ApiWorld> {
   const { url: application, seen } = await startRecordingApplication(t)
-  const provider = await startSigningProvider(t)
+  const provider = options.issuer ?? (await startSigningProvider(t))
   Object.assign(provider.metadata, { introspection_endpoint: `${provider.issuer}/introspect` })
   let at = now
   const url = `http://127.0.0.1:${await freePort()}`
