@@ -1,0 +1,240 @@
+// The history of a chaos run: what people, applications, the provider and the faults did, as JSON
+// lines. The world writes it while it runs, and the checker reads it afterwards.
+import { createWriteStream, readFileSync } from 'node:fs'
+import process from 'node:process'
+import { finished } from 'node:stream/promises'
+
+/**
+ * Milliseconds of the one clock of all events: CLOCK_MONOTONIC, which all processes of a machine
+ * share, and which no clock fault moves.
+ */
+export function now(): number {
+  return Number(process.hrtime.bigint() / 1000n) / 1000
+}
+
+/**
+ * An operation as its caller saw it: before it sent the first byte, and after it had the last byte
+ * of the response, or the error. What the operation did, it did between both. Only an operation
+ * that began after another one had ended is certain to be later.
+ */
+interface Operation {
+  readonly begin: number
+  readonly end: number
+}
+
+/** Who an application sees in the identity headers of a request. */
+export interface Identity {
+  readonly sub: string
+  /** The `sid` claim of the ID Token. */
+  readonly sid: string
+}
+
+/**
+ * What a client got. Without `status`, the connection failed or closed before the response was
+ * complete, which says nothing about what the gateway did.
+ */
+interface Answer {
+  readonly status?: number
+  /**
+   * The error code of a response by the gateway itself. A redirect to the sign-in, and the page
+   * before it, is ERR_UNAUTHENTICATED. Absent: the operation succeeded, or the response is the
+   * application's.
+   */
+  readonly code?: string
+  /** Of the connection, for the reader. Present exactly if `status` is absent. */
+  readonly error?: string
+}
+
+/** First event: what runs. */
+export interface Run {
+  readonly type: 'run'
+  readonly at: number
+  readonly seed: number
+  /** The names of all replicas. Other events use these names. */
+  readonly replicas: readonly string[]
+  readonly persons: readonly string[]
+  /** `session.store_outage_grace` in milliseconds. */
+  readonly grace: number
+  /** `session.idle_timeout` and `session.absolute_timeout` in milliseconds. */
+  readonly idleTimeout: number
+  readonly absoluteTimeout: number
+}
+
+/**
+ * One pass through the code flow, from the click to the response of the callback. Its `id` is also
+ * the name of the session that it began.
+ */
+export interface SignIn extends Operation, Answer {
+  readonly type: 'sign-in'
+  readonly id: string
+  readonly person: string
+  /** A browser has one jar of cookies. Its tabs share it. */
+  readonly browser: string
+  /** The replica that got the callback, or, without one, the last request of the sign-in. */
+  readonly replica: string
+  /** Whether the browser has a session cookie from the callback. */
+  readonly signedIn: boolean
+  /** As the provider issued it. Absent where the provider issued no ID Token. */
+  readonly identity?: Identity
+  /** The session whose cookie the browser sent with the callback: this sign-in ends it. */
+  readonly replaces?: string
+}
+
+/** A request of a browser that is not the gateway's own endpoint. */
+export interface Request extends Operation, Answer {
+  readonly type: 'request'
+  /** The browser sends it in a header, and applications record it. */
+  readonly id: string
+  readonly kind: 'page' | 'script' | 'upload' | 'form' | 'stream' | 'websocket'
+  readonly person: string
+  readonly browser: string
+  /** The session whose cookie the browser sent. Absent: no session cookie. */
+  readonly session?: string
+  readonly replica: string
+  readonly application: string
+  /**
+   * The identity that the application echoed in its response. Exactly the responses of applications
+   * have it.
+   */
+  readonly identity?: Identity
+  /** The submission that the person intended: a person who sends a form anew uses another one. */
+  readonly form?: string
+  /** SHA-256 of the content that the browser sent. */
+  readonly digest?: string
+}
+
+/** An application received a request. */
+export interface Receipt {
+  readonly type: 'receipt'
+  readonly at: number
+  /** The `id` of the request. */
+  readonly request: string
+  readonly application: string
+  readonly identity: Identity
+  readonly form?: string
+  /** SHA-256 of the content. Absent unless the application received all of the content. */
+  readonly digest?: string
+}
+
+/** An order to end sessions, and each of its attempts by itself. */
+export interface Ending extends Operation, Answer {
+  readonly type: 'ending'
+  readonly id: string
+  /**
+   * `sign-out`: at the gateway, by a person. `logout-token`: the `sid` has already ended at the
+   * provider. `administrator`: the administration API or the command line. `expiry`: the idle or
+   * absolute time is over, between `begin` and `end`; it is confirmed. `provider`: the provider
+   * ended the session between both without a notice, and accepts its tokens no longer.
+   */
+  readonly by: 'sign-out' | 'logout-token' | 'administrator' | 'expiry' | 'provider'
+  /** What it covers: exactly one of them. */
+  readonly session?: string
+  readonly sid?: string
+  readonly sub?: string
+  /** The replica that got the order. */
+  readonly replica?: string
+  /** Whether the gateway said that the sessions have ended: 200, or the redirect of a sign-out. */
+  readonly confirmed: boolean
+}
+
+/** The token endpoint of the provider got a refresh token. */
+export interface Refresh extends Operation {
+  readonly type: 'refresh'
+  /** SHA-256 of the refresh token, and of the one that replaces it. */
+  readonly token: string
+  readonly next?: string
+  readonly sid: string
+  /** The replica that used it, where the provider knows it. */
+  readonly replica?: string
+  readonly accepted: boolean
+  /** Whether the whole response was written, and the connection was open until then. */
+  readonly answered: boolean
+}
+
+/** An event stream or a WebSocket that was opened, from its first to its last byte. */
+export interface Stream extends Operation {
+  readonly type: 'stream'
+  /** The request that opened it. */
+  readonly request: string
+  readonly session: string
+  readonly replica: string
+  readonly application: string
+  /** When the last message of the application arrived. */
+  readonly lastMessage?: number
+  readonly reason: 'gateway' | 'application' | 'browser' | 'error'
+  /** The code of the WebSocket's Close frame. */
+  readonly code?: number
+}
+
+/** A fault, from before it was made until after it was healed. What it causes may last longer. */
+export interface Fault extends Operation {
+  readonly type: 'fault'
+  readonly id: string
+  /** Such as `kill`, `suspend`, `reload`, `failover`, `partition`, `slow-link`: for the reader. */
+  readonly kind: string
+  /**
+   * What fails, as the gateway sees it: `replica` itself or its link to clients, `store` or the
+   * link to it, `provider` or the link to it, `application` or the link to it, `clock` of a
+   * replica.
+   */
+  readonly part: 'replica' | 'store' | 'provider' | 'application' | 'clock'
+  /** The replicas concerned. Absent: all. */
+  readonly replicas?: readonly string[]
+  /** The applications concerned. Absent: all. */
+  readonly applications?: readonly string[]
+  /** Whether the store may have lost writes that it had acknowledged. */
+  readonly losesWrites?: boolean
+}
+
+/** A replica could not reach the store, as the world observed it beside the faults it made. */
+export interface Unreachable extends Operation {
+  readonly type: 'unreachable'
+  readonly replica: string
+}
+
+/** What a process uses. */
+export interface Sample {
+  readonly type: 'sample'
+  readonly at: number
+  /** The replica with its worker, or `store`. Another process has another name. */
+  readonly of: string
+  readonly replica?: string
+  /** Nobody was signed in, no exchange was open, and no fault was active or just healed. */
+  readonly calm: boolean
+  /** Bytes after a garbage collection, where one was possible. */
+  readonly memory?: number
+  readonly files?: number
+  readonly handles?: number
+  /** Keys in Redis that do not expire within the minutes of the run. */
+  readonly keys?: number
+}
+
+/** Last event. Without it, the history is incomplete. */
+export interface End {
+  readonly type: 'end'
+  readonly at: number
+}
+
+export type HistoryEvent =
+  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Unreachable | Sample | End
+
+export interface HistoryWriter {
+  record(event: HistoryEvent): void
+  /** Resolves when all events are in the file. */
+  close(): Promise<void>
+}
+
+/** Writes a history into a new file, a line for each event, in the order of their ends. */
+export function writeHistory(path: string): HistoryWriter {
+  const file = createWriteStream(path, { flags: 'wx' })
+  return {
+    record: (event) => void file.write(`${JSON.stringify(event)}\n`),
+    close: () => finished(file.end()),
+  }
+}
+
+/** Reads a history. A last line without its end, from a writer that was killed, is left out. */
+export function readHistory(path: string): HistoryEvent[] {
+  const lines = readFileSync(path, 'utf8').split('\n')
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as HistoryEvent)
+}
