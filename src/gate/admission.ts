@@ -71,8 +71,11 @@ export type Admission =
    * application receives the request before the sign-out.
    */
   | { readonly kind: 'sign_out'; readonly location: string; readonly first?: Pass }
-  /** The store or the provider is unavailable, so the request is rejected (fail closed). */
-  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+  /**
+   * The store, the provider or the policy decision point is unavailable, so the request is rejected
+   * (fail closed). `pass`: the rules admit it.
+   */
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string; readonly pass?: Pass }
 
 /** The credentials of the request are not accepted, or do not suffice; `why` is for the log. */
 export interface CallerRefused extends CallerChallenges {

@@ -160,7 +160,7 @@ export function withDecision(
     evaluate?.({ facts, upstream, rule, record: principal.record, caller }, authorizeWith) ?? noDecisionPoint
   return whenKnown(evaluated, (decision): Admission => {
     if (decision.kind === 'permitted') return admission
-    if (decision.kind === 'unavailable') return decision
+    if (decision.kind === 'unavailable') return { ...decision, pass: admission }
     const denial = { code: decision.code, why: decision.why, upstream, rule, principal, caller } as const
     return rule.mode === 'observe'
       ? { ...admission, observed: admission.observed ?? denial }

@@ -72,11 +72,9 @@ export class Decisions {
   }
 
   /** The upstream gets the request. */
-  recordPass(record: RequestRecord, { upstream, session, caller, observed }: Pass): void {
-    record.upstream = upstream.name
-    record.session = session
-    record.caller = caller
-    if (observed !== undefined) auditObserved(this.#parts.audit, record, observed)
+  recordPass(record: RequestRecord, pass: Pass): void {
+    recordSender(record, pass)
+    if (pass.observed !== undefined) auditObserved(this.#parts.audit, record, pass.observed)
   }
 
   /**
@@ -86,11 +84,18 @@ export class Decisions {
   recordRefusal({ req, record }: Decided, admission: Refused): Refusal {
     const refusal = refusalOf(admission)
     const { code, why } = refusal
+    if (admission.kind === 'unavailable' && admission.pass !== undefined) recordSender(record, admission.pass)
     if ('rule' in admission) auditDenial(this.#parts.audit, record, { ...admission, code })
     else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
     else this.#refusals.log(req, record, code, why)
     return refusal
   }
+}
+
+function recordSender(record: RequestRecord, { upstream, session, caller }: Pass): void {
+  record.upstream = upstream.name
+  record.session = session
+  record.caller = caller
 }
 
 export interface AdmissionHandlerParts {
