@@ -97,6 +97,8 @@ export interface Request extends Operation, Answer {
    * have it.
    */
   readonly identity?: Identity
+  /** The request that the response names: the application echoes the `id` that it received. */
+  readonly echo?: string
   /** The submission that the person intended: a person who sends a form anew uses another one. */
   readonly form?: string
   /** SHA-256 of the content that the browser sent. */
