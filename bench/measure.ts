@@ -7,11 +7,14 @@ import { memoryBytes } from './usage.ts'
 
 /** The load of a round, without the contender. */
 export type Load =
-  | Pick<RequestsOrder, 'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate' | 'fields' | 'streams'>
+  | Pick<
+      RequestsOrder,
+      'kind' | 'bodyBytes' | 'uploadBytes' | 'connections' | 'rate' | 'fields' | 'streams' | 'reconnects'
+    >
   | Pick<WebSocketsOrder, 'kind' | 'areIdle' | 'connections'>
 
-/** The base of all other loads: 1 KiB, 32 connections, few header fields. */
-export const usualLoad = { kind: 'requests', bodyBytes: 1024, connections: 32, fields: 'few' } as const
+/** The base of all other loads: 1 KiB, 32 connections, the header fields of real traffic. */
+export const usualLoad = { kind: 'requests', bodyBytes: 1024, connections: 32, fields: 'typical' } as const
 
 export interface Round extends Disturbed {
   readonly requestsPerSecond: number

@@ -25,8 +25,8 @@ const { values } = parseArgs({
     node: { type: 'string', default: process.execPath },
     body: { type: 'string', default: String(usualLoad.bodyBytes) },
     upload: { type: 'string' },
-    /** Requests and responses have the header fields of real traffic. */
-    typical: { type: 'boolean', default: false },
+    /** Requests and responses have few header fields, instead of those of real traffic. */
+    few: { type: 'boolean', default: false },
     connections: { type: 'string', default: String(usualLoad.connections) },
     'sign-ins': { type: 'string' },
     /** Logout Tokens, one at a time, each for the session of another person. */
@@ -61,7 +61,7 @@ const orderNow = (): LoadOrder => {
   return {
     kind: 'requests',
     bodyBytes: Number(values.body),
-    fields: values.typical ? 'typical' : 'few',
+    fields: values.few ? 'few' : 'typical',
     ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
     ...common,
   }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Connection, requestOf } from './connection.ts'
+import { Connection, Reconnecting, requestOf } from './connection.ts'
 import { openSession, StreamAsker } from './http2-connection.ts'
 import { asFastAsItResponds, atRate, type Asker } from './loads.ts'
 import type { LoadMessage, LoadOrder, LoadResult, RequestsOrder, Visitor } from './order.ts'
@@ -40,6 +40,11 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
   }
   const connect = async (): Promise<void> => {
     if (order.kind === 'requests' && order.streams !== undefined) return connectSessions(order)
+    if (order.kind === 'requests' && order.reconnects === true) {
+      while (askers.length < order.connections)
+        askers.push(new Reconnecting(order, (reason) => fail(new Error(reason))))
+      return
+    }
     while (sockets.length < order.connections) {
       const index = sockets.push(undefined as never) - 1
       const socket = (sockets[index] = await openSocket(order))

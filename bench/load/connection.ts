@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Asker } from './loads.ts'
 import type { RequestsOrder, Visitor } from './order.ts'
+import { openSocket } from './sockets.ts'
 import { cookies, requestFields } from './typical-fields.ts'
 
 export function requestOf(order: RequestsOrder, { cookie, person }: Visitor): Buffer {
@@ -93,5 +94,29 @@ export class Connection implements Asker {
     this.#bodyLeft -= bytes
     if (this.#bodyLeft === 0) this.#responded()
     else if (this.#bodyLeft < 0) this.#fail('more bytes than were announced')
+  }
+}
+
+/** Opens a connection for each request, and closes it after the response. */
+export class Reconnecting implements Asker {
+  readonly #order: RequestsOrder
+  readonly #fail: (reason: string) => void
+
+  constructor(order: RequestsOrder, fail: (reason: string) => void) {
+    this.#order = order
+    this.#fail = fail
+  }
+
+  ask(request: Buffer, answered: () => void): void {
+    openSocket(this.#order).then(
+      (socket) => {
+        socket.on('error', (error) => this.#fail(error.message))
+        new Connection(socket, this.#order.bodyBytes, this.#fail).ask(request, () => {
+          socket.destroy()
+          answered()
+        })
+      },
+      (error: Error) => this.#fail(error.message),
+    )
   }
 }

@@ -32,6 +32,8 @@ export interface RequestsOrder extends Order {
   readonly uploadBytes?: number
   /** How many streams each connection has, over HTTP/2. Absent: HTTP/1.1. */
   readonly streams?: number
+  /** Each request has a connection of its own; with TLS, after a handshake without resumption. */
+  readonly reconnects?: boolean
   /**
    * Requests per second, sent without waiting for earlier responses. Absent: each client sends a
    * request after each response.

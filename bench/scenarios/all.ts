@@ -2,6 +2,7 @@ import { bursts } from './bursts.ts'
 import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
 import {
+  handshakes,
   hotPath,
   http2,
   largeBody,
@@ -25,11 +26,15 @@ import { workers } from './workers.ts'
 export const forTargets: readonly Scenario[] = [
   hotPath,
   sameRate,
+  tls,
+  handshakes,
+  http2,
   largeBody,
   largeUpload,
   messages,
   misses,
   signIns,
+  logoutTokens,
   startUp,
   workers,
 ]
@@ -38,11 +43,8 @@ export const further: readonly Scenario[] = [
   mediumBody,
   manyConnections,
   manySessions,
-  tls,
-  http2,
   uploads,
   settings,
-  logoutTokens,
   logoutTokensOfMany,
   idleWebSockets,
   sustained,

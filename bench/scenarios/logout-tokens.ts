@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { request } from 'undici'
 import { microsOf, multiplyKeys } from '../redis-figures.ts'
 import { quietness, table, warmedUp, withSpread } from '../report.ts'
-import { runInTurn, startMeter, warmUp, type Disturbed } from '../rounds.ts'
+import { figureOf, runInTurn, startMeter, warmUp, type Disturbed } from '../rounds.ts'
 import type { Stand } from '../stand.ts'
 import { exactTreeMicros } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
@@ -53,7 +53,12 @@ async function measureLogouts(bench: Bench, stored: number): Promise<void> {
   redis.disconnect()
   const rows = [...measured].map(([crowd, rounds]) => {
     const latencies = rounds.flatMap((round) => round.latencies).sort((a, b) => a - b)
-    const at = (part: number) => (latencies[Math.ceil(latencies.length * part) - 1] ?? NaN).toFixed(2)
+    const at = (part: number) => {
+      const value = latencies[Math.ceil(latencies.length * part) - 1] ?? NaN
+      const fact = `logout p${part * 100} of ${isMany ? 'many' : 'few'} ${crowd.stand.contender.name}`
+      bench.facts.set(fact, { ...figureOf(rounds, () => 0), value })
+      return value.toFixed(2)
+    }
     const of = (figure: 'cpu' | 'redis') => withSpread(rounds.map((round) => round[figure]))
     return [crowd.stand.title, at(0.5), at(0.99), of('cpu'), of('redis'), warmUps.get(crowd) ?? '', quietness(rounds)]
   })

@@ -5,7 +5,7 @@ import type { Contender } from '../contenders/contender.ts'
 import { quietness, table, withSpread } from '../report.ts'
 import { figureOf, runInTurn, startMeter, type Disturbed } from '../rounds.ts'
 import { settingOf } from '../stand.ts'
-import { exactTreeMicros } from '../usage.ts'
+import { exactTreeMicros, memoryBytes } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
@@ -27,9 +27,14 @@ export const startUp: Scenario = {
         `start ${contender.name}`,
         figureOf(rounds, ({ cpu }) => cpu),
       )
-      return [contender.title, of('ms'), of('cpu'), quietness(rounds)]
+      facts.set(
+        `memory ready ${contender.name}`,
+        figureOf(rounds, ({ memory }) => memory),
+      )
+      const memory = withSpread(rounds.map((round) => round.memory / 2 ** 20))
+      return [contender.title, of('ms'), of('cpu'), memory, quietness(rounds)]
     })
-    print(table(['', 'ms', 'CPU ms', 'quiet rounds'], rows))
+    print(table(['', 'ms', 'CPU ms', 'memory MB', 'quiet rounds'], rows))
   },
 }
 
@@ -37,6 +42,8 @@ interface Start extends Disturbed {
   readonly ms: number
   /** Processor time in ms. */
   readonly cpu: number
+  /** The resident memory when it is ready, in bytes. */
+  readonly memory: number
 }
 
 async function startOf({ bed, options }: Bench, contender: Contender): Promise<Start> {
@@ -48,7 +55,8 @@ async function startOf({ bed, options }: Bench, contender: Contender): Promise<S
     untilItResponds(`http://127.0.0.1:${setting.port}/whoami`),
   ])
   const ms = performance.now() - startedAt
-  const start = { ms, cpu: exactTreeMicros(running.pid) / 1000, foreign: stop().foreign }
+  const { pid } = running
+  const start = { ms, cpu: exactTreeMicros(pid) / 1000, memory: memoryBytes(pid), foreign: stop().foreign }
   await running.stop()
   return start
 }
