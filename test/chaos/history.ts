@@ -124,11 +124,11 @@ export interface Ending extends Operation, Answer {
   readonly id: string
   /**
    * `sign-out`: at the gateway, by a person. `logout-token`: the `sid` has already ended at the
-   * provider. `administrator`: the administration API or the command line. `expiry`: the idle or
-   * absolute time is over, between `begin` and `end`; it is confirmed. `provider`: the provider
-   * ended the session between both without a notice, and accepts its tokens no longer.
+   * provider. `administrator`: the administration API or the command line. `provider`: the provider
+   * ended the session without a notice, and no longer accepts its tokens; it is not confirmed. The
+   * checker knows of new sign-ins and of timeouts by itself.
    */
-  readonly by: 'sign-out' | 'logout-token' | 'administrator' | 'expiry' | 'provider'
+  readonly by: 'sign-out' | 'logout-token' | 'administrator' | 'provider'
   /** What it covers: exactly one of them. */
   readonly session?: string
   readonly sid?: string
@@ -175,11 +175,11 @@ export interface Fault extends Operation {
   /** Such as `kill`, `suspend`, `reload`, `failover`, `partition`, `slow-link`: for the reader. */
   readonly kind: string
   /**
-   * What fails, as the gateway sees it: `replica` itself or its link to clients, `store` or the
-   * link to it, `provider` or the link to it, `application` or the link to it, `clock` of a
-   * replica.
+   * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider` or
+   * `application` or the link to it, the `clock` of a replica. Absent: nobody may notice the
+   * change, such as a reload or a new key.
    */
-  readonly part: 'replica' | 'store' | 'provider' | 'application' | 'clock'
+  readonly part?: 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'clock'
   /** The replicas concerned. Absent: all. */
   readonly replicas?: readonly string[]
   /** The applications concerned. Absent: all. */
