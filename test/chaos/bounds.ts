@@ -1,0 +1,29 @@
+/** Milliseconds that docs/reliability.md promises, and tolerances, in one place. */
+export const bounds = {
+  /**
+   * All processes that receive notices have confirmed an ending whose 200 came within this time.
+   */
+  confirmations: 250,
+  /**
+   * A replica that hangs, or has lost the store, serves from memory for this time, and the grace.
+   */
+  proof: 1_500,
+  /**
+   * A stream closes, and its browser notices, after its session has ended. Not promised exactly.
+   */
+  streamAfterEnding: 1_000,
+  streamAfterTimeout: 5_000,
+  streamWithoutStore: 300_000,
+  /** A session stays locked after the replica that refreshed it was killed. */
+  lease: 5_000,
+  /** The part of `idle_timeout` by which a session may end earlier. */
+  idleEarlier: 0.1,
+  /** The last writes that a failover or a restart of the store may lose. */
+  lostWrites: 1_000,
+  /** A response that no fault delays. Not promised. */
+  response: 10_000,
+  /** From the end of a fault until nobody may notice it any more. Not promised exactly. */
+  recovery: { replica: 10_000, clients: 2_000, store: 5_000, provider: 5_000, application: 5_000, clock: 5_000 },
+  /** What may remain between the first and the last calm sample. */
+  leak: { memory: 48 * 1024 ** 2, files: 8, handles: 8, keys: 8 },
+} as const

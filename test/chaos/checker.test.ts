@@ -1,0 +1,406 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { errorCodes } from '../../src/core/error-codes.ts'
+import { findingsOf, type Property } from './checker.ts'
+import type { Ending, Fault, HistoryEvent, Receipt, Refresh, Request, SignIn, Stream } from './history.ts'
+import { modelHistory } from './model.ts'
+import { reasons } from './reasons.ts'
+
+type EventOf<T extends HistoryEvent['type']> = Extract<HistoryEvent, { type: T }>
+
+/** A history of the model, in which a test plants a fault. */
+class Planted {
+  readonly events: HistoryEvent[]
+
+  constructor(seed: number, grace = 0) {
+    this.events = modelHistory(seed, grace)
+  }
+
+  all<T extends HistoryEvent['type']>(type: T): EventOf<T>[] {
+    return this.events.filter((event): event is EventOf<T> => event.type === type)
+  }
+
+  /** The first event of a type that a test can use. */
+  find<T extends HistoryEvent['type']>(type: T, isGood: (event: EventOf<T>) => boolean): EventOf<T> {
+    const found = this.all(type).find(isGood)
+    assert.ok(found, `the model has no such ${type}`)
+    return found
+  }
+
+  change<T extends HistoryEvent>(event: T, change: Partial<T>): T {
+    const changed = { ...event, ...change }
+    this.events[this.events.indexOf(event)] = changed
+    return changed
+  }
+
+  /** Whether no fault was active or just healed around this time. */
+  isCalm(at: number): boolean {
+    return !this.all('fault').some(({ begin, end, part }) => part && begin < at + 1_000 && end > at - 11_000)
+  }
+
+  /** An admitted request of the session, and what the application received. */
+  admit({ id, person, browser, identity }: SignIn, begin: number, replica: string): void {
+    assert.ok(identity)
+    const request = `planted-${begin}`
+    const common = { ...{ person, browser, session: id, replica }, kind: 'page', application: 'orders' } as const
+    this.events.push({ type: 'receipt', at: begin + 1, request, application: 'orders', identity })
+    this.events.push({
+      type: 'request',
+      id: request,
+      ...common,
+      begin,
+      end: begin + 2,
+      status: 200,
+      identity,
+      echo: request,
+    })
+  }
+
+  signIn(session: string | undefined): SignIn {
+    return this.find('sign-in', ({ id }) => id === session)
+  }
+
+  /** A page, form or upload that an application answered while there was no fault. */
+  calmRequest(kind: Request['kind'] = 'page'): Request {
+    return this.find('request', (one) => one.kind === kind && one.identity !== undefined && this.isCalm(one.begin))
+  }
+
+  receipt({ id }: Request): Receipt {
+    return this.find('receipt', ({ request }) => request === id)
+  }
+
+  calmEnding(by: Ending['by']): Ending {
+    return this.find('ending', (one) => one.by === by && one.confirmed && this.isCalm(one.begin))
+  }
+
+  /** A session of a person and a browser that the model does not have. */
+  freshSession(begin: number): SignIn {
+    const common = {
+      type: 'sign-in',
+      id: 'planted',
+      person: 'dan',
+      browser: 'dan-1',
+      replica: 'a',
+      status: 302,
+    } as const
+    const signIn = { ...common, signedIn: true, identity: { sub: 'dan', sid: 'planted' }, begin, end: begin + 50 }
+    this.events.push(signIn)
+    return signIn
+  }
+
+  signOut({ id }: SignIn, begin: number): Ending {
+    const order = { type: 'ending', id: 'planted', by: 'sign-out', session: id, replica: 'a' } as const
+    const ending = { ...order, status: 200, confirmed: true, begin, end: begin + 10 }
+    this.events.push(ending)
+    return ending
+  }
+
+  coveredBy(ending: Ending): SignIn {
+    const { sid, session, begin } = ending
+    return this.find('sign-in', (one) => (one.id === session || one.identity?.sid === sid) && one.end < begin)
+  }
+
+  fault(isGood: (fault: Fault) => boolean): Fault {
+    return this.find('fault', isGood)
+  }
+
+  refusedAsEnded(): Request {
+    return this.find('request', (one) => one.code === 'ERR_UNAUTHENTICATED' && this.isCalm(one.begin))
+  }
+}
+
+for (const grace of [0, 3_000])
+  test(`a gateway that behaves well gives no finding, with a grace of ${grace} ms`, () => {
+    for (let seed = 1; seed <= 25; seed += 1)
+      assert.deepEqual(findingsOf(modelHistory(seed, grace)), [], `seed ${seed}`)
+  })
+
+test('each code with a reason is a code of the gateway', () => {
+  assert.deepEqual(
+    Object.keys(reasons).filter((code) => !errorCodes.some((one) => one === code)),
+    [],
+  )
+})
+
+const plants: [what: string, property: Property, plant: (history: Planted) => unknown, grace?: number][] = [
+  [
+    'a replica admits a session a moment after its sign-out',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.admit(signIn, history.signOut(signIn, 2_000).end + 1, 'c')
+    },
+  ],
+  [
+    'an application receives a request of an ended session, and its response is lost',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.admit(signIn, history.signOut(signIn, 2_000).end + 1, 'c')
+      const { status: _, identity: __, echo: ___, ...request } = history.all('request').at(-1) as Request
+      history.events.splice(history.events.length - 1, 1, { ...request, error: 'ECONNRESET' })
+    },
+  ],
+  [
+    'a sign-in that was under way survives the Logout Token of its sid',
+    'ended',
+    (history) => {
+      const ending = history.calmEnding('logout-token')
+      const signIn = history.coveredBy(ending)
+      const late = history.change(signIn, { begin: ending.begin - 5, end: ending.end + 5 })
+      history.admit(late, ending.end + 50, 'a')
+    },
+  ],
+  [
+    'the previous session of a browser survives its new sign-in',
+    'ended',
+    (history) => {
+      const signIn = history.find(
+        'sign-in',
+        (one) => one.replaces !== undefined && one.signedIn && history.isCalm(one.begin),
+      )
+      history.admit(history.signIn(signIn.replaces), signIn.end + 20, 'b')
+    },
+  ],
+  [
+    'a replica without the store serves an ended session longer than the grace',
+    'ended',
+    (history) => {
+      const fault = history.fault(({ kind }) => kind === 'partition')
+      const signIn = history.freshSession(fault.begin - 1_000)
+      const longer = history.change(fault, { end: fault.end + 20_000 })
+      const { end } = history.signOut(signIn, fault.begin + 100)
+      history.admit(signIn, end + 1_500 + 3_000 + 100, longer.replicas?.[0] ?? '')
+    },
+    3_000,
+  ],
+  [
+    'a session is served after its idle time',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.admit(signIn, 902_000, 'a')
+    },
+  ],
+  [
+    'one replica admits an ended session once, 40 s later',
+    'returned',
+    (history) => {
+      const refused = history.refusedAsEnded()
+      history.admit(history.signIn(refused.session), refused.end + 40_000, 'd')
+    },
+  ],
+  [
+    'an acknowledged Logout Token is lost in a failover',
+    'ending-lost',
+    (history) => {
+      const failover = history.fault(({ losesWrites }) => losesWrites === true)
+      const ending = history
+        .all('ending')
+        .findLast((one) => one.by === 'logout-token' && one.confirmed && one.end < failover.begin)
+      assert.ok(ending)
+      const signIn = history.coveredBy(ending)
+      const isRefusal = (one: HistoryEvent) =>
+        one.type === 'request' && one.session === signIn.id && one.begin > ending.begin
+      history.events.splice(0, Infinity, ...history.events.filter((one) => !isRefusal(one)))
+      history.admit(signIn, failover.end + 100, 'a')
+    },
+  ],
+  [
+    'an application sees the older session of another tab of the same person',
+    'identity',
+    (history) => {
+      const request = history.calmRequest()
+      const sid = history.find(
+        'sign-in',
+        (one) => one.person === request.person && one.identity?.sid !== request.identity?.sid,
+      ).identity?.sid
+      const identity = { sub: request.person, sid: sid ?? '' }
+      history.change(history.receipt(request), { identity })
+      history.change(request, { identity })
+    },
+  ],
+  [
+    'the response of another request arrives',
+    'identity',
+    (history) => history.change(history.calmRequest(), { echo: 'r1' }),
+  ],
+  [
+    'a request without a cookie is admitted',
+    'identity',
+    (history) => {
+      const { session: _, ...request } = history.calmRequest()
+      history.events.push({ ...request, id: 'planted' })
+    },
+  ],
+  [
+    'two replicas use a refresh token, and the responses cross',
+    'refresh-token',
+    (history) => {
+      const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
+      const first = history.change(use, { begin: use.begin - 5 })
+      history.events.push({
+        ...first,
+        begin: first.begin + 3,
+        end: first.end + 3,
+        replica: 'd',
+        accepted: false,
+      } satisfies Refresh)
+    },
+  ],
+  [
+    'a refresh token is used again a minute after its rotation',
+    'refresh-token',
+    (history) => {
+      const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
+      history.events.push({ ...use, begin: use.end + 60_000, end: use.end + 60_010, accepted: false })
+    },
+  ],
+  [
+    'a form is sent again after the application has reset the connection',
+    'form',
+    (history) => {
+      const request = history.calmRequest('form')
+      const { begin, end } = request
+      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'application', begin, end })
+      const receipt = history.receipt(request)
+      history.events.push({ ...receipt, at: receipt.at + 1 })
+    },
+  ],
+  [
+    'a form has a response, and no application received it',
+    'form',
+    (history) => {
+      const receipt = history.receipt(history.calmRequest('form'))
+      history.events.splice(history.events.indexOf(receipt), 1)
+    },
+  ],
+  [
+    'an upload arrives garbled',
+    'content',
+    (history) => history.change(history.receipt(history.calmRequest('upload')), { digest: 'other' }),
+  ],
+  [
+    'the store is unavailable without a fault',
+    'reason',
+    (history) => refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }),
+  ],
+  [
+    'the store is unavailable for one replica because of a fault of another one',
+    'reason',
+    (history) => {
+      const request = history.calmRequest()
+      const { begin, end } = request
+      const cut = { type: 'fault', id: 'planted', kind: 'partition', part: 'store', begin, end } as const
+      history.events.push({ ...cut, replicas: ['a', 'b', 'c', 'd'].filter((one) => one !== request.replica) })
+      refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
+    },
+  ],
+  ['a refusal has no reason', 'reason', (history) => refuse(history, { status: 503 })],
+  [
+    'a refusal has a reason that is never true',
+    'reason',
+    (history) => refuse(history, { status: 500, code: 'ERR_INTERNAL' }),
+  ],
+  [
+    'a session that nobody has ended is over',
+    'reason',
+    (history) => {
+      const { begin, id } = history.freshSession(1_000)
+      const request = { ...history.calmRequest(), id: 'planted', session: id, begin: begin + 500, end: begin + 510 }
+      history.events.push(request)
+      refuse(history, { status: 401, code: 'ERR_UNAUTHENTICATED' }, request)
+    },
+  ],
+  [
+    'a sign-in is refused because of an ending that never was',
+    'reason',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.change(signIn, { status: 403, code: 'ERR_SIGN_IN_ENDED', signedIn: false })
+    },
+  ],
+  [
+    'a reload breaks a connection',
+    'reason',
+    (history) => {
+      const request = history.calmRequest()
+      const { begin, end } = request
+      history.events.push({ type: 'fault', id: 'planted', kind: 'reload', begin, end })
+      const { status: _, identity: __, echo: ___, ...rest } = request
+      history.events[history.events.indexOf(request)] = { ...rest, error: 'ECONNRESET' }
+    },
+  ],
+  [
+    'a stream stays open 2 s longer than it may',
+    'stream',
+    (history) => {
+      const stream = history.find('stream', (one) => one.reason === 'gateway' && history.isCalm(one.end))
+      history.change(stream, { end: stream.end + 2_000, reason: 'browser' })
+    },
+  ],
+  [
+    'a stream closes without a reason',
+    'stream',
+    (history) => {
+      const stream = history.find('stream', (one) => one.reason === 'browser' && history.isCalm(one.end))
+      history.change(stream, { reason: 'gateway' } satisfies Partial<Stream>)
+    },
+  ],
+  [
+    'one replica completes no sign-out after the last fault',
+    'liveness',
+    (history) => {
+      const atB = history
+        .all('ending')
+        .filter(({ by, replica, confirmed }) => by === 'sign-out' && replica === 'b' && confirmed)
+      for (const ending of atB) history.change(ending, { replica: 'a' })
+    },
+  ],
+  [
+    'a response takes 12 s without a fault',
+    'liveness',
+    (history) => {
+      const request = history.all('request').findLast((one) => one.identity !== undefined) as Request
+      history.change(request, { end: request.end + 12_000 })
+    },
+  ],
+  [
+    'keys in the store grow slowly',
+    'leak',
+    (history) => {
+      const last = history.all('sample').at(-1) as EventOf<'sample'>
+      history.change(last, { keys: 14 })
+      for (let keys = 4; keys < 14; keys += 1) history.events.push({ ...last, at: keys * 1_000, keys })
+    },
+  ],
+  [
+    'a worker keeps its open files',
+    'leak',
+    (history) => history.change(history.all('sample').at(-2) as EventOf<'sample'>, { files: 90 }),
+  ],
+  ['the history has no end', 'complete', (history) => history.events.pop()],
+]
+
+function refuse(history: Planted, answer: Pick<Request, 'status' | 'code'>, request = history.calmRequest()): void {
+  const { identity: _, echo: __, code: ___, ...rest } = request
+  const receipt = history.all('receipt').find((one) => one.request === request.id)
+  if (receipt !== undefined) history.events.splice(history.events.indexOf(receipt), 1)
+  history.events[history.events.indexOf(request)] = { ...rest, ...answer }
+}
+
+for (const [what, property, plant, grace] of plants)
+  test(`the checker finds that ${what}`, () => {
+    for (const seed of [11, 12]) {
+      const history = new Planted(seed, grace)
+      plant(history)
+      const [finding, ...others] = findingsOf(history.events)
+
+      assert.equal(finding?.property, property, `seed ${seed}`)
+      assert.ok(finding.events.length > 0)
+      assert.deepEqual(
+        others.filter((other) => other.property !== property),
+        [],
+      )
+    }
+  })

@@ -1,0 +1,286 @@
+// Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
+// program.
+import { bounds } from './bounds.ts'
+import { type CertainEnd, Facts } from './facts.ts'
+import type { HistoryEvent, Refresh, Request, Stream } from './history.ts'
+import { whyWrong } from './reasons.ts'
+
+export type Property =
+  | 'complete'
+  | 'ended'
+  | 'returned'
+  | 'ending-lost'
+  | 'identity'
+  | 'refresh-token'
+  | 'form'
+  | 'content'
+  | 'reason'
+  | 'stream'
+  | 'liveness'
+  | 'leak'
+
+/** A property that does not hold. */
+export interface Finding {
+  readonly property: Property
+  readonly sentence: string
+  /** The events that show it. */
+  readonly events: readonly HistoryEvent[]
+}
+
+type Check = (facts: Facts) => Finding[]
+
+/** What is wrong in a history. Empty: nothing that can be certain. */
+export function findingsOf(history: readonly HistoryEvent[]): Finding[] {
+  const facts = new Facts(history)
+  return checks.flatMap((check) => check(facts))
+}
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`
+
+/** Other checks believe these: what they need is there. */
+const complete: Check = ({ isComplete, run, requests, signIns, streams }) => {
+  const unknown = [...requests, ...streams].filter(({ session }) => session !== undefined && !signIns.has(session))
+  return [
+    ...(isComplete ? [] : [{ property: 'complete' as const, sentence: 'The history has no end.', events: [run] }]),
+    ...unknown.map((event): Finding => ({
+      ...{ property: 'complete', sentence: `No sign-in is the session ${event.session}.`, events: [event] },
+    })),
+  ]
+}
+
+/**
+ * Nobody is admitted after the end of the session, no ended session returns, and no ending is lost.
+ */
+const ended: Check = (facts) =>
+  facts.requests.flatMap((request) => {
+    if (request.session === undefined || !facts.isAdmitted(request)) return []
+    const broken = facts
+      .certainEnds(request.session)
+      .filter((end) => request.begin > facts.bound(end, request.replica, request.end))
+    const end = broken.find(({ cause }) => cause !== 'timeout' && cause.type === 'request') ?? broken[0]
+    return end === undefined ? [] : [admittedAfter(facts, end, request)]
+  })
+
+function admittedAfter(facts: Facts, { at, cause }: CertainEnd, request: Request): Finding {
+  const lost = facts.faults.find(
+    ({ losesWrites, begin, end }) => losesWrites && begin <= request.begin && end >= at - bounds.lostWrites,
+  )
+  const isRefused = cause !== 'timeout' && cause.type === 'request'
+  return {
+    property: isRefused ? 'returned' : lost === undefined ? 'ended' : 'ending-lost',
+    sentence: `${request.replica} admitted session ${request.session} ${seconds(request.begin - at)} after ${describe(cause)}.`,
+    events: [
+      ...(cause === 'timeout' ? [] : [cause]),
+      ...(lost === undefined ? [] : [lost]),
+      request,
+      ...(facts.receipts.get(request.id) ?? []),
+    ],
+  }
+}
+
+function describe(cause: CertainEnd['cause']): string {
+  if (cause === 'timeout') return 'its timeout'
+  switch (cause.type) {
+    case 'request':
+      return `${cause.replica} had refused it as ended`
+    case 'sign-in':
+      return `the sign-in ${cause.id} of its browser`
+    case 'ending':
+      return `${cause.by} ${cause.id}`
+  }
+}
+
+/** Nobody is somebody else. */
+const identity: Check = (facts) =>
+  facts.requests.flatMap((request) => {
+    const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
+    const isOther = facts.seen(request).some(({ sub, sid }) => sub !== expected?.sub || sid !== expected.sid)
+    const isOthersResponse = request.echo !== undefined && request.echo !== request.id
+    if (!isOther && !isOthersResponse) return []
+    const sentence = isOther
+      ? `${request.application} saw another identity than that of session ${request.session} in request ${request.id}.`
+      : `Request ${request.id} got the response of request ${request.echo}.`
+    const signIn = facts.signIns.get(request.session ?? '')
+    const events = [...(signIn ? [signIn] : []), request, ...(facts.receipts.get(request.id) ?? [])]
+    return [{ property: 'identity', sentence, events }]
+  })
+
+/** No refresh token is used again after its rotation, unless the response may have been lost. */
+const refreshToken: Check = (facts) =>
+  [...facts.uses.values()].flatMap((uses) => {
+    const rotation = uses.find((use) => use.accepted && use.next !== undefined && use.next !== use.token)
+    const again = rotation && uses.find((use) => use !== rotation && use.end >= rotation.begin)
+    if (rotation === undefined || again === undefined || mayHaveLostRotation(facts, rotation, again)) return []
+    return [
+      {
+        property: 'refresh-token' as const,
+        sentence: `A refresh token of sid ${rotation.sid} was used again ${seconds(again.begin - rotation.end)} after the response with its successor.`,
+        events: [rotation, again],
+      },
+    ]
+  })
+
+/**
+ * docs/reliability.md: a killed or suspended replica, and a store that lost or refused the write.
+ */
+function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): boolean {
+  const written = { begin: rotation.begin, end: rotation.end + bounds.lease }
+  return (
+    !rotation.answered ||
+    facts.disturbances(['replica', 'store', 'provider'], written, rotation).length > 0 ||
+    facts.faults.some(
+      ({ losesWrites, begin, end }) =>
+        losesWrites &&
+        begin - bounds.lostWrites <= rotation.end + bounds.lease &&
+        end >= rotation.begin &&
+        begin <= again.end,
+    )
+  )
+}
+
+/** No form is sent twice, and none is answered that the application did not receive. */
+const form: Check = (facts) => {
+  const sent = Map.groupBy(
+    [...facts.receipts.values()].flat().filter((receipt) => receipt.form !== undefined),
+    (receipt) => receipt.form,
+  )
+  const twice = [...sent].filter(([, receipts]) => receipts.length > 1)
+  const answered = facts.requests.filter((request) => request.form !== undefined && request.identity !== undefined)
+  return [
+    ...twice.map(([id, receipts]): Finding => ({
+      property: 'form',
+      sentence: `An application received form ${id} ${receipts.length} times.`,
+      events: [...facts.requests.filter((request) => request.form === id), ...receipts],
+    })),
+    ...answered
+      .filter((request) => !sent.has(request.form))
+      .map((request): Finding => ({
+        ...{
+          property: 'form',
+          sentence: `No application received form ${request.form}, which has a response.`,
+          events: [request],
+        },
+      })),
+  ]
+}
+
+/** What an application received in full is what the browser sent. */
+const content: Check = (facts) =>
+  facts.requests.flatMap((request) => {
+    const wrong = (facts.receipts.get(request.id) ?? []).filter(
+      ({ digest }) => digest !== undefined && digest !== request.digest,
+    )
+    if (wrong.length === 0) return []
+    const sentence = `${request.application} received other content than the browser sent in request ${request.id}.`
+    return [{ property: 'content', sentence, events: [request, ...wrong] }]
+  })
+
+/** Each refusal has a reason that was true, and without a fault everything succeeds. */
+const reason: Check = (facts) => {
+  const asked = [...facts.requests, ...facts.signIns.values(), ...facts.endings.filter(({ by }) => by !== 'provider')]
+  return asked.flatMap((event): Finding[] => {
+    const why = whyWrong(facts, event)
+    const subject = event.type === 'request' ? `The ${event.kind} ${event.id}` : `The ${event.type} ${event.id}`
+    if (why !== undefined) return [{ property: 'reason', sentence: `${subject} ${why}.`, events: [event] }]
+    return []
+  })
+}
+
+/** Streams close when their session has ended, and not before without a reason. */
+const stream: Check = (facts) =>
+  facts.streams.flatMap((one) => {
+    const late = facts.certainEnds(one.session).find((end) => one.end > streamBound(facts, end, one))
+    if (late !== undefined)
+      return [
+        {
+          property: 'stream' as const,
+          sentence: `${one.replica} kept a stream of session ${one.session} open for ${seconds(one.end - late.at)} after its end.`,
+          events: [...(late.cause === 'timeout' ? [] : [late.cause]), one],
+        },
+      ]
+    if (one.reason === 'browser') return []
+    const closing = { begin: one.end, end: one.end }
+    const mayClose =
+      facts.earliestEnd(one.session) <= one.end ||
+      facts.disturbances(['replica', 'clients', 'application'], closing, one).length > 0 ||
+      facts.disturbances(['store'], { begin: one.begin, end: one.end - bounds.streamWithoutStore }, one).length > 0
+    return mayClose
+      ? []
+      : [
+          {
+            property: 'stream',
+            sentence: `The stream of request ${one.request} closed (${one.reason}) without a reason.`,
+            events: [one],
+          },
+        ]
+  })
+
+/** When the last stream of a session has to be closed. */
+function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
+  const allowed = end.cause === 'timeout' ? bounds.streamAfterTimeout : bounds.streamAfterEnding
+  const healed = facts
+    .disturbances(['store', 'replica', 'clients', 'clock'], { begin: end.order.begin, end: one.end }, one)
+    .map((fault) => fault.end + bounds.recovery[fault.part ?? 'store'])
+  const bound = facts.bound(end, one.replica, end.at) + allowed
+  return Math.min(Math.max(bound, ...healed), Math.max(bound, end.at + bounds.streamWithoutStore + facts.run.grace))
+}
+
+/** After the last fault, each person and each replica is served, and nothing takes long. */
+const liveness: Check = (facts) => {
+  const recovered = Math.max(
+    0,
+    ...facts.faults.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])),
+  )
+  const slow = facts.requests.filter(
+    (request) =>
+      !['stream', 'websocket'].includes(request.kind) &&
+      request.end - request.begin > bounds.response &&
+      facts.disturbances(['replica', 'clients', 'store', 'provider', 'application', 'clock'], request).length === 0,
+  )
+  const done = {
+    sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),
+    request: facts.requests.filter((one) => one.identity !== undefined && one.begin > recovered),
+    sign_out: facts.endings.filter(({ by, confirmed, begin }) => by === 'sign-out' && confirmed && begin > recovered),
+  }
+  const personOf = (one: { person?: string; session?: string }) =>
+    one.person ?? facts.signIns.get(one.session ?? '')?.person
+  const missing = Object.entries(done).flatMap(([what, events]) => [
+    ...facts.run.persons.filter((person) => !events.some((one) => personOf(one) === person)).map((who) => [what, who]),
+    ...facts.run.replicas.filter((replica) => !events.some((one) => one.replica === replica)).map((who) => [what, who]),
+  ])
+  const last = facts.faults.findLast(({ part }) => part !== undefined)
+  return [
+    ...slow.map((request): Finding => ({
+      ...{
+        property: 'liveness',
+        sentence: `Request ${request.id} took ${seconds(request.end - request.begin)} without a fault.`,
+        events: [request],
+      },
+    })),
+    ...missing.map(([what, who]): Finding => ({
+      property: 'liveness',
+      sentence: `After the last fault, no ${what?.replace('_', '-')} succeeded for ${who}.`,
+      events: last === undefined ? [facts.run] : [last],
+    })),
+  ]
+}
+
+/** Calm processes use what they used before. */
+const leak: Check = (facts) =>
+  [
+    ...Map.groupBy(
+      facts.samples.filter(({ calm }) => calm),
+      (sample) => sample.of,
+    ),
+  ].flatMap(([of, samples]) =>
+    (['memory', 'files', 'handles', 'keys'] as const).flatMap((what): Finding[] => {
+      const [first, ...later] = samples.filter((sample) => sample[what] !== undefined)
+      const last = later.at(-1)
+      if (first === undefined || last === undefined) return []
+      const grown = (last[what] ?? 0) - (first[what] ?? 0)
+      if (grown <= bounds.leak[what]) return []
+      return [{ property: 'leak', sentence: `${of} has ${grown} more ${what} than before.`, events: [first, last] }]
+    }),
+  )
+
+const checks = [complete, ended, identity, refreshToken, form, content, reason, stream, liveness, leak]

@@ -1,0 +1,234 @@
+// What is certain, and what is possible, in a history. It knows the documentation, and nothing of
+// the program.
+import { bounds } from './bounds.ts'
+import type {
+  Ending,
+  Fault,
+  HistoryEvent,
+  Identity,
+  Receipt,
+  Refresh,
+  Request,
+  Run,
+  SignIn,
+  Stream,
+} from './history.ts'
+
+type Part = NonNullable<Fault['part']>
+
+/** A part of the world: of a replica and an application, or of any where one is not named. */
+interface Place {
+  readonly replica?: string | undefined
+  readonly application?: string | undefined
+}
+
+interface Span {
+  readonly begin: number
+  readonly end: number
+}
+
+/**
+ * From `at`, no replica may admit the session, except within the bound of one that was disturbed.
+ */
+export interface CertainEnd {
+  readonly at: number
+  /** From when to when the order was carried out. */
+  readonly order: Span
+  /** A request that was refused because the session had ended, if no other cause is known. */
+  readonly cause: Ending | SignIn | Request | 'timeout'
+}
+
+/** The events of one type, in the order in which they begin. */
+function eventsOf<T extends HistoryEvent['type']>(history: readonly HistoryEvent[], type: T) {
+  const start = (event: HistoryEvent) => ('begin' in event ? event.begin : event.at)
+  const events = history.filter((event): event is Extract<HistoryEvent, { type: T }> => event.type === type)
+  return events.sort((a, b) => start(a) - start(b))
+}
+
+/** An index of a history. */
+export class Facts {
+  readonly run: Run
+  readonly isComplete: boolean
+  readonly signIns: ReadonlyMap<string, SignIn>
+  readonly requests: readonly Request[]
+  /** By the `id` of the request. */
+  readonly receipts: ReadonlyMap<string, readonly Receipt[]>
+  readonly endings: readonly Ending[]
+  readonly streams: readonly Stream[]
+  readonly samples: readonly Extract<HistoryEvent, { type: 'sample' }>[]
+  /** By refresh token. */
+  readonly uses: ReadonlyMap<string, readonly Refresh[]>
+  readonly faults: readonly Fault[]
+
+  readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
+  readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
+  readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
+  readonly #certain = new Map<string, readonly CertainEnd[]>()
+
+  /** @throws Error when the history has no `run`. */
+  constructor(history: readonly HistoryEvent[]) {
+    const [run] = eventsOf(history, 'run')
+    if (run === undefined) throw new Error('The history has no event "run".')
+    this.run = run
+    this.isComplete = history.some(({ type }) => type === 'end')
+    const signIns = eventsOf(history, 'sign-in')
+    this.signIns = new Map(signIns.map((signIn) => [signIn.id, signIn]))
+    this.requests = eventsOf(history, 'request')
+    this.receipts = Map.groupBy(eventsOf(history, 'receipt'), ({ request }) => request)
+    this.endings = eventsOf(history, 'ending')
+    this.streams = eventsOf(history, 'stream')
+    this.samples = eventsOf(history, 'sample')
+    const refreshes = eventsOf(history, 'refresh')
+    this.uses = Map.groupBy(refreshes, ({ token }) => token)
+    const unreachable = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => ({
+      ...{ type: 'fault', id: '', kind: 'unreachable', part: 'store', replicas: [replica], begin, end },
+    }))
+    this.faults = [...eventsOf(history, 'fault'), ...unreachable]
+    this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
+    this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
+    this.#successors = Map.groupBy(signIns, ({ replaces }) => replaces)
+  }
+
+  /** The faults that a request in this time, at this place, may have met. */
+  disturbances(parts: readonly Part[], { begin, end }: Span, { replica, application }: Place = {}): Fault[] {
+    const concerns = (names: readonly string[] | undefined, name: string | undefined) =>
+      names === undefined || name === undefined || names.includes(name)
+    return this.faults.filter(
+      (fault) =>
+        fault.part !== undefined &&
+        parts.includes(fault.part) &&
+        fault.begin <= end &&
+        fault.end + bounds.recovery[fault.part] >= begin &&
+        concerns(fault.replicas, replica) &&
+        concerns(fault.applications, application),
+    )
+  }
+
+  /** Whether an application received the request of this session, or answered it. */
+  isAdmitted(request: Request): boolean {
+    return request.identity !== undefined || this.receipts.has(request.id)
+  }
+
+  /** Who the applications saw in a request. */
+  seen(request: Request): Identity[] {
+    const received = (this.receipts.get(request.id) ?? []).map(({ identity }) => identity)
+    return request.identity === undefined ? received : [...received, request.identity]
+  }
+
+  /** The ends of a session that are certain, in their order. */
+  certainEnds(session: string): readonly CertainEnd[] {
+    const known = this.#certain.get(session)
+    if (known !== undefined) return known
+    const signIn = this.signIns.get(session)
+    const ends = signIn === undefined ? [] : this.#certainEndsOf(signIn).sort((a, b) => a.at - b.at)
+    this.#certain.set(session, ends)
+    return ends
+  }
+
+  #certainEndsOf(signIn: SignIn): CertainEnd[] {
+    const ordered = this.endings.filter(
+      (ending) =>
+        ending.confirmed &&
+        covers(ending, signIn) &&
+        // The sid of a Logout Token has ended at the provider, so a sign-in under way also fails.
+        (ending.by === 'logout-token' ? signIn.begin < ending.begin : signIn.end <= ending.begin),
+    )
+    const replaced = (this.#successors.get(signIn.id) ?? []).filter(({ signedIn }) => signedIn)
+    const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
+    const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
+    for (const cause of refusals) {
+      const orders = this.#ordersBefore(signIn, cause.end)
+      // An order that was not acknowledged may be known to one process only, and die with it.
+      if (!orders.every((order) => (order.type === 'ending' ? order.confirmed : order.signedIn))) continue
+      const order = { begin: cause.begin, end: Math.max(cause.end, ...orders.map(({ end }) => end)) }
+      ends.push({ at: order.end + bounds.proof, order, cause })
+    }
+    const { latest } = this.#timeout(signIn)
+    const isClockCertain = this.disturbances(['clock'], { begin: signIn.begin, end: latest }).length === 0
+    return isClockCertain ? [...ends, { at: latest, order: { begin: latest, end: latest }, cause: 'timeout' }] : ends
+  }
+
+  /** Between which times a session without an ending expires. */
+  #timeout(signIn: SignIn): { earliest: number; latest: number } {
+    const { idleTimeout, absoluteTimeout } = this.run
+    const requests = this.#requestsOf.get(signIn.id) ?? []
+    const streams = this.streams.filter(({ session }) => session === signIn.id)
+    const uses = [signIn, ...requests, ...streams].sort((a, b) => a.begin - b.begin)
+    let lastUse = signIn.end
+    for (const { begin, end } of uses) if (begin <= lastUse + idleTimeout) lastUse = Math.max(lastUse, end)
+    const admitted = [signIn, ...requests.filter((request) => this.isAdmitted(request))].sort(
+      (a, b) => a.begin - b.begin,
+    )
+    const idle = idleTimeout * (1 - bounds.idleEarlier)
+    const gap = admitted.find((use, index) => (admitted[index + 1]?.begin ?? Infinity) > use.begin + idle) ?? signIn
+    return {
+      earliest: Math.min(signIn.begin + absoluteTimeout, gap.begin + idle),
+      latest: Math.min(signIn.end + absoluteTimeout, lastUse + idleTimeout),
+    }
+  }
+
+  /** From when on a replica may have refused a session because it had ended. `Infinity`: never. */
+  earliestEnd(session: string): number {
+    const signIn = this.signIns.get(session)
+    if (signIn === undefined) return Infinity
+    const sid = signIn.identity?.sid ?? ''
+    const isLost = this.faults.some(
+      ({ losesWrites, begin, end }) => losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end,
+    )
+    // A sign-out also ends the session at the provider, which other sessions share.
+    const signOuts = this.endings.filter((ending) => this.signIns.get(ending.session ?? '')?.identity?.sid === sid)
+    const starts = [
+      ...this.#ordersBefore(signIn, Infinity),
+      ...signOuts,
+      ...(this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted),
+    ].map(({ begin }) => begin)
+    return Math.min(...starts, this.#timeout(signIn).earliest, isLost ? signIn.begin : Infinity)
+  }
+
+  /**
+   * Until when a replica may still admit a session that has ended, for a request that ended at
+   * `until`. A replica that confirmed the ending may not at all.
+   */
+  bound({ at, order, cause }: CertainEnd, replica: string, until: number): number {
+    if (cause === 'timeout') return at
+    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).length > 0
+    if (!isDisturbed && order.end - order.begin < bounds.confirmations) return at
+    const proof = at + bounds.proof
+    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).length > 0
+    return isDisturbed && isAway ? proof + this.run.grace : proof
+  }
+
+  /** The orders that cover a session, or may, and began before `time`. */
+  #ordersBefore(signIn: SignIn, time: number): (Ending | SignIn)[] {
+    const orders = this.endings.filter((ending) => covers(ending, signIn))
+    return [...orders, ...(this.#successors.get(signIn.id) ?? [])].filter(({ begin }) => begin < time)
+  }
+
+  /** Whether an order concerned this person in this time, or may have been repeated in it. */
+  isEnding(person: string, { begin, end }: Span): boolean {
+    const signIns = [...this.signIns.values()]
+    const ofPerson = signIns.filter((signIn) => signIn.person === person)
+    // A session that ended before it had an ID Token may be of anybody.
+    const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
+    return this.endings.some(
+      (ending) =>
+        ending.begin <= end &&
+        (!ending.confirmed || ending.end >= begin) &&
+        (isUnknown(ending) || ofPerson.some((signIn) => covers(ending, signIn))),
+    )
+  }
+
+  /** Whether another sign-in of the browser was under way in this time: both share its cookies. */
+  isSigningIn({ id, browser, begin, end }: SignIn): boolean {
+    return [...this.signIns.values()].some(
+      (other) => other.id !== id && other.browser === browser && other.begin <= end && other.end >= begin,
+    )
+  }
+}
+
+/** Whether an order covers a session, or may cover it because the sign-in was under way. */
+function covers({ session, sid, sub, end }: Ending, { id, begin, identity }: SignIn): boolean {
+  if (session !== undefined) return session === id
+  if (begin >= end) return false
+  return sid === undefined ? sub !== undefined && sub === identity?.sub : sid === identity?.sid
+}
