@@ -94,7 +94,7 @@ test('each source file is part of the program, a test or a benchmark', () => {
   const program = new Map([...sources].filter(([file]) => file.startsWith('src/')))
   // Files that are started or imported by a name that is computed: each is named by what starts it.
   const byName =
-    /^test\/(?:advisories|applications|conformance|keycloak|migrating|proxies|site|upgrade)\/|^test\/support\/without-|^test\/session\/file-writer|^bench\//
+    /^test\/(?:advisories|applications|conformance|keycloak|migrating|proxies|site|upgrade)\/|^test\/support\/without-|^test\/session\/file-writer|^test\/chaos\/(?:main|replica-environment)|^bench\//
   const entries = [...sources.keys()].filter((file) => file.endsWith('.test.ts') || byName.test(file))
 
   assert.deepEqual(unusedFiles(program, ['src/main.ts']), [])

@@ -25,6 +25,8 @@ export interface DemoProviderOptions {
    * The people who can sign in, read at each sign-in and UserInfo request. Default: `demoPeople`.
    */
   readonly people?: readonly DemoPerson[] | undefined
+  /** Data that it shares with another provider of the same issuer. Default: its own. */
+  readonly store?: ProviderStore | undefined
   /** Changes the configuration of oidc-provider, for tests. */
   readonly adjust?: ((configuration: Configuration) => Configuration) | undefined
   /** Adds to oidc-provider, such as a grant type, for tests. */

@@ -107,7 +107,7 @@ class RunningProvider {
   static async create(issuer: string, options: DemoProviderOptions): Promise<RunningProvider> {
     // On demand, because production installations do not have it.
     const { default: OidcProvider, interactionPolicy } = await import('oidc-provider')
-    const store = new ProviderStore()
+    const store = options.store ?? new ProviderStore()
     const policy = interactionPolicy.base()
     // grantAll() grants consent. The prompt itself stays, because withConsent() adds
     // `prompt=consent`.

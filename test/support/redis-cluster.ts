@@ -19,6 +19,14 @@ export interface ClusterOptions {
   readonly replicas?: number
   readonly tls?: RedisTls
   readonly args?: readonly string[]
+  /** Where other nodes and clients find a node. Default: where it listens, at 127.0.0.1. */
+  readonly place?: (node: { readonly n: number; readonly port: number; readonly bus: number }) => Promise<NodePlace>
+}
+
+export interface NodePlace {
+  readonly host: string
+  /** Further arguments of this node. */
+  readonly args: readonly string[]
 }
 
 const ranges = [
@@ -32,33 +40,31 @@ const ranges = [
  * introduced.
  */
 export async function startCluster(scope: Scope, options: ClusterOptions = {}): Promise<ClusterSetup> {
-  const { replicas = 0, tls, args = [] } = options
+  const { replicas = 0, tls, args = [], place = () => Promise.resolve({ host: '127.0.0.1', args: [] }) } = options
   const members = await Promise.all(
-    Array.from({ length: 3 + replicas }, async (_, n) => ({
-      n,
-      id: String(n).repeat(40),
-      port: await freePort(),
-      bus: await freePort(),
-    })),
+    Array.from({ length: 3 + replicas }, async (_, n) => {
+      const [port, bus] = [await freePort(), await freePort()]
+      return { n, id: String(n).repeat(40), port, bus, place: await place({ n, port, bus }) }
+    }),
   )
   const linesFor = (own: number) =>
-    members.map(({ n, id, port, bus }) => {
+    members.map(({ n, id, port, bus, place: { host } }) => {
       const [from, to] = ranges[n] ?? []
       const role =
         n < 3
           ? `master - 0 0 ${n + 1} connected ${from}-${to}`
           : `slave ${String(n - 3).repeat(40)} 0 0 ${n - 2} connected`
-      return `${id} 127.0.0.1:${port}@${bus} ${own === n ? 'myself,' : ''}${role}`
+      return `${id} ${host}:${port}@${bus} ${own === n ? 'myself,' : ''}${role}`
     })
   const servers = await Promise.all(
-    members.map(({ n, port, bus }) =>
+    members.map(({ n, port, bus, place }) =>
       startRedis(scope, {
         port,
         ...(tls && { tls }),
         files: { 'nodes.conf': `${linesFor(n).join('\n')}\nvars currentEpoch 3 lastVoteEpoch 0\n` },
         args: [
           ...['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--cluster-node-timeout', '1000'],
-          ...['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0', ...args],
+          ...['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0', ...args, ...place.args],
         ],
       }),
     ),

@@ -1,0 +1,296 @@
+// A browser of a person: cookies, redirects through replicas that a load balancer chooses, sign-in
+// and sign-out, and a history of all of it.
+import { createHash } from 'node:crypto'
+import { Agent, type Dispatcher, request } from 'undici'
+import { errorCodes, errorRow } from '../../src/core/error-codes.ts'
+import { cookieField, keepCookies, type KeptCookie, readSetCookie } from '../../src/http/cookie-jar.ts'
+import { navigation } from '../support/browser.ts'
+import { openEventStream, openWebSocket } from './channel.ts'
+import { type HistoryEvent, type Identity, now, type Request, type Stream } from './history.ts'
+import type { Random } from './random.ts'
+
+/** The parts of the world that a browser sees. */
+export interface Site {
+  /** The `external_url`. No process listens there: the browser takes an address of a replica. */
+  readonly url: string
+  readonly replicas: readonly { readonly name: string; readonly url: string }[]
+  readonly record: (event: HistoryEvent) => void
+  readonly issuedFor: (code: string) => Identity | undefined
+  /** A new name for a request, a session or a form. */
+  readonly id: (prefix: string) => string
+}
+
+export interface BrowserParts {
+  readonly name: string
+  readonly person: string
+  readonly site: Site
+  readonly random: Random
+  /** The address of the person's machine. */
+  readonly localAddress: string
+}
+
+/** What a browser knows of one request. */
+interface Visit {
+  readonly url: string
+  readonly begin: number
+  readonly end: number
+  /** Empty when the request went to the provider. */
+  readonly replica: string
+  readonly session?: string
+  readonly status?: number
+  readonly code?: string
+  readonly error?: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+interface Sending {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+  /** The sign-in to which a new session cookie belongs. */
+  readonly signIn?: string
+}
+
+/** How long people wait for a response, in ms. */
+export const patienceMs = 20_000
+const script = { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', 'sec-fetch-site': 'same-origin' }
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+const endpoints = '/.gatehouse/'
+
+export class Browser {
+  readonly #parts: BrowserParts
+  readonly #site: Site
+  readonly #agent: Agent
+  /** The sign-in that each session cookie comes from. */
+  readonly #sessions = new Map<string, string>()
+  #kept: readonly KeptCookie[] = []
+
+  constructor(parts: BrowserParts) {
+    this.#parts = parts
+    this.#site = parts.site
+    this.#agent = new Agent({
+      connect: { localAddress: parts.localAddress, timeout: 5_000 },
+      ...{ headersTimeout: patienceMs, bodyTimeout: patienceMs },
+    })
+  }
+
+  /** The session whose cookie it has. */
+  get session(): string | undefined {
+    const cookie = this.#kept.find(({ name }) => name === 'gatehouse')
+    return cookie && this.#sessions.get(cookie.value)
+  }
+
+  close(): Promise<void> {
+    return this.#agent.destroy()
+  }
+
+  /**
+   * Sends one request. One to the site goes to any replica and, when that refuses the connection of
+   * a GET, to the others in turn.
+   */
+  async #send(url: string, sending: Sending = {}): Promise<Visit> {
+    if (!url.startsWith(this.#site.url)) return this.#sendTo('', url, url, sending)
+    const { replicas } = this.#site
+    const first = this.#parts.random.below(replicas.length)
+    for (let turn = 0; ; turn += 1) {
+      const { name, url: at } = replicas[(first + turn) % replicas.length] as Site['replicas'][number]
+      const visit = await this.#sendTo(name, url, at + url.slice(this.#site.url.length), sending)
+      const mayRepeat = visit.error === 'ECONNREFUSED' && sending.method === undefined
+      if (!mayRepeat || turn === replicas.length - 1) return visit
+    }
+  }
+
+  async #sendTo(replica: string, url: string, at: string, sending: Sending): Promise<Visit> {
+    const { method = 'GET', headers = {}, body = null, signIn } = sending
+    const { session } = this
+    const base = { url, begin: now(), replica, ...(session !== undefined && { session }) }
+    try {
+      const response = await request(at, {
+        ...{ method: method as Dispatcher.HttpMethod, dispatcher: this.#agent, body },
+        headers: { ...navigation, ...this.#fields(url), ...headers },
+      })
+      this.#keep(url, response.headers['set-cookie'], signIn)
+      const text = await response.body.text()
+      const { statusCode: status } = response
+      const code = replica === '' ? undefined : codeOf(url, status, response.headers, text)
+      return { ...base, end: now(), status, headers: response.headers, body: text, ...(code !== undefined && { code }) }
+    } catch (error) {
+      return { ...base, end: now(), error: errorOf(error), headers: {}, body: '' }
+    }
+  }
+
+  /** The fields that depend on the URL. */
+  #fields(url: string): { readonly host: string; readonly cookie?: string } {
+    const { host, hostname, pathname: path } = new URL(url)
+    const cookie = cookieField(this.#kept, { host: hostname, path }, Date.now())
+    return { host, ...(cookie !== undefined && { cookie }) }
+  }
+
+  #keep(url: string, received: string | string[] | undefined, signIn: string | undefined): void {
+    const { hostname: host, pathname: path } = new URL(url)
+    const cookies = [received ?? []].flat().flatMap((text) => readSetCookie(text, { host, path }, Date.now()) ?? [])
+    if (cookies.length === 0) return
+    this.#kept = keepCookies(this.#kept, cookies, Date.now())
+    const cookie = this.#kept.find(({ name }) => name === 'gatehouse')
+    if (cookie === undefined || this.#sessions.has(cookie.value)) return
+    if (signIn === undefined) throw new Error(`a session cookie without a sign-in from ${url}`)
+    this.#sessions.set(cookie.value, signIn)
+  }
+
+  /** Uses an application once. */
+  async use(application: string, kind: 'page' | 'script' | 'upload' | 'form'): Promise<Visit> {
+    const id = this.#site.id('r')
+    const submission = kind === 'form' ? this.#site.id('f') : undefined
+    const content = this.#contentOf(kind, id)
+    const visit = await this.#send(`${this.#site.url}/${application}/${kind}`, {
+      ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
+      headers: {
+        ...{ 'x-chaos-request': id, ...(kind !== 'page' && { accept: 'application/json', ...script }) },
+        ...(submission !== undefined && { 'x-form': submission, ...form }),
+      },
+    })
+    const isEchoed = visit.headers['x-application'] === application
+    this.#record({
+      ...{ ...answerOf(visit), id, kind, application },
+      ...(isEchoed && (JSON.parse(visit.body) as Pick<Request, 'identity' | 'echo'>)),
+      ...(submission !== undefined && { form: submission }),
+      ...(content && { digest: createHash('sha256').update(content).digest('hex') }),
+    })
+    return visit
+  }
+
+  #contentOf(kind: Request['kind'], id: string): Buffer | undefined {
+    if (kind === 'form') return Buffer.from(`name=${id}`)
+    const { random } = this.#parts
+    return kind === 'upload' ? Buffer.alloc(random.between(1, 200_000), random.below(256)) : undefined
+  }
+
+  #record(visit: Omit<Request, 'type' | 'person' | 'browser'>): void {
+    const { person, name: browser } = this.#parts
+    this.#site.record({ type: 'request', person, browser, ...visit })
+  }
+
+  /** Passes through the provider, unless it has a session. Returns whether it has one. */
+  async signIn(): Promise<boolean> {
+    const { name: browser, person } = this.#parts
+    const id = this.#site.id('s')
+    const callback = `${this.#site.url}${endpoints}callback`
+    let visit = await this.#send(`${this.#site.url}${endpoints}sign-in?return_to=/orders/page`)
+    let { begin, replica } = visit
+    for (let hops = 0; hops < 12 && !visit.url.startsWith(callback); hops += 1) {
+      const { location } = visit.headers
+      const next = typeof location === 'string' ? new URL(location, visit.url).href : undefined
+      // Another tab has signed in meanwhile.
+      if (next?.startsWith(`${this.#site.url}/orders/`) === true) return true
+      if (next !== undefined) visit = await this.#send(next, { signIn: id })
+      else if (/\/sign-in\/[\w-]+$/.test(visit.url) && visit.status === 200)
+        visit = await this.#send(visit.url, { method: 'POST', headers: form, body: `person=${person}` })
+      else break
+      replica = visit.replica || replica
+    }
+    const identity = this.#site.issuedFor(new URL(visit.url).searchParams.get('code') ?? '')
+    const { session: replaces, ...answer } = answerOf(visit)
+    const signedIn = visit.status !== undefined && this.#sessionsHave(id)
+    this.#site.record({
+      ...{ type: 'sign-in', ...answer, replica, id, begin, person, browser, signedIn },
+      ...(identity && { identity }),
+      ...(replaces !== undefined && { replaces }),
+    })
+    return signedIn
+  }
+
+  #sessionsHave(id: string): boolean {
+    return [...this.#sessions.values()].includes(id)
+  }
+
+  /**
+   * Signs out, at the provider too. Returns whether the gateway said that the session has ended.
+   */
+  async signOut(): Promise<boolean> {
+    const { session } = this
+    if (session === undefined) return true
+    let visit = await this.#send(`${this.#site.url}${endpoints}sign-out`, {
+      headers: { 'sec-fetch-site': 'same-origin' },
+    })
+    const isRedirect = typeof visit.headers['location'] === 'string'
+    const confirmed = isRedirect && visit.session === session
+    const { session: _, ...answer } = answerOf(visit)
+    this.#site.record({ type: 'ending', ...answer, id: this.#site.id('e'), by: 'sign-out', session, confirmed })
+    for (let hops = 0; hops < 4 && typeof visit.headers['location'] === 'string'; hops += 1)
+      visit = await this.#send(new URL(visit.headers['location'], visit.url).href)
+    return confirmed
+  }
+
+  /** Keeps an event stream or a WebSocket open until it ends, or for the time. */
+  async keepOpen(application: string, kind: 'stream' | 'websocket', forMs: number): Promise<void> {
+    const { session } = this
+    const id = this.#site.id('r')
+    const replica = this.#parts.random.pick(this.#site.replicas)
+    const url = `${this.#site.url}/${application}/${kind}`
+    const leaving = new AbortController()
+    const base = { replica: replica.name, application, begin: now(), ...(session !== undefined && { session }) }
+    const impatience = setTimeout(() => leaving.abort(), patienceMs)
+    try {
+      const { status, headers, body, channel } = await (kind === 'stream' ? openEventStream : openWebSocket)({
+        url: replica.url + new URL(url).pathname,
+        headers: { ...script, ...this.#fields(url), accept: 'text/event-stream', 'x-chaos-request': id },
+        ...{ dispatcher: this.#agent, localAddress: this.#parts.localAddress, signal: leaving.signal },
+      })
+      const code = channel === undefined ? codeOf(url, status, headers, body) : undefined
+      const identity = channel && (JSON.parse(body) as Identity)
+      this.#record({
+        ...base,
+        id,
+        kind,
+        end: now(),
+        status,
+        ...(code !== undefined && { code }),
+        ...(identity && { identity }),
+      })
+      if (channel === undefined) return
+      let hasLeft = false
+      const leave = setTimeout(() => {
+        hasLeft = true
+        leaving.abort()
+      }, forMs)
+      clearTimeout(impatience)
+      const { code: closeCode, failed } = await channel.ended
+      clearTimeout(leave)
+      const reason: Stream['reason'] = hasLeft ? 'browser' : failed ? 'error' : 'gateway'
+      this.#site.record({
+        ...{ ...base, type: 'stream', request: id, session: session ?? '', end: now(), reason },
+        ...{ lastMessage: channel.lastMessage(), ...(closeCode !== undefined && { code: closeCode }) },
+      })
+    } catch (error) {
+      this.#record({ ...base, id, kind, end: now(), error: errorOf(error) })
+    } finally {
+      clearTimeout(impatience)
+    }
+  }
+}
+
+function answerOf({ begin, end, replica, session, status, code, error }: Visit) {
+  return {
+    ...{ begin, end, replica },
+    ...(session !== undefined && { session }),
+    ...(status !== undefined && { status }),
+    ...(code !== undefined && { code }),
+    ...(error !== undefined && { error }),
+  }
+}
+
+/** The error code of a response that the gateway made itself. */
+function codeOf(url: string, status: number, headers: Visit['headers'], body: string): string | undefined {
+  if (headers['x-application'] !== undefined) return undefined
+  const isEndpoint = new URL(url).pathname.startsWith(endpoints)
+  if (!isEndpoint && status < 400) return 'ERR_UNAUTHENTICATED'
+  if (status < 400) return undefined
+  const named = errorCodes.find((code) => errorRow(code).status === status && body.includes(errorRow(code).text))
+  return named ?? `STATUS_${status}`
+}
+
+function errorOf(error: unknown): string {
+  const { code, message } = error as { readonly code?: string; readonly message: string }
+  return code ?? message
+}

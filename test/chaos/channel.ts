@@ -1,0 +1,75 @@
+// What stays open between a browser and an application: event streams and WebSockets.
+import { type Dispatcher, request } from 'undici'
+import WebSocket from 'ws'
+import { now } from './history.ts'
+
+/** The response to the request for a channel. */
+export interface Opening {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The first message, or the content of a refusal. */
+  readonly body: string
+  /** Absent: it was not opened. */
+  readonly channel?: Channel
+}
+
+interface Channel {
+  /** When the latest message arrived. */
+  lastMessage(): number
+  /** Resolves when the channel ends. `failed`: without the end that the protocol has. */
+  readonly ended: Promise<{ readonly code?: number; readonly failed: boolean }>
+}
+
+export interface Opener {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly dispatcher: Dispatcher
+  readonly localAddress: string
+  /** Closes the channel, or stops waiting for it. */
+  readonly signal: AbortSignal
+}
+
+/** @throws when there is no response */
+export async function openEventStream({ url, headers, dispatcher, signal }: Opener): Promise<Opening> {
+  const response = await request(url, { dispatcher, headers, signal, bodyTimeout: 0 })
+  const base = { status: response.statusCode, headers: response.headers }
+  if (response.headers['content-type'] !== 'text/event-stream') return { ...base, body: await response.body.text() }
+  const messages = response.body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  const first = await messages.next()
+  let last = now()
+  const rest = async () => {
+    while ((await messages.next()).done !== true) last = now()
+  }
+  const ended = rest().then(
+    () => ({ failed: false }),
+    () => ({ failed: true }),
+  )
+  return {
+    ...base,
+    body: /^data: (.*)/.exec(String(first.value))?.[1] ?? '',
+    channel: { lastMessage: () => last, ended },
+  }
+}
+
+/** @throws when there is no response */
+export async function openWebSocket({ url, headers, localAddress, signal }: Opener): Promise<Opening> {
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers, localAddress })
+  signal.addEventListener('abort', () => socket.terminate())
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('closed before the first message')))
+    socket.once('unexpected-response', (_, response) => {
+      let body = ''
+      response.on('data', (bytes: Buffer) => (body += String(bytes)))
+      response.once('close', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }))
+    })
+    socket.once('message', (message: Buffer) => {
+      let last = now()
+      socket.on('message', () => (last = now())).on('error', () => {})
+      const ended = new Promise<{ code: number; failed: boolean }>((done) =>
+        socket.once('close', (code) => done({ code, failed: code === 1006 })),
+      )
+      resolve({ status: 101, headers: {}, body: String(message), channel: { lastMessage: () => last, ended } })
+    })
+  })
+}

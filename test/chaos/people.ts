@@ -1,0 +1,169 @@
+// The people of a chaos run, and those who end their sessions.
+import { setTimeout as pause } from 'node:timers/promises'
+import { request } from 'undici'
+import { Browser, patienceMs, type Site } from './browser.ts'
+import { type Ending, now } from './history.ts'
+import { applications } from './parties.ts'
+import type { ChaosProvider } from './provider.ts'
+import { type Random, seeded } from './random.ts'
+
+/** What a person does next, by weight. */
+const actions = { page: 40, script: 30, upload: 8, form: 10, stream: 3, websocket: 3, signOut: 2, rest: 2 } as const
+/** In ms: between two actions, when a sign-in has failed, and how long a person rests. */
+const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [3_000, 60_000] } as const
+const [browsersEach, tabsEach] = [2, 2]
+
+export interface Crowd {
+  /** Resolves when all people have stopped what they did. */
+  stop(): Promise<void>
+  /** The browsers that people left signed in. */
+  readonly browsers: readonly Browser[]
+}
+
+/** Lets people use the site until they stop. */
+export function gather(site: Site, people: readonly string[], seed: number, addressOf: (n: number) => string): Crowd {
+  let isOver = false
+  const browsers: Browser[] = []
+  const loops: Promise<void>[] = []
+  for (const person of people)
+    for (let n = 1; n <= browsersEach; n += 1) {
+      const at = browsers.length
+      const parts = { name: `${person}-${n}`, person, site, localAddress: addressOf(at) }
+      const browser = new Browser({ ...parts, random: seeded(seed * 1_000 + at) })
+      browsers.push(browser)
+      const isSigningIn = { now: false }
+      for (let tab = 0; tab < tabsEach; tab += 1)
+        loops.push(useTab(browser, seeded(seed * 1_000_000 + at * 10 + tab), isSigningIn, () => isOver))
+    }
+  return {
+    browsers,
+    stop: async () => {
+      isOver = true
+      await Promise.all(loops)
+    },
+  }
+}
+
+async function useTab(
+  browser: Browser,
+  random: Random,
+  signingIn: { now: boolean },
+  isOver: () => boolean,
+): Promise<void> {
+  let open: Promise<void> | undefined
+  while (!isOver()) {
+    await pause(random.between(...pauses.action))
+    if (browser.session === undefined) {
+      // Most people wait for the tab in which they sign in; some click in the other one too.
+      if (signingIn.now && !random.chance(0.1)) continue
+      signingIn.now = true
+      const isSignedIn = await browser.signIn()
+      signingIn.now = false
+      if (!isSignedIn) await pause(pauses.retry)
+      continue
+    }
+    const action = random.weighted(actions)
+    const application = random.pick(applications)
+    if (action === 'rest') await pause(random.between(...pauses.rest))
+    else if (action === 'signOut') await browser.signOut()
+    else if (action === 'stream' || action === 'websocket')
+      open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
+    else {
+      const { code } = await browser.use(application, action)
+      if (code === 'ERR_UNAUTHENTICATED') await browser.signIn()
+    }
+  }
+  await open
+}
+
+/** In ms: until a provider or an administrator gives up an order, and between two attempts. */
+const [deliveryMs, orderPauseMs] = [60_000, 500]
+
+export interface EndingParts {
+  readonly site: Site
+  readonly provider: ChaosProvider
+  readonly adminOf: (replica: string) => string
+  readonly adminToken: string
+  readonly random: Random
+}
+
+/** The provider ends a session: it sends a Logout Token to any replica until one says 200. */
+export async function logOutAtProvider({ site, provider, random }: EndingParts): Promise<void> {
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sid, sub } = random.pick(sessions)
+  const id = site.id('e')
+  const begin = now()
+  provider.expireSession(sid)
+  while (now() - begin < deliveryMs) {
+    const { name: replica, url } = random.pick(site.replicas)
+    const body = new URLSearchParams({ logout_token: await provider.logoutToken({ sid, sub }) })
+    const order = { id, by: 'logout-token', sid, replica } as const
+    const { confirmed } = await send(site, order, `${url}/.gatehouse/backchannel-logout`, {
+      body: body.toString(),
+      headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    if (confirmed) return
+    await pause(orderPauseMs)
+  }
+}
+
+/** The provider ends a session, and tells nobody. */
+export function expireAtProvider({ site, provider, random }: EndingParts): void {
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sid } = random.pick(sessions)
+  const begin = now()
+  provider.expireSession(sid)
+  site.record({ type: 'ending', id: site.id('e'), by: 'provider', sid, begin, end: now(), confirmed: false })
+}
+
+/**
+ * An administrator ends all sessions of a person, at any replica, and repeats it until it works.
+ */
+export async function endAsAdministrator(parts: EndingParts): Promise<void> {
+  const { site, provider, random, adminOf, adminToken } = parts
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sub } = random.pick(sessions)
+  const id = site.id('e')
+  const begin = now()
+  while (now() - begin < deliveryMs) {
+    const replica = random.pick(site.replicas).name
+    const { confirmed } = await send(
+      site,
+      { id, by: 'administrator', sub, replica },
+      `${adminOf(replica)}/sessions/end`,
+      {
+        body: JSON.stringify({ sub }),
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Basic ${Buffer.from(`:${adminToken}`).toString('base64')}`,
+        },
+      },
+    )
+    if (confirmed) return
+    await pause(orderPauseMs)
+  }
+}
+
+/** Posts an order to end sessions, and records its outcome. */
+async function send(
+  site: Site,
+  order: Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replica'>,
+  url: string,
+  init: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
+): Promise<Ending> {
+  const begin = now()
+  const base = { type: 'ending', ...order, begin } as const
+  let ending: Ending
+  try {
+    const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
+    await response.body.text()
+    ending = { ...base, end: now(), status: response.statusCode, confirmed: response.statusCode === 200 }
+  } catch (error) {
+    ending = { ...base, end: now(), error: String(error), confirmed: false }
+  }
+  site.record(ending)
+  return ending
+}

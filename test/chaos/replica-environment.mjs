@@ -1,0 +1,27 @@
+// Loaded by a replica before the gateway (`node --import`): the replica connects from an address of
+// its own, and its clock is off by what a file says.
+import { readFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
+import process from 'node:process'
+
+const { CHAOS_ADDRESS: localAddress, CHAOS_CLOCK: file = '' } = process.env
+const connect = net.connect
+net.connect = net.createConnection = (options, ...rest) =>
+  connect(typeof options === 'object' && options.path === undefined ? { localAddress, ...options } : options, ...rest)
+syncBuiltinESMExports()
+
+const RealDate = Date
+let offset = 0
+const read = () => (offset = Number(readFileSync(file, 'utf8')) || 0)
+read()
+setInterval(read, 200).unref()
+globalThis.Date = class Date extends RealDate {
+  constructor(...given) {
+    if (given.length === 0) super(RealDate.now() + offset)
+    else super(...given)
+  }
+  static now() {
+    return RealDate.now() + offset
+  }
+}

@@ -1,0 +1,148 @@
+// One run: people use the site while faults come and go, then everything is in order, and all sign
+// out.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Scope } from '../support/redis.ts'
+import { Browser, type Site } from './browser.ts'
+import { type BegunFault, faults } from './faults.ts'
+import { type HistoryEvent, now, writeHistory } from './history.ts'
+import { people, replicaNames, timeouts } from './parties.ts'
+import { endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
+import type { PlannedFault } from './plan.ts'
+import { seeded } from './random.ts'
+import { lastingKeys, type Store } from './store.ts'
+import { startChaosWorld, type World } from './world.ts'
+
+export interface RunOptions {
+  readonly seed: number
+  readonly runMs: number
+  readonly kind: Store['kind']
+  readonly plan: readonly PlannedFault[]
+  /** For the history, the configurations and the logs. */
+  readonly folder: string
+  /** The file of another build, `main.js`. */
+  readonly otherBuild: string
+  readonly say: (text: string) => void
+}
+
+/** How often sessions end by others than their person, in ms on average. */
+const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 20_000, 20_000]
+const sampleEveryMs = 20_000
+/** At most so many faults are active at the same time, also when a part of them takes longer. */
+const maxActive = 2
+/** Before its end, a run leaves this time to sign out and in again, in ms. */
+const closingMs = 30_000
+/** A key that lives longer than this after the last sign-out is a leak, in ms. */
+const longestKeyMs = 15 * 60_000
+
+/** Runs the plan. Returns the path of the history. */
+export async function runChaos(options: RunOptions): Promise<string> {
+  const { folder, seed, runMs, kind, plan, say } = options
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, 'history.jsonl')
+  const history = writeHistory(path)
+  const record = (event: HistoryEvent) => history.record(event)
+  const cleanUps: (() => unknown)[] = []
+  const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
+  try {
+    const world = await startChaosWorld(scope, { kind, folder, record })
+    const { site } = world
+    record({
+      ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
+      ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
+    })
+    await sample(world, record, true)
+    say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
+    const beganAt = now()
+    const crowd = gather(site, people, seed, (n) => world.network.host(`browser ${n}`))
+    const stopEndings = endSessions(world, seed)
+    const sampling = setInterval(() => void sample(world, record, false), sampleEveryMs)
+    await inject(options, world, record, beganAt)
+    await pause(Math.max(0, beganAt + runMs - closingMs - now()))
+    clearInterval(sampling)
+    await stopEndings()
+    await crowd.stop()
+    await Promise.all(crowd.browsers.map((browser) => browser.signOut()))
+    await Promise.all(people.map((person, n) => comeBack(site, person, seed + n, world.network.host(`browser ${n}`))))
+    await sample(world, record, true)
+    record({ type: 'end', at: now() })
+    await Promise.all(crowd.browsers.map((browser) => browser.close()))
+  } finally {
+    for (const cleanUp of cleanUps) await cleanUp()
+    await history.close()
+  }
+  return path
+}
+
+/** Ends sessions by and by, as the provider and administrators do. Returns how to stop it. */
+function endSessions({ site, provider, replicas, adminToken }: World, seed: number): () => Promise<void> {
+  const parts = {
+    ...{ site, provider, adminToken, random: seeded(seed + 1) },
+    adminOf: (name: string) => replicas.find((replica) => replica.name === name)?.adminUrl ?? '',
+  }
+  let isOver = false
+  const repeat = async (everyMs: number, end: () => Promise<void> | void) => {
+    const underWay = new Set<Promise<void>>()
+    while (!isOver) {
+      await pause(parts.random.between(everyMs / 2, everyMs * 1.5))
+      const ending = Promise.resolve(end()).finally(() => underWay.delete(ending))
+      underWay.add(ending)
+    }
+    await Promise.all(underWay)
+  }
+  const loops = [
+    repeat(logoutEveryMs, () => logOutAtProvider(parts)),
+    repeat(administratorEveryMs, () => endAsAdministrator(parts)),
+    repeat(expiryEveryMs, () => expireAtProvider(parts)),
+  ]
+  return async () => {
+    isOver = true
+    await Promise.all(loops)
+  }
+}
+
+/** Begins each fault at its time, and heals it. Resolves when all are healed. */
+async function inject(
+  { plan, otherBuild, say }: RunOptions,
+  world: World,
+  record: (event: HistoryEvent) => void,
+  beganAt: number,
+): Promise<void> {
+  const active = new Set<Promise<void>>()
+  const busy = new Set<string>()
+  const isFree = (party: string) => !busy.has(party)
+  const healLater = async ({ id, kind, lasts }: PlannedFault, begin: number, begun: BegunFault) => {
+    for (const party of begun.busy) busy.add(party)
+    await pause(lasts)
+    await begun.heal()
+    for (const party of begun.busy) busy.delete(party)
+    record({ type: 'fault', id, kind, ...begun.facts, begin, end: now() })
+  }
+  for (const fault of plan) {
+    await pause(Math.max(0, beganAt + fault.at - now()))
+    while (active.size >= maxActive) await Promise.race(active)
+    const begin = now()
+    const begun = await faults[fault.kind].begin({ world, isFree, random: seeded(fault.seed), otherBuild })
+    if (begun === undefined) continue
+    say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)
+    const healing = healLater(fault, begin, begun).finally(() => active.delete(healing))
+    active.add(healing)
+  }
+  await Promise.all(active)
+}
+
+/** Everybody signs in once more, uses the site and signs out, in a new browser. */
+async function comeBack(site: Site, person: string, seed: number, localAddress: string): Promise<void> {
+  const browser = new Browser({ name: `${person}-again`, person, site, random: seeded(seed), localAddress })
+  if (await browser.signIn()) await browser.use('orders', 'page')
+  await browser.signOut()
+  await browser.close()
+}
+
+async function sample({ replicas, store }: World, record: (event: HistoryEvent) => void, calm: boolean): Promise<void> {
+  const at = now()
+  for (const replica of replicas)
+    for (const usage of replica.usage()) record({ type: 'sample', at, calm, replica: replica.name, ...usage })
+  if (calm) record({ type: 'sample', at, calm, of: 'store', keys: (await lastingKeys(store, longestKeyMs)).length })
+}
