@@ -1,7 +1,7 @@
 // Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
 // program.
 import { bounds } from './bounds.ts'
-import { type CertainEnd, Facts } from './facts.ts'
+import { allParts, type CertainEnd, Facts } from './facts.ts'
 import type { HistoryEvent, Refresh, Request, Stream } from './history.ts'
 import { whyWrong } from './reasons.ts'
 
@@ -235,7 +235,7 @@ const liveness: Check = (facts) => {
     (request) =>
       !['stream', 'websocket'].includes(request.kind) &&
       request.end - request.begin > bounds.response &&
-      facts.disturbances(['replica', 'clients', 'store', 'provider', 'application', 'clock'], request).length === 0,
+      facts.disturbances(allParts, request).length === 0,
   )
   const done = {
     sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),

@@ -16,6 +16,8 @@ import type {
 
 type Part = NonNullable<Fault['part']>
 
+export const allParts = Object.keys(bounds.recovery) as readonly Part[]
+
 /** A part of the world: of a replica and an application, or of any where one is not named. */
 interface Place {
   readonly replica?: string | undefined
