@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { issueCertificates } from '../test/support/certificates.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { makeBed } from './bed.ts'
 import { gatehouse, isExtra } from './contenders/gatehouse.ts'
@@ -13,7 +14,7 @@ import { table } from './report.ts'
 import { postLogoutToken, tokensFor } from './scenarios/logout-tokens.ts'
 import { withStored } from './scenarios/misses.ts'
 import { signInMany } from './scenarios/sign-ins.ts'
-import { stand } from './stand.ts'
+import { stand, trustOnly } from './stand.ts'
 
 const { values } = parseArgs({
   options: {
@@ -31,6 +32,8 @@ const { values } = parseArgs({
     'sign-ins': { type: 'string' },
     /** Logout Tokens, one at a time, each for the session of another person. */
     'logout-tokens': { type: 'string' },
+    /** TLS in front: `kept` connections, a `handshake` for each request, or `http2`. */
+    tls: { type: 'string' },
     /** Each request reads its session from Redis: see scenarios/misses.ts. */
     misses: { type: 'boolean', default: false },
     /** WebSocket messages instead of requests: see load/websocket.ts. */
@@ -41,11 +44,14 @@ const { values } = parseArgs({
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const bed = await makeBed()
 const inspector = await freePort()
+const certificate = values.tls === undefined ? undefined : issueCertificates().server
+if (certificate !== undefined) trustOnly(certificate)
 const started = await stand(
   bed,
   gatehouse(values.store === 'memory' ? 'memory' : 'redis', isExtra(values.with) ? values.with : undefined),
   {
     node: values.node,
+    tls: certificate,
     nodeOptions: [`--inspect=127.0.0.1:${inspector}`],
     // The warm-up and the profile end the sessions of different people.
     people: 2 * Number(values['logout-tokens'] ?? 0) || 1,
@@ -62,6 +68,8 @@ const orderNow = (): LoadOrder => {
     kind: 'requests',
     bodyBytes: Number(values.body),
     fields: values.few ? 'few' : 'typical',
+    ...(values.tls === 'handshake' && { reconnects: true }),
+    ...(values.tls === 'http2' && { streams: 8 }),
     ...(values.upload === undefined ? {} : { uploadBytes: Number(values.upload) }),
     ...common,
   }

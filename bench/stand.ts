@@ -1,5 +1,6 @@
 // A running contender with signed-in people.
-import { request } from 'undici'
+import { readFileSync } from 'node:fs'
+import { Agent, request, setGlobalDispatcher } from 'undici'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
 import type { Bed } from './bed.ts'
@@ -29,6 +30,11 @@ export interface StandOptions extends Partial<Omit<Setting, 'port'>> {
   readonly people?: number
   /** A setting of the contender changes header fields, so they are not compared. Absent: false. */
   readonly changesFields?: boolean
+}
+
+/** The browsers that sign in trust this authority. The measured clients accept any certificate. */
+export function trustOnly({ ca }: { readonly ca: string }): void {
+  setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(ca) } }))
 }
 
 /** Starts a contender on the first processor and signs people in with the real sign-in. */

@@ -1,6 +1,12 @@
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
+/**
+ * The group of the key exchange that all contenders have. With others, a newer library of one
+ * contender would do more work than an older one of another.
+ */
+const ecdhCurve = 'X25519'
+
 /** Resolves when the socket is connected; with TLS, after the handshake. */
 export function openSocket({
   port,
@@ -13,7 +19,7 @@ export function openSocket({
 }): Promise<Socket> {
   const where = { host: '127.0.0.1', port }
   const socket = tls
-    ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: [protocol] })
+    ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: [protocol], ecdhCurve })
     : connectPlain(where)
   socket.setNoDelay(true)
   return new Promise((resolve, reject) => {

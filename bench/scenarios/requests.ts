@@ -1,12 +1,11 @@
 // Requests that follow each response at once: the hot path and variations of it.
-import { readFileSync } from 'node:fs'
-import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
+import { getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { issueCertificates } from '../../test/support/certificates.ts'
 import { gatehouse, isExtra } from '../contenders/gatehouse.ts'
 import { measureInTurn, usualLoad, type Load, type Measured, type Round, type Watch } from '../measure.ts'
 import { roundsTable } from '../report.ts'
 import { figureOf } from '../rounds.ts'
-import type { Stand, StandOptions } from '../stand.ts'
+import { type Stand, type StandOptions, trustOnly } from '../stand.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 const kib = 1024
@@ -107,8 +106,7 @@ export const http2: Scenario = {
 async function overTls(bench: Bench, name: string, ability: 'tls' | 'http2', load: Load): Promise<void> {
   const { server } = issueCertificates()
   const usual = getGlobalDispatcher()
-  // The browsers that sign in trust the certificate. The measured clients accept any certificate.
-  setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca) } }))
+  trustOnly(server)
   try {
     record(bench, await measureAll(bench, await standAll(bench, { tls: server }, ability), load), `cpu ${name}`, 'cpu')
   } finally {
