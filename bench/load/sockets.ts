@@ -2,10 +2,10 @@ import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
 /**
- * The group of the key exchange that all contenders have. With others, a newer library of one
- * contender would do more work than an older one of another.
+ * X25519 for the key exchange, which all contenders have; P-256 is for the certificate. With other
+ * groups, a newer library of one contender would do more work than an older one of another.
  */
-const ecdhCurve = 'X25519'
+const ecdhCurve = 'X25519:P-256'
 
 /** Resolves when the socket is connected; with TLS, after the handshake. */
 export function openSocket({

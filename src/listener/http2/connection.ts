@@ -123,6 +123,7 @@ export class Http2Connection {
       this.#usefulBytes += usefulBytes(opened) + (req.complete ? 0 : initialWindowBytes)
       this.#open.delete(opened)
       this.#idleSince = performance.now()
+      forget(stream)
     })
     this.#pass(opened, new StreamResponse(stream, req, this.#options.keepAliveMs))
   }
@@ -155,6 +156,14 @@ function beginningOf({ method, url, headers }: RequestHead): RequestBeginning {
     typeof value === 'string' ? [[name, value] as const] : [],
   )
   return { method, path: url.replace(/\?.*$/, ''), headers: Object.fromEntries(texts) }
+}
+
+/**
+ * Node.js keeps a stream that is closed until V8 collects old objects. Without its listeners, what
+ * served the request is not kept with it.
+ */
+function forget(stream: ServerHttp2Stream): void {
+  stream.removeAllListeners().on('error', ignore)
 }
 
 /** How long a client may take to read the last frames, in ms. */

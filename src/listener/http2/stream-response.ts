@@ -4,6 +4,7 @@ import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'nod
 import type { Socket } from 'node:net'
 import { isHopByHop } from '../../core/header-fields.ts'
 import type { SwitchingReply } from '../../http/client-messages.ts'
+import { ByName } from '../../wire/fields.ts'
 import { checkedLine } from '../plain/plain-response.ts'
 import type { StreamRequest } from './stream-request.ts'
 
@@ -70,12 +71,13 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
 
   writeHead(status: number, message?: string | string[], fields?: string[]): this {
     const received = (typeof message === 'string' ? fields : message) ?? []
-    const headers = headersOf([...this.#fields, ...received])
+    const headers = headersOf(this.#fields.length === 0 ? received : [...this.#fields, ...received])
+    headers[':status'] = status
     this.#hasContent = this.#req.method !== 'HEAD' && status !== 204 && status !== 304
     this.chunkedEncoding = this.#hasContent && headers['content-length'] === undefined
     this.statusCode = status
     this.headersSent = true
-    this.#head = { ...headers, ':status': status }
+    this.#head = headers
     if (!this.#hasContent) this.#sendHead(true)
     return this
   }
@@ -169,16 +171,21 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   }
 }
 
+const knownFields = new ByName((written) => {
+  const name = written.toLowerCase()
+  return { name, endsHere: isHopByHop(name) }
+})
+
 /** Fields by name, without those of a connection. Only values of `Set-Cookie` are not joined. */
 function headersOf(fields: readonly string[]): OutgoingHttpHeaders {
-  const headers = Object.create(null) as Record<string, string | string[]>
+  const headers = Object.create(null) as Record<string, string | string[] | number>
   for (let at = 0; at + 1 < fields.length; at += 2) {
-    const name = (fields[at] as string).toLowerCase()
     const value = fields[at + 1] as string
-    checkedLine(name, value)
-    if (isHopByHop(name)) continue
+    checkedLine(fields[at] as string, value)
+    const { name, endsHere } = knownFields.of(fields[at] as string)
+    if (endsHere) continue
     const earlier = headers[name]
-    if (name === 'set-cookie') headers[name] = [...(earlier ?? []), value]
+    if (name === 'set-cookie') headers[name] = [...((earlier as string[] | undefined) ?? []), value]
     else headers[name] = earlier === undefined ? value : `${earlier as string}, ${value}`
   }
   return headers
