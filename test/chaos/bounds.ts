@@ -20,6 +20,8 @@ export const bounds = {
   idleEarlier: 0.1,
   /** The last writes that a failover or a restart of the store may lose. */
   lostWrites: 1_000,
+  /** From the end of a session at the provider until the provider sends the Logout Token. */
+  order: 1_000,
   /** A response that no fault delays. Not promised. */
   response: 10_000,
   /** From the end of a fault until nobody may notice it any more. Not promised exactly. */

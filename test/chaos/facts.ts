@@ -174,8 +174,10 @@ export class Facts {
     const signIn = this.signIns.get(session)
     if (signIn === undefined) return Infinity
     const sid = signIn.identity?.sid ?? ''
+    // The store may choose another primary after the fault has been healed, too.
     const isLost = this.faults.some(
-      ({ losesWrites, begin, end }) => losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end,
+      ({ losesWrites, begin, end }) =>
+        losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end + bounds.recovery.store,
     )
     // A sign-out also ends the session at the provider, which other sessions share.
     const signOuts = this.endings.filter((ending) => this.signIns.get(ending.session ?? '')?.identity?.sid === sid)
@@ -183,7 +185,7 @@ export class Facts {
       ...this.#ordersBefore(signIn, Infinity),
       ...signOuts,
       ...(this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted),
-    ].map(({ begin }) => begin)
+    ].map(startOf)
     return Math.min(...starts, this.#timeout(signIn).earliest, isLost ? signIn.begin : Infinity)
   }
 
@@ -214,8 +216,9 @@ export class Facts {
     const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
     return this.endings.some(
       (ending) =>
-        ending.begin <= end &&
-        (!ending.confirmed || ending.end >= begin) &&
+        startOf(ending) <= end &&
+        // An order that was not acknowledged may be carried out later.
+        (ending.end >= begin || (!ending.confirmed && ending.by !== 'provider')) &&
         (isUnknown(ending) || ofPerson.some((signIn) => covers(ending, signIn))),
     )
   }
@@ -226,6 +229,12 @@ export class Facts {
       (other) => other.id !== id && other.browser === browser && other.begin <= end && other.end >= begin,
     )
   }
+}
+
+/** When the session that an order covers may have ended first. */
+function startOf(order: Ending | SignIn | Refresh): number {
+  const isEarlier = order.type === 'ending' && order.by === 'logout-token'
+  return isEarlier ? order.begin - bounds.order : order.begin
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */

@@ -1,6 +1,7 @@
 // A gateway in memory that behaves well, for the tests of the checker: it writes the history of a
 // run in which each operation takes effect at one moment between its begin and its end.
 import type { Ending, Fault, HistoryEvent, Identity, Request, Run, SignIn, Stream } from './history.ts'
+import { type Random, seeded } from './random.ts'
 
 interface Session {
   readonly signIn: SignIn
@@ -32,17 +33,6 @@ const replicas = ['a', 'b', 'c', 'd']
 const persons = ['ada', 'bea', 'cem']
 const applications = ['orders', 'files']
 
-/** Numbers from 0 to 1, the same ones for the same seed. */
-function randomNumbers(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** The history of a run without a fault of the gateway. */
 export function modelHistory(seed: number, grace = 0): HistoryEvent[] {
   return new Model(seed, grace).history()
@@ -50,7 +40,7 @@ export function modelHistory(seed: number, grace = 0): HistoryEvent[] {
 
 class Model {
   readonly #events: HistoryEvent[] = []
-  readonly #random: () => number
+  readonly #random: Random
   readonly #browsers = persons.flatMap((person): Browser[] => [
     { person, name: `${person}-1` },
     { person, name: `${person}-2` },
@@ -64,7 +54,7 @@ class Model {
   #names = 0
 
   constructor(seed: number, grace: number) {
-    this.#random = randomNumbers(seed)
+    this.#random = seeded(seed)
     const timeouts = { idleTimeout: 900_000, absoluteTimeout: 3_600_000 }
     this.#run = { type: 'run', at: 0, seed, replicas, persons, grace, ...timeouts }
   }
@@ -84,10 +74,6 @@ class Model {
     return this.#events
   }
 
-  #pick<T>(list: readonly T[]): T {
-    return list[Math.floor(this.#random() * list.length)] as T
-  }
-
   #name(kind: string): string {
     this.#names += 1
     return `${kind}${this.#names}`
@@ -95,21 +81,27 @@ class Model {
 
   #planFaults(): void {
     const kinds = ['kill', 'suspend', 'partition', 'failover', 'provider', 'application', 'link', 'reload'] as const
-    for (let begin = 20_000, left = [...kinds]; left.length > 0; begin += 4_000 + this.#random() * 4_000) {
-      const kind = this.#pick(left)
+    for (let begin = 20_000, left = [...kinds]; left.length > 0; begin += this.#random.between(4_000, 8_000)) {
+      const kind = this.#random.pick(left)
       left = left.filter((other) => other !== kind)
-      const replica = { replicas: [this.#pick(replicas)] }
+      const replica = { replicas: [this.#random.pick(replicas)] }
       const concerned = {
         kill: { part: 'replica', ...replica },
         suspend: { part: 'replica', ...replica },
         partition: { part: 'store', ...replica },
         failover: { part: 'store', losesWrites: true },
         provider: { part: 'provider' },
-        application: { part: 'application', applications: [this.#pick(applications)] },
+        application: { part: 'application', applications: [this.#random.pick(applications)] },
         link: { part: 'clients', ...replica },
         reload: replica,
       } as const
-      const fault = { id: this.#name('f'), kind, begin, end: begin + 500 + this.#random() * 3_500, ...concerned[kind] }
+      const fault = {
+        id: this.#name('f'),
+        kind,
+        begin,
+        end: begin + this.#random.between(500, 4_000),
+        ...concerned[kind],
+      }
       this.#faults.push({ type: 'fault', ...fault })
     }
     this.#events.push(...this.#faults)
@@ -128,22 +120,23 @@ class Model {
   }
 
   #step(): void {
-    this.#now += 10 + this.#random() * 60
+    this.#now += this.#random.between(10, 70)
     this.#loseWrites()
     this.#retryLogoutTokens()
     this.#closeStreams()
-    const browser = this.#pick(this.#browsers)
-    const replica = this.#pick(replicas)
-    const chance = this.#random()
-    if (browser.session === undefined || chance < 0.01) this.#signIn(browser, replica)
-    else if (chance < 0.02) this.#signOut(browser, replica)
-    else if (chance < 0.03 && browser.session.isLive) this.#logoutToken(browser.session.identity.sid, replica)
-    else this.#request(browser, this.#pick(['page', 'page', 'form', 'upload', 'stream']), replica)
+    const browser = this.#random.pick(this.#browsers)
+    const replica = this.#random.pick(replicas)
+    const { session } = browser
+    const action = this.#random.weighted({ signIn: 1, signOut: 1, logoutToken: 1, request: 97 })
+    if (session === undefined || action === 'signIn') this.#signIn(browser, replica)
+    else if (action === 'signOut') this.#signOut(browser, replica)
+    else if (action === 'logoutToken' && session.isLive) this.#logoutToken(session.identity.sid, replica)
+    else this.#request(browser, this.#random.pick(['page', 'page', 'form', 'upload', 'stream']), replica)
   }
 
   /** The moments before and after the effect of an operation, which is now. */
   #span(): { begin: number; end: number } {
-    return { begin: this.#now - 1 - this.#random() * 30, end: this.#now + 1 + this.#random() * 30 }
+    return { begin: this.#now - this.#random.between(1, 30), end: this.#now + this.#random.between(1, 30) }
   }
 
   /** Why an operation does not reach a replica, or its response does not reach the client. */
@@ -156,7 +149,7 @@ class Model {
     for (const fault of this.#faults)
       if (fault.losesWrites && fault.begin <= this.#now && fault.begin > this.#now - 100)
         for (const session of this.#sessions)
-          if (session.signIn.end > fault.begin - 1_000 && this.#random() < 0.5) session.isLive = false
+          if (session.signIn.end > fault.begin - 1_000 && this.#random.chance(0.5)) session.isLive = false
   }
 
   #signIn(browser: Browser, replica: string): void {
@@ -210,7 +203,7 @@ class Model {
   #retryLogoutTokens(): void {
     const due = this.#retries.findIndex(({ at }) => at < this.#now)
     const [retry] = due < 0 ? [] : this.#retries.splice(due, 1)
-    if (retry !== undefined) this.#logoutToken(retry.sid, this.#pick(replicas))
+    if (retry !== undefined) this.#logoutToken(retry.sid, this.#random.pick(replicas))
   }
 
   /** Returns whether the order was confirmed. A replica without the store obeys it alone. */
@@ -228,7 +221,7 @@ class Model {
 
   #request(browser: Browser, kind: Request['kind'], replica: string): void {
     const session = browser.session as Session
-    const application = this.#pick(applications)
+    const application = this.#random.pick(applications)
     const id = this.#name('r')
     const content = kind === 'form' || kind === 'upload' ? { digest: `sha-${id}` } : {}
     const sent = { ...content, ...(kind === 'form' ? { form: `form-${id}` } : {}) }
@@ -246,11 +239,12 @@ class Model {
       void this.#events.push({ ...common, ...sent, replica, application, ...answer })
     const link = this.#fault('clients', replica)
     const process = this.#fault('replica', replica)
-    if (process !== undefined || (link && this.#random() < 0.5)) return finish({ error: (process ?? link)?.kind ?? '' })
+    if (process !== undefined || (link && this.#random.chance(0.5)))
+      return finish({ error: (process ?? link)?.kind ?? '' })
     const refused = this.#admission(session, replica)
     if (refused !== undefined) return finish(refused)
     const fault = this.#fault('application', replica, application)
-    if (fault && this.#random() < 0.5) return finish({ status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' })
+    if (fault && this.#random.chance(0.5)) return finish({ status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' })
     const { identity } = session
     this.#events.push({ type: 'receipt', at: this.#now, request: id, application, identity, ...sent })
     if (fault) return finish({ status: 502, code: 'ERR_UPSTREAM_RESPONSE' })

@@ -49,7 +49,8 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_UPSTREAM_TIMEOUT: upstream,
   ERR_REQUEST_TIMEOUT: during('clients', 'replica'),
   ERR_SIGN_IN_ENDED: signInEnds,
-  ERR_SIGN_IN_EXPIRED: either(signsInTwice, during('clock', 'clients', 'replica')),
+  // The provider may accept no code of a session that has ended there.
+  ERR_SIGN_IN_EXPIRED: either(signsInTwice, signInEnds, during('clock', 'clients', 'replica')),
   ERR_SIGN_IN_COOKIE: signsInTwice,
   ERR_SIGN_IN_REFUSED: provider,
   ERR_SIGN_IN_DECLINED: provider,
