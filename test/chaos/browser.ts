@@ -64,13 +64,15 @@ export class Browser {
   readonly #agent: Agent
   /** The sign-in that each session cookie comes from. */
   readonly #sessions = new Map<string, string>()
+  /** Closes each open stream and WebSocket. */
+  readonly #channels = new Set<() => void>()
   #kept: readonly KeptCookie[] = []
 
   constructor(parts: BrowserParts) {
     this.#parts = parts
     this.#site = parts.site
     this.#agent = new Agent({
-      connect: { localAddress: parts.localAddress, timeout: 5_000 },
+      ...{ localAddress: parts.localAddress, connect: { timeout: 5_000 } },
       ...{ headersTimeout: patienceMs, bodyTimeout: patienceMs },
     })
   }
@@ -79,6 +81,10 @@ export class Browser {
   get session(): string | undefined {
     const cookie = this.#kept.find(({ name }) => name === 'gatehouse')
     return cookie && this.#sessions.get(cookie.value)
+  }
+
+  closeChannels(): void {
+    for (const leave of this.#channels) leave()
   }
 
   close(): Promise<void> {
@@ -250,13 +256,16 @@ export class Browser {
       })
       if (channel === undefined) return
       let hasLeft = false
-      const leave = setTimeout(() => {
+      const leave = () => {
         hasLeft = true
         leaving.abort()
-      }, forMs)
+      }
+      this.#channels.add(leave)
       clearTimeout(impatience)
+      const leavesAt = setTimeout(leave, forMs)
       const { code: closeCode, failed } = await channel.ended
-      clearTimeout(leave)
+      clearTimeout(leavesAt)
+      this.#channels.delete(leave)
       const reason: Stream['reason'] = hasLeft ? 'browser' : failed ? 'error' : 'gateway'
       this.#site.record({
         ...{ ...base, type: 'stream', request: id, session: session ?? '', end: now(), reason },
@@ -281,7 +290,7 @@ function answerOf({ begin, end, replica, session, status, code, error }: Visit) 
 }
 
 /** The error code of a response that the gateway made itself. */
-function codeOf(url: string, status: number, headers: Visit['headers'], body: string): string | undefined {
+export function codeOf(url: string, status: number, headers: Visit['headers'], body: string): string | undefined {
   if (headers['x-application'] !== undefined) return undefined
   const isEndpoint = new URL(url).pathname.startsWith(endpoints)
   if (!isEndpoint && status < 400) return 'ERR_UNAUTHENTICATED'
@@ -290,7 +299,8 @@ function codeOf(url: string, status: number, headers: Visit['headers'], body: st
   return named ?? `STATUS_${status}`
 }
 
-function errorOf(error: unknown): string {
+/** The code of a failed connection, or what else failed. */
+export function errorOf(error: unknown): string {
   const { code, message } = error as { readonly code?: string; readonly message: string }
   return code ?? message
 }

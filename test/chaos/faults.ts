@@ -20,8 +20,6 @@ export interface FaultParts {
   /** The parties that have no fault. */
   readonly isFree: (party: string) => boolean
   readonly random: Random
-  /** The file of another build of the gateway, `main.js`. */
-  readonly otherBuild: string
 }
 
 interface FaultRow {
@@ -46,7 +44,7 @@ export const faults = {
     begin: (parts) =>
       stopReplica(parts, async (replica) => {
         await replica.stop()
-        replica.switchTo(parts.otherBuild)
+        replica.switchBuild()
       }),
   },
   'kill-worker': { weight: 4, lasts: [1_000, 2_000], begin: (parts) => signalWorker(parts, ['SIGKILL']) },

@@ -1,50 +1,71 @@
 // `npm run test:chaos`: many faults at once, and a judgement of what people saw of them.
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { root } from '../support/command.ts'
-import { type HistoryEvent, readHistory } from './history.ts'
-import { planFaults } from './plan.ts'
+import { findingsOf } from './checker.ts'
+import { readHistory } from './history.ts'
+import { type PlannedFault, planFaults } from './plan.ts'
 import { runChaos } from './run.ts'
+import { shrink } from './shrink.ts'
+import type { Store } from './store.ts'
+import { summaryOf } from './summary.ts'
 
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
     store: { type: 'string', default: 'both' },
+    /** The folder for histories, configurations and logs. */
     history: { type: 'string' },
+    /** The file of another build, `main.js`: upgrades go there and back. */
     'other-build': { type: 'string', default: join(root, 'dist', 'main.js') },
+    /** Repeats a run that fails with fewer faults. */
+    shrink: { type: 'boolean', default: false },
+    /** Judges a history that exists already. */
+    judge: { type: 'string' },
   },
 })
-const seed = Number(values.seed)
-const runMs = Number(values.minutes) * 60_000
-const folder = values.history ?? mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
 const say = (text: string) => void process.stdout.write(`${text}\n`)
+const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
+const kinds: readonly Store['kind'][] =
+  values.store === 'both' ? ['sentinel', 'cluster'] : [values.store as Store['kind']]
 
-for (const kind of values.store === 'both' ? (['sentinel', 'cluster'] as const) : [values.store as 'sentinel']) {
-  const plan = planFaults(seed, runMs)
-  const path = await runChaos({
-    ...{ seed, runMs, kind, plan, say, otherBuild: values['other-build'] },
-    folder: join(folder, `${kind}-${seed}`),
-  })
-  writeFileSync(join(folder, `${kind}-${seed}`, 'plan.json'), JSON.stringify(plan, undefined, 2))
-  summarize(readHistory(path))
-}
+/** Findings beyond these are only counted, for each property. */
+const shownFindings = 5
+
+if (values.judge === undefined) {
+  const folder = values.history ?? mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
+  for (const kind of kinds) await runKind(kind, join(folder, `${kind}-${seed}`))
+} else if (fails(values.judge)) process.exitCode = 1
+// Connections of the world may still be open.
 process.exit()
 
-function summarize(history: readonly HistoryEvent[]): void {
-  const counts = new Map<string, number>()
-  const count = (key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
-  for (const event of history) {
-    if (event.type === 'fault') count(`fault ${event.kind}`)
-    else if (event.type === 'request') count(`request ${event.kind} ${event.code ?? event.error ?? event.status}`)
-    else if (event.type === 'sign-in')
-      count(`sign-in ${event.signedIn ? 'ok' : (event.code ?? event.error ?? event.status)}`)
-    else if (event.type === 'ending') count(`ending ${event.by} ${event.code ?? event.error ?? event.status}`)
-    else if (event.type === 'stream') count(`stream ${event.reason} ${event.code ?? ''}`)
-    else count(event.type)
+async function runKind(kind: Store['kind'], folder: string): Promise<void> {
+  let runs = 0
+  const runFails = async (plan: readonly PlannedFault[]) => {
+    const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
+    return fails(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild: values['other-build'], say }))
   }
-  for (const [key, value] of [...counts].toSorted()) say(`  ${String(value).padStart(6)} ${key}`)
+  const plan = planFaults(seed, runMs)
+  if (values.shrink) {
+    const needed = await shrink(plan, runFails)
+    say(`These faults suffice:\n${needed.map((fault) => JSON.stringify(fault)).join('\n')}`)
+  } else if (await runFails(plan)) process.exitCode = 1
+}
+
+/** Judges a history, and says what it shows. */
+function fails(path: string): boolean {
+  const history = readHistory(path)
+  say(summaryOf(history))
+  const findings = findingsOf(history)
+  for (const [property, those] of Map.groupBy(findings, (finding) => finding.property)) {
+    for (const { sentence, events } of those.slice(0, shownFindings))
+      say([`✖ ${property}: ${sentence}`, ...events.map((event) => `    ${JSON.stringify(event)}`)].join('\n'))
+    if (those.length > shownFindings) say(`✖ ${property}: ${those.length - shownFindings} more`)
+  }
+  say(`${findings.length === 0 ? '✔ nothing found' : `✖ ${findings.length} findings`}: ${path}`)
+  return findings.length > 0
 }

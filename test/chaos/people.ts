@@ -1,7 +1,7 @@
 // The people of a chaos run, and those who end their sessions.
 import { setTimeout as pause } from 'node:timers/promises'
 import { request } from 'undici'
-import { Browser, patienceMs, type Site } from './browser.ts'
+import { Browser, codeOf, errorOf, patienceMs, type Site } from './browser.ts'
 import { type Ending, now } from './history.ts'
 import { applications } from './parties.ts'
 import type { ChaosProvider } from './provider.ts'
@@ -14,10 +14,8 @@ const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [
 const [browsersEach, tabsEach] = [2, 2]
 
 export interface Crowd {
-  /** Resolves when all people have stopped what they did. */
-  stop(): Promise<void>
-  /** The browsers that people left signed in. */
-  readonly browsers: readonly Browser[]
+  /** Lets all people complete what they do, and sign out. */
+  leave(): Promise<void>
 }
 
 /** Lets people use the site until they stop. */
@@ -36,12 +34,18 @@ export function gather(site: Site, people: readonly string[], seed: number, addr
         loops.push(useTab(browser, seeded(seed * 1_000_000 + at * 10 + tab), isSigningIn, () => isOver))
     }
   return {
-    browsers,
-    stop: async () => {
+    leave: async () => {
       isOver = true
+      for (const browser of browsers) browser.closeChannels()
       await Promise.all(loops)
+      await Promise.all(browsers.map(leaveForGood))
     },
   }
+}
+
+async function leaveForGood(browser: Browser): Promise<void> {
+  await browser.signOut()
+  await browser.close()
 }
 
 async function useTab(
@@ -159,10 +163,11 @@ async function send(
   let ending: Ending
   try {
     const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
-    await response.body.text()
-    ending = { ...base, end: now(), status: response.statusCode, confirmed: response.statusCode === 200 }
+    const { statusCode: status } = response
+    const code = codeOf(url, status, response.headers, await response.body.text())
+    ending = { ...base, end: now(), status, confirmed: status === 200, ...(code !== undefined && { code }) }
   } catch (error) {
-    ending = { ...base, end: now(), error: String(error), confirmed: false }
+    ending = { ...base, end: now(), error: errorOf(error), confirmed: false }
   }
   site.record(ending)
   return ending

@@ -87,23 +87,23 @@ function recordGrants(oidc: Provider, { network, record }: ProviderParts, issued
     const begin = now()
     await next()
     if (ctx.path !== '/oauth/token') return
-    const { grant_type, code, refresh_token } = ctx.oidc.params as Record<string, string | undefined>
-    const response = ctx.body as { readonly id_token?: string; readonly refresh_token?: string } | undefined
-    const identity = ctx.status === 200 && response?.id_token !== undefined ? identityIn(response.id_token) : undefined
-    if (grant_type === 'authorization_code' && identity !== undefined) issued.set(code ?? '', identity)
-    const next_token =
-      ctx.status === 200 && response?.refresh_token !== undefined ? sha256(response.refresh_token) : undefined
-    if (next_token !== undefined && identity !== undefined) sids.set(next_token, identity.sid)
+    const { grant_type, code = '', refresh_token = '' } = ctx.oidc.params as Record<string, string | undefined>
+    const accepted = ctx.status === 200
+    const response = (accepted ? ctx.body : {}) as { readonly id_token?: string; readonly refresh_token?: string }
+    if (grant_type === 'authorization_code' && response.id_token !== undefined)
+      issued.set(code, identityIn(response.id_token))
+    const [token, next_token] = [sha256(refresh_token), response.refresh_token && sha256(response.refresh_token)]
+    const sid = issued.get(code)?.sid ?? sids.get(token) ?? ''
+    if (next_token !== undefined) sids.set(next_token, sid)
     if (grant_type !== 'refresh_token') return
-    const token = sha256(refresh_token ?? '')
     const replica = network.nameOf(ctx.req.socket.remoteAddress)
     ctx.res.once('close', () => {
       const [end, isWritten] = [now(), ctx.res.writableFinished && !network.isTroubled(replica, 'provider')]
       setTimeout(() => {
         const answered = isWritten && !network.isTroubled(replica, 'provider')
         record({
-          ...{ type: 'refresh', begin, end, token, replica, accepted: ctx.status === 200, answered },
-          ...{ sid: sids.get(token) ?? '', ...(next_token !== undefined && { next: next_token }) },
+          ...{ type: 'refresh', begin, end, token, replica, accepted, answered, sid },
+          ...(next_token !== undefined && { next: next_token }),
         })
       }, arrivalMs)
     })

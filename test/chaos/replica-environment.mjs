@@ -8,7 +8,10 @@ import process from 'node:process'
 const { CHAOS_ADDRESS: localAddress, CHAOS_CLOCK: file = '' } = process.env
 const connect = net.connect
 net.connect = net.createConnection = (options, ...rest) =>
-  connect(typeof options === 'object' && options.path === undefined ? { localAddress, ...options } : options, ...rest)
+  connect(
+    typeof options === 'object' ? { ...options, localAddress: options.localAddress ?? localAddress } : options,
+    ...rest,
+  )
 syncBuiltinESMExports()
 
 const RealDate = Date

@@ -17,6 +17,9 @@ export interface ReplicaParts {
   readonly network: Network
   readonly record: (event: HistoryEvent) => void
   readonly env: Readonly<Record<string, string>>
+  readonly say: (text: string) => void
+  /** The files of two builds of the gateway. It starts with the first one. */
+  readonly builds: readonly [string, string]
   /** The text of the configuration for the ports of the replica. */
   readonly yaml: (ports: { readonly listen: number; readonly admin: number }) => string
 }
@@ -32,9 +35,9 @@ export class Replica {
   readonly #ports: { readonly listen: number; readonly admin: number }
   readonly #seen = new Map<string, number>()
   readonly #unreachableSince = new Map<unknown, number>()
-  #program = join(root, 'dist', 'main.js')
-  #other = ''
+  #build: 0 | 1 = 0
   #child: ChildProcess | undefined
+  #mayEnd = false
 
   static async create(parts: ReplicaParts): Promise<Replica> {
     const replica = new Replica(parts, { listen: await freePort(), admin: await freePort() })
@@ -64,11 +67,9 @@ export class Replica {
     writeFileSync(this.#file, this.#parts.yaml(this.#ports))
   }
 
-  /** The next start is that of another build, and the next but one that of the first again. */
-  switchTo(build: string): void {
-    const [next, current] = [this.#other || build, this.#program]
-    this.#program = next
-    this.#other = current
+  /** The next start is one of the other build. */
+  switchBuild(): void {
+    this.#build = this.#build === 0 ? 1 : 0
   }
 
   setClock(offsetMs: number): void {
@@ -92,21 +93,27 @@ export class Replica {
 
   /** Starts it, and resolves when it is ready. */
   async start(): Promise<void> {
-    const { folder, env, network, name } = this.#parts
+    const { folder, env, network, name, builds, say } = this.#parts
     const environment = pathToFileURL(join(root, 'test', 'chaos', 'replica-environment.mjs')).href
-    const child = spawn(process.execPath, ['--import', environment, this.#program, 'run', '--config', this.#file], {
-      cwd: root,
-      env: { ...process.env, ...env, CHAOS_ADDRESS: network.host(name), CHAOS_CLOCK: this.#clock },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = spawn(
+      process.execPath,
+      ['--import', environment, builds[this.#build], 'run', '--config', this.#file],
+      {
+        cwd: root,
+        env: { ...process.env, ...env, CHAOS_ADDRESS: network.host(name), CHAOS_CLOCK: this.#clock },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
     this.#child = child
+    this.#mayEnd = false
     const log = createWriteStream(join(folder, `${name}.log`), { flags: 'a' })
     for (const stream of [child.stdout, child.stderr])
       createInterface({ input: stream }).on('line', (line) => {
         log.write(`${line}\n`)
         this.#observe(line)
       })
-    child.once('exit', () => {
+    child.once('exit', (code, signal) => {
+      if (!this.#mayEnd) say(`  ${name} ended by itself: ${signal ?? code}`)
       for (const key of this.#unreachableSince.keys()) this.#reachable(key)
       log.end()
     })
@@ -127,6 +134,7 @@ export class Replica {
     if (child === undefined || !this.isRunning) return
     const pids = this.pids()
     const exited = once(child, 'exit')
+    this.#mayEnd = true
     child.kill(signal)
     await exited
     await until(`the workers of ${this.name} have ended`, () => !pids.some(isAlive))

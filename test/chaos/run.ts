@@ -31,6 +31,8 @@ const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 20_000, 20_
 const sampleEveryMs = 20_000
 /** At most so many faults are active at the same time, also when a part of them takes longer. */
 const maxActive = 2
+/** People use the site for this time before the run, in ms. */
+const warmUpMs = 10_000
 /** Before its end, a run leaves this time to sign out and in again, in ms. */
 const closingMs = 30_000
 /** A key that lives longer than this after the last sign-out is a leak, in ms. */
@@ -38,7 +40,7 @@ const longestKeyMs = 15 * 60_000
 
 /** Runs the plan. Returns the path of the history. */
 export async function runChaos(options: RunOptions): Promise<string> {
-  const { folder, seed, runMs, kind, plan, say } = options
+  const { folder, seed, runMs, kind, plan, otherBuild, say } = options
   mkdirSync(folder, { recursive: true })
   const path = join(folder, 'history.jsonl')
   const history = writeHistory(path)
@@ -46,12 +48,13 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const cleanUps: (() => unknown)[] = []
   const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
   try {
-    const world = await startChaosWorld(scope, { kind, folder, record })
+    const world = await startChaosWorld(scope, { kind, folder, record, say, otherBuild })
     const { site } = world
     record({
       ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
       ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
     })
+    await warmUp(world, seed)
     await sample(world, record, true)
     say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
     const beganAt = now()
@@ -62,17 +65,22 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await pause(Math.max(0, beganAt + runMs - closingMs - now()))
     clearInterval(sampling)
     await stopEndings()
-    await crowd.stop()
-    await Promise.all(crowd.browsers.map((browser) => browser.signOut()))
+    await crowd.leave()
     await Promise.all(people.map((person, n) => comeBack(site, person, seed + n, world.network.host(`browser ${n}`))))
     await sample(world, record, true)
     record({ type: 'end', at: now() })
-    await Promise.all(crowd.browsers.map((browser) => browser.close()))
   } finally {
     for (const cleanUp of cleanUps) await cleanUp()
     await history.close()
   }
   return path
+}
+
+/** Lets processes grow to their usual size, before the first sample. */
+async function warmUp({ site, network }: World, seed: number): Promise<void> {
+  const crowd = gather(site, people, seed, (n) => network.host(`browser ${n}`))
+  await pause(warmUpMs)
+  await crowd.leave()
 }
 
 /** Ends sessions by and by, as the provider and administrators do. Returns how to stop it. */
@@ -104,7 +112,7 @@ function endSessions({ site, provider, replicas, adminToken }: World, seed: numb
 
 /** Begins each fault at its time, and heals it. Resolves when all are healed. */
 async function inject(
-  { plan, otherBuild, say }: RunOptions,
+  { plan, say }: RunOptions,
   world: World,
   record: (event: HistoryEvent) => void,
   beganAt: number,
@@ -123,7 +131,7 @@ async function inject(
     await pause(Math.max(0, beganAt + fault.at - now()))
     while (active.size >= maxActive) await Promise.race(active)
     const begin = now()
-    const begun = await faults[fault.kind].begin({ world, isFree, random: seeded(fault.seed), otherBuild })
+    const begun = await faults[fault.kind].begin({ world, isFree, random: seeded(fault.seed) })
     if (begun === undefined) continue
     say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)
     const healing = healLater(fault, begin, begun).finally(() => active.delete(healing))

@@ -1,7 +1,8 @@
 // All parts of a chaos run: Redis, a provider, applications and replicas, between them the network.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { root } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Scope } from '../support/redis.ts'
 import { startApplication } from './application.ts'
@@ -29,9 +30,15 @@ export interface WorldParts {
   /** For the configuration and the logs of the replicas. */
   readonly folder: string
   readonly record: (event: HistoryEvent) => void
+  readonly say: (text: string) => void
+  /** The file of another build of the gateway, `main.js`. */
+  readonly otherBuild: string
 }
 
-export async function startChaosWorld(scope: Scope, { kind, folder, record }: WorldParts): Promise<World> {
+export async function startChaosWorld(
+  scope: Scope,
+  { kind, folder, record, say, otherBuild }: WorldParts,
+): Promise<World> {
   mkdirSync(folder, { recursive: true })
   const network = new Network()
   scope.after(() => network.close())
@@ -43,6 +50,10 @@ export async function startChaosWorld(scope: Scope, { kind, folder, record }: Wo
     applications.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record }) })),
   )
   const keys = sessionKeys(folder)
+  const builds = [
+    copyOf(join(root, 'dist', 'main.js'), join(folder, 'build')),
+    copyOf(otherBuild, join(folder, 'other')),
+  ] as const
   const yaml = ({ listen, admin }: { readonly listen: number; readonly admin: number }) => `version: 1
 listen: 127.0.0.1:${listen}
 workers: ${workers}
@@ -66,7 +77,7 @@ upstreams:
 ${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
 `
   const replicas = await Promise.all(
-    replicaNames.map((name) => Replica.create({ name, folder, network, record, env, yaml })),
+    replicaNames.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
   )
   scope.after(() => Promise.all(replicas.map((replica) => replica.kill())))
   await Promise.all(replicas.map((replica) => replica.start()))
@@ -90,6 +101,12 @@ ${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, ur
       await Promise.all(replicas.map((replica) => replica.reload()))
     },
   }
+}
+
+/** Copies a build, which may be built anew during the run. Returns the file of the copy. */
+function copyOf(program: string, folder: string): string {
+  cpSync(dirname(program), folder, { recursive: true })
+  return join(folder, basename(program))
 }
 
 /** The files of the session keys. The first one seals, all can open. */
