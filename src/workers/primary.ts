@@ -77,7 +77,8 @@ class RunningWorkers implements Workers {
     try {
       await this.#fork(false)
       const others = this.#stopping === undefined ? this.#parts.config.workers - 1 : 0
-      await Promise.all(Array.from({ length: others }, () => this.#fork(false)))
+      // The first one serves by now, so one of the others that dies in its start is replaced too.
+      await Promise.all(Array.from({ length: others }, () => this.#fork(true).catch(() => {})))
     } catch (error) {
       const wasStopping = this.#stopping !== undefined
       await this.stop()
@@ -95,14 +96,14 @@ class RunningWorkers implements Workers {
       void this.#stopOne(worker)
     })
 
-  /** Resolves when the worker serves. Rejects when it ends before. */
-  #fork(isReplacement: boolean): Promise<void> {
+  /** Resolves when the worker serves. Rejects when it ends before, and may then be replaced. */
+  #fork(isReplaced: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = cluster.fork()
       this.#parts.processes.attach(worker)
       this.#config.attach(worker)
       const startedAt = performance.now()
-      let serves = isReplacement
+      let serves = isReplaced
       worker.on('message', (message) => {
         if (message !== 'ready') return
         serves = true
