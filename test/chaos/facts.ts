@@ -135,7 +135,10 @@ export class Facts {
         // The sid of a Logout Token has ended at the provider, so a sign-in under way also fails.
         (ending.by === 'logout-token' ? signIn.begin < ending.begin : signIn.end <= ending.begin),
     )
-    const replaced = (this.#successors.get(signIn.id) ?? []).filter(({ signedIn }) => signedIn)
+    // A sign-in also succeeds when the previous session could not be ended yet.
+    const replaced = (this.#successors.get(signIn.id) ?? []).filter(
+      (next) => next.signedIn && this.disturbances(['store', 'replica'], next, next).length === 0,
+    )
     const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
     const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
     for (const cause of refusals) {

@@ -22,6 +22,8 @@ const { values } = parseArgs({
     history: { type: 'string' },
     /** The file of another build, `main.js`: upgrades go there and back. */
     'other-build': { type: 'string', default: join(root, 'dist', 'main.js') },
+    /** A fault of the gateway itself, with which the run has to fail: a name in plants.ts. */
+    plant: { type: 'string' },
     /** Repeats a run that fails with fewer faults. */
     shrink: { type: 'boolean', default: false },
     /** Judges a history that exists already. */
@@ -47,7 +49,8 @@ async function runKind(kind: Store['kind'], folder: string): Promise<void> {
   let runs = 0
   const runFails = async (plan: readonly PlannedFault[]) => {
     const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
-    return fails(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild: values['other-build'], say }))
+    const { 'other-build': otherBuild, plant } = values
+    return fails(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild, plant, say }))
   }
   const plan = planFaults(seed, runMs)
   if (values.shrink) {

@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly folder: string
   /** The file of another build, `main.js`. */
   readonly otherBuild: string
+  /** See `WorldParts`. */
+  readonly plant: string | undefined
   readonly say: (text: string) => void
 }
 
@@ -40,7 +42,7 @@ const longestKeyMs = 15 * 60_000
 
 /** Runs the plan. Returns the path of the history. */
 export async function runChaos(options: RunOptions): Promise<string> {
-  const { folder, seed, runMs, kind, plan, otherBuild, say } = options
+  const { folder, seed, runMs, kind, plan, otherBuild, plant, say } = options
   mkdirSync(folder, { recursive: true })
   const path = join(folder, 'history.jsonl')
   const history = writeHistory(path)
@@ -48,7 +50,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const cleanUps: (() => unknown)[] = []
   const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
   try {
-    const world = await startChaosWorld(scope, { kind, folder, record, say, otherBuild })
+    const world = await startChaosWorld(scope, { kind, folder, record, say, otherBuild, plant })
     const { site } = world
     record({
       ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },

@@ -10,6 +10,7 @@ import type { Site } from './browser.ts'
 import type { HistoryEvent } from './history.ts'
 import { Network } from './network.ts'
 import { applications, people, replicaNames, timeouts } from './parties.ts'
+import { plantFault } from './plants.ts'
 import { type ChaosProvider, startChaosProvider } from './provider.ts'
 import { Replica, workers } from './replica.ts'
 import { startStore, type Store } from './store.ts'
@@ -33,11 +34,13 @@ export interface WorldParts {
   readonly say: (text: string) => void
   /** The file of another build of the gateway, `main.js`. */
   readonly otherBuild: string
+  /** A fault of the gateway itself, in both builds: a name in plants.ts. */
+  readonly plant: string | undefined
 }
 
 export async function startChaosWorld(
   scope: Scope,
-  { kind, folder, record, say, otherBuild }: WorldParts,
+  { kind, folder, record, say, otherBuild, plant }: WorldParts,
 ): Promise<World> {
   mkdirSync(folder, { recursive: true })
   const network = new Network()
@@ -54,6 +57,7 @@ export async function startChaosWorld(
     copyOf(join(root, 'dist', 'main.js'), join(folder, 'build')),
     copyOf(otherBuild, join(folder, 'other')),
   ] as const
+  if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
   const yaml = ({ listen, admin }: { readonly listen: number; readonly admin: number }) => `version: 1
 listen: 127.0.0.1:${listen}
 workers: ${workers}

@@ -1,0 +1,98 @@
+// Faults of the gateway itself: with any of them, a run has to fail. Each is a change of one text
+// of the built program.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Property } from './checker.ts'
+
+interface Plant {
+  /** A text that the built program has exactly once, and what replaces it. */
+  readonly from: string
+  readonly to: string
+  /** The run finds at least one of these. */
+  readonly finds: readonly Property[]
+}
+
+/** All ways to notice that an ended session is served. */
+const ended = ['ended', 'returned', 'ending-lost', 'stream'] as const
+
+const table = {
+  'notices-ignored': {
+    from: 'else endings.tell(notice.keys, "elsewhere")',
+    to: 'else if (Math.random() < 0.5) endings.tell(notice.keys, "elsewhere")',
+    finds: ended,
+  },
+  'gaps-ignored': {
+    from: 'if (notice.kind === "resumed") this.#reset()',
+    to: 'if (notice.kind === "resumed") return',
+    finds: ended,
+  },
+  'grace-without-end': {
+    from: 'return graceMs > 0 && staleForMs() < graceMs',
+    to: 'return graceMs > 0',
+    finds: ended,
+  },
+  'logout-token-lost': {
+    from: '{ audience, jti, iat, exp, sub }, "provider", cause)',
+    to: '{ audience, jti, iat, exp, sub }, "provider", cause).catch(() => [])',
+    finds: ended,
+  },
+  'previous-session-kept': {
+    from: 'endOne(key, "new_sign_in", cause)',
+    to: 'tell([]) ?? Promise.resolve([])',
+    finds: ended,
+  },
+  'streams-kept': { from: 'live.closeAll(keys);', to: '', finds: ['stream'] },
+  'lease-ignored': {
+    from: 'if (!await store.acquireLease(key, owner, leaseMs)) return void 0;',
+    to: 'await store.acquireLease(key, owner, leaseMs);',
+    finds: ['refresh-token'],
+  },
+  'identity-of-another': {
+    from: 'known?.unsigned ?? identityHeaders(configured, record.claims, record.tokens)',
+    to: `known?.unsigned ?? identityHeaders(
+      configured,
+      Math.random() < 0.05 && globalThis.planted || (globalThis.planted = record.claims),
+      record.tokens
+    )`,
+    finds: ['identity'],
+  },
+  'store-blamed': {
+    from: 'const inMemory = this.findInMemory(key);',
+    to: `if (Math.random() < 0.05) throw new GatewayError("ERR_STORE_UNAVAILABLE", "planted");
+    const inMemory = this.findInMemory(key);`,
+    finds: ['reason'],
+  },
+  'tombstones-kept': {
+    from: '\n      ttl: 2 * signInLifetimeMs',
+    to: '\n      ttl: 100 * signInLifetimeMs',
+    finds: ['leak'],
+  },
+  'files-kept': {
+    from: 'if (this.#isOver(near, now)) return void 0;',
+    to: `if (Math.random() < 0.05) process.getBuiltinModule('fs').openSync('/dev/null');
+    if (this.#isOver(near, now)) return void 0;`,
+    finds: ['leak'],
+  },
+} as const satisfies Readonly<Record<string, Plant>>
+
+export const plants: Readonly<Record<string, Plant>> = table
+
+/** Changes the build in a folder: it has the fault from now on. */
+export function plantFault(name: string, folder: string): void {
+  const { file, text } = plantedFile(name, folder)
+  writeFileSync(join(folder, file), text)
+}
+
+/** The file of a build that a fault changes, and its text with the fault. */
+export function plantedFile(name: string, folder: string): { readonly file: string; readonly text: string } {
+  const plant = plants[name]
+  if (plant === undefined) throw new Error(`There is no fault ${name}, but ${Object.keys(plants).join(', ')}`)
+  const { from, to } = plant
+  const files = readdirSync(folder).filter((file) => file.endsWith('.js'))
+  const texts = files.map((file) => ({ file, text: readFileSync(join(folder, file), 'utf8') }))
+  const found = texts.filter(({ text }) => text.includes(from))
+  const [only] = found
+  if (only === undefined || found.length > 1 || only.text.split(from).length > 2)
+    throw new Error(`The built program does not have exactly once: ${from}`)
+  return { file: only.file, text: only.text.replace(from, () => to) }
+}
