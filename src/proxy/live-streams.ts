@@ -14,9 +14,9 @@ export interface LiveStream {
 
 /** The open responses, uploads and tunnels of each session. They end with the session. */
 export class LiveStreams {
-  readonly #open = new Roster<SessionKey | undefined, LiveStream[]>(
-    () => [],
-    ({ length }) => length > 0,
+  readonly #open = new Roster<SessionKey | undefined, Set<LiveStream>>(
+    () => new Set(),
+    ({ size }) => size > 0,
   )
 
   /** The streams of access tokens → whether the token has ended. */
@@ -25,7 +25,7 @@ export class LiveStreams {
 
   /** How many streams are open. */
   get size(): number {
-    return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.length, 0)
+    return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.size, 0)
   }
 
   /**
@@ -35,11 +35,11 @@ export class LiveStreams {
    */
   open(session: SessionKey | undefined, stream: LiveStream, isOver?: () => boolean): () => void {
     const streams = this.#open.of(session)
-    streams.push(stream)
+    streams.add(stream)
     if (isOver !== undefined) this.#ofTokens.set(stream, isOver)
     return () => {
       this.#ofTokens.delete(stream)
-      this.#release(streams, stream)
+      streams.delete(stream)
     }
   }
 
@@ -71,13 +71,6 @@ export class LiveStreams {
   #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
     // A copy, because a stream that is cut removes itself from the list.
     for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
-  }
-
-  #release(streams: LiveStream[], stream: LiveStream): void {
-    const at = streams.lastIndexOf(stream)
-    if (at < 0) return
-    const last = streams.pop() as LiveStream
-    if (last !== stream) streams[at] = last
   }
 }
 
