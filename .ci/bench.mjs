@@ -3,7 +3,7 @@
 // the signed-in notice of a flood. `npm run bench:revocation [-- --rounds N]`: how long a logout
 // token takes to end everything. `npm run profile [-- --out FILE --node PATH]`: a CPU profile of
 // what a signed-in request costs. `npm run bench:sessions [-- --sizes N,N]`: what a million
-// sessions cost.
+// sessions cost. `npm run bench:growth [-- --only CURVES --quick --write]`: how costs grow.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureBuild, ensurePackages, root } from './prepare.mjs'

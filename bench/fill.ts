@@ -11,15 +11,19 @@ import { PendingEndings } from '../src/session/live/pending-endings.ts'
 import { Sessions } from '../src/session/live/sessions.ts'
 import { audienceOf, claimsOfSession, sessionKey } from '../src/session/record/record.ts'
 import { RedisStore } from '../src/session/store/redis/store.ts'
-import { claimsOf, subOf } from './people.ts'
+import { claimNames, manyClaimsOf, subOf } from './people.ts'
 
 /** The store and the gateway of the sessions. */
 export interface FillPlace {
   readonly redis: string
+  /** The nodes of a Cluster, which then has the sessions instead. */
+  readonly cluster?: readonly { readonly host: string; readonly port: number }[]
   readonly issuer: string
   readonly client_id: string
   readonly sessionKey: string
   readonly keyPrefix: string
+  /** How many claims a person has. Absent: ten. */
+  readonly claims?: number
 }
 
 /** An order to create sessions, or to end some of the created ones. */
@@ -55,7 +59,7 @@ async function fill(place: FillPlace, count: number, sample: number): Promise<Fi
   const keys: SessionKey[] = []
   await withSessions(place, async (sessions) => {
     await manyTimes(count, atOnce.fill, async (n) => {
-      const { sub, sid, ...record } = newRecord(place.issuer)
+      const { sub, sid, ...record } = newRecord(place)
       const id = await sessions.create(audienceOf(place), { ...record, sub, sid }, Date.now())
       if (id === undefined) throw new Error('a session was refused')
       if (n < sample) filled.push({ id, sub, sid })
@@ -80,7 +84,9 @@ async function end(place: FillPlace): Promise<number> {
 }
 
 async function withSessions(place: FillPlace, work: (created: Sessions) => Promise<void>): Promise<void> {
-  const url = new URL(place.redis)
+  const server = place.cluster
+    ? ({ kind: 'redis_cluster', nodes: place.cluster } as const)
+    : ({ kind: 'redis', url: new URL(place.redis) } as const)
   const settings = {
     username: undefined,
     password: undefined,
@@ -88,7 +94,7 @@ async function withSessions(place: FillPlace, work: (created: Sessions) => Promi
     keyPrefix: place.keyPrefix,
     replicasAcknowledge: 0,
   }
-  const store = new RedisStore({ kind: 'redis', url, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
+  const store = new RedisStore({ ...server, ...settings, timeoutMs: 10_000 }, { log, clock: systemClock })
   try {
     await store.ping()
     const keyring = new Keyring([Buffer.from(place.sessionKey, 'base64')])
@@ -109,10 +115,10 @@ async function manyTimes(count: number, atOnce: number, work: (n: number) => Pro
 }
 
 /**
- * The record of a new person, with ten claims, and with tokens as long as those of a provider whose
+ * The record of a new person, with claims, and with tokens as long as those of a provider whose
  * access and refresh tokens are JWTs.
  */
-function newRecord(iss: string) {
+function newRecord({ issuer: iss, claims: count = claimNames.length }: FillPlace) {
   const person = randomInt(1e12)
   const [sub, sid, now] = [subOf(person), randomToken(16), Date.now()]
   const tokens = {
@@ -122,7 +128,7 @@ function newRecord(iss: string) {
     obtained_at: now,
     access_token_expires_at: now + absoluteTimeoutMs,
   }
-  const claims = claimsOfSession(claimsOf(person), { iss, sub, sid })
+  const claims = claimsOfSession(manyClaimsOf(person, count), { iss, sub, sid })
   return { iss, sub, sid, origin: 'https://orders.example.com', tokens, claims, userinfo_read_at: now }
 }
 

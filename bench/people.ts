@@ -26,7 +26,7 @@ export function personOf(sub: string): number {
 }
 
 /** The UserInfo claims of a person, who is identified by a number. */
-export function claimsOf(person: number): Readonly<Record<ClaimName, string | readonly string[]>> {
+function claimsOf(person: number): Readonly<Record<ClaimName, string | readonly string[]>> {
   return {
     sub: subOf(person),
     name: `Jane Q. Doe ${person}`,
@@ -39,6 +39,20 @@ export function claimsOf(person: number): Readonly<Record<ClaimName, string | re
     cost_centre: `CC-${person}`,
     groups: ['staff', 'finance', `team-${person}`],
   }
+}
+
+/** The name of a claim beyond the ten. */
+export function furtherClaimName(n: number): string {
+  return `claim_${n}`
+}
+
+/** The first `count` claims of a person: the ten, and further ones. Always with `sub`. */
+export function manyClaimsOf(person: number, count: number): Readonly<Record<string, string | readonly string[]>> {
+  const further = Array.from({ length: Math.max(0, count - claimNames.length) }, (_, at) => {
+    const name = furtherClaimName(claimNames.length + at)
+    return [name, `${name} of ${person}`] as const
+  })
+  return Object.fromEntries([...Object.entries(claimsOf(person)).slice(0, count), ...further])
 }
 
 const rendered = new Map<number, readonly string[]>()

@@ -5,24 +5,34 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Adapter, AdapterPayload, KoaContextWithOIDC } from 'oidc-provider'
-import { claimNames, claimsOf, personOf, subOf } from './people.ts'
+import { claimNames, furtherClaimName, manyClaimsOf, personOf, subOf } from './people.ts'
 
 export interface BenchClient {
   readonly client_id: string
   readonly client_secret: string
   readonly redirect_uri: string
+  /** How many claims UserInfo has for it. Absent: ten. */
+  readonly claims?: number
+  /** The lifetime of its access tokens. Absent: a day. */
+  readonly tokenSeconds?: number
 }
 
 export interface BenchProvider {
   readonly issuer: string
   register(client: BenchClient): void
   /**
-   * A Logout Token for the last session of a person at a client.
+   * A Logout Token for the last session of a person at a client, or for the given `sid`.
    * @throws {Error} when there is no such session
    */
-  logoutToken(client_id: string, person: number): Promise<string>
+  logoutToken(client_id: string, person: number, sid?: string): Promise<string>
   close(): void
 }
+
+const mostClaims = 200
+const furtherThanSub = [
+  ...claimNames.slice(1),
+  ...Array.from({ length: mostClaims - claimNames.length }, (_, n) => furtherClaimName(claimNames.length + n)),
+]
 
 export async function startProvider(): Promise<BenchProvider> {
   const server = createServer({ keepAliveTimeout: 60_000 })
@@ -32,19 +42,23 @@ export async function startProvider(): Promise<BenchProvider> {
   const entries = new Map<string, AdapterPayload>()
   const sessionIds = new Map<string, string>()
   const sids = new Map<string, string>()
+  const clients = new Map<string | undefined, Pick<BenchClient, 'claims' | 'tokenSeconds'>>()
   const provider = new Provider(issuer, {
     adapter: (model: string) => adapterOf(model, { entries, sessionIds, sids }),
     jwks: { keys: [signingKey()] },
-    claims: { openid: ['sub'], email: ['email'], profile: claimNames.filter((name) => name !== 'sub') },
+    claims: { openid: ['sub'], email: ['email'], profile: furtherThanSub },
     scopes: ['openid', 'profile', 'email', 'offline_access'],
     pkce: { required: () => true },
     rotateRefreshToken: true,
     issueRefreshToken: async () => true,
     expiresWithSession: async () => false,
     interactions: { url: (_ctx, { uid }) => `/oauth/as/${uid}` },
-    findAccount: (_ctx, sub) => ({
+    findAccount: ({ oidc }, sub) => ({
       accountId: sub,
-      claims: (use) => (use === 'userinfo' ? { ...claimsOf(personOf(sub)), sub } : { sub }),
+      claims: (use) => {
+        const count = clients.get(oidc.client?.clientId)?.claims ?? claimNames.length
+        return use === 'userinfo' ? { ...manyClaimsOf(personOf(sub), count), sub } : { sub }
+      },
     }),
     loadExistingGrant: async ({ oidc }: KoaContextWithOIDC) => {
       const grant = new provider.Grant({
@@ -65,7 +79,7 @@ export async function startProvider(): Promise<BenchProvider> {
     },
     cookies: { keys: ['bench'], long: { path: '/oauth' }, short: { path: '/oauth' } },
     ttl: {
-      AccessToken: 86_400,
+      AccessToken: (_ctx, _token, client) => clients.get(client.clientId)?.tokenSeconds ?? 86_400,
       IdToken: 86_400,
       Session: 86_400,
       Grant: 86_400,
@@ -86,8 +100,9 @@ export async function startProvider(): Promise<BenchProvider> {
   })
   return {
     issuer,
-    register: ({ redirect_uri, ...client }) =>
-      void entries.set(`Client:${client.client_id}`, {
+    register: ({ redirect_uri, claims, tokenSeconds, ...client }) => {
+      clients.set(client.client_id, { ...(claims && { claims }), ...(tokenSeconds && { tokenSeconds }) })
+      entries.set(`Client:${client.client_id}`, {
         ...client,
         redirect_uris: [redirect_uri],
         // So that ID Tokens have a `sid`. The provider itself sends no Logout Tokens.
@@ -97,9 +112,10 @@ export async function startProvider(): Promise<BenchProvider> {
         response_types: ['code'],
         token_endpoint_auth_method: 'client_secret_basic',
         id_token_signed_response_alg: 'RS256',
-      }),
-    logoutToken: async (client_id, person) => {
-      const [client, sid] = [await provider.Client.find(client_id), sids.get(`${client_id} ${subOf(person)}`)]
+      })
+    },
+    logoutToken: async (client_id, person, sid = sids.get(`${client_id} ${subOf(person)}`)) => {
+      const client = await provider.Client.find(client_id)
       if (client === undefined || sid === undefined) throw new Error(`${subOf(person)} has no session at ${client_id}`)
       const token = new provider.IdToken({}, { client })
       token.set('sub', subOf(person))
