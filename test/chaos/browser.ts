@@ -64,6 +64,8 @@ export class Browser {
   readonly #agent: Agent
   /** The sign-in that each session cookie comes from. */
   readonly #sessions = new Map<string, string>()
+  /** The session at the provider of each sign-in. */
+  readonly #sids = new Map<string, string>()
   /** Closes each open stream and WebSocket. */
   readonly #channels = new Set<() => void>()
   #kept: readonly KeptCookie[] = []
@@ -197,6 +199,7 @@ export class Browser {
     }
     const identity = this.#site.issuedFor(new URL(visit.url).searchParams.get('code') ?? '')
     const { session: replaces, ...answer } = answerOf(visit)
+    if (identity !== undefined) this.#sids.set(id, identity.sid)
     const signedIn = visit.status !== undefined && this.#sessionsHave(id)
     this.#site.record({
       ...{ type: 'sign-in', ...answer, replica, id, begin, person, browser, signedIn },
@@ -225,6 +228,9 @@ export class Browser {
     this.#site.record({ type: 'ending', ...answer, id: this.#site.id('e'), by: 'sign-out', session, confirmed })
     for (let hops = 0; hops < 4 && typeof visit.headers['location'] === 'string'; hops += 1)
       visit = await this.#send(new URL(visit.headers['location'], visit.url).href)
+    // The session at the provider ends on the way, and with it later sessions of the same sid.
+    const atProvider = { id: this.#site.id('e'), by: 'provider', sid: this.#sids.get(session) ?? '' } as const
+    this.#site.record({ type: 'ending', ...atProvider, begin: answer.begin, end: now(), confirmed: false })
     return confirmed
   }
 
@@ -292,9 +298,7 @@ function answerOf({ begin, end, replica, session, status, code, error }: Visit) 
 /** The error code of a response that the gateway made itself. */
 export function codeOf(url: string, status: number, headers: Visit['headers'], body: string): string | undefined {
   if (headers['x-application'] !== undefined) return undefined
-  const isEndpoint = new URL(url).pathname.startsWith(endpoints)
-  if (!isEndpoint && status < 400) return 'ERR_UNAUTHENTICATED'
-  if (status < 400) return undefined
+  if (status < 400) return new URL(url).pathname.startsWith(endpoints) ? undefined : 'ERR_UNAUTHENTICATED'
   const named = errorCodes.find((code) => errorRow(code).status === status && body.includes(errorRow(code).text))
   return named ?? `STATUS_${status}`
 }

@@ -164,7 +164,8 @@ async function send(
   try {
     const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
     const { statusCode: status } = response
-    const code = codeOf(url, status, response.headers, await response.body.text())
+    const text = await response.body.text()
+    const code = status === 200 ? undefined : codeOf(url, status, response.headers, text)
     ending = { ...base, end: now(), status, confirmed: status === 200, ...(code !== undefined && { code }) }
   } catch (error) {
     ending = { ...base, end: now(), error: errorOf(error), confirmed: false }

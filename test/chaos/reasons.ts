@@ -54,7 +54,7 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_SIGN_IN_COOKIE: signsInTwice,
   ERR_SIGN_IN_REFUSED: provider,
   ERR_SIGN_IN_DECLINED: provider,
-  ERR_SIGN_IN_RESPONSE: either(provider, during('clock')),
+  ERR_SIGN_IN_RESPONSE: either(provider, signInEnds, during('clock')),
   ERR_LOGOUT_TOKEN_INVALID: during('clock'),
 }
 
