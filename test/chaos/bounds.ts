@@ -16,6 +16,8 @@ export const bounds = {
   streamWithoutStore: 300_000,
   /** A session stays locked after the replica that refreshed it was killed. */
   lease: 5_000,
+  /** A replica repeats an order that the store did not accept. Not promised exactly. */
+  repeatedOrder: 30_000,
   /** The part of `idle_timeout` by which a session may end earlier. */
   idleEarlier: 0.1,
   /** The last writes that a failover or a restart of the store may lose. */

@@ -241,8 +241,9 @@ function startOf(order: Ending | SignIn | Refresh): number {
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */
-function covers({ session, sid, sub, end }: Ending, { id, begin, identity }: SignIn): boolean {
+function covers({ session, sid, sub, end, confirmed }: Ending, { id, begin, identity }: SignIn): boolean {
   if (session !== undefined) return session === id
-  if (begin >= end) return false
+  // The replica repeats an order that the store has not accepted, and ends later sessions too.
+  if (begin >= (confirmed ? end : end + bounds.repeatedOrder)) return false
   return sid === undefined ? sub !== undefined && sub === identity?.sub : sid === identity?.sid
 }

@@ -165,7 +165,9 @@ async function send(
     const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
     const { statusCode: status } = response
     const text = await response.body.text()
-    const code = status === 200 ? undefined : codeOf(url, status, response.headers, text)
+    // 503 of the administration API has no code. It means that the store failed.
+    const other = status === 503 && order.by === 'administrator' ? 'ERR_STORE_UNAVAILABLE' : undefined
+    const code = other ?? (status === 200 ? undefined : codeOf(url, status, response.headers, text))
     ending = { ...base, end: now(), status, confirmed: status === 200, ...(code !== undefined && { code }) }
   } catch (error) {
     ending = { ...base, end: now(), error: errorOf(error), confirmed: false }
