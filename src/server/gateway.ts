@@ -63,6 +63,8 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     () => observing.close(),
   ]
   try {
+    // A worker gets its first requests as soon as it listens.
+    const foundAtStart = await waitForDependencies(store, generations.current, log)
     const listener = await listen(
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
@@ -85,7 +87,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
           })
     if (admin !== undefined) closeSteps.push(() => admin.close())
     return {
-      foundAtStart: await waitForDependencies(store, generations.current, log),
+      foundAtStart,
       address: listener.address,
       adminAddress: admin?.address,
       reload: (next) => generations.reload(next),

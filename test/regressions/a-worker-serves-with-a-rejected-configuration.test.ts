@@ -97,12 +97,7 @@ describe('Workers', { concurrency: true }, () => {
   test('SIGHUP during the start of a worker ends nothing', async (t) => {
     const around = await prepareGateway(t, { providerStartsDown: true })
     const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
-    await until('it listens', () =>
-      request(`${around.url}/static/a`).then(
-        () => true,
-        () => false,
-      ),
-    )
+    await gateway.said('provider.unavailable')
     assert.ok(!gateway.log().some(({ msg }) => msg === 'gatehouse is ready'))
 
     gateway.child.kill('SIGHUP')
