@@ -11,10 +11,10 @@ export interface Chart {
   readonly lines: readonly Line[]
 }
 
-const [width, height] = [720, 380]
+const [width, height] = [760, 380]
 const area = { left: 64, right: 500, top: 48, bottom: 324 }
 /** Colors that can be told apart on white and on black, also with a color vision deficiency. */
-const colors = ['#2f7ed8', '#d9761a', '#2a9d6f', '#c2417f', '#8a6fd1', '#8f8f20']
+const colors = ['#2f7ed8', '#d9761a', '#2a9d6f', '#c2417f', '#8a6fd1', '#8f8f20', '#1aa3b8', '#9c5a3c', '#7a7f87']
 const style =
   'text{fill:#1d2330;font:13px system-ui,sans-serif}.grid{stroke:#c4cad6}.paper{fill:#fff}.title{font-weight:600;font-size:15px}' +
   '@media(prefers-color-scheme:dark){text{fill:#e6e9ef}.grid{stroke:#454c5a}.paper{fill:#14171c}}'

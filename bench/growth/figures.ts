@@ -43,7 +43,7 @@ interface Series {
   readonly growth: Growth
 }
 
-/** Redis counts only where the gateway has much to do with it. */
+/** The operations for which the time of Redis is reported: the others hardly use it. */
 const withRedis: ReadonlySet<Operation> = new Set<Operation>(['idle', 'cold', 'sign_in', 'refresh', 'logout', 'burst'])
 
 function seriesOf({ points }: CurveFigures): readonly Series[] {

@@ -100,7 +100,9 @@ export function announcementsTable(figures: Figures): string {
 export function announcementsChart(figures: Figures): Chart {
   const lines = announcements.map((kind) => ({
     name: kind.name,
-    points: replicaCounts.map((replicas) => ({ x: replicas, y: mostOf(figures, kind, replicas).perSecond })),
+    points: replicaCounts
+      .map((replicas) => ({ x: replicas, y: mostOf(figures, kind, replicas).perSecond }))
+      .filter(({ y }) => y > 0),
   }))
   return {
     title: 'Announcements that keep a processor half busy (simulated)',

@@ -12,7 +12,9 @@ export type Cost = Totals
 
 export type Operation = 'idle' | 'request' | 'cold' | 'sign_in' | 'refresh' | 'logout' | 'burst' | 'reload'
 
+/** How much of each operation a round does. */
 export interface Counts {
+  /** Sessions that are read, and then ended. */
   readonly sessions: number
   readonly signIns: number
   readonly requestMs: number
@@ -46,8 +48,8 @@ export async function measureRound(
     if (isWanted(operation)) costs[operation] = await costOf(world, work, idle)
   }
   if (isWanted('idle')) costs.idle = idle
-  // Without this, the first sessions also pay for the new connections.
   const cookies = filled.slice(0, sessions).map(cookieOf)
+  // Without this, the first sessions also pay for the new connections.
   for (const cookie of cookies.slice(0, atOnce)) await ask(pool, cookie)
   await measured('cold', () => eachOf(cookies.slice(atOnce), (cookie) => ask(pool, cookie)))
   const order = { kind: 'requests', port: Number(new URL(origin).port), tls: false, bodyBytes: 1024 } as const

@@ -84,15 +84,12 @@ export interface Outcome {
   readonly commandsPerSecond: number
   /** To and from Redis. */
   readonly bytesPerSecond: number
-  /** The longest time that notices waited, in seconds. */
-  readonly noticesLate: number
   /** The first part that was exhausted. Absent: none was. */
   readonly first?: { readonly part: Part; readonly by: Act | 'idle'; readonly hour: number }
   /** How often each act happened. */
   readonly counts: Readonly<Record<Act, number>>
-  /** Of all gateways, and of all Redis nodes, in seconds of a processor. */
+  /** The processor time of all gateways together. */
   readonly gatewaySeconds: number
-  readonly redisSeconds: number
 }
 
 /** Sessions that a process keeps in memory: docs/operations.md#memory. */
@@ -159,8 +156,8 @@ class Tally {
   #first: Outcome['first']
   /** Work that waits for the node of the notices, in seconds of its processor. */
   #backlog = 0
-  readonly #most = { commands: 0, bytes: 0, late: 0 }
-  readonly #seconds = { gateway: 0, redis: 0 }
+  readonly #most = { commands: 0, bytes: 0 }
+  #gatewaySeconds = 0
 
   constructor(town: Town, costs: Costs, single: Costs) {
     this.#town = town
@@ -198,21 +195,19 @@ class Tally {
       if (share > 1) this.#first ??= { part, by, hour: (tick * tickSeconds) / 3600 }
     }
     this.#backlog = Math.max(0, this.#backlog + sum('notices') / 1e6 - tickSeconds)
-    this.#most.late = Math.max(this.#most.late, this.#backlog)
     this.#most.commands = Math.max(this.#most.commands, sum('commands') / tickSeconds)
     this.#most.bytes = Math.max(this.#most.bytes, sum('bytes') / tickSeconds)
-    this.#seconds.gateway += (sum('gateway') / 1e6) * this.#town.replicas
-    this.#seconds.redis += sum('redis') / 1e6
+    this.#gatewaySeconds += (sum('gateway') / 1e6) * this.#town.replicas
     this.#now = new Map()
   }
 
   outcome(): Outcome {
     return {
       peak: this.#peak,
-      ...{ commandsPerSecond: this.#most.commands, bytesPerSecond: this.#most.bytes, noticesLate: this.#most.late },
+      ...{ commandsPerSecond: this.#most.commands, bytesPerSecond: this.#most.bytes },
       ...(this.#first && { first: this.#first }),
       counts: Object.fromEntries(acts.map((act) => [act, this.#counts.get(act) ?? 0])) as Record<Act, number>,
-      ...{ gatewaySeconds: this.#seconds.gateway, redisSeconds: this.#seconds.redis },
+      gatewaySeconds: this.#gatewaySeconds,
     }
   }
 }
