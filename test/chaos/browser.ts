@@ -50,6 +50,8 @@ interface Sending {
   readonly body?: string | Buffer
   /** The sign-in to which a new session cookie belongs. */
   readonly signIn?: string
+  /** A session cookie that is sent in place of the present cookies, and its session. */
+  readonly copy?: readonly [value: string, session: string]
 }
 
 /** How long people wait for a response, in ms. */
@@ -110,15 +112,15 @@ export class Browser {
   }
 
   async #sendTo(replica: string, url: string, at: string, sending: Sending): Promise<Visit> {
-    const { method = 'GET', headers = {}, body = null, signIn } = sending
-    const { session } = this
+    const { method = 'GET', headers = {}, body = null, signIn, copy } = sending
+    const session = copy?.[1] ?? this.session
     const base = { url, begin: now(), replica, ...(session !== undefined && { session }) }
     try {
       const response = await request(at, {
         ...{ method: method as Dispatcher.HttpMethod, dispatcher: this.#agent, body },
-        headers: { ...navigation, ...this.#fields(url), ...headers },
+        headers: { ...navigation, ...this.#fields(url), ...(copy && { cookie: `gatehouse=${copy[0]}` }), ...headers },
       })
-      this.#keep(url, response.headers['set-cookie'], signIn)
+      if (copy === undefined) this.#keep(url, response.headers['set-cookie'], signIn)
       const text = await response.body.text()
       const { statusCode: status } = response
       const code = replica === '' ? undefined : codeOf(url, status, response.headers, text)
@@ -147,12 +149,13 @@ export class Browser {
   }
 
   /** Uses an application once. */
-  async use(application: string, kind: 'page' | 'script' | 'upload' | 'form'): Promise<Visit> {
+  async use(application: string, kind: 'page' | 'script' | 'upload' | 'form', copy?: Sending['copy']): Promise<Visit> {
     const id = this.#site.id('r')
     const submission = kind === 'form' ? this.#site.id('f') : undefined
     const content = this.#contentOf(kind, id)
     const visit = await this.#send(`${this.#site.url}/${application}/${kind}`, {
       ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
+      ...(copy && { copy }),
       headers: {
         ...{ 'x-chaos-request': id, ...(kind !== 'page' && { accept: 'application/json', ...script }) },
         ...(submission !== undefined && { 'x-form': submission, ...form }),
@@ -166,6 +169,12 @@ export class Browser {
       ...(content && { digest: createHash('sha256').update(content).digest('hex') }),
     })
     return visit
+  }
+
+  /** Opens a page with an earlier session cookie, as somebody who has a copy of it does. */
+  async useCopy(application: string): Promise<void> {
+    const copies = [...this.#sessions].filter(([, session]) => session !== this.session).slice(-3)
+    if (copies.length > 0) await this.use(application, 'page', this.#parts.random.pick(copies))
   }
 
   #contentOf(kind: Request['kind'], id: string): Buffer | undefined {

@@ -8,7 +8,17 @@ import type { ChaosProvider } from './provider.ts'
 import { type Random, seeded } from './random.ts'
 
 /** What a person does next, by weight. */
-const actions = { page: 40, script: 30, upload: 8, form: 10, stream: 3, websocket: 3, signOut: 2, rest: 2 } as const
+const actions = {
+  page: 40,
+  script: 30,
+  upload: 8,
+  form: 10,
+  stream: 3,
+  websocket: 3,
+  signOut: 2,
+  copy: 5,
+  rest: 2,
+} as const
 /** In ms: between two actions, when a sign-in has failed, and how long a person rests. */
 const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [3_000, 60_000] } as const
 const [browsersEach, tabsEach] = [2, 2]
@@ -70,6 +80,7 @@ async function useTab(
     const application = random.pick(applications)
     if (action === 'rest') await pause(random.between(...pauses.rest))
     else if (action === 'signOut') await browser.signOut()
+    else if (action === 'copy') await browser.useCopy(application)
     else if (action === 'stream' || action === 'websocket')
       open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
     else {

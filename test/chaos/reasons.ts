@@ -75,5 +75,6 @@ export function whyWrong(facts: Facts, asked: Asked): string | undefined {
     'sign-in': 'signedIn' in asked && asked.signedIn,
     ending: 'confirmed' in asked && asked.confirmed,
   }
-  return isDone[asked.type] ? undefined : `got ${asked.status} without a reason`
+  // Another tab may have completed its sign-in, and this one then leads to the application.
+  return isDone[asked.type] || signsInTwice(facts, asked) ? undefined : `got ${asked.status} without a reason`
 }
