@@ -10,7 +10,7 @@ import { type HistoryEvent, type Identity, now } from './history.ts'
 import type { Network } from './network.ts'
 
 export interface ChaosProvider extends Pick<DemoProvider, 'issuer' | 'sessions' | 'expireSession' | 'logoutToken'> {
-  /** Whom the ID Token identified that was issued for an authorization code, and when. */
+  /** Whom the ID Token identified that was issued for an authorization code. */
   issuedFor(code: string): Identity | undefined
   /** Signs with a new key from now on. Earlier keys remain published. */
   rotateKeys(): Promise<void>
@@ -30,7 +30,7 @@ const accessTokenSeconds = 20
 export async function startChaosProvider(scope: Scope, parts: ProviderParts): Promise<ChaosProvider> {
   const { network, url, client_secret } = parts
   const store = new ProviderStore()
-  const issued = new Map<string, Identity>()
+  const grants: Grants = { issued: new Map(), sids: new Map() }
   const port = await freePort()
   const issuer = new URL(`http://${network.host('provider')}:${port}`)
   const cookieKeys = [randomToken(32)]
@@ -51,7 +51,7 @@ export async function startChaosProvider(scope: Scope, parts: ProviderParts): Pr
         jwks: { keys: [...keys] },
         ttl: { ...configuration.ttl, AccessToken: accessTokenSeconds },
       }),
-      extend: (oidc) => recordGrants(oidc, parts, issued),
+      extend: (oidc) => recordGrants(oidc, parts, grants),
     })
   let running = await start()
   const link = await network.link('provider', port, Number(running.address.port))
@@ -61,7 +61,7 @@ export async function startChaosProvider(scope: Scope, parts: ProviderParts): Pr
     sessions: () => running.sessions(),
     expireSession: (sid) => running.expireSession(sid),
     logoutToken: (about) => running.logoutToken(about),
-    issuedFor: (code) => issued.get(code),
+    issuedFor: (code) => grants.issued.get(code),
     rotateKeys: async () => {
       keys.unshift(newKey())
       const earlier = running
@@ -81,8 +81,15 @@ function newKey() {
 /** How long after a response the link must still be in order for it to have arrived, in ms. */
 const arrivalMs = 100
 
-function recordGrants(oidc: Provider, { network, record }: ProviderParts, issued: Map<string, Identity>): void {
-  const sids = new Map<string, string>()
+/** What the provider has issued. */
+interface Grants {
+  /** By authorization code. */
+  readonly issued: Map<string, Identity>
+  /** By the hash of a refresh token. */
+  readonly sids: Map<string, string>
+}
+
+function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issued, sids }: Grants): void {
   oidc.use(async (ctx, next) => {
     const begin = now()
     await next()

@@ -1,7 +1,8 @@
 // One run: people use the site while faults come and go, then everything is in order, and all sign
 // out.
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Scope } from '../support/redis.ts'
 import { Browser, type Site } from './browser.ts'
@@ -11,7 +12,7 @@ import { people, replicaNames, timeouts } from './parties.ts'
 import { endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
 import { seeded } from './random.ts'
-import { lastingKeys, type Store } from './store.ts'
+import { lastingKeys, rolesIn, type Store } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
 
 export interface RunOptions {
@@ -31,6 +32,13 @@ export interface RunOptions {
 /** How often sessions end by others than their person, in ms on average. */
 const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 20_000, 20_000]
 const sampleEveryMs = 20_000
+const observeEveryMs = 500
+/**
+ * A process that waits for a processor longer than this, at an observation, is slowed down, in ms.
+ */
+const starvedMs = 200
+/** After this time without a response, Redis replaces a node, in ms. */
+const failureTimeoutMs = 3_000
 /** At most so many faults are active at the same time, also when a part of them takes longer. */
 const maxActive = 2
 /** People use the site for this time before the run, in ms. */
@@ -58,6 +66,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
       ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
       ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
     })
+    const stopObserving = observe(world, record)
     await warmUp(world, seed)
     await sample(world, record, true)
     say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
@@ -71,6 +80,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await stopEndings()
     await crowd.leave()
     await Promise.all(people.map((person, n) => comeBack(site, person, seed + n, world.network.host(`browser ${n}`))))
+    stopObserving()
     await sample(world, record, true)
     record({ type: 'end', at: now() })
   } finally {
@@ -142,6 +152,49 @@ async function inject(
     active.add(healing)
   }
   await Promise.all(active)
+}
+
+/**
+ * Records what disturbs a run besides its faults, on a busy machine: processes that wait for a
+ * processor, and nodes of Redis that change their roles. Returns how to stop.
+ */
+function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
+  const observed = { type: 'fault', id: 'observed' } as const
+  let [waitedBefore, seen, seenAt, isOver] = [new Map<number, number>(), '', now(), false]
+  const watch = async () => {
+    while (!isOver) {
+      await pause(observeEveryMs)
+      const [begin, end] = [seenAt, now()]
+      const waited = new Map<number, number>()
+      const isStarved = (pid: number) => {
+        const ms = waitedMs(pid)
+        waited.set(pid, ms)
+        return ms - (waitedBefore.get(pid) ?? ms) > starvedMs
+      }
+      const starved = replicas.filter((replica) => replica.pids().filter(isStarved).length > 0)
+      const busy = { ...observed, kind: 'busy-machine', begin, end }
+      if (starved.length > 0) record({ ...busy, part: 'replica', replicas: starved.map(({ name }) => name) })
+      // The world itself has the provider, the applications and the links.
+      if (isStarved(process.pid))
+        for (const part of ['provider', 'application', 'store'] as const) record({ ...busy, part })
+      const roles = await rolesIn(store)
+      if (seen !== '' && roles !== seen)
+        record({ ...observed, kind: 'roles', part: 'store', losesWrites: true, begin: begin - failureTimeoutMs, end })
+      ;[waitedBefore, seen, seenAt] = [waited, roles, end]
+    }
+  }
+  void watch()
+  return () => void (isOver = true)
+}
+
+/** How long the main thread of a process has waited for a processor, in ms. */
+function waitedMs(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+  } catch {
+    // It has ended.
+    return 0
+  }
 }
 
 /** Everybody signs in once more, uses the site and signs out, in a new browser. */

@@ -67,7 +67,7 @@ async function startSentinels(scope: Scope, network: Network): Promise<Store> {
     const sentinel = [
       ...[`sentinel announce-ip ${host}`, `sentinel announce-port ${port}`],
       `sentinel monitor main ${first.host} ${first.port} 2`,
-      ...['sentinel down-after-milliseconds main 1500', 'sentinel failover-timeout main 6000'],
+      ...['sentinel down-after-milliseconds main 2500', 'sentinel failover-timeout main 6000'],
       'sentinel parallel-syncs main 2',
     ]
     const args = ['--bind-source-addr', host, '--protected-mode', 'no']
@@ -100,7 +100,7 @@ async function startClusterOfSix(scope: Scope, network: Network): Promise<Store>
   const nameOf = (n: number) => `redis-${n + 1}`
   const { primaries, replicas } = await startCluster(scope, {
     replicas: 3,
-    args: [...common, '--cluster-node-timeout', '2000'],
+    args: [...common, '--cluster-node-timeout', '3000'],
     place: async ({ n, port, bus }) => {
       const host = network.host(nameOf(n))
       await network.link(nameOf(n), port)
@@ -139,6 +139,14 @@ function nodeOf(scope: Scope, name: string, server: RedisServer): StoreNode {
 async function roleOf({ redis }: StoreNode): Promise<'master' | 'slave' | undefined> {
   const role = (await redis.role().catch(() => [])) as readonly unknown[]
   return role[0] as 'master' | 'slave' | undefined
+}
+
+/** The role of each node, and whether it takes part in a Cluster that works. */
+export async function rolesIn({ nodes, kind }: Store): Promise<string> {
+  const stateOf = async ({ redis }: StoreNode) =>
+    kind === 'cluster' && /cluster_state:ok/.test(String(await redis.cluster('INFO').catch(() => '')))
+  const roles = await Promise.all(nodes.map(async (node) => `${await roleOf(node)} ${await stateOf(node)}`))
+  return roles.join()
 }
 
 /** The nodes with this role now; a node that does not respond has none. */
