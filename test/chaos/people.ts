@@ -16,6 +16,7 @@ const actions = {
   stream: 3,
   websocket: 3,
   signOut: 2,
+  signInAgain: 2,
   copy: 5,
   rest: 2,
 } as const
@@ -80,6 +81,7 @@ async function useTab(
     const application = random.pick(applications)
     if (action === 'rest') await pause(random.between(...pauses.rest))
     else if (action === 'signOut') await browser.signOut()
+    else if (action === 'signInAgain') await browser.signIn()
     else if (action === 'copy') await browser.useCopy(application)
     else if (action === 'stream' || action === 'websocket')
       open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
