@@ -227,10 +227,8 @@ function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
 
 /** After the last fault, each person and each replica is served, and nothing takes long. */
 const liveness: Check = (facts) => {
-  const recovered = Math.max(
-    0,
-    ...facts.faults.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])),
-  )
+  const made = facts.faults.filter(({ observed }) => observed !== true)
+  const recovered = Math.max(0, ...made.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])))
   const slow = facts.requests.filter(
     (request) =>
       !['stream', 'websocket'].includes(request.kind) &&
@@ -248,7 +246,7 @@ const liveness: Check = (facts) => {
     ...facts.run.persons.filter((person) => !events.some((one) => personOf(one) === person)).map((who) => [what, who]),
     ...facts.run.replicas.filter((replica) => !events.some((one) => one.replica === replica)).map((who) => [what, who]),
   ])
-  const last = facts.faults.findLast(({ part }) => part !== undefined)
+  const last = made.findLast(({ part }) => part !== undefined)
   return [
     ...slow.map((request): Finding => ({
       ...{

@@ -83,7 +83,7 @@ export class Facts {
     const refreshes = eventsOf(history, 'refresh')
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
     const unreachable = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => ({
-      ...{ type: 'fault', id: '', kind: 'unreachable', part: 'store', replicas: [replica], begin, end },
+      ...{ type: 'fault', id: '', kind: 'unreachable', part: 'store', replicas: [replica], begin, end, observed: true },
     }))
     this.faults = [...eventsOf(history, 'fault'), ...unreachable]
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)

@@ -186,6 +186,8 @@ export interface Fault extends Operation {
   readonly applications?: readonly string[]
   /** Whether the store may have lost writes that it had acknowledged. */
   readonly losesWrites?: boolean
+  /** The world did not make it, but noticed it, such as a busy machine. */
+  readonly observed?: true
 }
 
 /** A replica could not reach the store, as the world observed it beside the faults it made. */

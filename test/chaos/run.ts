@@ -159,7 +159,7 @@ async function inject(
  * processor, and nodes of Redis that change their roles. Returns how to stop.
  */
 function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
-  const observed = { type: 'fault', id: 'observed' } as const
+  const observed = { type: 'fault', id: 'observed', observed: true } as const
   let [waitedBefore, seen, seenAt, isOver] = [new Map<number, number>(), '', now(), false]
   const watch = async () => {
     while (!isOver) {
