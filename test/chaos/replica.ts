@@ -140,7 +140,7 @@ export class Replica {
     await until(`the workers of ${this.name} have ended`, () => !pids.some(isAlive))
   }
 
-  /** Whether the log has said within the time that it uses the file. */
+  /** Writes the file. Resolves when the log says that the replica uses it, or when it has ended. */
   async reload(): Promise<void> {
     const before = this.said('config.reloaded')
     this.writeFile()

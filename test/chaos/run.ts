@@ -137,7 +137,7 @@ async function inject(
   const healLater = async ({ id, kind, lasts }: PlannedFault, begin: number, begun: BegunFault) => {
     for (const party of begun.busy) busy.add(party)
     await pause(lasts)
-    await begun.heal()
+    await untilHealed(begun, say)
     for (const party of begun.busy) busy.delete(party)
     record({ type: 'fault', id, kind, ...begun.facts, begin, end: now() })
   }
@@ -145,7 +145,9 @@ async function inject(
     await pause(Math.max(0, beganAt + fault.at - now()))
     while (active.size >= maxActive) await Promise.race(active)
     const begin = now()
-    const begun = await faults[fault.kind].begin({ world, isFree, random: seeded(fault.seed) })
+    const parts = { world, isFree, random: seeded(fault.seed) }
+    // A node of Redis that does not respond gets no other fault.
+    const begun = await Promise.resolve(faults[fault.kind].begin(parts)).catch((error: unknown) => say(String(error)))
     if (begun === undefined) continue
     say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)
     const healing = healLater(fault, begin, begun).finally(() => active.delete(healing))
@@ -195,6 +197,17 @@ function waitedMs(pid: number): number {
     // It has ended.
     return 0
   }
+}
+
+/** Heals a fault, and tries again when a node of Redis does not respond. */
+async function untilHealed(begun: BegunFault, say: (text: string) => void): Promise<void> {
+  for (;;)
+    try {
+      return await begun.heal()
+    } catch (error) {
+      say(`  not healed yet: ${String(error)}`)
+      await pause(observeEveryMs)
+    }
 }
 
 /** Everybody signs in once more, uses the site and signs out, in a new browser. */

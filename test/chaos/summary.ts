@@ -47,7 +47,8 @@ function recoveriesOf(facts: Facts, asked: readonly Asked[]): ReadonlyMap<Fault,
   const recoveries = new Map<Fault, number>()
   for (const one of asked) {
     if (['served', 'ERR_UNAUTHENTICATED'].includes(outcomeOf(one))) continue
-    const [fault] = facts.disturbances(allParts, one, one).toSorted((a, b) => b.begin - a.begin)
+    const made = facts.disturbances(allParts, one, one).filter(({ observed }) => observed !== true)
+    const [fault] = made.toSorted((a, b) => b.begin - a.begin)
     if (fault !== undefined) recoveries.set(fault, Math.max(recoveries.get(fault) ?? 0, one.end - fault.end))
   }
   return recoveries
