@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -123,6 +124,11 @@ async function registerNew(
   }
   const token = task.token === undefined ? undefined : readText(task.token).trim()
   const place = secretPlaceOf(provider, input.file)
+  // It may be the only copy of the secret of another client.
+  if ('file' in place && existsSync(place.file))
+    throw new OperatorError(
+      `${place.file} exists: use --update for the client that has this secret, or name another file in ${provider.setting}.client_secret`,
+    )
   const registered = await registrar.register(wanted, token)
   // First, because the registration cannot be changed or removed without it.
   saveClient(state, known, provider.issuer, registered.client)
