@@ -252,7 +252,7 @@ async function endPerson(
     const order = { audience, jti, exp }
     if (sub !== undefined) return endings.endSub(sub, order, 'administrator', cause)
     if (sid !== undefined) return endings.endSid(sid, order, 'administrator', cause)
-    await rememberEmailEnding(email ?? '', audience, store)
+    await rememberEmailEnding(email ?? '', audience, 'administrator', store)
     return []
   }
   const outcomes = await Promise.allSettled(audiences.map(endIn))

@@ -12,7 +12,7 @@ import { claimsOfIdToken } from '../provider/id-token.ts'
 import { stateOf } from '../provider/jwt-response.ts'
 import type { SignedIn } from '../provider/openid-provider.ts'
 import { signInLifetimeMs } from '../session/live/endings.ts'
-import { emailOf, isEmailEndedSince } from '../session/people/email-endings.ts'
+import { emailEndedSince, emailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import { sealForFrame } from './frame.ts'
@@ -301,8 +301,9 @@ async function rejectEndedEmail(
   { provider, store, sessions, endings }: SignInParts,
 ): Promise<void> {
   const email = emailOf(claims, provider.config.renamedClaims)
-  if (email === undefined || !(await isEmailEndedSince(email, sessions.audience, begun_at, store))) return
-  await endings.endOne(session, 'signal', request.cause)
+  const by = email === undefined ? undefined : await emailEndedSince(email, sessions.audience, begun_at, store)
+  if (by === undefined) return
+  await endings.endOne(session, by, request.cause)
   throw new GatewayError('ERR_SIGN_IN_ENDED', 'all sessions of this e-mail address have ended before the callback')
 }
 

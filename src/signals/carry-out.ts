@@ -196,7 +196,7 @@ async function change(
   // A replay must not change the session of a later sign-in.
   if (await parts.store.isMarked(once)) return 'replayed'
   if (subject.kind === 'email' && action === 'end')
-    await rememberEmailEnding(subject.email, parts.sessions.audience, parts.store)
+    await rememberEmailEnding(subject.email, parts.sessions.audience, 'signal', parts.store)
   const found = await keysOf(subject, parts)
   const keys = until === undefined ? found : await begunUntil(until, found, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { isEmailEndedSince } from '../../src/session/people/email-endings.ts'
+import { emailEndedSince } from '../../src/session/people/email-endings.ts'
 import { openRecord } from '../../src/session/record/sealed-record.ts'
 import { confirmationIn, parseMessage } from '../../src/session/store/redis/confirmations.ts'
 import { transactionFromState } from '../../src/sign-in/transaction.ts'
@@ -55,8 +55,8 @@ for (const name of readdirSync(folder)) {
     assert.deepEqual((await store.readDocument(signingKeysName))?.version, 1, 'no key was added')
     assert.equal((await stream.read())?.stream_id, 's1')
     store.readDocument = async () => ({ sealed: bytes(formats.emailEnding), version: 1 })
-    assert.equal(await isEmailEndedSince('jane@example.com', audience, 0, store), true)
-    assert.equal(await isEmailEndedSince('jane@example.com', audience, Number.MAX_SAFE_INTEGER, store), false)
+    assert.equal(await emailEndedSince('jane@example.com', audience, 0, store), 'signal')
+    assert.equal(await emailEndedSince('jane@example.com', audience, Number.MAX_SAFE_INTEGER, store), undefined)
   })
 
   test(`${name}: what browsers hold is accepted`, () => {

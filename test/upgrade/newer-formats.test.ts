@@ -4,7 +4,7 @@ import type { KeptKey, SessionId } from '../../src/core/names.ts'
 import { LogoutCalls } from '../../src/logout/logout-calls.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
-import { isEmailEndedSince, rememberEmailEnding } from '../../src/session/people/email-endings.ts'
+import { emailEndedSince, rememberEmailEnding } from '../../src/session/people/email-endings.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
 import { createKeyring } from '../../src/session/record/sealed-record.ts'
 import { transactionFromState } from '../../src/sign-in/transaction.ts'
@@ -114,8 +114,8 @@ test('Documents of a newer version are not replaced', async () => {
 
   // Without the time of the ending, a sign-in must not go on.
   store.readDocument = async () => ({ sealed: Buffer.from('{"v":2}'), version: 1 })
-  await assert.rejects(isEmailEndedSince('jane@example.com', audience, now, store), unavailable)
-  await assert.rejects(rememberEmailEnding('jane@example.com', audience, store), unavailable)
+  await assert.rejects(emailEndedSince('jane@example.com', audience, now, store), unavailable)
+  await assert.rejects(rememberEmailEnding('jane@example.com', audience, 'signal', store), unavailable)
 })
 
 test('A kept form of a newer version stays in the store', async () => {

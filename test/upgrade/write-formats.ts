@@ -25,7 +25,7 @@ store.kept.begin = async (keptKey, max, ttl) => {
 
 await signingKeys.synchronize()
 await stream.change(() => ({ stream_id: 's1', wanted: 'w', given: 'g', state: 'v1' }))
-await rememberEmailEnding('jane@example.com', audience, store)
+await rememberEmailEnding('jane@example.com', audience, 'signal', store)
 const writer = await kept.begin(person.tagOf('jane'), 60_000)
 if (typeof writer === 'string') throw new Error(writer)
 await writer.append(Buffer.from('a=1&'))

@@ -1,9 +1,12 @@
 import type { Claims } from '../../core/claims.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { sha256 } from '../../core/random.ts'
-import { signInLifetimeMs } from '../live/endings.ts'
+import { type EndedBy, signInLifetimeMs } from '../live/endings.ts'
 import { changeDocument, type DocumentStore } from '../store/documents.ts'
 import type { SessionStore } from '../store/store.ts'
+
+/** Who ends the sessions of an e-mail address. */
+type EmailEndedBy = Extract<EndedBy, 'administrator' | 'signal'>
 
 /**
  * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`: before they
@@ -13,25 +16,27 @@ import type { SessionStore } from '../store/store.ts'
 export async function rememberEmailEnding(
   email: string,
   audience: string,
+  by: EmailEndedBy,
   store: DocumentStore & Pick<SessionStore, 'time'>,
 ): Promise<void> {
   const { latest } = await store.time()
   const isRemembered = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
-    sealed !== undefined && timeIn(sealed) >= latest ? undefined : Buffer.from(String(latest)),
+    sealed !== undefined && endingIn(sealed).at >= latest ? undefined : Buffer.from(`${latest} ${by}`),
   )
   if (isRemembered) return
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
 }
 
-/** Whether the sessions of an e-mail address have ended since `begun_at`, in the store's time. */
-export async function isEmailEndedSince(
+/** Who has ended the sessions of an e-mail address since `begun_at`, in the store's time, if so. */
+export async function emailEndedSince(
   email: string,
   audience: string,
   begun_at: number,
   store: Pick<DocumentStore, 'readDocument'>,
-): Promise<boolean> {
+): Promise<EmailEndedBy | undefined> {
   const document = await store.readDocument(documentNameOf(email, audience))
-  return document !== undefined && begun_at <= timeIn(document.sealed)
+  const ending = document && endingIn(document.sealed)
+  return ending !== undefined && begun_at <= ending.at ? ending.by : undefined
 }
 
 /**
@@ -56,9 +61,11 @@ export function emailOf(claims: Claims, renamed: Readonly<Record<string, string>
 /**
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote it in another format
  */
-function timeIn(document: Uint8Array): number {
-  const time = Number(Buffer.from(document).toString('utf8'))
-  if (!Number.isNaN(time)) return time
+function endingIn(document: Uint8Array): { readonly at: number; readonly by: EmailEndedBy } {
+  // Version 0.1.0 stored the time only.
+  const [time, by] = Buffer.from(document).toString('utf8').split(' ')
+  const at = Number(time)
+  if (!Number.isNaN(at)) return { at, by: by === 'administrator' ? by : 'signal' }
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored an ending in another format')
 }
 
