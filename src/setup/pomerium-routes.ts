@@ -89,8 +89,8 @@ export function upstreamFor(route: Route, global: JsonObject, from: Notes): Writ
     ...(own !== '/' && { path: own }),
     host_header: settings['preserve_host_header'] === true ? undefined : 'upstream',
     ...(settings['allow_websockets'] !== true && settings['allow_spdy'] !== true && { upgrade: [] }),
-    response_timeout: timeout('timeout', settings, option, from),
-    idle_timeout: timeout('idle_timeout', settings, option, from),
+    response_timeout: timeLimitOf('timeout', settings, option, from),
+    idle_timeout: timeLimitOf('idle_timeout', settings, option, from),
     ca_file: settings['tls_custom_ca_file'],
     server_name: settings['tls_upstream_server_name'] ?? settings['tls_server_name'],
     client_certificate:
@@ -130,15 +130,24 @@ function addressesOf(
   }
 }
 
-function timeout(name: string, settings: JsonObject, option: string, from: Notes): string | undefined {
+/** What a time limit that is not translated becomes. */
+const untranslated = {
+  timeout: 'a response must begin within 60s, which response_timeout of the upstream changes',
+  idle_timeout:
+    'a body may pause for 5m, which idle_timeout of the upstream changes (0s: no limit); event streams and WebSockets may pause without limit',
+}
+
+function timeLimitOf(
+  name: keyof typeof untranslated,
+  settings: JsonObject,
+  option: string,
+  from: Notes,
+): string | undefined {
   const given = settings[name]
   if (given === undefined) return undefined
   const limit = timeLimit(String(given))
   if (limit !== undefined) return limit
-  from.lost(
-    `${option} ${name}`,
-    `${String(given)} is not translated; streams and WebSockets may pause without limit anyway`,
-  )
+  from.lost(`${option} ${name}`, `${String(given)} is not translated: ${untranslated[name]}`)
   return undefined
 }
 
