@@ -6,10 +6,11 @@ import { translateApache } from '../setup/mod-auth-openidc.ts'
 import { levels } from '../setup/notes.ts'
 import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
 import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
+import { readOptions as readProgramOptions } from '../setup/option-sources.ts'
 import { translatePomerium } from '../setup/pomerium.ts'
-import { translateTraefik } from '../setup/traefik-forward-auth.ts'
+import { traefikDialect, translateTraefik } from '../setup/traefik-forward-auth.ts'
 import type { Translated } from '../setup/translated-file.ts'
-import { translateVouch } from '../setup/vouch.ts'
+import { translateVouch, vouchDialect } from '../setup/vouch.ts'
 import type { GivenText } from '../setup/written-config.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
@@ -55,11 +56,13 @@ const programs = {
     elsewhere: 'the settings in environment variables of Pomerium (as lines of YAML), and all files of routes',
   },
   'traefik-forward-auth': {
-    translate: (texts, { args, service, url }) => translateTraefik(texts, args, service, url),
+    translate: (texts, { args, service, url }) =>
+      translateTraefik(readProgramOptions(texts, args, service, traefikDialect), url),
     elsewhere: 'the flags (after --) and the variables of traefik-forward-auth',
   },
   vouch: {
-    translate: (texts, { args, service, url }) => translateVouch(texts, args, service, url),
+    translate: (texts, { args, service, url }) =>
+      translateVouch(readProgramOptions(texts, args, service, vouchDialect), url),
     elsewhere: 'the VOUCH_ and OAUTH_ variables of Vouch Proxy',
   },
 } satisfies Readonly<Record<string, Program>>

@@ -1,12 +1,12 @@
 import type { Options } from './flat-toml.ts'
 import { domainRequirement, forwardAuthFile, type ForwardAuthSettings, peopleAt } from './forward-auth.ts'
 import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
-import { type Dialect, readOptions } from './option-sources.ts'
+import type { Dialect } from './option-sources.ts'
 import { type Outcome, outcomesFor, type TestRequest } from './outcomes.ts'
 import { folderPatterns } from './path-regions.ts'
 import type { Translated } from './translated-file.ts'
 import { type Translation, translationOf } from './translation.ts'
-import { anyOf, type GivenText, type Requirement, type Rule } from './written-config.ts'
+import { anyOf, type Requirement, type Rule } from './written-config.ts'
 
 const lists = new Set(['domain', 'whitelist', 'cookie_domain'])
 /** Other options that are read. Those below `providers` and `rule` are known by their prefix. */
@@ -27,7 +27,8 @@ function named(name: string): string {
   return name.toLowerCase().replaceAll(/[.-]/g, '_')
 }
 
-const dialect: Dialect = {
+/** Where its options are: see `readOptions`. */
+export const traefikDialect: Dialect = {
   program: 'traefik-forward-auth',
   image: /traefik-forward-auth/i,
   // Its variables have no prefix, so only known names are its own.
@@ -89,13 +90,8 @@ interface Matcher {
 /**
  * Translates the options of traefik-forward-auth (thomseddon) to an upstream with `forward_auth`.
  */
-export function translateTraefik(
-  texts: readonly GivenText[],
-  args: readonly string[],
-  service: string | undefined,
-  url: string | undefined,
-): Translated {
-  const from = translationOf(readOptions(texts, args, service, dialect), (option) => /secret|_key$/.test(option))
+export function translateTraefik(options: Options, url: string | undefined): Translated {
+  const from = translationOf(options)
   const provider = from.text('default_provider') ?? 'google'
   const isGoogle = provider === 'google'
   const names = [...from.names].flatMap(

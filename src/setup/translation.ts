@@ -59,7 +59,10 @@ const template = /\$[{(]\w|\{\{|^\$[A-Z_]\w*$/
  * A translation without the options whose value another program fills in, because it is unknown.
  * @param isSecret whether an option is a secret, which no file contains
  */
-export function translationOf(options: Options, isSecret: (option: string) => boolean): Translation {
+export function translationOf(
+  options: Options,
+  isSecret = (option: string) => /secret|_key$/.test(option),
+): Translation {
   const isUnknown = (option: string, value: string | readonly string[]) =>
     !isSecret(option) && [value].flat().some((member) => template.test(member))
   const from = new Translation(new Map([...options].filter(([option, value]) => !isUnknown(option, value))))

@@ -1,13 +1,15 @@
 import { isObject, type JsonObject } from '../core/json.ts'
+import type { Options } from './flat-toml.ts'
 import { domainRequirement, forwardAuthFile, type ForwardAuthSettings, peopleAt } from './forward-auth.ts'
 import { withoutIdTokens, withoutTranslationOf } from './notes.ts'
-import { type Dialect, readOptions } from './option-sources.ts'
+import type { Dialect } from './option-sources.ts'
 import { outcomesFor } from './outcomes.ts'
 import type { Translated } from './translated-file.ts'
 import { type Translation, translationOf } from './translation.ts'
-import { claimPath, denyingRule, type GivenText, type Requirement, type Rule } from './written-config.ts'
+import { claimPath, denyingRule, type Requirement, type Rule } from './written-config.ts'
 
-const dialect: Dialect = {
+/** Where its options are: see `readOptions`. */
+export const vouchDialect: Dialect = {
   program: 'vouch-proxy',
   image: /vouch/i,
   optionOf: (variable) => (/^(?:VOUCH|OAUTH)_/.test(variable) ? variable.toLowerCase() : undefined),
@@ -28,13 +30,8 @@ function flat(prefix: string, settings: JsonObject): (readonly [string, string |
 }
 
 /** Translates the options of Vouch Proxy to an upstream with `forward_auth`. */
-export function translateVouch(
-  texts: readonly GivenText[],
-  args: readonly string[],
-  service: string | undefined,
-  url: string | undefined,
-): Translated {
-  const from = translationOf(readOptions(texts, args, service, dialect), (option) => /secret|_key$/.test(option))
+export function translateVouch(options: Options, url: string | undefined): Translated {
+  const from = translationOf(options)
   const provider = from.text('oauth_provider') ?? ''
   const isPublic = from.isOn('vouch_publicaccess')
   const policy = policyOf(from)

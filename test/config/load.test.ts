@@ -42,6 +42,18 @@ function written(t: TestContext, content: string | Uint8Array): string {
 
 const smallest = readFileSync('smallest.yaml', 'utf8')
 
+/** The settings of a provider that neither signs UserInfo nor encrypts. */
+const unencrypted = {
+  userinfo_signed_response_alg: undefined,
+  authorization_encrypted_response_alg: undefined,
+  authorization_encrypted_response_enc: undefined,
+  userinfo_encrypted_response_alg: undefined,
+  userinfo_encrypted_response_enc: undefined,
+  id_token_encrypted_response_alg: undefined,
+  id_token_encrypted_response_enc: undefined,
+  decryptionKey: undefined,
+}
+
 test('The smallest configuration has defaults for all other settings', () => {
   const { session, ...others } = config('smallest.yaml')
 
@@ -85,14 +97,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         longestEndSessionUrlBytes: 4096,
         claims: {},
         id_token_signed_response_alg: undefined,
-        userinfo_signed_response_alg: undefined,
-        authorization_encrypted_response_alg: undefined,
-        authorization_encrypted_response_enc: undefined,
-        userinfo_encrypted_response_alg: undefined,
-        userinfo_encrypted_response_enc: undefined,
-        id_token_encrypted_response_alg: undefined,
-        id_token_encrypted_response_enc: undefined,
-        decryptionKey: undefined,
+        ...unencrypted,
         clockToleranceMs: 30_000,
         timeoutMs: 5_000,
         ca: undefined,
@@ -337,14 +342,7 @@ test('Every setting of a full configuration is read', () => {
     ],
     userinfoClaims: ['given_name', 'family_name'],
     id_token_signed_response_alg: 'ES256',
-    userinfo_signed_response_alg: undefined,
-    authorization_encrypted_response_alg: undefined,
-    authorization_encrypted_response_enc: undefined,
-    userinfo_encrypted_response_alg: undefined,
-    userinfo_encrypted_response_enc: undefined,
-    id_token_encrypted_response_alg: undefined,
-    id_token_encrypted_response_enc: undefined,
-    decryptionKey: undefined,
+    ...unencrypted,
     clockToleranceMs: 10_000,
     timeoutMs: 3_000,
     ca,

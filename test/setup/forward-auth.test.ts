@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { translateTraefik } from '../../src/setup/traefik-forward-auth.ts'
-import { translateVouch } from '../../src/setup/vouch.ts'
+import { type Dialect, readOptions } from '../../src/setup/option-sources.ts'
+import { traefikDialect, translateTraefik } from '../../src/setup/traefik-forward-auth.ts'
+import { translateVouch, vouchDialect } from '../../src/setup/vouch.ts'
 
 const traefik = `default-provider = oidc
 providers.oidc.issuer-url = https://id.example.com
@@ -16,9 +17,9 @@ oauth:
   callback_url: https://vouch.example.com/auth
 `
 
-const traefikFile = (text: string) =>
-  translateTraefik([{ name: 'given', text: traefik + text }], [], undefined, undefined)
-const vouchFile = (text: string) => translateVouch([{ name: 'given', text }], [], undefined, undefined)
+const optionsIn = (text: string, dialect: Dialect) => readOptions([{ name: 'given', text }], [], undefined, dialect)
+const traefikFile = (text: string) => translateTraefik(optionsIn(traefik + text, traefikDialect), undefined)
+const vouchFile = (text: string) => translateVouch(optionsIn(text, vouchDialect), undefined)
 
 const denied = /# Denies all people until this is decided:/
 
