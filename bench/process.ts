@@ -1,4 +1,4 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { connect, type AddressInfo, type Server } from 'node:net'
@@ -49,6 +49,21 @@ export async function startGateway(file: string, env: Readonly<Record<string, st
   for await (const chunk of child.stdout.setEncoding('utf8') as AsyncIterable<string>)
     if (chunk.includes('gatehouse is ready')) break
   return { pid: child.pid as number }
+}
+
+/** A shell command that reads its input at 40 KB/s. */
+export const readSlowly = 'while [ "$(head -c 4096 | wc -c)" -gt 0 ]; do sleep 0.1; done'
+
+/** The input of a process that reads it at 40 KB/s, as a slow disk would take it. */
+export function slowReader(): Writable {
+  return keep(spawn('sh', ['-c', readSlowly], { stdio: ['pipe', 'ignore', 'inherit'] })).stdin as Writable
+}
+
+/** Makes a named pipe that a process reads at 40 KB/s, for a program that opens its log itself. */
+export function slowPipe(path: string): string {
+  execFileSync('mkfifo', [path])
+  keep(spawn('sh', ['-c', `(${readSlowly}) < "$0"`, path], { stdio: ['ignore', 'ignore', 'inherit'] }))
+  return path
 }
 
 export interface Program {

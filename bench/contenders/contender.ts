@@ -43,6 +43,15 @@ export interface Setting {
   readonly node: string
   /** Further options for Node.js. */
   readonly nodeOptions: readonly string[]
+  /** A path that needs no sign-in. Absent: there is none. */
+  readonly publicPath?: string
+  /**
+   * It keeps its own limits for clients. Absent: everybody comes from one address, so they are
+   * raised.
+   */
+  readonly usualLimits?: boolean
+  /** It writes an access log into a pipe that is read at 40 KB/s. Absent: as usual. */
+  readonly logsTo?: 'a slow reader'
 }
 
 export interface Listening extends RunningProgram {

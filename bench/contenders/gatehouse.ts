@@ -6,7 +6,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { folderFor, type Bed } from '../bed.ts'
 import type { FillPlace } from '../fill.ts'
 import { claimNames } from '../people.ts'
-import { builtGateway, startProgram, until } from '../process.ts'
+import { builtGateway, readSlowly, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 import { nodeEnvironment, nodeFlags, nodeRunsWith } from './node-program.ts'
 
@@ -93,7 +93,8 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   // A process reads the log, as in production: the bench until the gateway is ready, then a reader
   // that reads as fast as it can.
   const firstLines = join(folder, 'first-lines')
-  const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; exec wc -l > ${folder}/further-lines`
+  const rest = setting.logsTo === undefined ? `exec wc -l > ${folder}/further-lines` : readSlowly
+  const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; ${rest}`
   const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
   const program = startProgram({
     command: node,
@@ -116,7 +117,9 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
       await program.stop()
       await readToTheEnd
     },
-    linesWritten: () => Number(readFileSync(join(folder, 'further-lines'), 'utf8')),
+    ...(setting.logsTo === undefined && {
+      linesWritten: () => Number(readFileSync(join(folder, 'further-lines'), 'utf8')),
+    }),
   }
 }
 
@@ -132,8 +135,7 @@ function configuration(bed: Bed, setting: Setting, origin: string, client_id: st
 listen: ${listen}
 external_url: ${origin}
 workers: ${workers}
-# Everybody comes from one address here.
-limits: { connections: 100000, per_client: { connections: 100000, sign_ins: 1000000/m, callbacks: 1000000/m } }
+${setting.usualLimits === true ? '' : 'limits: { connections: 100000, per_client: { connections: 100000, sign_ins: 1000000/m, callbacks: 1000000/m } }'}
 log: { access: true }
 provider:
   issuer: ${bed.provider.issuer}
@@ -145,6 +147,7 @@ session:
 upstreams:
   application:
     url: http://${bed.upstream}
+${setting.publicPath === undefined ? '' : `    rules: [{ path: ${setting.publicPath}, access: public }]`}
     # One person has all WebSockets of a scenario.
     max_streams: 65535
     max_streams_per_client: 65535

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { find, folderFor, versionOf, type Bed } from '../bed.ts'
-import { startProgram, untilListening } from '../process.ts'
+import { slowPipe, startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 
 /**
@@ -34,7 +34,7 @@ async function run(bed: Bed, setting: Setting): Promise<Listening> {
   return program
 }
 
-function configuration(bed: Bed, { port, tls, workers }: Setting, folder: string): string {
+function configuration(bed: Bed, { port, tls, workers, logsTo }: Setting, folder: string): string {
   const reuse = workers > 1 ? ' reuseport' : ''
   const secure = tls ? `ssl_certificate ${tls.cert}; ssl_certificate_key ${tls.key};` : ''
   return `daemon off;
@@ -45,7 +45,7 @@ error_log ${folder}/error.log warn;
 worker_rlimit_nofile 65536;
 events { worker_connections 32768; }
 http {
-  access_log off;
+  access_log ${logsTo === undefined ? 'off' : slowPipe(join(folder, 'access'))};
   keepalive_requests 100000000;
   keepalive_timeout 300s;
   client_max_body_size 0;

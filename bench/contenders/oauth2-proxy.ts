@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { claimNames } from '../people.ts'
-import { startProgram, untilListening } from '../process.ts'
+import { slowReader, startProgram, untilListening } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
 import { goEnvironment, goRunsWith } from './go-program.ts'
 
@@ -24,7 +24,12 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
   }
 }
 
-async function run(bed: Bed, { port, cpus }: Setting, name: string, store: 'redis' | 'cookie'): Promise<Listening> {
+async function run(
+  bed: Bed,
+  { port, cpus, publicPath, logsTo }: Setting,
+  name: string,
+  store: 'redis' | 'cookie',
+): Promise<Listening> {
   const client_id = `${name}-${port}`
   const folder = folderFor(bed, client_id)
   const redirect_uri = `http://127.0.0.1:${port}/oauth2/callback`
@@ -41,7 +46,8 @@ redirect_url="${redirect_uri}"
 session_store_type="${store}"
 ${store === 'redis' ? redis : ''}
 skip_provider_button=true
-request_logging=false
+request_logging=${logsTo !== undefined}
+${publicPath === undefined ? '' : `skip_auth_routes=["GET=^${publicPath}$"]`}
 auth_logging=false
 `,
   )
@@ -52,6 +58,7 @@ auth_logging=false
     cpus,
     env: goEnvironment({ cpus }),
     logFile: join(folder, 'output.log'),
+    ...(logsTo !== undefined && { stdout: slowReader() }),
   })
   await untilListening(port)
   return program
