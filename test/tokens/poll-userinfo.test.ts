@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
 import { until } from '../support/until.ts'
 import type { World } from '../support/world.ts'
 import { startSignedIn } from './signed-in.ts'
@@ -36,6 +37,31 @@ test('claims that change at the provider change the identity headers', async (t)
 
   await until('the application is told', async () => (await told()).get('x-cost-centre') === 'CC-1')
   assert.equal((await told()).get('x-groups'), 'audit')
+})
+
+test('UserInfo without changes is not announced to other replicas, and a change is announced once', async (t) => {
+  const { world, ask, told } = await startSignedIn(t, { ...polled, store: 'redis', replicas: 2 })
+  const redis = new Redis(world.redis?.port ?? 0)
+  t.after(() => redis.disconnect())
+  await redis.psubscribe('*')
+  let changes = 0
+  redis.on('pmessage', (_pattern, _channel, message: string) => {
+    if (message.includes('changed')) changes += 1
+  })
+  // The tokens of a refresh are announced. The claims that are read then are the same as before.
+  world.provider.bend('/oauth/token', (body) => void (body['expires_in'] = 3600))
+  world.moveClock(11_000)
+  const [polls, refreshes] = [world.provider.hits('/oauth/userinfo'), world.provider.hits('/oauth/token')]
+  await ask()
+  assert.equal(world.provider.hits('/oauth/token') - refreshes, 1)
+  assert.equal(world.provider.hits('/oauth/userinfo') - polls, 1)
+
+  world.provider.bend('/oauth/userinfo', (body) => void (body[fields] = { costCentre: 'CC-1', groups: ['audit'] }))
+  world.moveClock(30_000)
+
+  await until('the application is told', async () => (await told()).get('x-cost-centre') === 'CC-1')
+  await until('the change was announced', () => changes >= 2)
+  assert.equal(changes, 2)
 })
 
 test('a person who loses a required claim is denied', async (t) => {

@@ -292,7 +292,7 @@ export class Sessions {
       const touchedAt = this.#near.touchedAt(key)
       // First, because nothing would notice the expiry of a job that is not in the index.
       if (job instanceof Buffer) await this.#watchJob(key, audience)
-      const outcome = await this.#store.replace(key, sealed, version, job)
+      const outcome = await this.#store.replace(key, sealed, version, job, isOnlyConfirmed(previous, record))
       if (outcome !== 'replaced') {
         this.#near.drop(key)
         return outcome
@@ -468,4 +468,14 @@ export class SessionsOfAudience {
   #own<T extends { readonly audience: string }>(session: T | undefined): T | undefined {
     return session?.audience === this.audience ? session : undefined
   }
+}
+
+/**
+ * Whether nothing but the time of the last UserInfo response has changed. A process with an older
+ * copy serves the same then. Before it asks the provider itself, it reads the record from the store.
+ */
+function isOnlyConfirmed({ record, isDoubtful }: StoredSession, next: SessionRecord): boolean {
+  if (isDoubtful === true) return false
+  const { userinfo_read_at } = record
+  return JSON.stringify(record) === JSON.stringify({ ...next, userinfo_read_at })
 }

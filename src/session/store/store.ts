@@ -23,12 +23,14 @@ export interface SessionStore {
   /**
    * Replaces the sealed bytes and increments the version if it is still the stored one. The expiry
    * stays. In the same step, replaces or removes the job, if given: see {@link LogoutJobStore}.
+   * @param isQuiet the other processes may keep their copies, so they are not notified
    */
   replace(
     key: SessionKey,
     sealed: Uint8Array,
     version: number,
     job?: Uint8Array | 'none',
+    isQuiet?: boolean,
   ): Promise<'replaced' | 'conflict' | 'gone'>
 
   /** What is left to do when a session has ended. */

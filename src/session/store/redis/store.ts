@@ -130,14 +130,15 @@ export class RedisStore implements SessionStore {
     sealed: Uint8Array,
     version: number,
     job?: Uint8Array | 'none',
+    isQuiet = false,
   ): Promise<'replaced' | 'conflict' | 'gone'> {
     const run = await this.#runs.current(tagOf(key))
-    const notice = this.#notices.messages.changed(key)
+    const notice = isQuiet ? '' : this.#notices.messages.changed(key)
     const args = [asBuffer(sealed), version, this.#notices.channel, notice, run]
     const withJob = job === undefined ? [] : [job === 'none' ? '' : asBuffer(job), jobOutlivesSessionMs]
     const places = this.#keys.session(key)
     const outcome = await this.#commands.run('replace', [places.session, places.job], [...args, ...withJob])
-    if (String(outcome) === 'replaced') await this.#notices.publishToo(notice)
+    if (String(outcome) === 'replaced' && !isQuiet) await this.#notices.publishToo(notice)
     return String(outcome) as 'replaced' | 'conflict' | 'gone'
   }
 
