@@ -33,7 +33,9 @@ function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice
     }
   const far: SessionStore = Object.assign(Object.create(null) as object, {
     create: overtaken((session: Parameters<SessionStore['create']>[0]) => store.create(session)),
-    replace: overtaken((...[key, sealed, version]: Parameters<SessionStore['replace']>) => store.replace(key, sealed, version)),
+    replace: overtaken((...[key, sealed, version]: Parameters<SessionStore['replace']>) =>
+      store.replace(key, sealed, version),
+    ),
     read: (...args: Parameters<SessionStore['read']>) => store.read(...args),
     touch: (...args: Parameters<SessionStore['touch']>) => store.touch(...args),
     onNotice: (listener: typeof tell) => {

@@ -472,7 +472,8 @@ export class SessionsOfAudience {
 
 /**
  * Whether nothing but the time of the last UserInfo response has changed. A process with an older
- * copy serves the same then. Before it asks the provider itself, it reads the record from the store.
+ * copy serves the same then. Before it asks the provider itself, it reads the record from the
+ * store.
  */
 function isOnlyConfirmed({ record, isDoubtful }: StoredSession, next: SessionRecord): boolean {
   if (isDoubtful === true) return false

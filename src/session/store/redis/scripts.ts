@@ -59,7 +59,8 @@ return 1`
 
 /**
  * Replaces the sealed bytes unless they were replaced since they were read, and the job if one is
- * given (an empty one: removes it). Notifies the other processes, unless the notice is empty. The expiry stays as it is.
+ * given (an empty one: removes it). Notifies the other processes, unless the notice is empty. The
+ * expiry stays as it is.
  */
 const replace = `
 local sealed, version, channel, notice, run = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
