@@ -188,12 +188,18 @@ export class Browser {
     this.#site.record({ type: 'request', person, browser, ...visit })
   }
 
-  /** Passes through the provider, unless it has a session. Returns whether it has one. */
-  async signIn(): Promise<boolean> {
+  /**
+   * Passes through the provider, unless it has a session. `again`: also then, as the link of the
+   * notice does. Returns whether it has one.
+   */
+  async signIn({ again = false } = {}): Promise<boolean> {
     const { name: browser, person } = this.#parts
     const id = this.#site.id('s')
     const callback = `${this.#site.url}${endpoints}callback`
-    let visit = await this.#send(`${this.#site.url}${endpoints}sign-in?return_to=/orders/page`)
+    const return_to = again ? `${endpoints}signed-in` : '/orders/page'
+    let visit = await this.#send(`${this.#site.url}${endpoints}sign-in?return_to=${return_to}`, {
+      headers: { 'sec-fetch-site': again ? 'same-origin' : 'none' },
+    })
     let { begin, replica } = visit
     for (let hops = 0; hops < 12 && !visit.url.startsWith(callback); hops += 1) {
       const { location } = visit.headers

@@ -81,7 +81,7 @@ async function useTab(
     const application = random.pick(applications)
     if (action === 'rest') await pause(random.between(...pauses.rest))
     else if (action === 'signOut') await browser.signOut()
-    else if (action === 'signInAgain') await browser.signIn()
+    else if (action === 'signInAgain') await browser.signIn({ again: true })
     else if (action === 'copy') await browser.useCopy(application)
     else if (action === 'stream' || action === 'websocket')
       open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
