@@ -137,7 +137,10 @@ export class Facts {
     )
     // A sign-in also succeeds when the previous session could not be ended yet.
     const replaced = (this.#successors.get(signIn.id) ?? []).filter(
-      (next) => next.signedIn && this.disturbances(['store', 'replica'], next, next).length === 0,
+      (next) =>
+        next.signedIn &&
+        // A busy machine is slow, and loses no order.
+        this.disturbances(['store', 'replica'], next, next).every(({ kind }) => kind === 'busy-machine'),
     )
     const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
     const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
