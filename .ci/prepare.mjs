@@ -42,11 +42,33 @@ export const isSupported = major > 22 || (major === 22 && minor >= 19)
 /** The cache of the user, which all clones share. */
 export const cacheFolder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse')
 
+/** The longest time that a command waits for another one of the same clone, in ms. */
+const longestWaitMs = 15 * 60 * 1000
+
+/**
+ * Does work that is still needed while no other command of this clone does such work. SQLite locks
+ * the file with a lock of the system, which ends with its process.
+ */
+function alone(isNeeded, work) {
+  if (!isNeeded()) return
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
+  const lock = new DatabaseSync(at('dist.lock'), { timeout: longestWaitMs })
+  lock.exec('BEGIN EXCLUSIVE')
+  if (isNeeded()) work()
+  lock.close()
+}
+
 /** The packages of package-lock.json, unless node_modules already holds them. */
 export function ensurePackages() {
   if (!isSupported) stop(`This is Node.js ${process.versions.node}, which is too old. Use the npm script, or .ci/node.`)
   const installed = at('node_modules', '.package-lock.json')
-  if (changedAt(installed) >= changedAt(at('package-lock.json'))) return
+  alone(
+    () => changedAt(installed) < changedAt(at('package-lock.json')),
+    () => installPackages(installed),
+  )
+}
+
+function installPackages(installed) {
   // npm would empty the folder that a link leads to, which is somebody else's.
   if (lstatSync(at('node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
     if (existsSync(installed)) return
@@ -65,11 +87,13 @@ function newestSource(folder) {
   return newest
 }
 
-/**
- * dist/, unless it is newer than every source file. `npm run check` checks the types.
- */
+/** dist/, unless it is newer than every source file. `npm run check` checks the types. */
 export function ensureBuild() {
-  const built = at('dist', '.built')
+  alone(() => changedAt(at('dist', '.built')) <= newestInput(), build)
+}
+
+/** When a file was changed that dist/ is built from, in ms since the epoch. */
+function newestInput() {
   const scripts = [
     'bundle.mjs',
     'bundle-rules.mjs',
@@ -78,12 +102,14 @@ export function ensureBuild() {
     'schema-validator.mjs',
   ].map((file) => join('.ci', file))
   const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
-  const sources = Math.max(
+  return Math.max(
     newestSource(at('src')),
     newestSource(at('examples', 'demo')),
     ...files.map((file) => changedAt(at(file))),
   )
-  if (changedAt(built) > sources) return
+}
+
+function build() {
   process.stderr.write('Building …\n')
   const startedAt = new Date()
   const fresh = at(`dist.${process.pid}`)
@@ -92,21 +118,11 @@ export function ensureBuild() {
     writeFileSync(join(fresh, '.built'), '')
     // A source that was saved while it was built is newer.
     utimesSync(join(fresh, '.built'), startedAt, startedAt)
-    replaceFolder(at('dist'), fresh)
+    rmSync(at('dist'), { recursive: true, force: true })
+    renameSync(fresh, at('dist'))
   }
   rmSync(fresh, { recursive: true, force: true })
   if (!isBuilt) stop('The build failed: see above.')
-}
-
-/** In one step, as far as it goes: a gateway of this clone may be running from the old one. */
-function replaceFolder(folder, fresh) {
-  rmSync(folder, { recursive: true, force: true })
-  try {
-    renameSync(fresh, folder)
-  } catch (error) {
-    // Somebody else has just built the same.
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-  }
 }
 
 /**
@@ -119,12 +135,12 @@ export function ensurePrograms() {
   const missing = [...needed, ...['chromium-headless-shell'].filter(lacks)]
   if (missing.length === 0) return
   const byHand = `apt-get update && apt-get install -y ${missing.join(' ')}`
-  const isInstalled = process.getuid?.() === 0 && !lacks('apt-get') && installPackages(missing)
+  const isInstalled = process.getuid?.() === 0 && !lacks('apt-get') && installPrograms(missing)
   if (!isInstalled && needed.length > 0)
     stop(`The tests need ${needed.join(' and ')}, which could not be installed. As root, run:\n  ${byHand}`)
 }
 
-function installPackages(names) {
+function installPrograms(names) {
   process.stderr.write(`Installing ${names.join(' and ')} …\n`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   const apt = 'apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=20'
