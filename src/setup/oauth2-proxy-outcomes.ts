@@ -1,4 +1,4 @@
-import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'
+import { emailClaim, groupsClaim, roleOf } from './oauth2-proxy-rules.ts'
 import { type Claims, type Outcome, outcomesFor, peopleWith, type TestRequest, valuesOf } from './outcomes.ts'
 import type { Translation } from './translation.ts'
 
@@ -70,15 +70,19 @@ function peopleFor(from: Translation): readonly Claims[] {
   const email = emailClaim(from)
   const address = (of: string): [string, string] => [email, `person@${of}`]
   const [group] = [...from.list('allowed_groups'), ...from.list('keycloak_groups')]
+  const [role] = from.list('allowed_roles').map(roleOf)
   const values = [address(domain === '*' ? 'example.com' : domain)]
   if (group !== undefined) values.push([groupsClaim(from), group])
+  if (role !== undefined) values.push([role.claim, role.name])
   const hd = domain === '*' ? 'example.com' : domain
   const base = { email_verified: true, ...((from.text('provider') ?? 'google') === 'google' && { hd }) }
   const stranger = peopleWith([address('elsewhere.example'), ...values.slice(1)], base)[0]
   return [...peopleWith(values, base), ...(stranger === undefined ? [] : [{ ...stranger, sub: 'zoe' }])]
 }
 
-/** Domains and groups both restrict. Several domains are alternatives, and so are groups. */
+/**
+ * Domains and groups both restrict. Several domains are alternatives, and so are groups and roles.
+ */
 function admitsPerson(person: Claims, from: Translation): boolean | undefined {
   const [address] = valuesOf(person, emailClaim(from))
   if (address === undefined) return false
@@ -88,8 +92,14 @@ function admitsPerson(person: Claims, from: Translation): boolean | undefined {
     (each) => each === '*' || each === domain || (/^\*?\./.test(each) && domain.endsWith(each.replace(/^\*/, ''))),
   )
   if (!isOfDomain) return false
+  const asValue = (name: string) => ({ claim: groupsClaim(from), name })
+  const [groups, ofKeycloak] = [from.list('allowed_groups').map(asValue), from.list('keycloak_groups').map(asValue)]
+  const roles = from.list('allowed_roles').map(roleOf)
+  const isMet = [groups, ofKeycloak, roles]
+    .filter(({ length }) => length > 0)
+    .map((values) => values.some(({ claim, name }) => valuesOf(person, claim).includes(name)))
+  if (isMet.every(Boolean)) return true
   // Which of these options count depends on the provider.
-  if (['allowed_roles', 'keycloak_groups'].some((option) => from.list(option).length > 0)) return undefined
-  const groups = from.list('allowed_groups')
-  return groups.length === 0 || valuesOf(person, groupsClaim(from)).some((group) => groups.includes(group))
+  const isKnown = ofKeycloak.length === 0 && (roles.length === 0 || from.text('provider') === 'keycloak-oidc')
+  return isKnown ? isMet.some(Boolean) : undefined
 }

@@ -220,18 +220,20 @@ function groupRequirements(from: Translation): Requirement[] {
   return [anyOf([...(groups.length > 0 ? [{ claim, any_of: groups }] : []), ...roleRequirements(roles)])]
 }
 
-/** Roles of Keycloak: `role` is a role of the realm, `client:role` a role of a client. */
+/**
+ * The claim of a role of Keycloak: `role` is a role of the realm, `client:role` one of a client.
+ */
+export function roleOf(role: string): { readonly claim: string; readonly name: string } {
+  const [, client = '', name = role] = /^([^:]*):(.*)$/s.exec(role) ?? []
+  const member = /^[\w-]+$/.test(client) ? client : JSON.stringify(client)
+  return { claim: client === '' ? 'realm_access.roles' : `resource_access.${member}.roles`, name }
+}
+
 function roleRequirements(roles: readonly string[]): Requirement[] {
-  const named = roles.map((role) => {
-    const [, client = '', name = role] = /^([^:]*):(.*)$/s.exec(role) ?? []
-    return { client, name }
-  })
-  return [...new Set(named.map(({ client }) => client))].map((client) => ({
-    claim:
-      client === ''
-        ? 'realm_access.roles'
-        : `resource_access.${/^[\w-]+$/.test(client) ? client : JSON.stringify(client)}.roles`,
-    any_of: named.filter((role) => role.client === client).map(({ name }) => name),
+  const named = roles.map(roleOf)
+  return [...new Set(named.map(({ claim }) => claim))].map((claim) => ({
+    claim,
+    any_of: named.filter((role) => role.claim === claim).map(({ name }) => name),
   }))
 }
 

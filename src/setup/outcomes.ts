@@ -112,7 +112,7 @@ const single = new Set(['sub', 'email', 'email_verified', 'hd', 'preferred_usern
 function claimsWith(values: readonly (readonly [claim: string, value: string])[]): Claims {
   const claims: Record<string, unknown> = {}
   for (const [claim, value] of values) {
-    const path = claim.startsWith('"') ? [String(JSON.parse(claim))] : claim.split('.')
+    const path = parseClaimPath(claim).map(String)
     const name = path.pop() ?? claim
     let owner = claims
     for (const each of path) owner = (owner[each] ??= {}) as Record<string, unknown>
