@@ -55,8 +55,8 @@ export const faults = {
     begin: (parts) =>
       onReplica(parts, (replica) => {
         const pids = replica.pids()
-        for (const pid of pids) process.kill(pid, 'SIGSTOP')
-        return () => pids.forEach((pid) => process.kill(pid, 'SIGCONT'))
+        for (const pid of pids) signal(pid, 'SIGSTOP')
+        return () => pids.forEach((pid) => signal(pid, 'SIGCONT'))
       }),
   },
   reload: {
@@ -177,13 +177,21 @@ function stopReplica(parts: FaultParts, stop: (replica: Replica) => Promise<void
   })
 }
 
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // The process has ended meanwhile.
+  }
+}
+
 function signalWorker(parts: FaultParts, [first, then]: readonly [NodeJS.Signals, NodeJS.Signals?]) {
   return onReplica(parts, (replica) => {
     const [, ...workers] = replica.pids()
     const pid = parts.random.pick(workers)
-    process.kill(pid, first)
+    signal(pid, first)
     return () => {
-      if (then !== undefined) process.kill(pid, then)
+      if (then !== undefined) signal(pid, then)
     }
   })
 }
