@@ -23,7 +23,7 @@ export class Observer {
     this.#path = path
     this.#headers = cookie === '' ? {} : { cookie }
     const localAddress = '127.0.2.1'
-    this.#pool = new Pool(`http://127.0.0.1:${port}`, { connections: 16, pipelining: 1, connect: { localAddress } })
+    this.#pool = new Pool(`http://127.0.0.1:${port}`, { connections: 16, pipelining: 1, localAddress })
   }
 
   async watch(end: Promise<unknown>): Promise<Seen> {

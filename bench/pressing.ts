@@ -1,5 +1,5 @@
-// Puts pressure on a gateway from its own process: `pressing.ts ORDER`, as JSON. On "stop", or when
-// everybody has been served, it reports what the clients got.
+// Puts pressure on a gateway from its own process: `pressing.ts ORDER`, as JSON, after "go". On
+// "stop", or when everybody has been served, it reports what the clients got.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, setGlobalDispatcher } from 'undici'
@@ -36,7 +36,7 @@ export interface Pressed {
 const order = JSON.parse(process.argv[2] ?? '{}') as Pressure
 const statuses: Record<string, number> = {}
 let [isOver, served] = [false, 0]
-const startedAt = performance.now()
+let startedAt = 0
 const note = (what: string | number) => void (statuses[what] = (statuses[what] ?? 0) + 1)
 const addressOf = (index: number) => `127.0.${order.network}.${1 + (index % order.addresses)}`
 
@@ -46,7 +46,7 @@ function report(allServedMs?: number): void {
   const pressed: Pressed = { statuses, ...(allServedMs === undefined ? {} : { allServedMs }) }
   process.send?.(pressed, () => process.exit())
 }
-process.on('message', () => report())
+process.on('message', (message) => (message === 'go' ? begin() : report()))
 
 function servedOne(): void {
   served += 1
@@ -142,11 +142,13 @@ async function person(index: number): Promise<void> {
   }
 }
 
-if (order.kind === 'crawl') crawl()
-else if (order.kind === 'arrive') arrive()
-else if (order.kind === 'rate') void keepRate()
-else {
-  setGlobalDispatcher(new Agent({ localAddress: addressOf(0), connect: { localAddress: addressOf(0) } }))
-  for (let index = 0; index < order.count; index += 1) void person(index)
+function begin(): void {
+  startedAt = performance.now()
+  if (order.kind === 'crawl') crawl()
+  else if (order.kind === 'arrive') arrive()
+  else if (order.kind === 'rate') void keepRate()
+  else for (let index = 0; index < order.count; index += 1) void person(index)
 }
-process.send?.('begun')
+
+setGlobalDispatcher(new Agent({ localAddress: addressOf(0) }))
+process.send?.('loaded')

@@ -115,7 +115,9 @@ async function measure(bed: Bed, contender: Contender, situation: Situation): Pr
     const cookies = press.path === publicPath ? [] : others
     const order = { ...press, port: at.port, cookies: cookies.filter(Boolean) }
     const pressing = Array.from({ length: processes }, (_, index) => startPressure({ ...order, network: 10 + index }))
-    await Promise.all(pressing.map(({ begun }) => begun))
+    await Promise.all(pressing.map(({ loaded }) => loaded))
+    await wait(500)
+    for (const { begin } of pressing) begin()
     const end = situation.untilServed
       ? Promise.race([Promise.all(pressing.map(({ pressed }) => pressed)), wait(longestMs)])
       : wait(Number(values.seconds) * 1000)
@@ -147,9 +149,10 @@ async function measure(bed: Bed, contender: Contender, situation: Situation): Pr
 
 function startPressure(order: Pressure) {
   const child = start('pressing.ts', [JSON.stringify(order)])
-  const begun = once(child, 'message')
-  const pressed = begun.then(async () => ((await once(child, 'message')) as [Pressed])[0])
-  return { begun, pressed, stop: () => void (child.connected && child.send('stop')) }
+  const loaded = once(child, 'message')
+  const pressed = loaded.then(async () => ((await once(child, 'message')) as [Pressed])[0])
+  // It may have reported and ended by itself.
+  return { loaded, pressed, begin: () => void child.send('go'), stop: () => void child.send('stop', () => {}) }
 }
 
 function sumOf(got: readonly Pressed[]): string {
