@@ -186,7 +186,7 @@ test('The smallest configuration has defaults for all other settings', () => {
         connections: 2_000,
         signIns: { count: 3_000, perMs: 60_000 },
         callbacks: { count: 1_200, perMs: 60_000 },
-        callbacksAtOnce: 100,
+        callbacksAtOnce: 500,
         refusedLogoutTokens: { count: 600, perMs: 60_000 },
       },
     },
