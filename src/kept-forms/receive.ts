@@ -52,7 +52,7 @@ export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Prom
   const { requestId: request, upstream, facts } = form
   const fields = { request, upstream: upstream.name, method: facts.method, path: withoutParameters(facts.target.path) }
   if (typeof outcome === 'object') parts.log.info('kept_request.kept', fields)
-  else if (outcome === 'store' || outcome === 'full')
+  else if (outcome === 'unavailable' || outcome === 'full')
     parts.log.warn('kept_request.not_kept', { ...fields, reason: outcome })
   else parts.log.info('kept_request.not_kept', { ...fields, reason: outcome })
   parts.kept.count(typeof outcome === 'object' ? 'kept' : 'not_kept')
@@ -86,7 +86,7 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
     await writer?.drop().catch(() => {})
     if (!(error instanceof GatewayError) || error.code !== 'ERR_STORE_UNAVAILABLE') throw error
     parts.log.debug('kept_request.store_failed', { reason: reason(error), request: form.requestId })
-    return 'store'
+    return 'unavailable'
   }
 }
 

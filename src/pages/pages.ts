@@ -283,9 +283,9 @@ export class Pages {
     const { rightAddress = '', notKept } = options
     const inFrame = options.inFrame === true ? this.#inFrame(page, options) : undefined
     if (notKept !== undefined) {
-      const say = ({ notKept: { title, reasons, advice } }: Messages) => ({
+      const say = ({ errors, notKept: { title, reasons, advice } }: Messages) => ({
         title,
-        text: `${reasons[notKept]} ${advice}`,
+        text: `${notKept === 'unavailable' ? errors[code] : reasons[notKept]} ${advice}`,
       })
       return this.#renderer.page({ ...this.#textOf(options, say, status), page, urls: this.#urls(options), inFrame })
     }

@@ -289,7 +289,7 @@ export class AdmissionHandler {
     if (res.destroyed) return
     const expired = expire?.() ?? []
     if (typeof outcome === 'string') {
-      const code = outcome === 'store' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
+      const code = outcome === 'unavailable' ? 'ERR_STORE_UNAVAILABLE' : 'ERR_UNAUTHENTICATED'
       const shown = { ...options, notKept: outcome, setCookies: expired, sessionEnded: leavesPage }
       return respond(incoming, pages.refusal(code, shown))
     }
@@ -331,7 +331,7 @@ function removeContent({ req, res }: Incoming): void {
 /** Why the content of a refused request is lost; `undefined`: it is no form, or not refused yet. */
 function lostForm(admission: Admission, { method, isPage, isFrame }: RequestFacts): NotKept | undefined {
   if (method !== 'POST' || !(isPage || isFrame)) return undefined
-  if (admission.kind === 'unavailable') return 'store'
+  if (admission.kind === 'unavailable') return 'unavailable'
   if (admission.kind === 'unauthorized') return isFrame ? 'frame' : 'off'
   return undefined
 }

@@ -270,6 +270,7 @@ test('While Redis is away, a page says that the form is not saved, and links to 
     const page = await submit(jane, world.url)
     assert.equal(page.status, 503, cookies)
     assert.match(page.body, /What you entered was not sent and not saved\./)
+    assert.match(page.body, /Sign-in and sessions are not available right now\./)
     assert.match(page.body, /href="\/forms">Try again/)
   }
   assert.deepEqual(application.received, [])

@@ -145,7 +145,6 @@ export const de: Messages = {
       too_large: 'Sie müssen sich erneut anmelden, und die Eingaben sind zu groß, um gespeichert zu werden.',
       too_many: 'Sie müssen sich erneut anmelden, und es sind bereits zu viele Ihrer Formulare gespeichert.',
       full: 'Sie müssen sich erneut anmelden, und der Speicher ist voll.',
-      store: 'Anmeldung und Sitzungen sind derzeit nicht verfügbar.',
     },
     advice:
       'Gehen Sie zurück: Ihr Browser hat die Eingaben vielleicht noch. Kopieren Sie, was Sie brauchen, bevor Sie sich anmelden.',

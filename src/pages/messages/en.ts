@@ -86,7 +86,6 @@ export const en: Messages = {
       too_large: 'You have to sign in again, and it is too large to be saved.',
       too_many: 'You have to sign in again, and too many of your forms are saved already.',
       full: 'You have to sign in again, and there is no room to save it.',
-      store: 'Sign-in and sessions are not available right now.',
     },
     advice: 'Go back: your browser may still have it. Copy what you need before you sign in.',
   },

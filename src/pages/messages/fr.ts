@@ -143,7 +143,6 @@ export const fr: Messages = {
       too_large: 'Vous devez vous connecter à nouveau, et la saisie est trop volumineuse pour être enregistrée.',
       too_many: 'Vous devez vous connecter à nouveau, et trop de vos formulaires sont déjà enregistrés.',
       full: 'Vous devez vous connecter à nouveau, et il n’y a plus de place pour enregistrer la saisie.',
-      store: 'La connexion et les sessions ne sont pas disponibles pour le moment.',
     },
     advice:
       'Revenez en arrière : votre navigateur a peut-être encore la saisie. Copiez ce dont vous avez besoin avant de vous connecter.',

@@ -63,9 +63,9 @@ export interface Heading {
 /** What kind of content a form has. */
 export type ContentKind = 'form' | 'form_with_files' | 'text' | 'data' | 'empty'
 
-/** Why a form was not kept while its person signs in. */
+/** Why a form was not kept while its person signs in. `unavailable`: the error says what is. */
 export type NotKept =
-  'off' | 'frame' | 'cross_site' | 'content_type' | 'unknown_person' | 'too_large' | 'too_many' | 'full' | 'store'
+  'off' | 'frame' | 'cross_site' | 'content_type' | 'unknown_person' | 'too_large' | 'too_many' | 'full' | 'unavailable'
 
 /** The pages about a form that was kept while its person signed in. */
 interface KeptMessages {
@@ -87,7 +87,7 @@ interface KeptMessages {
 /** The page about a form that was neither sent nor kept. */
 interface NotKeptMessages {
   readonly title: string
-  readonly reasons: Readonly<Record<NotKept, string>>
+  readonly reasons: Readonly<Record<Exclude<NotKept, 'unavailable'>, string>>
   readonly advice: string
 }
 
