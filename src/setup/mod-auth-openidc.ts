@@ -227,9 +227,16 @@ function outcomes(
   )
 }
 
-/** The directives that other parts read, and those of Apache that the gateway does not need. */
-const known =
-  /^(?:(?:add|browser|custom|cgi|document|error|errorlog|filter|header|keep|limitrequest|loadmodule|listen|log|mpm|mime|name|options|pid|server|set|ssl|user|group|timeout|trace|unset|use|max|min|start|thread|type|dir|access|default|rewriteengine|script|alias|expires|deflate|etag|fileetag|charset)\w*)$/
+/** How the names of directives begin that other parts read, or that the gateway does not need. */
+const withoutNote = [
+  'else files if location proxy requestheader', // read by other parts
+  'group loadmodule max min mpm pid server start thread user', // processes
+  'keep limitrequest listen name ssl timeout trace usecanonical', // connections and hosts
+  'custom error log', // logs, and pages about errors
+  'access alias cgi default dir document options script', // files that Apache serves
+  'add charset deflate etag expires fileetag filter header mime type', // responses
+  'browser rewriteengine set unset', // variables
+].flatMap((beginnings) => beginnings.split(' '))
 
 function noteDirective(name: string, args: readonly string[], from: Notes): void {
   if (name.startsWith('oidc')) {
@@ -237,7 +244,7 @@ function noteDirective(name: string, args: readonly string[], from: Notes): void
   } else if (/^rewrite(?:rule|cond)$/.test(name)) noteRewrite(args, from)
   else if (/^redirect/.test(name))
     from.lost(name, `${args.join(' ')}: write a rule with respond: { to: … } (docs/responses.md)`)
-  else if (!/^(?:proxy|location|requestheader|directory|files|if|else)/.test(name) && !known.test(name))
+  else if (!withoutNote.some((beginning) => name.startsWith(beginning)))
     from.lost(name, 'import does not know this directive; find out whether the application needs it')
 }
 
