@@ -91,6 +91,12 @@ class ApacheReader {
     if (name === 'define') this.#defined.set(first, args[1] ?? '')
     if (name === 'define') return []
     if (name === 'include' || name === 'includeoptional') return this.#include(first, name === 'includeoptional')
+    if (name === 'use')
+      this.#from.deny(
+        'Use',
+        `the macro ${first} is not expanded, and may restrict access; write its content in place of Use`,
+      )
+    if (name === 'use' || name === 'macro') return []
     if (children !== undefined && /^if(?:define|module|version|file|directive|section)$/.test(name))
       return this.#condition(name, first, children)
     const unknown = [name, ...args].some((word) => word.includes('${'))
