@@ -52,6 +52,12 @@ class ReadingError extends Error {
   }
 }
 
+interface Page {
+  readonly values: readonly JsonValue[]
+  /** The address of the next page. */
+  readonly next: string | undefined
+}
+
 /** Reads claims from the APIs of `claims_from`. Never rejects: what cannot be read is logged. */
 export class ClaimsApi {
   readonly #parts: ClaimsApiParts
@@ -108,21 +114,23 @@ export class ClaimsApi {
       if (clock.now() > until)
         throw new ReadingError('the pages take too long', { kind: 'unavailable', retryAfterMs: undefined })
       seen.add(url)
-      const response = await this.#fetch(url, source, subject)
-      const page = await jsonOf(response)
-      // OpenID Connect Core §5.3.2, for APIs that name the person as UserInfo does.
-      if (isObject(page) && 'sub' in page && page['sub'] !== subject.sub)
-        throw new ReadingError('the response is about another person')
-      const found = valuesOf(page, source)
-      if (found.length > 0 && values.length > 0 && source.select.elements !== undefined && selectsOne(source.select))
+      const page = await this.#readPage(url, source, subject)
+      if (page.values.length > 0 && values.length > 0 && source.select.elements && selectsOne(source.select))
         throw new ReadingError(`several pages have a value at ${source.selectText}`)
-      values.push(...found)
-      if (values.length > maxValues) throw new ReadingError(`there are more than ${maxValues} values`)
-      if (values.reduce((sum: number, value) => sum + String(value).length, 0) > maxCharacters)
-        throw new ReadingError(`the values have more than ${maxCharacters} characters`)
-      url = nextPage(response, page, url, source)
+      values.push(...page.values)
+      checkSize(values)
+      url = page.next
     }
     return values
+  }
+
+  async #readPage(url: string, source: ClaimSourceConfig, subject: ApiSubject): Promise<Page> {
+    const response = await this.#fetch(url, source, subject)
+    const content = await jsonOf(response)
+    // OpenID Connect Core §5.3.2, for APIs that name the person as UserInfo does.
+    if (isObject(content) && 'sub' in content && content['sub'] !== subject.sub)
+      throw new ReadingError('the response is about another person')
+    return { values: valuesOf(content, source), next: nextPage(response, content, url, source) }
   }
 
   /** A rejected token of the client itself is replaced once. */
@@ -215,6 +223,12 @@ function valuesOf(page: JsonValue, { select, selectText, absentIsEmpty }: ClaimS
   if (!values.every(isExactScalar))
     throw new ReadingError(`the response has a value at ${selectText} that is no text, number, true or false`)
   return values
+}
+
+function checkSize(values: readonly JsonValue[]): void {
+  if (values.length > maxValues) throw new ReadingError(`there are more than ${maxValues} values`)
+  if (values.reduce((sum: number, value) => sum + String(value).length, 0) > maxCharacters)
+    throw new ReadingError(`the values have more than ${maxCharacters} characters`)
 }
 
 /** The members by which known APIs name a further page. */
