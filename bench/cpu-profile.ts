@@ -92,7 +92,7 @@ export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile): readonly 
     const place = placeOf(frame)
     const key = `${functionName} ${place}`
     const before = byFunction.get(key)?.micros ?? 0
-    // A sample stands for the time until the next one.
+    // A sample counts for the time until the next one.
     byFunction.set(key, {
       functionName: functionName || '(anonymous)',
       place,

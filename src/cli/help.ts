@@ -145,7 +145,7 @@ session, claims, and the headers that the gateway removes and sets. Does not sta
   --format json     print the result for programs
 
 With --log, finds what the log says about a request by its request ID, which error pages show, and prints what to do.
-With --preset, prints the settings that a preset stands for, or those of all presets.
+With --preset, prints the settings that a preset means, or those of all presets.
 
 Exit codes: 0 the request is explained, whatever the decision; 1 the file is invalid, or the log does not contain the request;
 2 the call is invalid.

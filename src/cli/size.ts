@@ -43,7 +43,7 @@ function sizeJson(demand: Demand): string {
   })
 }
 
-/** What a default stands for. */
+/** What a default means. */
 const defaults: Readonly<Record<string, string>> = {
   requests: '20 of each person in a minute',
   signIns: 'all people within half an hour',

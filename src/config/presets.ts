@@ -17,7 +17,7 @@ const person = { ...user, 'X-Name': '{given_name} {family_name}', 'X-Email': 'em
 const servlet = { session_cookies: ['JSESSIONID*'] }
 
 /**
- * `preset` of an upstream stands for these settings, and nothing else. docs/applications says what
+ * `preset` of an upstream means these settings, and nothing else. docs/applications says what
  * each application needs besides.
  */
 export const presets: Readonly<Record<string, Preset>> = {
@@ -202,7 +202,7 @@ function withPreset(upstream: unknown, at: Setting): unknown {
   }
 }
 
-/** The settings that a preset stands for, as YAML of an upstream, below a comment about it. */
+/** The settings that a preset means, as YAML of an upstream, below a comment about it. */
 export function presetAsYaml(name: string, { triedWith, needs, settings }: Preset): string {
   const tried = triedWith === undefined ? 'untried: from its documentation' : `tried with ${triedWith}`
   return `# preset: ${name} (${tried})\n# It needs ${needs}.\n${stringify(settings, { lineWidth: 100 })}`

@@ -78,7 +78,7 @@ const equals = /=(?=(?:[^"]|"(?:[^"\\]|\\.)*")*$)/
 const maxLists = 3
 
 /**
- * Reads a path in which `[]` stands for each element of a list, and `[name=value]` for the only one
+ * Reads a path in which `[]` means each element of a list, and `[name=value]` for the only one
  * with these members: `value[].id`, `[primary=true,verified=true].email`.
  * @throws {SyntaxError} like {@link parseClaimPath}
  */
@@ -207,7 +207,7 @@ export function withheldNames({ _claim_names: elsewhere, hasgroups, groups }: Cl
 export type ClaimTemplate = readonly (string | ClaimPath)[]
 
 /**
- * Reads `{given_name} {family_name}`; `{{` and `}}` stand for the braces themselves.
+ * Reads `{given_name} {family_name}`; `{{` and `}}` are the braces themselves.
  * @throws {SyntaxError} names what is wrong
  */
 export function parseClaimTemplate(text: string): ClaimTemplate {

@@ -65,7 +65,7 @@ export function foldCase(segment: string): string {
   return segment.normalize('NFKC').toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
 }
 
-/** A pattern of names: `*` stands for any characters. Names are compared without case. */
+/** A pattern of names: `*` matches any characters. Names are compared without case. */
 export interface NamePattern {
   readonly text: string
   /** What stands between the `*`, in lower case. */

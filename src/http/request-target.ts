@@ -145,7 +145,7 @@ export function decodeUnreserved(path: string): string {
   })
 }
 
-/** The segment, then the result of each further decoding. One character stands for one byte. */
+/** The segment, then the result of each further decoding. One character is one byte. */
 function decodings(segment: string): readonly [string, ...string[]] {
   const all: [string, ...string[]] = [segment]
   if (isDotSegment(segment)) reject('the path contains an encoded or disguised dot segment')

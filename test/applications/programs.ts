@@ -14,7 +14,7 @@ export interface Application {
   readonly url: URL
 }
 
-/** A test context, or any object with `after`. `{ after }` of node:test stands for all tests. */
+/** A test context, or any object with `after`. `{ after }` of node:test is that of all tests. */
 interface Scope {
   after(over: () => unknown): void
 }

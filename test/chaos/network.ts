@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /** What is wrong between two parties, in both directions. */
 export interface Trouble {
-  /** Names of parties; `*` stands for all. */
+  /** Names of parties; `*` means all. */
   readonly between: readonly [string, string]
   /**
    * `silence`: no byte arrives, and no connection ends. `reset`: connections are reset. Otherwise

@@ -35,7 +35,7 @@ const tables: Readonly<Record<string, string>> = {
 
 /**
  * The default that each setting of a page's tables has, by its path; `tableAt` says where a heading
- * stands in the schema.
+ * is in the schema.
  */
 function defaultsIn(text: string, tableAt: (heading: string) => string | undefined): Map<string, string> {
   const found = new Map<string, string>()

@@ -37,7 +37,7 @@ interface Section {
 
 /** Kinds of values that the page on configuration explains. */
 const kinds = ['duration', 'size', 'rate', 'path', 'address', 'secret'] as const
-/** What a key stands for that people choose themselves. */
+/** The word for a key that people choose themselves. */
 const ownNames: Readonly<Record<string, string>> = { upstreams: 'NAME', headers: 'HEADER', claims: 'NAME' }
 
 /**

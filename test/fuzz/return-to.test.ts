@@ -58,7 +58,7 @@ test('A return-to target never leaves the origin, as a browser resolves it', asy
   const { issuer } = world.provider
   const ways = ['sign-in?return_to=', `initiate-login?iss=${encodeURIComponent(issuer)}&target_link_uri=`]
   await fuzz(t, fc.tuple(target, spelling, fc.constantFrom(...ways)), async ([wanted, spell, way]) => {
-    // A lone surrogate stands in no URL: it arrives as U+FFFD.
+    // No URL contains a lone surrogate: it arrives as U+FFFD.
     const text = Buffer.from(wanted.replaceAll('{host}', host)).toString('utf8')
     const asked = `/.gatehouse/${way}${spell(text)}`
     const location = await locationOf(`${world.url}${asked}`, cookie, agent)

@@ -55,7 +55,7 @@ test('A request to the provider goes through the proxy, in a tunnel, with its cr
   )
   const { fetch } = outboundOf(t, { ...config, ca: readFileSync(server.ca, 'utf8'), timeoutMs: 5_000 })
 
-  // The certificate is for localhost, which the proxy stands for.
+  // The certificate is for localhost, which the proxy replaces.
   await assert.rejects(fetch('https://id.invalid/token', {}), /ERR_TLS_CERT_ALTNAME_INVALID/)
 
   assert.deepEqual(proxy.tunnels, ['id.invalid:443'])

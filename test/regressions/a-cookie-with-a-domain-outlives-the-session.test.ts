@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startWorld } from '../support/world.ts'
 
-/** The domains for which a response expires a cookie. "-" stands for the host alone. */
+/** The domains for which a response expires a cookie. "-" is the host alone. */
 function expiredDomains(setCookie: string | string[] | undefined, name: string): string[] {
   return [setCookie ?? []]
     .flat()

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
 import { siteDomain } from './certificates.ts'
 
-/** A test context, or any object with `after`. `{ after }` of node:test stands for all tests. */
+/** A test context, or any object with `after`. `{ after }` of node:test is that of all tests. */
 interface Scope {
   after(over: () => unknown): void
 }

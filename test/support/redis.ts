@@ -11,7 +11,7 @@ import { connect as connectTls } from 'node:tls'
 import { Redis } from 'ioredis'
 import { freePort } from './free-port.ts'
 
-/** A test context, or any object with `after`. `{ after }` of node:test stands for a whole file. */
+/** A test context, or any object with `after`. `{ after }` of node:test is that of a whole file. */
 export interface Scope {
   after(over: () => unknown): void
 }

@@ -41,7 +41,7 @@ export interface SessionApplication {
  * a known `JSESSIONID` begins one for the person in `X-Remote-User`, and from then on the cookie
  * alone says who it is.
  *
- * Each parameter `set` is one more `Set-Cookie` of the response; `~9` in it stands for 9 letters. A
+ * Each parameter `set` is one more `Set-Cookie` of the response; `~9` in it becomes 9 letters. A
  * path below `/quiet/` begins no session. A path that ends in `/logout` ends the session, if its
  * response is a success.
  */

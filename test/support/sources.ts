@@ -2,7 +2,7 @@ export const isCode = (path: string): boolean => /\.[cm]?[jt]sx?$/.test(path)
 
 /**
  * Returns the imports of a source, of every kind: `import`, `export … from`, `import()`,
- * `import('…').Type`, `require()`. `undefined` stands for an import with a computed module.
+ * `import('…').Type`, `require()`. `undefined` is an import with a computed module.
  */
 export function importsOf(source: string): (string | undefined)[] {
   const { skeleton, texts } = skeletonOf(source)

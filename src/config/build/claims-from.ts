@@ -79,7 +79,7 @@ function readSource(settings: ClaimSourceSettings, shortNames: ShortNames, at: S
   return { ...found, urlText, token, scopes, select, selectText, absentIsEmpty, pages }
 }
 
-/** What stands for the value of a claim while the address is checked. */
+/** What replaces the value of a claim while the address is checked. */
 const standIn = 'claim'
 
 function parseAddress(text: string, shortNames: ShortNames): Pick<ClaimSourceConfig, 'url' | 'origin'> {

@@ -53,7 +53,7 @@ export function buildProviders(
   return [buildProvider(provider, file.below('provider'), context, provider.claims)]
 }
 
-/** `shortNames`: those that stand for other names in sessions. */
+/** `shortNames`: those that replace other names in sessions. */
 function buildProvider(
   settings: ProviderSettings,
   at: Setting,

@@ -54,7 +54,7 @@ function readResolve(settings: UpstreamTargetsResolveSettings, at: Setting): Res
   return name === undefined ? undefined : { kind, name, scheme, port, everyMs, servers }
 }
 
-/** Stands for the targets of a name: its host has the name. */
+/** Represents the targets of a name: its host has the name. */
 function namedTarget({ kind, name, scheme, port }: ResolveConfig): TargetConfig {
   const host = kind === 'a' ? name : name.replace(/^(?:_[^.]+\.)+/, '')
   return { ...alone, url: new URL(`${scheme}://${host}:${port}`), socketPath: undefined }
@@ -100,7 +100,7 @@ const standIn: TargetConfig = { ...alone, url: standInUrl, socketPath: undefined
 const noApplication: TargetConfig = { ...alone, url: new URL('http://no-application.invalid'), socketPath: undefined }
 
 /**
- * Stands for the application whose requests another proxy carries. It is the same for all of these
+ * Represents the application whose requests another proxy carries. It is the same for all of these
  * upstreams, so each one is treated as if it led to the same application.
  */
 const otherProxy: TargetConfig = { ...alone, url: new URL('http://forward-auth.invalid'), socketPath: undefined }

@@ -141,7 +141,7 @@ function namesOf({ segments }: PathPattern): string[] {
   return segments.filter((name) => name !== '')
 }
 
-/** The upstreams that serve a folder, by host and folder. `''` stands for all hosts. */
+/** The upstreams that serve a folder, by host and folder. `''` means all hosts. */
 class Folders {
   readonly #served = new Map<string, UpstreamConfig[]>()
   readonly #below = new Map<string, UpstreamConfig[]>()
@@ -219,7 +219,7 @@ class RuleIndex {
     return this.#texts.has(text)
   }
 
-  /** The rules whose segments begin the path. A "*" in a rule stands for any segment. */
+  /** The rules whose segments begin the path. A "*" in a rule matches any segment. */
   #along({ rules, children }: Node, [segment, ...others]: readonly string[]): (readonly number[])[] {
     if (segment === undefined) return [rules]
     const names = segment === '*' ? ['*'] : [segment, '*']

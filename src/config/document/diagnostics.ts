@@ -33,7 +33,7 @@ export function listDiagnostics(diagnostics: readonly Diagnostic[]): string[] {
   return [...shown.map(formatDiagnostic), ...(more === undefined ? [] : [more])]
 }
 
-/** A place in a file: line and column from 1; line 0 stands for the file as a whole. */
+/** A place in a file: line and column from 1; line 0 is the file as a whole. */
 export interface Place {
   readonly file: string
   readonly line: number

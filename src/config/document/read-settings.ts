@@ -65,7 +65,7 @@ interface Kind {
 /** A map whose names are of the operator's choice. */
 const freeNames: Kind = { fields: new Map(), defaults: {} }
 
-/** The map that a short form stands for. A setting in it has the place of the short form. */
+/** The map that a short form means. A setting in it has the place of the short form. */
 function writtenOut(value: unknown, { short }: SchemaPart, at: Setting): unknown {
   if (short === undefined || value === undefined || value === false || isObject(value)) return value
   if (isObject(short)) return short

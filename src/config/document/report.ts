@@ -11,7 +11,7 @@ export interface SettingPlace {
   readonly isList: boolean
   /** The source text of a number, `true` or `null`, for a hint how to write it as text. */
   readonly typed?: string
-  /** The name of the setting is not written: `/logout` stands for `{ path: /logout }`. */
+  /** The name of the setting is not written: `/logout` means `{ path: /logout }`. */
   readonly isImplied?: true
 }
 

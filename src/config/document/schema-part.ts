@@ -12,13 +12,13 @@ export interface SchemaPart {
   readonly default?: unknown
   /** Read in place of a missing setting that has no default, so that the rest can be checked. */
   readonly standIn?: object
-  /** The text stands for a number, or for a rate. `atLeast` and `atMost` are its range. */
+  /** The text means a number, or a rate. `atLeast` and `atMost` are its range. */
   readonly quantity?: keyof typeof units
   readonly atLeast?: string
   readonly atMost?: string
   /**
-   * A value that is no map stands for a map: with the value in the setting of this name, or in the
-   * second one if it is a text with a brace; or for this map.
+   * A value that is no map means a map: with the value in the setting of this name, or in the
+   * second one if it is a text with a brace; or this map.
    */
   readonly short?: string | readonly [name: string, ofTemplates: string] | object
   /** The first version of Gatehouse with this setting. Absent: 0.1.0. */

@@ -60,7 +60,7 @@ function hintFromList(name: string, known: readonly string[]): string {
     : 'there is no setting of this kind here; docs/reference.md lists all settings'
 }
 
-/** The names that lead to a map of settings. `NAME` stands for a name of the operator's choice. */
+/** The names that lead to a map of settings. `NAME` is a name of the operator's choice. */
 type MapPath = readonly string[]
 
 /**
