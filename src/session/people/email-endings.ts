@@ -9,6 +9,12 @@ import type { SessionStore } from '../store/store.ts'
 type EmailEndedBy = Extract<EndedBy, 'administrator' | 'signal'>
 
 /**
+ * Added to the time of an ending when it is by an administrator, in ms. Other endings have a whole
+ * number. Version 0.1.0 reads any number as the time, so old and new replicas work together.
+ */
+const byAdministratorMs = 0.5
+
+/**
  * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`: before they
  * are searched, so a sign-in that ends meanwhile finds it, or its session is found.
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
@@ -20,8 +26,9 @@ export async function rememberEmailEnding(
   store: DocumentStore & Pick<SessionStore, 'time'>,
 ): Promise<void> {
   const { latest } = await store.time()
+  const written = Buffer.from(String(by === 'administrator' ? latest + byAdministratorMs : latest))
   const isRemembered = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
-    sealed !== undefined && endingIn(sealed).at >= latest ? undefined : Buffer.from(`${latest} ${by}`),
+    sealed !== undefined && endingIn(sealed).at >= latest ? undefined : written,
   )
   if (isRemembered) return
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'other processes write about this e-mail address at the same time')
@@ -62,10 +69,8 @@ export function emailOf(claims: Claims, renamed: Readonly<Record<string, string>
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote it in another format
  */
 function endingIn(document: Uint8Array): { readonly at: number; readonly by: EmailEndedBy } {
-  // Version 0.1.0 stored the time only.
-  const [time, by] = Buffer.from(document).toString('utf8').split(' ')
-  const at = Number(time)
-  if (!Number.isNaN(at)) return { at, by: by === 'administrator' ? by : 'signal' }
+  const at = Number(Buffer.from(document).toString('utf8'))
+  if (!Number.isNaN(at)) return { at, by: Number.isInteger(at) ? 'signal' : 'administrator' }
   throw new GatewayError('ERR_STORE_UNAVAILABLE', 'a newer version has stored an ending in another format')
 }
 
