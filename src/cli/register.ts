@@ -124,7 +124,7 @@ async function registerNew(
   }
   const token = task.token === undefined ? undefined : readText(task.token).trim()
   const place = secretPlaceOf(provider, input.file)
-  // It may be the only copy of the secret of another client.
+  // The file may be the only copy of the secret of another client.
   if ('file' in place && existsSync(place.file))
     throw new OperatorError(
       `${place.file} exists: use --update for the client that has this secret, or name another file in ${provider.setting}.client_secret`,

@@ -11,7 +11,9 @@ const shareOfHeap = 1 / 2
 const shareUnderPressure = 0.5
 /** The process collects garbage again after it has grown by this part of its allowed growth. */
 const nextGarbage = 1 / 6
-/** How often what is held is added up, in ms. It is also added up when much has arrived. */
+/**
+ * How often what is held may be added up, in ms. It is also added up when much has arrived.
+ */
 const everyMs = 100
 const muchArrived = 1 / 8
 /**
@@ -112,8 +114,9 @@ export class MemoryBudget {
   #isExceeded = false
   /** The sessions that held more than their share when room was last made. */
   #large: ReadonlySet<string> = new Set()
-  /** When to add up again, in ms, monotonic; and the memory of the process when that was done. */
+  /** When to add up again, in ms, monotonic. */
   #addsUpAt = 0
+  /** The memory of the process when that was last done, in bytes. */
   #processWhenAdded = 0
   /** How long the budget has been exceeded, less the time since then, in ms. */
   #exceededMs = 0

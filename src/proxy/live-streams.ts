@@ -69,7 +69,7 @@ export class LiveStreams {
   }
 
   #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
-    // A copy, because a stream that is cut removes itself from the list.
+    // A copy, because a stream that is cut removes itself.
     for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
   }
 }

@@ -267,8 +267,8 @@ export async function pollUserinfo(
 }
 
 /**
- * Reads UserInfo, unless another replica does: it announces its result, for which only a doubtful
- * session must wait.
+ * Reads UserInfo, unless another replica does: it announces what has changed. Only a doubtful
+ * session must wait for it.
  */
 function readOnce(
   seen: StoredSession,

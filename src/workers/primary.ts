@@ -45,8 +45,9 @@ export function tellReady(): void {
 }
 
 /**
- * Starts the workers and replaces those that die. Resolves when all serve, or are to stop.
- * @throws {Error} when a worker cannot start; the worker has logged the reason
+ * Starts the workers and replaces those that die. Resolves when the first one serves and each other
+ * one serves or has died, or when all are to stop.
+ * @throws {Error} when the first worker cannot start; it has logged the reason
  */
 export async function startWorkers(parts: WorkersParts): Promise<Workers> {
   // JSON, the default, cannot represent the bytes of the keys.
@@ -96,7 +97,10 @@ class RunningWorkers implements Workers {
       void this.#stopOne(worker)
     })
 
-  /** Resolves when the worker serves. Rejects when it ends before, and may then be replaced. */
+  /**
+   * Resolves when the worker serves. Rejects when it ends before.
+   * @param isReplaced also when it ends before it serves
+   */
   #fork(isReplaced: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = cluster.fork()

@@ -159,8 +159,8 @@ function beginningOf({ method, url, headers }: RequestHead): RequestBeginning {
 }
 
 /**
- * Node.js keeps a stream that is closed until V8 collects old objects. Without its listeners, what
- * served the request is not kept with it.
+ * Removes the listeners of a closed stream. Node.js keeps the stream until V8 collects old objects,
+ * and the listeners would keep what served the request.
  */
 function forget(stream: ServerHttp2Stream): void {
   stream.removeAllListeners().on('error', ignore)
