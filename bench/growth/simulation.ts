@@ -2,6 +2,7 @@
 // model of people, gateways and Redis. The costs are those of `figures.json`; nothing else is
 // assumed about the programs. It uses no network and no clock, and the same seed gives the same
 // result.
+import { randomNumbers } from '../../test/support/random.ts'
 import type { CurveFigures } from './figures.ts'
 import { costsBy, type Cost, type Operation } from './operations.ts'
 
@@ -109,7 +110,7 @@ type Event = { readonly kind: 'sign_in' | 'page' | 'refresh' | 'end'; readonly g
 
 /** Simulates a morning and the hours until the last session has ended. */
 export function simulate(town: Town, costs: Costs, single: Costs = costs): Outcome {
-  const chance = randomOf(town.seed)
+  const chance = randomNumbers(town.seed)
   const agenda: Event[][] = []
   const plan = (seconds: number, event: Event) => void (agenda[Math.floor(seconds / tickSeconds)] ??= []).push(event)
   for (let n = 0; n < groups; n += 1) {
@@ -253,15 +254,4 @@ export function mostPerSecond(
   return parts
     .map((part) => ({ part, perSecond: Math.max(0, share * 1e6 - idle[part]) / usage[part] }))
     .reduce((least, each) => (each.perSecond < least.perSecond ? each : least))
-}
-
-/** Numbers from 0 to 1 (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

@@ -1,4 +1,5 @@
-// An application that knows nothing of sign-in. It records what reaches it, and says whom it saw.
+// An application that knows nothing of sign-in. It records each request, and responds with the
+// identity that it has received.
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

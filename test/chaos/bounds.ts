@@ -26,8 +26,8 @@ export const bounds = {
   order: 1_000,
   /** A response that no fault delays. Not promised. */
   response: 10_000,
-  /** From the end of a fault until nobody may notice it any more. Not promised exactly. */
+  /** From the end of a fault until nothing fails because of it. Not promised exactly. */
   recovery: { replica: 10_000, clients: 2_000, store: 5_000, provider: 5_000, application: 5_000, clock: 5_000 },
   /** What may remain between the first and the last calm sample. */
-  leak: { memory: 48 * 1024 ** 2, files: 8, handles: 8, keys: 8 },
+  leak: { memory: 48 * 1024 ** 2, files: 8, keys: 8 },
 } as const

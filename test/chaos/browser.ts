@@ -5,9 +5,9 @@ import { Agent, type Dispatcher, request } from 'undici'
 import { errorCodes, errorRow } from '../../src/core/error-codes.ts'
 import { cookieField, keepCookies, type KeptCookie, readSetCookie } from '../../src/http/cookie-jar.ts'
 import { navigation } from '../support/browser.ts'
+import type { Random } from '../support/random.ts'
 import { openEventStream, openWebSocket } from './channel.ts'
 import { type HistoryEvent, type Identity, now, type Request, type Stream } from './history.ts'
-import type { Random } from './random.ts'
 
 /** The parts of the world that a browser sees. */
 export interface Site {
@@ -163,7 +163,7 @@ export class Browser {
     })
     const isEchoed = visit.headers['x-application'] === application
     this.#record({
-      ...{ ...answerOf(visit), id, kind, application },
+      ...{ ...outcomeOf(visit), id, kind, application },
       ...(isEchoed && (JSON.parse(visit.body) as Pick<Request, 'identity' | 'echo'>)),
       ...(submission !== undefined && { form: submission }),
       ...(content && { digest: createHash('sha256').update(content).digest('hex') }),
@@ -189,8 +189,8 @@ export class Browser {
   }
 
   /**
-   * Passes through the provider, unless it has a session. `again`: also then, as the link of the
-   * notice does. Returns whether it has one.
+   * Signs the person in, unless the browser has a session. `again`: also then, as the link of the
+   * notice does. Returns whether the browser has a session now.
    */
   async signIn({ again = false } = {}): Promise<boolean> {
     const { name: browser, person } = this.#parts
@@ -213,11 +213,11 @@ export class Browser {
       replica = visit.replica || replica
     }
     const identity = this.#site.issuedFor(new URL(visit.url).searchParams.get('code') ?? '')
-    const { session: replaces, ...answer } = answerOf(visit)
+    const { session: replaces, ...outcome } = outcomeOf(visit)
     if (identity !== undefined) this.#sids.set(id, identity.sid)
     const signedIn = visit.status !== undefined && this.#sessionsHave(id)
     this.#site.record({
-      ...{ type: 'sign-in', ...answer, replica, id, begin, person, browser, signedIn },
+      ...{ type: 'sign-in', ...outcome, replica, id, begin, person, browser, signedIn },
       ...(identity && { identity }),
       ...(replaces !== undefined && { replaces }),
     })
@@ -239,13 +239,13 @@ export class Browser {
     })
     const isRedirect = typeof visit.headers['location'] === 'string'
     const confirmed = isRedirect && visit.session === session
-    const { session: _, ...answer } = answerOf(visit)
-    this.#site.record({ type: 'ending', ...answer, id: this.#site.id('e'), by: 'sign-out', session, confirmed })
+    const { session: _, ...outcome } = outcomeOf(visit)
+    this.#site.record({ type: 'ending', ...outcome, id: this.#site.id('e'), by: 'sign-out', session, confirmed })
     for (let hops = 0; hops < 4 && typeof visit.headers['location'] === 'string'; hops += 1)
       visit = await this.#send(new URL(visit.headers['location'], visit.url).href)
     // The session at the provider ends on the way, and with it later sessions of the same sid.
     const atProvider = { id: this.#site.id('e'), by: 'provider', sid: this.#sids.get(session) ?? '' } as const
-    this.#site.record({ type: 'ending', ...atProvider, begin: answer.begin, end: now(), confirmed: false })
+    this.#site.record({ type: 'ending', ...atProvider, begin: outcome.begin, end: now(), confirmed: false })
     return confirmed
   }
 
@@ -300,7 +300,7 @@ export class Browser {
   }
 }
 
-function answerOf({ begin, end, replica, session, status, code, error }: Visit) {
+function outcomeOf({ begin, end, replica, session, status, code, error }: Visit) {
   return {
     ...{ begin, end, replica },
     ...(session !== undefined && { session }),

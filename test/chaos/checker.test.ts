@@ -382,11 +382,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
   ['the history has no end', 'complete', (history) => history.events.pop()],
 ]
 
-function refuse(history: Planted, answer: Pick<Request, 'status' | 'code'>, request = history.calmRequest()): void {
+function refuse(history: Planted, outcome: Pick<Request, 'status' | 'code'>, request = history.calmRequest()): void {
   const { identity: _, echo: __, code: ___, ...rest } = request
   const receipt = history.all('receipt').find((one) => one.request === request.id)
   if (receipt !== undefined) history.events.splice(history.events.indexOf(receipt), 1)
-  history.events[history.events.indexOf(request)] = { ...rest, ...answer }
+  history.events[history.events.indexOf(request)] = { ...rest, ...outcome }
 }
 
 for (const [what, property, plant, grace] of plants)

@@ -29,7 +29,7 @@ export interface Finding {
 
 type Check = (facts: Facts) => Finding[]
 
-/** What is wrong in a history. Empty: nothing that can be certain. */
+/** The properties that certainly do not hold in a history. */
 export function findingsOf(history: readonly HistoryEvent[]): Finding[] {
   const facts = new Facts(history)
   return checks.flatMap((check) => check(facts))
@@ -37,7 +37,7 @@ export function findingsOf(history: readonly HistoryEvent[]): Finding[] {
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`
 
-/** Other checks believe these: what they need is there. */
+/** The history has what the other checks rely on. */
 const complete: Check = ({ isComplete, run, requests, signIns, streams }) => {
   const unknown = [...requests, ...streams].filter(({ session }) => session !== undefined && !signIns.has(session))
   return [
@@ -49,7 +49,8 @@ const complete: Check = ({ isComplete, run, requests, signIns, streams }) => {
 }
 
 /**
- * Nobody is admitted after the end of the session, no ended session returns, and no ending is lost.
+ * No request is admitted after the end of its session, no ended session returns, and no ending is
+ * lost.
  */
 const ended: Check = (facts) =>
   facts.requests.flatMap((request) => {
@@ -90,7 +91,7 @@ function describe(cause: CertainEnd['cause']): string {
   }
 }
 
-/** Nobody is somebody else. */
+/** No application sees another person, and no request gets the response to another one. */
 const identity: Check = (facts) =>
   facts.requests.flatMap((request) => {
     const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
@@ -138,7 +139,7 @@ function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): b
   )
 }
 
-/** No form is sent twice, and none is answered that the application did not receive. */
+/** No form is sent twice, and none has a response that the application did not receive. */
 const form: Check = (facts) => {
   const sent = Map.groupBy(
     [...facts.receipts.values()].flat().filter((receipt) => receipt.form !== undefined),
@@ -176,15 +177,13 @@ const content: Check = (facts) =>
   })
 
 /** Each refusal has a reason that was true, and without a fault everything succeeds. */
-const reason: Check = (facts) => {
-  const asked = [...facts.requests, ...facts.signIns.values(), ...facts.endings.filter(({ by }) => by !== 'provider')]
-  return asked.flatMap((event): Finding[] => {
-    const why = whyWrong(facts, event)
-    const subject = event.type === 'request' ? `The ${event.kind} ${event.id}` : `The ${event.type} ${event.id}`
-    if (why !== undefined) return [{ property: 'reason', sentence: `${subject} ${why}.`, events: [event] }]
-    return []
+const reason: Check = (facts) =>
+  facts.attempts.flatMap((attempt): Finding[] => {
+    const why = whyWrong(facts, attempt)
+    if (why === undefined) return []
+    const what = attempt.type === 'request' ? attempt.kind : attempt.type
+    return [{ property: 'reason', sentence: `The ${what} ${attempt.id} ${why}.`, events: [attempt] }]
   })
-}
 
 /** Streams close when their session has ended, and not before without a reason. */
 const stream: Check = (facts) =>
@@ -271,7 +270,7 @@ const leak: Check = (facts) =>
       (sample) => sample.of,
     ),
   ].flatMap(([of, samples]) =>
-    (['memory', 'files', 'handles', 'keys'] as const).flatMap((what): Finding[] => {
+    (['memory', 'files', 'keys'] as const).flatMap((what): Finding[] => {
       const [first, ...later] = samples.filter((sample) => sample[what] !== undefined)
       const last = later.at(-1)
       if (first === undefined || last === undefined) return []

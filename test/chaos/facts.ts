@@ -2,6 +2,7 @@
 // the program.
 import { bounds } from './bounds.ts'
 import type {
+  Attempt,
   Ending,
   Fault,
   HistoryEvent,
@@ -106,7 +107,12 @@ export class Facts {
     )
   }
 
-  /** Whether an application received the request of this session, or answered it. */
+  /** What was expected to succeed: all but the endings that only the provider knows. */
+  get attempts(): readonly Attempt[] {
+    return [...this.requests, ...this.signIns.values(), ...this.endings.filter(({ by }) => by !== 'provider')]
+  }
+
+  /** Whether an application received the request of this session, or responded to it. */
   isAdmitted(request: Request): boolean {
     return request.identity !== undefined || this.receipts.has(request.id)
   }

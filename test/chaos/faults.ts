@@ -1,8 +1,8 @@
 // The faults of a chaos run: each begins, and is healed later.
 import process from 'node:process'
+import type { Random } from '../support/random.ts'
 import type { Fault } from './history.ts'
 import { applications } from './parties.ts'
-import type { Random } from './random.ts'
 import type { Replica } from './replica.ts'
 import { failSnapshots, nodesOfRole } from './store.ts'
 import type { World } from './world.ts'

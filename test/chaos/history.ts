@@ -33,7 +33,7 @@ export interface Identity {
  * What a client got. Without `status`, the connection failed or closed before the response was
  * complete, which says nothing about what the gateway did.
  */
-interface Answer {
+interface Outcome {
   readonly status?: number
   /**
    * The error code of a response by the gateway itself. A redirect to the sign-in, and the page
@@ -64,7 +64,7 @@ export interface Run {
  * One pass through the code flow, from the click to the response of the callback. Its `id` is also
  * the name of the session that it began.
  */
-export interface SignIn extends Operation, Answer {
+export interface SignIn extends Operation, Outcome {
   readonly type: 'sign-in'
   readonly id: string
   readonly person: string
@@ -81,7 +81,7 @@ export interface SignIn extends Operation, Answer {
 }
 
 /** A request of a browser that is not the gateway's own endpoint. */
-export interface Request extends Operation, Answer {
+export interface Request extends Operation, Outcome {
   readonly type: 'request'
   /** The browser sends it in a header, and applications record it. */
   readonly id: string
@@ -119,7 +119,7 @@ export interface Receipt {
 }
 
 /** An order to end sessions, and each of its attempts by itself. */
-export interface Ending extends Operation, Answer {
+export interface Ending extends Operation, Outcome {
   readonly type: 'ending'
   readonly id: string
   /**
@@ -163,7 +163,7 @@ export interface Stream extends Operation {
   readonly application: string
   /** When the last message of the application arrived. */
   readonly lastMessage?: number
-  readonly reason: 'gateway' | 'application' | 'browser' | 'error'
+  readonly reason: 'gateway' | 'browser' | 'error'
   /** The code of the WebSocket's Close frame. */
   readonly code?: number
 }
@@ -176,8 +176,8 @@ export interface Fault extends Operation {
   readonly kind: string
   /**
    * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider` or
-   * `application` or the link to it, the `clock` of a replica. Absent: nobody may notice the
-   * change, such as a reload or a new key.
+   * `application` or the link to it, the `clock` of a replica. Absent: nothing may fail because
+   * of it, such as a reload or a new key.
    */
   readonly part?: 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'clock'
   /** The replicas concerned. Absent: all. */
@@ -208,7 +208,6 @@ export interface Sample {
   /** Bytes after a garbage collection, where one was possible. */
   readonly memory?: number
   readonly files?: number
-  readonly handles?: number
   /** Keys in Redis that do not expire within the minutes of the run. */
   readonly keys?: number
 }
@@ -218,6 +217,9 @@ export interface End {
   readonly type: 'end'
   readonly at: number
 }
+
+/** An operation that a person, the provider or an administrator expects to succeed. */
+export type Attempt = Request | SignIn | Ending
 
 export type HistoryEvent =
   Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Unreachable | Sample | End

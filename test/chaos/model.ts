@@ -1,7 +1,7 @@
 // A gateway in memory that behaves well, for the tests of the checker: it writes the history of a
 // run in which each operation takes effect at one moment between its begin and its end.
+import { type Random, seeded } from '../support/random.ts'
 import type { Ending, Fault, HistoryEvent, Identity, Request, Run, SignIn, Stream } from './history.ts'
-import { type Random, seeded } from './random.ts'
 
 interface Session {
   readonly signIn: SignIn
@@ -213,9 +213,17 @@ class Model {
     const failed = error ?? store
     if (failed === undefined) for (const session of sessions) this.#end(session)
     else if (error === undefined) for (const session of sessions) session.near.delete(replica)
-    const answer = failed ?? { status: 200 }
+    const outcome = failed ?? { status: 200 }
     const confirmed = failed === undefined
-    this.#events.push({ type: 'ending', id: this.#name('e'), ...order, replica, ...this.#span(), ...answer, confirmed })
+    this.#events.push({
+      type: 'ending',
+      id: this.#name('e'),
+      ...order,
+      replica,
+      ...this.#span(),
+      ...outcome,
+      confirmed,
+    })
     return confirmed
   }
 
@@ -235,8 +243,8 @@ class Model {
       session: session.signIn.id,
       ...this.#span(),
     } as const
-    const finish = (answer: Pick<Request, 'status' | 'code' | 'error' | 'identity' | 'echo'>) =>
-      void this.#events.push({ ...common, ...sent, replica, application, ...answer })
+    const finish = (outcome: Pick<Request, 'status' | 'code' | 'error' | 'identity' | 'echo'>) =>
+      void this.#events.push({ ...common, ...sent, replica, application, ...outcome })
     const link = this.#fault('clients', replica)
     const process = this.#fault('replica', replica)
     if (process !== undefined || (link && this.#random.chance(0.5)))
@@ -320,7 +328,6 @@ class Model {
         calm: true,
         memory: 9e7,
         files: 40,
-        handles: 30,
       })
     this.#events.push({ type: 'sample', at: this.#now, of: 'store', calm: true, keys: 3 })
   }

@@ -1,11 +1,11 @@
 // The people of a chaos run, and those who end their sessions.
 import { setTimeout as pause } from 'node:timers/promises'
 import { request } from 'undici'
+import { type Random, seeded } from '../support/random.ts'
 import { Browser, codeOf, errorOf, patienceMs, type Site } from './browser.ts'
 import { type Ending, now } from './history.ts'
 import { applications } from './parties.ts'
 import type { ChaosProvider } from './provider.ts'
-import { type Random, seeded } from './random.ts'
 
 /** What a person does next, by weight. */
 const actions = {
@@ -125,7 +125,7 @@ export async function logOutAtProvider({ site, provider, random }: EndingParts):
   }
 }
 
-/** The provider ends a session, and tells nobody. */
+/** The provider ends a session without a notice. */
 export function expireAtProvider({ site, provider, random }: EndingParts): void {
   const sessions = provider.sessions()
   if (sessions.length === 0) return

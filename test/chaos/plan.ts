@@ -1,5 +1,5 @@
+import { seeded } from '../support/random.ts'
 import { type FaultKind, faults } from './faults.ts'
-import { seeded } from './random.ts'
 
 /** A fault as it was planned. */
 export interface PlannedFault {

@@ -10,7 +10,7 @@ import { type HistoryEvent, type Identity, now } from './history.ts'
 import type { Network } from './network.ts'
 
 export interface ChaosProvider extends Pick<DemoProvider, 'issuer' | 'sessions' | 'expireSession' | 'logoutToken'> {
-  /** Whom the ID Token identified that was issued for an authorization code. */
+  /** The person of the ID Token that was issued for an authorization code. */
   issuedFor(code: string): Identity | undefined
   /** Signs with a new key from now on. Earlier keys remain published. */
   rotateKeys(): Promise<void>

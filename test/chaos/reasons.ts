@@ -1,39 +1,36 @@
 // What must have been so for a refusal of the gateway to be right.
 import type { Facts } from './facts.ts'
-import type { Ending, Fault, Request, SignIn } from './history.ts'
+import type { Attempt, Fault } from './history.ts'
 
-/** An operation that a person, the provider or an administrator expected to succeed. */
-type Asked = Request | SignIn | Ending
+type Reason = (facts: Facts, attempt: Attempt) => boolean
 
-type Reason = (facts: Facts, asked: Asked) => boolean
-
-const placeOf = (asked: Asked) => ({
-  replica: asked.replica,
-  application: asked.type === 'request' ? asked.application : undefined,
+const placeOf = (attempt: Attempt) => ({
+  replica: attempt.replica,
+  application: attempt.type === 'request' ? attempt.application : undefined,
 })
 
 const during =
   (...parts: NonNullable<Fault['part']>[]): Reason =>
-  (facts, asked) =>
-    facts.disturbances(parts, asked, placeOf(asked)).length > 0
+  (facts, attempt) =>
+    facts.disturbances(parts, attempt, placeOf(attempt)).length > 0
 
 /** A session may be locked, or its tokens lost, because another replica failed. */
 const duringAnywhere =
   (...parts: NonNullable<Fault['part']>[]): Reason =>
-  (facts, asked) =>
-    facts.disturbances(parts, asked).length > 0
+  (facts, attempt) =>
+    facts.disturbances(parts, attempt).length > 0
 
 const either =
   (...reasons: Reason[]): Reason =>
-  (facts, asked) =>
-    reasons.some((reason) => reason(facts, asked))
+  (facts, attempt) =>
+    reasons.some((reason) => reason(facts, attempt))
 
-const sessionEnds: Reason = (facts, asked) =>
-  asked.type === 'request' && (asked.session === undefined || facts.earliestEnd(asked.session) <= asked.end)
+const sessionEnds: Reason = (facts, attempt) =>
+  attempt.type === 'request' && (attempt.session === undefined || facts.earliestEnd(attempt.session) <= attempt.end)
 
-const signInEnds: Reason = (facts, asked) => asked.type === 'sign-in' && facts.isEnding(asked.person, asked)
+const signInEnds: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt)
 
-const signsInTwice: Reason = (facts, asked) => asked.type === 'sign-in' && facts.isSigningIn(asked)
+const signsInTwice: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isSigningIn(attempt)
 
 const upstream = during('application')
 const provider = either(during('provider', 'store'), duringAnywhere('replica'))
@@ -63,18 +60,18 @@ const connectionFails = either(during('replica', 'clients', 'application'), sess
 const otherConnectionFails = during('replica', 'clients', 'provider', 'store')
 
 /** Why the outcome of an operation is not right. `undefined`: it is right. */
-export function whyWrong(facts: Facts, asked: Asked): string | undefined {
-  if (asked.status === undefined) {
-    const isRight = asked.type === 'request' ? connectionFails : otherConnectionFails
-    return isRight(facts, asked) ? undefined : `failed (${asked.error}), and no fault was near`
+export function whyWrong(facts: Facts, attempt: Attempt): string | undefined {
+  if (attempt.status === undefined) {
+    const isRight = attempt.type === 'request' ? connectionFails : otherConnectionFails
+    return isRight(facts, attempt) ? undefined : `failed (${attempt.error}), and no fault was near`
   }
-  if (asked.code !== undefined)
-    return reasons[asked.code]?.(facts, asked) ? undefined : `was refused with ${asked.code}, which was not true`
+  if (attempt.code !== undefined)
+    return reasons[attempt.code]?.(facts, attempt) ? undefined : `was refused with ${attempt.code}, which was not true`
   const isDone = {
-    request: 'identity' in asked,
-    'sign-in': 'signedIn' in asked && asked.signedIn,
-    ending: 'confirmed' in asked && asked.confirmed,
+    request: 'identity' in attempt,
+    'sign-in': 'signedIn' in attempt && attempt.signedIn,
+    ending: 'confirmed' in attempt && attempt.confirmed,
   }
   // Another tab may have completed its sign-in, and this one then leads to the application.
-  return isDone[asked.type] || signsInTwice(facts, asked) ? undefined : `got ${asked.status} without a reason`
+  return isDone[attempt.type] || signsInTwice(facts, attempt) ? undefined : `got ${attempt.status} without a reason`
 }

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
+import { seeded } from '../support/random.ts'
 import type { Scope } from '../support/redis.ts'
 import { Browser, type Site } from './browser.ts'
 import { type BegunFault, faults } from './faults.ts'
@@ -11,7 +12,6 @@ import { type HistoryEvent, now, writeHistory } from './history.ts'
 import { people, replicaNames, timeouts } from './parties.ts'
 import { endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
-import { seeded } from './random.ts'
 import { lastingKeys, rolesIn, type Store } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
 
@@ -39,7 +39,7 @@ const observeEveryMs = 500
 const starvedMs = 200
 /** After this time without a response, Redis replaces a node, in ms. */
 const failureTimeoutMs = 3_000
-/** At most so many faults are active at the same time, also when a part of them takes longer. */
+/** How many faults are active at the same time at most, also when their healing takes longer. */
 const maxActive = 2
 /** People use the site for this time before the run, in ms. */
 const warmUpMs = 10_000
@@ -97,7 +97,7 @@ async function warmUp({ site, network }: World, seed: number): Promise<void> {
   await crowd.leave()
 }
 
-/** Ends sessions by and by, as the provider and administrators do. Returns how to stop it. */
+/** Ends sessions in turn, as the provider and administrators do. Returns a function that stops. */
 function endSessions({ site, provider, replicas, adminToken }: World, seed: number): () => Promise<void> {
   const parts = {
     ...{ site, provider, adminToken, random: seeded(seed + 1) },
@@ -158,7 +158,7 @@ async function inject(
 
 /**
  * Records what disturbs a run besides its faults, on a busy machine: processes that wait for a
- * processor, and nodes of Redis that change their roles. Returns how to stop.
+ * processor, and nodes of Redis that change their roles. Returns a function that stops.
  */
 function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
   const observed = { type: 'fault', id: 'observed', observed: true } as const
@@ -210,7 +210,7 @@ async function untilHealed(begun: BegunFault, say: (text: string) => void): Prom
     }
 }
 
-/** Everybody signs in once more, uses the site and signs out, in a new browser. */
+/** A person signs in once more, uses the site and signs out, in a new browser. */
 async function comeBack(site: Site, person: string, seed: number, localAddress: string): Promise<void> {
   const browser = new Browser({ name: `${person}-again`, person, site, random: seeded(seed), localAddress })
   if (await browser.signIn()) await browser.use('orders', 'page')

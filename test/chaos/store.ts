@@ -4,11 +4,11 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { freePort } from '../support/free-port.ts'
+import type { Random } from '../support/random.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startRedis, type RedisServer, type Scope } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 import type { Network } from './network.ts'
-import type { Random } from './random.ts'
 
 export interface StoreNode {
   readonly name: string

@@ -1,4 +1,4 @@
-/** A generator of pseudo-random numbers (mulberry32): the same seed makes the same choices. */
+/** Pseudo-random choices: the same seed makes the same ones. */
 export interface Random {
   /** An integer from 0 to below the limit. */
   below(limit: number): number
@@ -10,14 +10,20 @@ export interface Random {
   weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K
 }
 
-export function seeded(seed: number): Random {
-  let state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0
-  const next = () => {
+/** Returns a generator of pseudo-random numbers from 0 to below 1 (mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed
+  return () => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
+}
+
+export function seeded(seed: number): Random {
+  // Seeds that follow each other would make similar choices.
+  const next = randomNumbers(Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0)
   const random: Random = {
     below: (limit) => Math.floor(next() * limit),
     between: (from, to) => from + Math.floor(next() * (to - from + 1)),
