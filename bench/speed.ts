@@ -82,8 +82,8 @@ const plan: Plan = {
   repeatUntil: startedAt + Number(values['repeat-for']) * 60_000,
 }
 const named = values.only.flatMap((names) => names.split(','))
-const isComplete = named.length === 0 && values.contenders === undefined
 const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTargets, ...further], named)
+const isComplete = values.contenders === undefined && forTargets.every((each) => scenarios.includes(each))
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
 if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
