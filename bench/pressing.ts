@@ -124,7 +124,7 @@ async function keepRate(): Promise<void> {
       client.ask()
       sent += 1
     }
-    // What finds no idle connection is not sent: a program has so many threads.
+    // A request that finds no idle connection is not sent: a script has a limited number of them.
     sent = Math.max(sent, Math.floor(due))
   }
 }

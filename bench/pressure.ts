@@ -1,4 +1,4 @@
-// Measures how a gateway serves people under load that is not theirs: `npm run bench:pressure`. See
+// Measures how a gateway serves a person while others send much: `npm run bench:pressure`. See
 // bench/README.md.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,5 @@
 // How a cost grows with a size.
+
 /** Of some rounds: the median, and the values that half of them lie between. */
 export interface Middle {
   readonly median: number
@@ -44,7 +45,7 @@ export function growthOf(points: readonly Point[]): Growth {
   if (ratio < flatBelow || last.y.low <= first.y.high) return { ...growth, verdict: 'flat' }
   const above = (point: Point) => Math.max(point.y.median - first.y.median, 0)
   const beyond = (last.x - first.x) / (before.x - first.x)
-  // Within the noise, a rise at the end only counts as what it is at least: a line from the first.
+  // A rise that only the last point shows counts as linear: within the noise, it may begin earlier.
   const isNoise = points.length < 3 || above(before) <= before.y.high - before.y.low
   const exponent = isNoise ? 1 : Math.log(above(last) / above(before)) / Math.log(beyond)
   if (exponent < linear.from) return { ...growth, verdict: 'slower than linear' }

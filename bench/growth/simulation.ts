@@ -1,7 +1,7 @@
 // What a morning costs an installation that is larger than any that was measured: a discrete-event
-// model of people, gateways and Redis. The costs are those of `figures.json`; nothing else is
-// assumed about the programs. It uses no network and no clock, and the same seed gives the same
-// result.
+// model of people, gateways and Redis. The costs are those of `figures.json`. What else is known of
+// the programs is below (`keptSessions`, `proofSeconds`). It uses no network and no clock, and the
+// same seed gives the same result.
 import { randomNumbers } from '../../test/support/random.ts'
 import type { CurveFigures } from './figures.ts'
 import { costsBy, type Cost, type Operation } from './operations.ts'

@@ -1,5 +1,5 @@
 // Opens WebSockets through a gateway and keeps them open, in a process of its own. The parent
-// process sends the order; `open` and the number of them come back.
+// process sends the order, and gets `open` when all are open.
 import { once } from 'node:events'
 import { openSocket } from '../load/sockets.ts'
 import { EchoSocket } from '../load/websocket.ts'
