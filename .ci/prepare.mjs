@@ -69,7 +69,7 @@ export function ensurePackages() {
 }
 
 function installPackages(installed) {
-  // npm would empty the folder that a link leads to, which is somebody else's.
+  // npm would empty the folder that a link leads to, which another clone uses.
   if (lstatSync(at('node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
     if (existsSync(installed)) return
     stop('node_modules is a link to a folder without packages: remove the link, or install them there.')

@@ -46,7 +46,7 @@ export interface Setting {
   /** A path that needs no sign-in. Absent: there is none. */
   readonly publicPath?: string
   /**
-   * It keeps its own limits for clients. Absent: everybody comes from one address, so they are
+   * It keeps its own limits for clients. Absent: all clients come from one address, so they are
    * raised.
    */
   readonly usualLimits?: boolean

@@ -224,7 +224,7 @@ export class Facts {
   isEnding(person: string, { begin, end }: Span): boolean {
     const signIns = [...this.signIns.values()]
     const ofPerson = signIns.filter((signIn) => signIn.person === person)
-    // A session that ended before it had an ID Token may be of anybody.
+    // A session that ended before it had an ID Token may be that of any person.
     const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
     return this.endings.some(
       (ending) =>

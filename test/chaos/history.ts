@@ -203,7 +203,7 @@ export interface Sample {
   /** The replica with its worker, or `store`. Another process has another name. */
   readonly of: string
   readonly replica?: string
-  /** Nobody was signed in, no exchange was open, and no fault was active or just healed. */
+  /** No person was signed in, no exchange was open, and no fault was active or just healed. */
   readonly calm: boolean
   /** Bytes after a garbage collection, where one was possible. */
   readonly memory?: number

@@ -19,7 +19,7 @@ export interface StoreNode {
 
 export interface Store {
   readonly kind: 'sentinel' | 'cluster'
-  /** YAML of `session.store.redis`, on one line. */
+  /** YAML of `session.store`, on one line. */
   readonly yaml: string
   readonly nodes: readonly StoreNode[]
   /** The names of the nodes and, if there are any, of the Sentinels. */

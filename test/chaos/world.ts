@@ -12,7 +12,7 @@ import { Network } from './network.ts'
 import { applications, people, replicaNames, timeouts } from './parties.ts'
 import { plantFault } from './plants.ts'
 import { type ChaosProvider, startChaosProvider } from './provider.ts'
-import { Replica, workers } from './replica.ts'
+import { Replica, type ReplicaParts, workers } from './replica.ts'
 import { startStore, type Store } from './store.ts'
 
 export interface World {
@@ -58,28 +58,8 @@ export async function startChaosWorld(
     copyOf(otherBuild, join(folder, 'other')),
   ] as const
   if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
-  const yaml = ({ listen, admin }: { readonly listen: number; readonly admin: number }) => `version: 1
-listen: 127.0.0.1:${listen}
-workers: ${workers}
-admin: { listen: "127.0.0.1:${admin}", page: { token: { env: ADMIN_TOKEN } } }
-external_url: ${url}
-shutdown: { drain_timeout: 2s }
-log: { level: debug, access: true }
-provider:
-  issuer: ${provider.issuer}
-  client_id: orders
-  client_secret: { env: CLIENT_SECRET }
-  timeout: 3s
-session:
-  keys: [${keys.files.map((file) => `{ file: ${file} }`).join(', ')}]
-  store: ${store.yaml}
-  idle_timeout: ${timeouts.idle / 1000}s
-  absolute_timeout: ${timeouts.absolute / 1000}s
-  store_outage_grace: ${timeouts.grace / 1000}s
-  poll_userinfo: 10s
-upstreams:
-${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
-`
+  const yaml = (ports: Ports) =>
+    configuration(ports, { url, issuer: provider.issuer, store, upstreams, keys: keys.files })
   const replicas = await Promise.all(
     replicaNames.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
   )
@@ -105,6 +85,43 @@ ${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, ur
       await Promise.all(replicas.map((replica) => replica.reload()))
     },
   }
+}
+
+type Ports = Parameters<ReplicaParts['yaml']>[0]
+
+interface Around {
+  readonly url: string
+  readonly issuer: string
+  readonly store: Store
+  readonly upstreams: readonly { readonly name: string; readonly url: string }[]
+  /** The files of the session keys. The first one seals. */
+  readonly keys: readonly string[]
+}
+
+/** The configuration of a replica. */
+function configuration({ listen, admin }: Ports, { url, issuer, store, upstreams, keys }: Around): string {
+  return `version: 1
+listen: 127.0.0.1:${listen}
+workers: ${workers}
+admin: { listen: "127.0.0.1:${admin}", page: { token: { env: ADMIN_TOKEN } } }
+external_url: ${url}
+shutdown: { drain_timeout: 2s }
+log: { level: debug, access: true }
+provider:
+  issuer: ${issuer}
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+  timeout: 3s
+session:
+  keys: [${keys.map((file) => `{ file: ${file} }`).join(', ')}]
+  store: ${store.yaml}
+  idle_timeout: ${timeouts.idle / 1000}s
+  absolute_timeout: ${timeouts.absolute / 1000}s
+  store_outage_grace: ${timeouts.grace / 1000}s
+  poll_userinfo: 10s
+upstreams:
+${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
+`
 }
 
 /** Copies a build, which may be built anew during the run. Returns the file of the copy. */
