@@ -6,7 +6,7 @@ import type { Stand } from './stand.ts'
 export interface Seen {
   readonly sent: number
   readonly served: number
-  /** What the others got: a status, or why there is none. */
+  /** How the other requests ended: the status of each, `late`, or `closed`. */
   readonly refused: string
   /** In ms, of those that were served. */
   readonly p50: number

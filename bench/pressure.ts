@@ -27,7 +27,7 @@ const { values } = parseArgs({
   },
 })
 
-/** A path that needs no sign-in. */
+/** A path without a sign-in. */
 const publicPath = '/bytes/512'
 const privatePath = '/bytes/1024'
 const people = 100

@@ -43,7 +43,7 @@ export interface Setting {
   readonly node: string
   /** Further options for Node.js. */
   readonly nodeOptions: readonly string[]
-  /** A path that needs no sign-in. Absent: there is none. */
+  /** A path without a sign-in. Absent: each path needs one. */
   readonly publicPath?: string
   /**
    * It keeps its own limits for clients. Absent: all clients come from one address, so they are

@@ -128,7 +128,7 @@ async function postLogoutToken(pool: Pool, logout_token: string): Promise<void> 
 
 /** Resolves to the cookie of the new session. */
 async function signIn(origin: string): Promise<string> {
-  const browser = new Browser('nobody')
+  const browser = new Browser('person')
   const { status, url } = await browser.get(`${origin}${page}`)
   if (status !== 200) throw new Error(`a sign-in ended at ${url} with ${status}`)
   return browser.cookieHeader

@@ -303,7 +303,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => refuse(history, { status: 500, code: 'ERR_INTERNAL' }),
   ],
   [
-    'a session that nobody has ended is over',
+    'a session is over without an ending',
     'reason',
     (history) => {
       const { begin, id } = history.freshSession(1_000)

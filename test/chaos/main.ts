@@ -1,4 +1,4 @@
-// `npm run test:chaos`: many faults at once, and a judgement of what people saw of them.
+// `npm run test:chaos`: many faults at once. A checker then judges what people saw.
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

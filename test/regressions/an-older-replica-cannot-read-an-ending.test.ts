@@ -4,7 +4,7 @@ import { emailEndedSince, rememberEmailEnding } from '../../src/session/people/e
 import { audience, gatewayParts } from '../upgrade/formats.ts'
 
 for (const by of ['signal', 'administrator'] as const)
-  test(`Version 0.1.0 reads an ending by e-mail address as a number, whoever is its cause: ${by}`, async () => {
+  test(`Version 0.1.0 reads an ending by e-mail address as a number, when it comes from: ${by}`, async () => {
     const { store } = gatewayParts()
     const { latest } = await store.time()
     const documents: string[] = []

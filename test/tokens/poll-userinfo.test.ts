@@ -35,7 +35,7 @@ test('claims that change at the provider change the identity headers', async (t)
 
   world.moveClock(30_000)
 
-  await until('the application is told', async () => (await told()).get('x-cost-centre') === 'CC-1')
+  await until('the application gets the new claim', async () => (await told()).get('x-cost-centre') === 'CC-1')
   assert.equal((await told()).get('x-groups'), 'audit')
 })
 
@@ -59,7 +59,7 @@ test('UserInfo without changes is not announced to other replicas, and a change 
   world.provider.bend('/oauth/userinfo', (body) => void (body[fields] = { costCentre: 'CC-1', groups: ['audit'] }))
   world.moveClock(30_000)
 
-  await until('the application is told', async () => (await told()).get('x-cost-centre') === 'CC-1')
+  await until('the application gets the new claim', async () => (await told()).get('x-cost-centre') === 'CC-1')
   await until('the change was announced', () => changes >= 2)
   assert.equal(changes, 2)
 })
