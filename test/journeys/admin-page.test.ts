@@ -535,8 +535,7 @@ for (const store of ['memory', 'redis'] as const)
     // A sign-in may also end when it begins so soon after the ending by e-mail that the clocks
     // cannot tell.
     const ended = replica.log.filter(({ fields }) => fields?.['by'] === 'administrator')
-    assert.deepEqual(
-      ended.map(({ message, fields }) => [message, fields?.['sub'], fields?.['client']]),
-      Array.from({ length: 3 }, () => ['session.ended', 'jane', '127.0.0.1']),
-    )
+    assert.ok(ended.length === 3 || ended.length === 4, JSON.stringify(ended))
+    for (const { message, fields } of ended)
+      assert.deepEqual([message, fields?.['sub'], fields?.['client']], ['session.ended', 'jane', '127.0.0.1'])
   })
