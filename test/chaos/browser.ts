@@ -1,13 +1,14 @@
 // A browser of a person: cookies, redirects through replicas that a load balancer chooses, sign-in
 // and sign-out, and a history of all of it.
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, type Dispatcher, request } from 'undici'
 import { errorCodes, errorRow } from '../../src/core/error-codes.ts'
 import { cookieField, keepCookies, type KeptCookie, readSetCookie } from '../../src/http/cookie-jar.ts'
 import { navigation } from '../support/browser.ts'
 import type { Random } from '../support/random.ts'
 import { openEventStream, openWebSocket } from './channel.ts'
-import { type HistoryEvent, type Identity, now, type Request, type Stream } from './history.ts'
+import { type Ending, type HistoryEvent, type Identity, now, type Request, type Stream } from './history.ts'
 
 /** The parts of the world that a browser sees. */
 export interface Site {
@@ -52,6 +53,8 @@ interface Sending {
   readonly signIn?: string
   /** A session cookie that is sent in place of the present cookies, and its session. */
   readonly copy?: readonly [value: string, session: string]
+  /** The only replica that gets it. */
+  readonly at?: Site['replicas'][number]
 }
 
 /** How long people wait for a response, in ms. */
@@ -101,7 +104,7 @@ export class Browser {
    */
   async #send(url: string, sending: Sending = {}): Promise<Visit> {
     if (!url.startsWith(this.#site.url)) return this.#sendTo('', url, url, sending)
-    const { replicas } = this.#site
+    const replicas = sending.at === undefined ? this.#site.replicas : [sending.at]
     const first = this.#parts.random.below(replicas.length)
     for (let turn = 0; ; turn += 1) {
       const { name, url: at } = replicas[(first + turn) % replicas.length] as Site['replicas'][number]
@@ -149,32 +152,89 @@ export class Browser {
   }
 
   /** Uses an application once. */
-  async use(application: string, kind: 'page' | 'script' | 'upload' | 'form', copy?: Sending['copy']): Promise<Visit> {
+  async use(
+    application: string,
+    kind: 'page' | 'script' | 'upload' | 'form',
+    { copy, at }: Pick<Sending, 'copy' | 'at'> = {},
+  ): Promise<Visit> {
     const id = this.#site.id('r')
     const submission = kind === 'form' ? this.#site.id('f') : undefined
     const content = this.#contentOf(kind, id)
+    const digest = content && createHash('sha256').update(content).digest('hex')
     const visit = await this.#send(`${this.#site.url}/${application}/${kind}`, {
       ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
       ...(copy && { copy }),
+      ...(at && { at }),
       headers: {
-        ...{ 'x-chaos-request': id, ...(kind !== 'page' && { accept: 'application/json', ...script }) },
-        ...(submission !== undefined && { 'x-form': submission, ...form }),
+        ...{
+          'x-chaos-request': id,
+          ...(['script', 'upload'].includes(kind) && { accept: 'application/json', ...script }),
+        },
+        ...(submission !== undefined && { 'x-form': submission, ...form, ...this.#fromPage }),
       },
     })
-    const isEchoed = visit.headers['x-application'] === application
-    this.#record({
-      ...{ ...outcomeOf(visit), id, kind, application },
-      ...(isEchoed && (JSON.parse(visit.body) as Pick<Request, 'identity' | 'echo'>)),
-      ...(submission !== undefined && { form: submission }),
-      ...(content && { digest: createHash('sha256').update(content).digest('hex') }),
-    })
+    const base = { application, ...(submission !== undefined && { form: submission }), ...(digest && { digest }) }
+    this.#record({ ...base, ...outcomeOf(visit), ...echoIn(visit), id, kind })
+    const refresh = /url=(.*)$/.exec(String(visit.headers['refresh'] ?? ''))?.[1]
+    if (submission !== undefined && refresh !== undefined) await this.#sendKept(new URL(refresh, visit.url).href, base)
     return visit
+  }
+
+  /** The fields of a form that a page of this site sends. */
+  get #fromPage() {
+    return { 'sec-fetch-site': 'same-origin', origin: this.#site.url }
+  }
+
+  /**
+   * Signs in after a form was kept, and has it sent, sometimes with two clicks at once. Tries again
+   * while the page offers it.
+   */
+  async #sendKept(url: string, base: Pick<Request, 'application' | 'form' | 'digest'>): Promise<void> {
+    const leadsTo = await this.signIn({ from: url })
+    for (let tries = 0; leadsTo !== undefined && tries < 3; tries += 1) {
+      const page = await this.#send(leadsTo, { headers: { 'sec-fetch-site': 'same-origin' } })
+      const [, action = '', name, value] =
+        /action="([^"]*)" enctype="text\/plain">.*?name="([^"]*)" value="([^"]*)"/.exec(page.body) ?? []
+      if (page.status === 200 && name === undefined) return
+      const to = new URL(action.replaceAll('&amp;', '&'), page.url).href
+      const clicks = name === undefined ? 0 : this.#parts.random.chance(0.5) ? 2 : 1
+      const isSent = await Promise.all(
+        Array.from({ length: clicks }, () => this.#click(to, `${name}=${value}\r\n`, base)),
+      )
+      if (isSent.includes(true)) return
+      await pause(500)
+    }
+  }
+
+  /** Has a kept form sent. Without a response of the application, only a refusal is recorded. */
+  async #click(url: string, body: string, base: Pick<Request, 'application' | 'form' | 'digest'>): Promise<boolean> {
+    const id = this.#site.id('r')
+    const { form: submission = '' } = base
+    const visit = await this.#send(url, {
+      ...{ method: 'POST', body },
+      headers: { 'x-chaos-request': id, 'x-form': submission, 'content-type': 'text/plain', ...this.#fromPage },
+    })
+    const echo = echoIn(visit)
+    const isRedirect = visit.status !== undefined && visit.status < 400
+    if (echo !== undefined || !isRedirect) this.#record({ ...base, ...outcomeOf(visit), ...echo, id, kind: 'form' })
+    return echo !== undefined
   }
 
   /** Opens a page with an earlier session cookie, as somebody who has a copy of it does. */
   async useCopy(application: string): Promise<void> {
     const copies = [...this.#sessions].filter(([, session]) => session !== this.session).slice(-3)
-    if (copies.length > 0) await this.use(application, 'page', this.#parts.random.pick(copies))
+    if (copies.length > 0) await this.use(application, 'page', { copy: this.#parts.random.pick(copies) })
+  }
+
+  /**
+   * Tries a copy of each session of the person, or of one session at the provider, at each replica.
+   */
+  async useCopies(application: string, { sid, sub }: Pick<Ending, 'sid' | 'sub'>): Promise<void> {
+    const isMeant = (session: string) =>
+      sid === undefined ? sub === this.#parts.person : this.#sids.get(session) === sid
+    const copies = [...this.#sessions].filter(([, session]) => isMeant(session)).slice(-2)
+    const tries = copies.flatMap((copy) => this.#site.replicas.map((at) => ({ copy, at })))
+    await Promise.all(tries.map((one) => this.use(application, 'page', one)))
   }
 
   #contentOf(kind: Request['kind'], id: string): Buffer | undefined {
@@ -190,22 +250,23 @@ export class Browser {
 
   /**
    * Signs the person in, unless the browser has a session. `again`: also then, as the link of the
-   * notice does. Returns whether the browser has a session now.
+   * notice does. `from`: where the sign-in of a kept form begins. Returns where it leads;
+   * `undefined`: the browser has no session.
    */
-  async signIn({ again = false } = {}): Promise<boolean> {
+  async signIn({ again = false, from }: { again?: boolean; from?: string } = {}): Promise<string | undefined> {
     const { name: browser, person } = this.#parts
     const id = this.#site.id('s')
     const callback = `${this.#site.url}${endpoints}callback`
     const return_to = again ? `${endpoints}signed-in` : '/orders/page'
-    let visit = await this.#send(`${this.#site.url}${endpoints}sign-in?return_to=${return_to}`, {
-      headers: { 'sec-fetch-site': again ? 'same-origin' : 'none' },
-    })
+    const start = from ?? `${this.#site.url}${endpoints}sign-in?return_to=${return_to}`
+    const isLink = again || from !== undefined
+    let visit = await this.#send(start, { headers: { 'sec-fetch-site': isLink ? 'same-origin' : 'none' } })
     let { begin, replica } = visit
     for (let hops = 0; hops < 12 && !visit.url.startsWith(callback); hops += 1) {
       const { location } = visit.headers
       const next = typeof location === 'string' ? new URL(location, visit.url).href : undefined
       // Another tab has signed in meanwhile.
-      if (next?.startsWith(`${this.#site.url}/orders/`) === true) return true
+      if (next !== undefined && /^\/(orders\/|\.gatehouse\/kept-request)/.test(new URL(next).pathname)) return next
       if (next !== undefined) visit = await this.#send(next, { signIn: id })
       else if (/\/sign-in\/[\w-]+$/.test(visit.url) && visit.status === 200)
         visit = await this.#send(visit.url, { method: 'POST', headers: form, body: `person=${person}` })
@@ -221,7 +282,7 @@ export class Browser {
       ...(identity && { identity }),
       ...(replaces !== undefined && { replaces }),
     })
-    return signedIn
+    return signedIn ? new URL(String(visit.headers['location'] ?? '/'), visit.url).href : undefined
   }
 
   #sessionsHave(id: string): boolean {
@@ -310,12 +371,18 @@ function outcomeOf({ begin, end, replica, session, status, code, error }: Visit)
   }
 }
 
+/** What an application said of itself in its response. */
+function echoIn({ headers, body }: Visit): Pick<Request, 'identity' | 'echo'> | undefined {
+  return headers['x-application'] === undefined ? undefined : (JSON.parse(body) as Pick<Request, 'identity' | 'echo'>)
+}
+
 /** The error code of a response that the gateway made itself. */
 export function codeOf(url: string, status: number, headers: Visit['headers'], body: string): string | undefined {
   if (headers['x-application'] !== undefined) return undefined
   if (status < 400) return new URL(url).pathname.startsWith(endpoints) ? undefined : 'ERR_UNAUTHENTICATED'
   const named = errorCodes.find((code) => errorRow(code).status === status && body.includes(errorRow(code).text))
-  return named ?? `STATUS_${status}`
+  // The page about a form that was not kept says why in its own words.
+  return named ?? (status === 401 ? 'ERR_UNAUTHENTICATED' : `STATUS_${status}`)
 }
 
 /** The code of a failed connection, or what else failed. */

@@ -116,7 +116,7 @@ export const faults = {
     lasts: [2_000, 6_000],
     begin: (parts) => onPrimary(parts, false, (node) => failSnapshots(node)),
   },
-  'replica-redis': { weight: 6, lasts: [500, 8_000], begin: (parts) => onLink(parts, 'store') },
+  'replica-redis': { weight: 6, lasts: [500, 15_000], begin: (parts) => onLink(parts, 'store') },
   'redis-redis': {
     weight: 4,
     lasts: [1_000, 8_000],
@@ -127,6 +127,7 @@ export const faults = {
       return { facts: { part: 'store', losesWrites: true }, busy: [], heal }
     },
   },
+  'client-replica': { weight: 4, lasts: [500, 8_000], begin: onClients },
   'replica-provider': { weight: 4, lasts: [500, 8_000], begin: (parts) => onLink(parts, 'provider') },
   'replica-application': { weight: 4, lasts: [500, 8_000], begin: (parts) => onLink(parts, 'application') },
   'provider-away': {
@@ -205,6 +206,15 @@ async function onPrimary(
   if (node === undefined || !isFree(node.name)) return undefined
   const heal = await begin(node)
   return { facts: { part: 'store', losesWrites }, busy: [node.name], heal }
+}
+
+/** The links of some browsers to one replica are cut or slow. */
+function onClients({ world: { network, replicas }, random }: FaultParts): BegunFault {
+  const { name } = random.pick(replicas)
+  const how = random.pick(['silence', 'reset', slow] as const)
+  const browsers = [...network.clientsOf(name)].filter((client) => client.startsWith('browser ') && random.chance(0.5))
+  const heals = browsers.map((browser) => network.trouble({ between: [browser, name], how }))
+  return { facts: { part: 'clients', replicas: [name] }, busy: [], heal: () => heals.forEach((heal) => heal()) }
 }
 
 /** The link of one replica to another party is cut or slow. */

@@ -12,7 +12,7 @@ const actions = {
   page: 40,
   script: 30,
   upload: 8,
-  form: 10,
+  form: 15,
   stream: 3,
   websocket: 3,
   signOut: 2,
@@ -24,7 +24,12 @@ const actions = {
 const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [3_000, 60_000] } as const
 const [browsersEach, tabsEach] = [2, 2]
 
+/** When copies of the cookies of an ended session are tried, in ms after its end. */
+const copiesAfterMs = [0, 2_500, 6_000, 12_000]
+
 export interface Crowd {
+  /** Tries copies of the cookies of the sessions that an order has ended, again and again. */
+  useCopies(order: Pick<Ending, 'sid' | 'sub'>): void
   /** Lets all people complete what they do, and sign out. */
   leave(): Promise<void>
 }
@@ -44,7 +49,15 @@ export function gather(site: Site, people: readonly string[], seed: number, addr
       for (let tab = 0; tab < tabsEach; tab += 1)
         loops.push(useTab(browser, seeded(seed * 1_000_000 + at * 10 + tab), isSigningIn, () => isOver))
     }
+  const copying = async (order: Pick<Ending, 'sid' | 'sub'>) => {
+    for (const [index, after] of copiesAfterMs.entries()) {
+      await pause(after - (copiesAfterMs[index - 1] ?? 0))
+      if (isOver) return
+      await Promise.all(browsers.map((browser) => browser.useCopies(applications[0], order)))
+    }
+  }
   return {
+    useCopies: (order) => void loops.push(copying(order)),
     leave: async () => {
       isOver = true
       for (const browser of browsers) browser.closeChannels()
@@ -72,9 +85,9 @@ async function useTab(
       // Most people wait for the tab in which they sign in; some click in the other one too.
       if (signingIn.now && !random.chance(0.1)) continue
       signingIn.now = true
-      const isSignedIn = await browser.signIn()
+      const leadsTo = await browser.signIn()
       signingIn.now = false
-      if (!isSignedIn) await pause(pauses.retry)
+      if (leadsTo === undefined) await pause(pauses.retry)
       continue
     }
     const action = random.weighted(actions)
@@ -102,10 +115,21 @@ export interface EndingParts {
   readonly adminOf: (replica: string) => string
   readonly adminToken: string
   readonly random: Random
+  /** Whether something is wrong between a replica and the store. */
+  readonly isCut: (replica: string) => boolean
+  /** An order was confirmed. */
+  readonly onEnded: Crowd['useCopies']
+}
+
+/** Where an order goes: often to a replica that may not be able to carry it out. */
+function orderTarget({ site, random, isCut }: EndingParts): Site['replicas'][number] {
+  const cut = site.replicas.filter(({ name }) => isCut(name))
+  return random.pick(cut.length > 0 && random.chance(0.5) ? cut : site.replicas)
 }
 
 /** The provider ends a session: it sends a Logout Token to any replica until one says 200. */
-export async function logOutAtProvider({ site, provider, random }: EndingParts): Promise<void> {
+export async function logOutAtProvider(parts: EndingParts): Promise<void> {
+  const { site, provider, random, onEnded } = parts
   const sessions = provider.sessions()
   if (sessions.length === 0) return
   const { sid, sub } = random.pick(sessions)
@@ -113,14 +137,14 @@ export async function logOutAtProvider({ site, provider, random }: EndingParts):
   const begin = now()
   provider.expireSession(sid)
   while (now() - begin < deliveryMs) {
-    const { name: replica, url } = random.pick(site.replicas)
+    const { name: replica, url } = orderTarget(parts)
     const body = new URLSearchParams({ logout_token: await provider.logoutToken({ sid, sub }) })
     const order = { id, by: 'logout-token', sid, replica } as const
     const { confirmed } = await send(site, order, `${url}/.gatehouse/backchannel-logout`, {
       body: body.toString(),
       headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
     })
-    if (confirmed) return
+    if (confirmed) return onEnded({ sid })
     await pause(orderPauseMs)
   }
 }
@@ -139,14 +163,14 @@ export function expireAtProvider({ site, provider, random }: EndingParts): void 
  * An administrator ends all sessions of a person, at any replica, and repeats it until it works.
  */
 export async function endAsAdministrator(parts: EndingParts): Promise<void> {
-  const { site, provider, random, adminOf, adminToken } = parts
+  const { site, provider, random, adminOf, adminToken, onEnded } = parts
   const sessions = provider.sessions()
   if (sessions.length === 0) return
   const { sub } = random.pick(sessions)
   const id = site.id('e')
   const begin = now()
   while (now() - begin < deliveryMs) {
-    const replica = random.pick(site.replicas).name
+    const replica = orderTarget(parts).name
     const { confirmed } = await send(
       site,
       { id, by: 'administrator', sub, replica },
@@ -159,7 +183,7 @@ export async function endAsAdministrator(parts: EndingParts): Promise<void> {
         },
       },
     )
-    if (confirmed) return
+    if (confirmed) return onEnded({ sub })
     await pause(orderPauseMs)
   }
 }

@@ -62,6 +62,11 @@ const table = {
     const inMemory = this.findInMemory(key);`,
     finds: ['reason'],
   },
+  'form-sent-twice': {
+    from: "if redis.call('HGET', KEYS[1], 'state') ~= 'kept' then return false end",
+    to: '',
+    finds: ['form'],
+  },
   'tombstones-kept': {
     from: '\n      ttl: 2 * signInLifetimeMs',
     to: '\n      ttl: 100 * signInLifetimeMs',

@@ -10,7 +10,7 @@ import { Browser, type Site } from './browser.ts'
 import { type BegunFault, faults } from './faults.ts'
 import { type HistoryEvent, now, writeHistory } from './history.ts'
 import { people, replicaNames, timeouts } from './parties.ts'
-import { endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
+import { type Crowd, endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
 import { lastingKeys, rolesIn, type Store } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
@@ -30,7 +30,7 @@ export interface RunOptions {
 }
 
 /** How often sessions end by others than their person, in ms on average. */
-const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 20_000, 20_000]
+const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 10_000, 20_000]
 const sampleEveryMs = 20_000
 const observeEveryMs = 500
 /**
@@ -72,7 +72,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
     say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
     const beganAt = now()
     const crowd = gather(site, people, seed, (n) => world.network.host(`browser ${n}`))
-    const stopEndings = endSessions(world, seed)
+    const stopEndings = endSessions(world, seed, (order) => crowd.useCopies(order))
     const sampling = setInterval(() => void sample(world, record, false), sampleEveryMs)
     await inject(options, world, record, beganAt)
     await pause(Math.max(0, beganAt + runMs - closingMs - now()))
@@ -98,9 +98,14 @@ async function warmUp({ site, network }: World, seed: number): Promise<void> {
 }
 
 /** Ends sessions in turn, as the provider and administrators do. Returns a function that stops. */
-function endSessions({ site, provider, replicas, adminToken }: World, seed: number): () => Promise<void> {
+function endSessions(
+  { site, provider, replicas, adminToken, network, store }: World,
+  seed: number,
+  onEnded: Crowd['useCopies'],
+): () => Promise<void> {
   const parts = {
-    ...{ site, provider, adminToken, random: seeded(seed + 1) },
+    ...{ site, provider, adminToken, random: seeded(seed + 1), onEnded },
+    isCut: (name: string) => store.parties.some((party) => network.isTroubled(name, party)),
     adminOf: (name: string) => replicas.find((replica) => replica.name === name)?.adminUrl ?? '',
   }
   let isOver = false
@@ -213,7 +218,7 @@ async function untilHealed(begun: BegunFault, say: (text: string) => void): Prom
 /** A person signs in once more, uses the site and signs out, in a new browser. */
 async function comeBack(site: Site, person: string, seed: number, localAddress: string): Promise<void> {
   const browser = new Browser({ name: `${person}-again`, person, site, random: seeded(seed), localAddress })
-  if (await browser.signIn()) await browser.use('orders', 'page')
+  if ((await browser.signIn()) !== undefined) await browser.use('orders', 'page')
   await browser.signOut()
   await browser.close()
 }
