@@ -122,6 +122,17 @@ test('each code with a reason is a code of the gateway', () => {
   )
 })
 
+test('a refresh that the network holds back may arrive after that of another replica', () => {
+  const history = new Planted(11)
+  const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
+  const [begin, end] = [use.end + 1_000, use.end + 1_010]
+  const cut = { id: 'planted', kind: 'replica-provider', part: 'provider', replicas: ['d'] } as const
+  history.events.push({ type: 'fault', ...cut, begin: use.begin - 3_000, end: begin })
+  history.events.push({ ...use, begin, end, replica: 'd', accepted: false })
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
 const plants: [what: string, property: Property, plant: (history: Planted) => unknown, grace?: number][] = [
   [
     'a replica admits a session a moment after its sign-out',

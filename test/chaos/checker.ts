@@ -122,13 +122,15 @@ const refreshToken: Check = (facts) =>
   })
 
 /**
- * docs/reliability.md: a killed or suspended replica, and a store that lost or refused the write.
+ * docs/reliability.md: a killed or suspended replica, a store that lost or refused the write, and a
+ * network that held the second request back until its replica had given up.
  */
 function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): boolean {
   const written = { begin: rotation.begin, end: rotation.end + bounds.lease }
   return (
     !rotation.answered ||
     facts.disturbances(['replica', 'store', 'provider'], written, rotation).length > 0 ||
+    facts.disturbances(['provider'], again, again).length > 0 ||
     facts.faults.some(
       ({ losesWrites, begin, end }) =>
         losesWrites &&
