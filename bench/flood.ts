@@ -6,27 +6,25 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { Pool } from 'undici'
 import { startDemoProvider } from '../examples/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
+import { readOptions } from '../test/support/options.ts'
 import { startRedis } from '../test/support/redis.ts'
 import { measureHeld } from './held.ts'
 import { builtGateway, start, startProgram, startServer, untilListening } from './process.ts'
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '5' },
-    rate: { type: 'string', default: '200' },
-    only: { type: 'string', default: '' },
-    memory: { type: 'string' },
-    workers: { type: 'string', default: '1,2' },
-    listen: { type: 'string', default: 'http,https,http-node,https-node' },
-    connections: { type: 'string', default: '9000' },
-    addresses: { type: 'string', default: '5' },
-    node: { type: 'string', default: process.execPath },
-  },
+const values = readOptions('npm run bench:flood', {
+  seconds: { type: 'string', default: '5' },
+  rate: { type: 'string', default: '200' },
+  only: { type: 'string', default: '' },
+  memory: { type: 'string' },
+  workers: { type: 'string', default: '1,2' },
+  listen: { type: 'string', default: 'http,https,http-node,https-node' },
+  connections: { type: 'string', default: '9000' },
+  addresses: { type: 'string', default: '5' },
+  node: { type: 'string', default: process.execPath },
 })
 const [seconds, rate] = [Number(values.seconds), Number(values.rate)]
 

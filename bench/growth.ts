@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { format, resolveConfig } from 'prettier'
+import { readOptions, refuse } from '../test/support/options.ts'
 import { makeBed, type Bed } from './bed.ts'
 import { svgOf, type Chart } from './growth/chart.ts'
 import { middleOf } from './growth/curve.ts'
@@ -18,15 +18,13 @@ import { replaceSection } from './page.ts'
 import { memoryOf } from './redis-figures.ts'
 import { startMeter } from './rounds.ts'
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [] },
-    /** Two rounds, without the largest size; to see whether it works. */
-    quick: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '7' },
-    /** Replaces the figures, the pictures and the tables of docs/growth.md. */
-    write: { type: 'boolean', default: false },
-  },
+const values = readOptions('npm run bench:growth', {
+  only: { type: 'string', multiple: true, default: [] },
+  /** Two rounds, without the largest size; to see whether it works. */
+  quick: { type: 'boolean', default: false },
+  rounds: { type: 'string', default: '7' },
+  /** Replaces the figures, the pictures and the tables of docs/growth.md. */
+  write: { type: 'boolean', default: false },
 })
 const rounds = values.quick ? 2 : Number(values.rounds)
 const counts: Counts = { sessions: 208, signIns: 32, requestMs: 600, idleMs: 400 }
@@ -35,7 +33,7 @@ const warmUp = { rounds: 3, counts: { sessions: 408, signIns: 200, requestMs: 60
 const named = values.only.flatMap((names) => names.split(','))
 const names = [...curves.map(({ name }) => name), 'simulation']
 const unknown = named.find((name) => !names.includes(name))
-if (unknown !== undefined) fail(`There is no curve ${unknown}. There are: ${names.join(', ')}`)
+if (unknown !== undefined) refuse(`There is no curve ${unknown}. There are: ${names.join(', ')}`)
 
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 for (const curve of curves) {
@@ -135,9 +133,4 @@ function at(path: string): string {
 
 async function pretty(file: string, text: string): Promise<string> {
   return format(text, { ...(await resolveConfig(file)), filepath: file })
-}
-
-function fail(why: string): never {
-  console.error(why)
-  process.exit(1)
 }

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
+import { readOptions, refuse } from '../test/support/options.ts'
 import { makeBed, type Bed } from './bed.ts'
 import type { Contender, Setting } from './contenders/contender.ts'
 import { gatehouse } from './contenders/gatehouse.ts'
@@ -18,13 +18,11 @@ import { table } from './report.ts'
 import { stand } from './stand.ts'
 import { memoryBytes } from './usage.ts'
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: '' },
-    contenders: { type: 'string', default: '' },
-    seconds: { type: 'string', default: '6' },
-    node: { type: 'string', default: process.execPath },
-  },
+const values = readOptions('npm run bench:pressure', {
+  only: { type: 'string', default: '' },
+  contenders: { type: 'string', default: '' },
+  seconds: { type: 'string', default: '6' },
+  node: { type: 'string', default: process.execPath },
 })
 
 /** A path without a sign-in. */
@@ -79,15 +77,21 @@ const situations: readonly Situation[] = [
 
 const everyContender: readonly Contender[] = [gatehouse('redis'), oauth2Proxy('redis'), nginx]
 
+const chosen = situations.filter(({ what }) => what.includes(values.only))
+if (chosen.length === 0)
+  refuse(`There is no situation ${values.only}. There are:\n${situations.map(({ what }) => what).join('\n')}`)
+const wanted = everyContender.filter(({ name }) => name.includes(values.contenders))
+if (wanted.length === 0)
+  refuse(`There is no contender ${values.contenders}. There are: ${everyContender.map(({ name }) => name).join(', ')}`)
+
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const { model = 'unknown' } = cpus()[0] ?? {}
 console.log(`${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}, ${cpus().length} × ${model}\n`)
 const bed = await makeBed()
-for (const situation of situations) {
-  if (!situation.what.includes(values.only)) continue
+for (const situation of chosen) {
   const rows: string[][] = []
-  for (const contender of everyContender) {
-    if (contender.missing() !== undefined || !contender.name.includes(values.contenders)) continue
+  for (const contender of wanted) {
+    if (contender.missing() !== undefined) continue
     if (situation.signsIn === true && !contender.signsIn) continue
     rows.push(await measure(bed, contender, situation))
   }

@@ -2,9 +2,9 @@
 // docs/performance.md.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { issueCertificates } from '../test/support/certificates.ts'
 import { freePort } from '../test/support/free-port.ts'
+import { readOptions } from '../test/support/options.ts'
 import { makeBed } from './bed.ts'
 import { gatehouse, isExtra } from './contenders/gatehouse.ts'
 import { Profiler, selfTimes } from './cpu-profile.ts'
@@ -16,29 +16,27 @@ import { withStored } from './scenarios/misses.ts'
 import { signInMany } from './scenarios/sign-ins.ts'
 import { stand, trustOnly } from './stand.ts'
 
-const { values } = parseArgs({
-  options: {
-    out: { type: 'string', default: 'gatehouse.cpuprofile' },
-    seconds: { type: 'string', default: '5' },
-    store: { type: 'string', default: 'redis' },
-    /** What the upstream has besides: see contenders/gatehouse.ts. */
-    with: { type: 'string' },
-    node: { type: 'string', default: process.execPath },
-    body: { type: 'string', default: String(usualLoad.bodyBytes) },
-    upload: { type: 'string' },
-    /** Requests and responses have few header fields, instead of those of real traffic. */
-    few: { type: 'boolean', default: false },
-    connections: { type: 'string', default: String(usualLoad.connections) },
-    'sign-ins': { type: 'string' },
-    /** Logout Tokens, one at a time, each for the session of another person. */
-    'logout-tokens': { type: 'string' },
-    /** TLS in front: `kept` connections, a `handshake` for each request, or `http2`. */
-    tls: { type: 'string' },
-    /** Each request reads its session from Redis: see scenarios/misses.ts. */
-    misses: { type: 'boolean', default: false },
-    /** WebSocket messages instead of requests: see load/websocket.ts. */
-    messages: { type: 'boolean', default: false },
-  },
+const values = readOptions('npm run profile', {
+  out: { type: 'string', default: 'gatehouse.cpuprofile' },
+  seconds: { type: 'string', default: '5' },
+  store: { type: 'string', default: 'redis' },
+  /** What the upstream has besides: see contenders/gatehouse.ts. */
+  with: { type: 'string' },
+  node: { type: 'string', default: process.execPath },
+  body: { type: 'string', default: String(usualLoad.bodyBytes) },
+  upload: { type: 'string' },
+  /** Requests and responses have few header fields, instead of those of real traffic. */
+  few: { type: 'boolean', default: false },
+  connections: { type: 'string', default: String(usualLoad.connections) },
+  'sign-ins': { type: 'string' },
+  /** Logout Tokens, one at a time, each for the session of another person. */
+  'logout-tokens': { type: 'string' },
+  /** TLS in front: `kept` connections, a `handshake` for each request, or `http2`. */
+  tls: { type: 'string' },
+  /** Each request reads its session from Redis: see scenarios/misses.ts. */
+  misses: { type: 'boolean', default: false },
+  /** WebSocket messages instead of requests: see load/websocket.ts. */
+  messages: { type: 'boolean', default: false },
 })
 
 execFileSync('taskset', ['-acp', '1', String(process.pid)])

@@ -3,11 +3,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { request } from 'undici'
 import { startDemoProvider } from '../examples/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
 import { freePort } from '../test/support/free-port.ts'
+import { readOptions } from '../test/support/options.ts'
 import { startRedis, type RedisServer } from '../test/support/redis.ts'
 import { openEventStream, openWebSocket } from '../test/support/streams.ts'
 import { Asking } from './asking.ts'
@@ -33,12 +33,10 @@ interface Round {
   readonly admittedAfter: number
 }
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '200' },
-    streams: { type: 'string', default: '32' },
-    clients: { type: 'string', default: '4' },
-  },
+const values = readOptions('npm run bench:revocation', {
+  rounds: { type: 'string', default: '200' },
+  streams: { type: 'string', default: '32' },
+  clients: { type: 'string', default: '4' },
 })
 const rounds = Number(values.rounds)
 const streamCount = Number(values.streams)

@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { format, resolveConfig } from 'prettier'
 import { reason } from '../src/core/errors.ts'
+import { readOptions, refuse } from '../test/support/options.ts'
 import { makeBed } from './bed.ts'
 import { caddy } from './contenders/caddy.ts'
 import { carrier } from './contenders/carriers.ts'
@@ -24,25 +24,23 @@ import type { Bench, Scenario } from './scenarios/scenario.ts'
 import { settingOf, stand as startStand, type Stand } from './stand.ts'
 import { targetsTable, type Facts } from './targets.ts'
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [] },
-    contenders: { type: 'string' },
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '2' },
-    'warm-up': { type: 'string', default: '1' },
-    patience: { type: 'string', default: '1' },
-    /**
-     * No round is repeated after this time. So a busy machine delays the end by minutes at most.
-     */
-    'repeat-for': { type: 'string', default: '12' },
-    node: { type: 'string', default: process.execPath },
-    /** Other builds of the gateway: NAME=PATH of `main.js`. They are contenders too. */
-    build: { type: 'string', multiple: true, default: [] },
-    /** Replaces the tables of docs/performance.md. */
-    write: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
+const values = readOptions('npm run bench', {
+  only: { type: 'string', multiple: true, default: [] },
+  contenders: { type: 'string' },
+  rounds: { type: 'string', default: '3' },
+  seconds: { type: 'string', default: '2' },
+  'warm-up': { type: 'string', default: '1' },
+  patience: { type: 'string', default: '1' },
+  /**
+   * No round is repeated after this time. So a busy machine delays the end by minutes at most.
+   */
+  'repeat-for': { type: 'string', default: '12' },
+  node: { type: 'string', default: process.execPath },
+  /** Other builds of the gateway: NAME=PATH of `main.js`. They are contenders too. */
+  build: { type: 'string', multiple: true, default: [] },
+  /** Replaces the tables of docs/performance.md. */
+  write: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
 })
 const everyContender: readonly Contender[] = [
   gatehouse('redis'),
@@ -86,8 +84,8 @@ const scenarios = named.length === 0 ? forTargets : chosen('scenario', [...forTa
 const isComplete = values.contenders === undefined && forTargets.every((each) => scenarios.includes(each))
 const wanted = chosen('contender', everyContender, values.contenders?.split(',') ?? [])
 
-if (cpus().length < 2) fail('The bench needs two processors: one for the contender, and one for everything else.')
-if (values.write && values.contenders !== undefined) fail('--write needs all contenders: leave out --contenders.')
+if (cpus().length < 2) refuse('The bench needs two processors: one for the contender, and one for everything else.')
+if (values.write && values.contenders !== undefined) refuse('--write needs all contenders: leave out --contenders.')
 // Processes that start from here on run on the second processor by default.
 execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
@@ -177,15 +175,10 @@ function chosen<Named extends { readonly name: string }>(
   names: readonly string[],
 ): readonly Named[] {
   const stranger = names.find((name) => name !== 'all' && all.every((each) => each.name !== name))
-  if (stranger !== undefined) fail(`There is no ${what} ${stranger}. There are: ${listed(all)}, all`)
+  if (stranger !== undefined) refuse(`There is no ${what} ${stranger}. There are: ${listed(all)}, all`)
   return names.length === 0 || names.includes('all') ? all : all.filter(({ name }) => names.includes(name))
 }
 
 function listed(all: readonly { readonly name: string }[]): string {
   return all.map(({ name }) => name).join(', ')
-}
-
-function fail(why: string): never {
-  console.error(why)
-  process.exit(1)
 }

@@ -116,7 +116,7 @@ export const faults = {
     lasts: [2_000, 6_000],
     begin: (parts) => onPrimary(parts, false, (node) => failSnapshots(node)),
   },
-  'replica-redis': { weight: 6, lasts: [500, 15_000], begin: (parts) => onLink(parts, 'store') },
+  'replica-redis': { weight: 8, lasts: [500, 15_000], begin: (parts) => onLink(parts, 'store') },
   'redis-redis': {
     weight: 4,
     lasts: [1_000, 8_000],

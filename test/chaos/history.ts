@@ -239,8 +239,18 @@ export function writeHistory(path: string): HistoryWriter {
   }
 }
 
-/** Reads a history. A last line without its end, from a writer that was killed, is left out. */
+/**
+ * Reads a history. A last line without its end, from a writer that was killed, is left
+ * out.
+ * @throws Error when it is no history
+ */
 export function readHistory(path: string): HistoryEvent[] {
   const lines = readFileSync(path, 'utf8').split('\n')
-  return lines.slice(0, -1).map((line) => JSON.parse(line) as HistoryEvent)
+  return lines.slice(0, -1).map((line, at) => {
+    try {
+      return JSON.parse(line) as HistoryEvent
+    } catch {
+      throw new Error(`${path} is no history: line ${at + 1} is not JSON.`)
+    }
+  })
 }

@@ -1,39 +1,40 @@
 // `npm run test:chaos`: many faults at once. A checker then judges what people saw.
-import { mkdtempSync } from 'node:fs'
+import { existsSync, mkdtempSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { parseArgs } from 'node:util'
 import { root } from '../support/command.ts'
+import { readOptions, refuse } from '../support/options.ts'
 import { findingsOf } from './checker.ts'
-import { readHistory } from './history.ts'
-import { type PlannedFault, planFaults } from './plan.ts'
+import { type HistoryEvent, readHistory } from './history.ts'
+import { type PlannedFault, planFaults, shortestMinutes } from './plan.ts'
+import { plants } from './plants.ts'
 import { runChaos } from './run.ts'
 import { shrink } from './shrink.ts'
 import type { Store } from './store.ts'
 import { summaryOf } from './summary.ts'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '5' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
-    store: { type: 'string', default: 'both' },
-    /** The folder for histories, configurations and logs. */
-    history: { type: 'string' },
-    /** The file of another build, `main.js`: upgrades go there and back. */
-    'other-build': { type: 'string', default: join(root, 'dist', 'main.js') },
-    /** A fault of the gateway itself, with which the run has to fail: a name in plants.ts. */
-    plant: { type: 'string' },
-    /** Repeats a run that fails with fewer faults. */
-    shrink: { type: 'boolean', default: false },
-    /** Judges a history that exists already. */
-    judge: { type: 'string' },
-  },
+const stores = ['sentinel', 'cluster'] as const satisfies readonly Store['kind'][]
+const values = readOptions('npm run test:chaos', {
+  minutes: { type: 'string', default: '5' },
+  seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
+  store: { type: 'string', default: 'both' },
+  /** The folder for histories, configurations and logs. */
+  history: { type: 'string' },
+  /** The file of another build, `main.js`: upgrades go there and back. */
+  'other-build': { type: 'string', default: join(root, 'dist', 'main.js') },
+  /** A fault of the gateway itself, with which the run has to fail: a name in plants.ts. */
+  plant: { type: 'string' },
+  /** Repeats a run that fails with fewer faults. */
+  shrink: { type: 'boolean', default: false },
+  /** Judges a history that exists already: its file, or its folder. */
+  judge: { type: 'string' },
 })
 const say = (text: string) => void process.stdout.write(`${text}\n`)
 const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
-const kinds: readonly Store['kind'][] =
-  values.store === 'both' ? ['sentinel', 'cluster'] : [values.store as Store['kind']]
+const kinds = values.store === 'both' ? stores : stores.filter((kind) => kind === values.store)
+const wrong = whatIsWrong()
+if (wrong !== undefined) refuse(wrong)
 
 /** Findings beyond these are only counted, for each property. */
 const shownFindings = 5
@@ -41,9 +42,23 @@ const shownFindings = 5
 if (values.judge === undefined) {
   const folder = values.history ?? mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
   for (const kind of kinds) await runKind(kind, join(folder, `${kind}-${seed}`))
-} else if (fails(values.judge)) process.exitCode = 1
+} else if (fails(fileOf(values.judge))) process.exitCode = 1
 // Connections of the world may still be open.
 process.exit()
+
+/** What is wrong with the options. `undefined`: nothing. */
+function whatIsWrong(): string | undefined {
+  const { minutes, store, plant, judge, history } = values
+  if (judge !== undefined) return existsSync(judge) ? undefined : `There is no file ${judge}.`
+  if (Number(minutes) < shortestMinutes) return `--minutes needs at least ${shortestMinutes}, not ${minutes}.`
+  if (!Number.isSafeInteger(seed)) return `--seed needs a whole number, not ${values.seed}.`
+  if (kinds.length === 0) return `--store needs ${stores.join(', ')} or both, not ${store}.`
+  if (plant !== undefined && !(plant in plants))
+    return `--plant needs one of ${Object.keys(plants).join(', ')}, not ${plant}.`
+  if (!existsSync(values['other-build'])) return `There is no file ${values['other-build']}.`
+  const folder = kinds.map((kind) => join(history ?? '', `${kind}-${seed}`)).find((path) => existsSync(path))
+  return history !== undefined && folder !== undefined ? `${folder} exists already: choose another folder.` : undefined
+}
 
 async function runKind(kind: Store['kind'], folder: string): Promise<void> {
   let runs = 0
@@ -55,13 +70,28 @@ async function runKind(kind: Store['kind'], folder: string): Promise<void> {
   const plan = planFaults(seed, runMs)
   if (values.shrink) {
     const needed = await shrink(plan, runFails)
+    if (runs === 1) return
+    process.exitCode = 1
+    if (needed.length === 0) return say('It fails without any fault.')
     say(`These faults suffice:\n${needed.map((fault) => JSON.stringify(fault)).join('\n')}`)
   } else if (await runFails(plan)) process.exitCode = 1
 }
 
+function historyIn(path: string): HistoryEvent[] {
+  try {
+    return readHistory(path)
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function fileOf(path: string): string {
+  return statSync(path).isDirectory() ? join(path, 'history.jsonl') : path
+}
+
 /** Judges a history, and says what it shows. */
 function fails(path: string): boolean {
-  const history = readHistory(path)
+  const history = historyIn(path)
   say(summaryOf(history))
   const findings = findingsOf(history)
   for (const [property, those] of Map.groupBy(findings, (finding) => finding.property)) {

@@ -25,7 +25,7 @@ const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [
 const [browsersEach, tabsEach] = [2, 2]
 
 /** When copies of the cookies of an ended session are tried, in ms after its end. */
-const copiesAfterMs = [0, 2_500, 6_000, 12_000]
+const copiesAfterMs = [0, 2_500, 5_000, 7_500, 10_000, 14_000]
 
 export interface Crowd {
   /** Tries copies of the cookies of the sessions that an order has ended, again and again. */

@@ -12,6 +12,9 @@ export interface PlannedFault {
   readonly seed: number
 }
 
+/** A shorter run has no time for faults. */
+export const shortestMinutes = 1.5
+
 /** At the end of a run everything is in order for this time, in ms. */
 const quietMs = 60_000
 /** Before the first fault, in ms. */

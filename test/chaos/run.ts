@@ -30,7 +30,7 @@ export interface RunOptions {
 }
 
 /** How often sessions end by others than their person, in ms on average. */
-const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [4_000, 10_000, 20_000]
+const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [2_000, 4_000, 20_000]
 const sampleEveryMs = 20_000
 const observeEveryMs = 500
 /**
@@ -59,6 +59,12 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const record = (event: HistoryEvent) => history.record(event)
   const cleanUps: (() => unknown)[] = []
   const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
+  const cleanUp = async () => {
+    for (const each of cleanUps) await each()
+  }
+  const stop = () => void cleanUp().then(() => process.exit(130))
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const name of signals) process.on(name, stop)
   try {
     const world = await startChaosWorld(scope, { kind, folder, record, say, otherBuild, plant })
     const { site } = world
@@ -84,7 +90,8 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await sample(world, record, true)
     record({ type: 'end', at: now() })
   } finally {
-    for (const cleanUp of cleanUps) await cleanUp()
+    for (const name of signals) process.off(name, stop)
+    await cleanUp()
     await history.close()
   }
   return path
@@ -153,7 +160,10 @@ async function inject(
     const parts = { world, isFree, random: seeded(fault.seed) }
     // A node of Redis that does not respond gets no other fault.
     const begun = await Promise.resolve(faults[fault.kind].begin(parts)).catch((error: unknown) => say(String(error)))
-    if (begun === undefined) continue
+    if (begun === undefined) {
+      say(`  ${fault.id} ${fault.kind} is left out: its target has another fault.`)
+      continue
+    }
     say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)
     const healing = healLater(fault, begin, begun).finally(() => active.delete(healing))
     active.add(healing)
