@@ -221,9 +221,9 @@ function onClients({ world: { network, replicas }, random }: FaultParts): BegunF
 function onLink({ world, random }: FaultParts, part: 'store' | 'provider' | 'application'): BegunFault {
   const { name } = random.pick(world.replicas)
   const far = { store: world.store.parties, provider: ['provider'], application: applications }[part]
-  const how = random.pick(['silence', 'reset', slow] as const)
-  // One node of Redis, or all of them.
-  const cut = part === 'store' && random.chance(0.5) ? far : [random.pick(far)]
+  const how = random.pick(['silence', 'silence', 'reset', slow] as const)
+  // Mostly all nodes of Redis: a replica may not need the one that is cut.
+  const cut = part === 'store' && random.chance(0.75) ? far : [random.pick(far)]
   const heals = cut.map((other) => world.network.trouble({ between: [name, other], how }))
   const concerned = part === 'application' ? { applications: cut } : {}
   return { facts: { part, replicas: [name], ...concerned }, busy: [], heal: () => heals.forEach((heal) => heal()) }

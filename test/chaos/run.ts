@@ -12,7 +12,7 @@ import { type HistoryEvent, now, writeHistory } from './history.ts'
 import { people, replicaNames, timeouts } from './parties.ts'
 import { type Crowd, endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
-import { lastingKeys, rolesIn, type Store } from './store.ts'
+import { lacksReplicas, lastingKeys, rolesIn, type Store } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
 
 export interface RunOptions {
@@ -173,7 +173,7 @@ async function inject(
 
 /**
  * Records what disturbs a run besides its faults, on a busy machine: processes that wait for a
- * processor, and nodes of Redis that change their roles. Returns a function that stops.
+ * processor, and nodes of Redis that change their roles or have too few replicas. Returns a function that stops.
  */
 function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
   const observed = { type: 'fault', id: 'observed', observed: true } as const
@@ -194,7 +194,8 @@ function observe({ store, replicas }: World, record: (event: HistoryEvent) => vo
       // The world itself has the provider, the applications and the links.
       if (isStarved(process.pid))
         for (const part of ['provider', 'application', 'store'] as const) record({ ...busy, part })
-      const roles = await rolesIn(store)
+      const [roles, isLacking] = await Promise.all([rolesIn(store), lacksReplicas(store)])
+      if (isLacking) record({ ...observed, kind: 'no-replicas', part: 'store', begin, end })
       if (seen !== '' && roles !== seen)
         record({ ...observed, kind: 'roles', part: 'store', losesWrites: true, begin: begin - failureTimeoutMs, end })
       ;[waitedBefore, seen, seenAt] = [waited, roles, end]

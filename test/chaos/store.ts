@@ -149,6 +149,12 @@ export async function rolesIn({ nodes, kind }: Store): Promise<string> {
   return roles.join()
 }
 
+/** Whether a primary rejects writes because too few replicas have what it has (NOREPLICAS). */
+export async function lacksReplicas({ nodes }: Store): Promise<boolean> {
+  const found = await Promise.all(nodes.map(({ redis }) => redis.info('replication').catch(() => '')))
+  return found.some((info) => /^role:master/m.test(info) && /^min_slaves_good_slaves:0/m.test(info))
+}
+
 /** The nodes with this role now; a node that does not respond has none. */
 export async function nodesOfRole({ nodes }: Pick<Store, 'nodes'>, role: 'master' | 'slave'): Promise<StoreNode[]> {
   const roles = await Promise.all(nodes.map(roleOf))
