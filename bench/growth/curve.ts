@@ -13,8 +13,8 @@ export interface Point {
   readonly y: Middle
 }
 
-/** `flat`, or how the part grows that is above the smallest point. */
-export type Verdict = 'flat' | 'slower than linear' | 'linear' | 'faster than linear'
+/** `flat`, or how the part grows that is above the smallest point. `unclear`: within the noise. */
+export type Verdict = 'flat' | 'unclear' | 'slower than linear' | 'linear' | 'faster than linear'
 
 export interface Growth {
   /** The whole cost at the largest size, divided by that at the smallest. */
@@ -26,7 +26,7 @@ export interface Growth {
   readonly verdict: Verdict
 }
 
-/** A curve is flat if it rises by less than this, or by less than half of its rounds differ. */
+/** A curve is flat if it rises by less than this. */
 const flatBelow = 1.25
 /** The exponents between which a part grows linearly. */
 const linear = { from: 0.7, to: 1.3 }
@@ -42,7 +42,8 @@ export function growthOf(points: readonly Point[]): Growth {
   const decades = Math.log10(last.x / first.x)
   const slope = (last.y.median - before.y.median) / (last.x - before.x)
   const growth = { ratio, perDecade: ratio ** (1 / decades), slope }
-  if (ratio < flatBelow || last.y.low <= first.y.high) return { ...growth, verdict: 'flat' }
+  if (ratio < flatBelow) return { ...growth, verdict: 'flat' }
+  if (last.y.low <= first.y.high) return { ...growth, verdict: 'unclear' }
   const above = (point: Point) => Math.max(point.y.median - first.y.median, 0)
   const beyond = (last.x - first.x) / (before.x - first.x)
   // A rise that only the last point shows counts as linear: within the noise, it may begin earlier.

@@ -96,7 +96,7 @@ export function tableOf(figures: CurveFigures): string {
 }
 
 function verdictOf({ verdict, slope }: Growth): string {
-  return verdict === 'flat' ? verdict : `${verdict}, ${shortNumber(slope)} each`
+  return verdict === 'flat' || verdict === 'unclear' ? verdict : `${verdict}, ${shortNumber(slope)} each`
 }
 
 /** Each line begins at 1, so that lines of different costs can be compared. */

@@ -42,9 +42,9 @@ test('A curve is judged by the part that grows, whatever its constant part', () 
   assert.equal(curveOf((x) => 50 + 2 * x).slope, 2)
 })
 
-test('A curve that rises by less than its rounds differ is flat', () => {
+test('A curve that rises by less than its rounds differ is unclear', () => {
   const points = [1, 10].map((x) => ({ x, y: { median: 100 * (1 + x / 20), low: 90, high: 170 } }))
-  assert.equal(growthOf(points).verdict, 'flat')
+  assert.equal(growthOf(points).verdict, 'unclear')
 })
 
 test('The page and the pictures are those of the measured figures', () => {

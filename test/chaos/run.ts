@@ -173,7 +173,8 @@ async function inject(
 
 /**
  * Records what disturbs a run besides its faults, on a busy machine: processes that wait for a
- * processor, and nodes of Redis that change their roles or have too few replicas. Returns a function that stops.
+ * processor, and nodes of Redis that change their roles or have too few replicas. Returns a
+ * function that stops.
  */
 function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
   const observed = { type: 'fault', id: 'observed', observed: true } as const
