@@ -83,10 +83,30 @@ export class Facts {
     this.samples = eventsOf(history, 'sample')
     const refreshes = eventsOf(history, 'refresh')
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
-    const unreachable = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => ({
-      ...{ type: 'fault', id: '', kind: 'unreachable', part: 'store', replicas: [replica], begin, end, observed: true },
-    }))
-    this.faults = [...eventsOf(history, 'fault'), ...unreachable]
+    const faults = eventsOf(history, 'fault')
+    // The word of a replica counts where something was wrong that it may have met.
+    const hasCause = ({ begin }: Span) =>
+      faults.some(
+        (fault) =>
+          (fault.part === 'store' || fault.part === 'replica') &&
+          fault.begin <= begin &&
+          fault.end + bounds.recovery[fault.part] >= begin,
+      )
+    const unreachable = eventsOf(history, 'unreachable')
+      .filter(hasCause)
+      .map(({ replica, begin, end }): Fault => ({
+        ...{
+          type: 'fault',
+          id: '',
+          kind: 'unreachable',
+          part: 'store',
+          replicas: [replica],
+          begin,
+          end,
+          observed: true,
+        },
+      }))
+    this.faults = [...faults, ...unreachable]
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#successors = Map.groupBy(signIns, ({ replaces }) => replaces)

@@ -41,6 +41,7 @@ export class Replica {
 
   static async create(parts: ReplicaParts): Promise<Replica> {
     const replica = new Replica(parts, { listen: await freePort(), admin: await freePort() })
+    await parts.network.link(parts.name, replica.#ports.listen)
     replica.setClock(0)
     replica.writeFile()
     return replica
@@ -48,7 +49,7 @@ export class Replica {
 
   constructor(parts: ReplicaParts, ports: { readonly listen: number; readonly admin: number }) {
     this.name = parts.name
-    this.url = `http://127.0.0.1:${ports.listen}`
+    this.url = `http://${parts.network.host(parts.name)}:${ports.listen}`
     this.adminUrl = `http://127.0.0.1:${ports.admin}`
     this.#parts = parts
     this.#ports = ports
