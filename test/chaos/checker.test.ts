@@ -332,6 +332,18 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a sign-in is refused because of an order that failed minutes before',
+    'reason',
+    (history) => {
+      const { begin, end } = history.fault(({ losesWrites }) => losesWrites === true)
+      const order = { type: 'ending', id: 'planted', by: 'logout-token', sid: 'unknown', replica: 'a' } as const
+      const failed = { status: 503, code: 'ERR_STORE_UNAVAILABLE', confirmed: false } as const
+      history.events.push({ ...order, ...failed, begin, end })
+      const signIn = history.freshSession(end + 300_000)
+      history.change(signIn, { status: 403, code: 'ERR_SIGN_IN_ENDED', signedIn: false })
+    },
+  ],
+  [
     'a reload breaks a connection',
     'reason',
     (history) => {

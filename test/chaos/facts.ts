@@ -246,11 +246,13 @@ export class Facts {
     const ofPerson = signIns.filter((signIn) => signIn.person === person)
     // A session that ended before it had an ID Token may be that of any person.
     const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
+    // An order that was not acknowledged may be carried out later.
+    const lastEnd = ({ by, confirmed, end }: Ending) =>
+      confirmed || by === 'provider' ? end : end + bounds.repeatedOrder
     return this.endings.some(
       (ending) =>
         startOf(ending) <= end &&
-        // An order that was not acknowledged may be carried out later.
-        (ending.end >= begin || (!ending.confirmed && ending.by !== 'provider')) &&
+        lastEnd(ending) >= begin &&
         (isUnknown(ending) || ofPerson.some((signIn) => covers(ending, signIn))),
     )
   }

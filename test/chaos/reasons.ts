@@ -46,8 +46,8 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_UPSTREAM_TIMEOUT: upstream,
   ERR_REQUEST_TIMEOUT: during('clients', 'replica'),
   ERR_SIGN_IN_ENDED: signInEnds,
-  // The provider may accept no code of a session that has ended there.
-  ERR_SIGN_IN_EXPIRED: either(signsInTwice, signInEnds, during('clock', 'clients', 'replica')),
+  // The provider may accept no code of a session that has ended there, or one that it gets late.
+  ERR_SIGN_IN_EXPIRED: either(signsInTwice, signInEnds, during('clock', 'clients', 'replica', 'provider')),
   ERR_SIGN_IN_COOKIE: signsInTwice,
   ERR_SIGN_IN_REFUSED: provider,
   ERR_SIGN_IN_DECLINED: provider,
