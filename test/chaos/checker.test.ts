@@ -95,6 +95,17 @@ class Planted {
     return ending
   }
 
+  /** A stream of a session at replica c, until its browser leaves. */
+  keepOpen(signIn: SignIn, begin: number, end: number): Stream {
+    this.admit(signIn, begin, 'c')
+    const request = this.change(this.all('request').at(-1) as Request, { kind: 'stream' })
+    const { session = '', replica, application } = request
+    const base = { type: 'stream', request: request.id, session, replica, application } as const
+    const stream = { ...base, begin, end, lastMessage: end, reason: 'browser' } as const
+    this.events.push(stream)
+    return stream
+  }
+
   coveredBy(ending: Ending): SignIn {
     const { sid, session, begin } = ending
     return this.find('sign-in', (one) => (one.id === session || one.identity?.sid === sid) && one.end < begin)
@@ -360,6 +371,17 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const stream = history.find('stream', (one) => one.reason === 'gateway' && history.isCalm(one.end))
       history.change(stream, { end: stream.end + 2_000, reason: 'browser' })
+    },
+  ],
+  [
+    'a stream is open already too long when a fault begins',
+    'stream',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      const { end } = history.signOut(signIn, 2_000)
+      history.keepOpen(signIn, 1_500, end + 6_000)
+      const cut = { id: 'planted', kind: 'partition', part: 'store' } as const
+      history.events.push({ type: 'fault', ...cut, begin: end + 4_000, end: end + 4_500 })
     },
   ],
   [

@@ -219,11 +219,21 @@ const stream: Check = (facts) =>
 /** When the last stream of a session has to be closed. */
 function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
   const allowed = end.cause === 'timeout' ? bounds.streamAfterTimeout : bounds.streamAfterEnding
-  const healed = facts
-    .disturbances(['store', 'replica', 'clients', 'clock'], { begin: end.order.begin, end: one.end }, one)
-    .map((fault) => fault.end + bounds.recovery[fault.part ?? 'store'])
-  const bound = facts.bound(end, one.replica, end.at) + allowed
-  return Math.min(Math.max(bound, ...healed), Math.max(bound, end.at + bounds.streamWithoutStore + facts.run.grace))
+  const near = facts.disturbances(
+    ['store', 'replica', 'clients', 'clock'],
+    { begin: end.order.begin, end: one.end },
+    one,
+  )
+  const first = facts.bound(end, one.replica, end.at) + allowed
+  // A fault that began when the stream had to be closed already does not excuse it.
+  const healed = near
+    .toSorted((a, b) => a.begin - b.begin)
+    .reduce(
+      (bound, { begin, end: over, part = 'store' }) =>
+        begin <= bound ? Math.max(bound, over + bounds.recovery[part]) : bound,
+      first,
+    )
+  return Math.min(healed, Math.max(first, end.at + bounds.streamWithoutStore + facts.run.grace))
 }
 
 /** After the last fault, each person and each replica is served, and nothing takes long. */
