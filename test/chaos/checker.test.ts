@@ -279,6 +279,17 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a refresh token is used a third time, after a second use that the network held back',
+    'refresh-token',
+    (history) => {
+      const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
+      const again = { ...use, begin: use.end + 1_000, end: use.end + 1_010, replica: 'd', accepted: false }
+      const cut = { id: 'planted', kind: 'replica-provider', part: 'provider', replicas: ['d'] } as const
+      history.events.push({ type: 'fault', ...cut, begin: use.begin - 3_000, end: again.begin })
+      history.events.push(again, { ...again, begin: use.end + 60_000, end: use.end + 60_010 })
+    },
+  ],
+  [
     'a form is sent again after the application has reset the connection',
     'form',
     (history) => {

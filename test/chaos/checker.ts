@@ -110,8 +110,10 @@ const identity: Check = (facts) =>
 const refreshToken: Check = (facts) =>
   [...facts.uses.values()].flatMap((uses) => {
     const rotation = uses.find((use) => use.accepted && use.next !== undefined && use.next !== use.token)
-    const again = rotation && uses.find((use) => use !== rotation && use.end >= rotation.begin)
-    if (rotation === undefined || again === undefined || mayHaveLostRotation(facts, rotation, again)) return []
+    const again =
+      rotation &&
+      uses.find((use) => use !== rotation && use.end >= rotation.begin && !mayHaveLostRotation(facts, rotation, use))
+    if (rotation === undefined || again === undefined) return []
     return [
       {
         property: 'refresh-token' as const,
