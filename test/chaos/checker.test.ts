@@ -314,6 +314,15 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => history.change(history.receipt(history.calmRequest('upload')), { digest: 'other' }),
   ],
   [
+    'an upload arrives without its content, and has a response',
+    'content',
+    (history) => {
+      const receipt = history.receipt(history.calmRequest('upload'))
+      const { digest: _, ...rest } = receipt
+      history.events[history.events.indexOf(receipt)] = rest
+    },
+  ],
+  [
     'the store is unavailable without a fault',
     'reason',
     (history) => refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }),

@@ -169,15 +169,19 @@ const form: Check = (facts) => {
   ]
 }
 
-/** What an application received in full is what the browser sent. */
+/** What an application received in full, or responded to, is what the browser sent. */
 const content: Check = (facts) =>
   facts.requests.flatMap((request) => {
-    const wrong = (facts.receipts.get(request.id) ?? []).filter(
-      ({ digest }) => digest !== undefined && digest !== request.digest,
-    )
-    if (wrong.length === 0) return []
+    const received = facts.receipts.get(request.id) ?? []
+    const wrong = received.filter(({ digest }) => digest !== undefined && digest !== request.digest)
+    const isIncomplete =
+      request.digest !== undefined &&
+      request.identity !== undefined &&
+      received.length > 0 &&
+      received.every(({ digest }) => digest === undefined)
+    if (wrong.length === 0 && !isIncomplete) return []
     const sentence = `${request.application} received other content than the browser sent in request ${request.id}.`
-    return [{ property: 'content', sentence, events: [request, ...wrong] }]
+    return [{ property: 'content', sentence, events: [request, ...(isIncomplete ? received : wrong)] }]
   })
 
 /** Each refusal has a reason that was true, and without a fault everything succeeds. */
