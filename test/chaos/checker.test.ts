@@ -248,6 +248,28 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => history.change(history.calmRequest(), { echo: 'r1' }),
   ],
   [
+    'a request arrives at another application, whose response is lost',
+    'identity',
+    (history) => {
+      const request = history.calmRequest()
+      const application = request.application === 'orders' ? 'files' : 'orders'
+      history.change(history.receipt(request), { application })
+      const { status: _, identity: __, echo: ___, ...rest } = request
+      history.events[history.events.indexOf(request)] = { ...rest, error: 'ECONNRESET' }
+      const { begin, end } = request
+      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'clients', begin, end })
+    },
+  ],
+  [
+    'a response names no request',
+    'identity',
+    (history) => {
+      const request = history.calmRequest()
+      const { echo: _, ...rest } = request
+      history.events[history.events.indexOf(request)] = rest
+    },
+  ],
+  [
     'a request without a cookie is admitted',
     'identity',
     (history) => {

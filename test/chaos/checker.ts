@@ -91,18 +91,26 @@ function describe(cause: CertainEnd['cause']): string {
   }
 }
 
-/** No application sees another person, and no request gets the response to another one. */
+/**
+ * No application sees another person, no request gets the response to another one, and each request
+ * arrives only at its application.
+ */
 const identity: Check = (facts) =>
   facts.requests.flatMap((request) => {
     const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
+    const receipts = facts.receipts.get(request.id) ?? []
     const isOther = facts.seen(request).some(({ sub, sid }) => sub !== expected?.sub || sid !== expected.sid)
-    const isOthersResponse = request.echo !== undefined && request.echo !== request.id
-    if (!isOther && !isOthersResponse) return []
+    const namesRequest = request.identity !== undefined && !['stream', 'websocket'].includes(request.kind)
+    const isOthersResponse = (namesRequest || request.echo !== undefined) && request.echo !== request.id
+    const stray = receipts.find(({ application }) => application !== request.application)
+    if (!isOther && !isOthersResponse && stray === undefined) return []
     const sentence = isOther
       ? `${request.application} saw another identity than that of session ${request.session} in request ${request.id}.`
-      : `Request ${request.id} got the response of request ${request.echo}.`
+      : isOthersResponse
+        ? `Request ${request.id} got the response of request ${request.echo}.`
+        : `${stray?.application} received request ${request.id}, which is for ${request.application}.`
     const signIn = facts.signIns.get(request.session ?? '')
-    const events = [...(signIn ? [signIn] : []), request, ...(facts.receipts.get(request.id) ?? [])]
+    const events = [...(signIn ? [signIn] : []), request, ...receipts]
     return [{ property: 'identity', sentence, events }]
   })
 
