@@ -466,6 +466,19 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'leak',
     (history) => history.change(history.all('sample').at(-2) as EventOf<'sample'>, { files: 90 }),
   ],
+  [
+    'an application receives a request that no browser sent',
+    'complete',
+    (history) => {
+      const receipt = history.receipt(history.calmRequest())
+      history.events.push({ ...receipt, request: '' })
+    },
+  ],
+  [
+    'the history has an ending of a session that it does not have',
+    'complete',
+    (history) => history.signOut({ ...history.freshSession(1_000), id: 'unknown' }, 2_000),
+  ],
   ['the history has no end', 'complete', (history) => history.events.pop()],
 ]
 

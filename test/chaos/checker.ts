@@ -2,7 +2,7 @@
 // program.
 import { bounds } from './bounds.ts'
 import { allParts, type CertainEnd, Facts } from './facts.ts'
-import type { HistoryEvent, Refresh, Request, Stream } from './history.ts'
+import type { HistoryEvent, Receipt, Refresh, Request, Stream } from './history.ts'
 import { whyWrong } from './reasons.ts'
 
 export type Property =
@@ -38,9 +38,19 @@ export function findingsOf(history: readonly HistoryEvent[]): Finding[] {
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`
 
 /** The history has what the other checks rely on. */
-const complete: Check = ({ isComplete, run, requests, signIns, streams }) => {
-  const unknown = [...requests, ...streams].filter(({ session }) => session !== undefined && !signIns.has(session))
+const complete: Check = ({ isComplete, run, requests, receipts, signIns, streams, endings }) => {
+  const unknown = [...requests, ...streams, ...endings].filter(
+    ({ session }) => session !== undefined && !signIns.has(session),
+  )
+  const [ids, forms] = [new Set(requests.map(({ id }) => id)), new Set(requests.map(({ form }) => form))]
+  // A second click that leads to no response of an application is not recorded.
+  const isSent = ({ request, form }: Receipt) => ids.has(request) || (form !== undefined && forms.has(form))
+  const stray = isComplete ? [...receipts.values()].flat().filter((receipt) => !isSent(receipt)) : []
   return [
+    ...stray.map((receipt): Finding => ({
+      ...{ property: 'complete', events: [receipt] },
+      sentence: `${receipt.application} received request ${receipt.request}, which no browser sent.`,
+    })),
     ...(isComplete ? [] : [{ property: 'complete' as const, sentence: 'The history has no end.', events: [run] }]),
     ...unknown.map((event): Finding => ({
       ...{ property: 'complete', sentence: `No sign-in is the session ${event.session}.`, events: [event] },
