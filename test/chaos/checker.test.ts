@@ -323,6 +323,15 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'an upload is sent again after the application has reset the connection',
+    'form',
+    (history) => {
+      const receipt = history.receipt(history.calmRequest('upload'))
+      const { digest: _, ...brokenOff } = receipt
+      history.events.push({ ...brokenOff, at: receipt.at - 1 })
+    },
+  ],
+  [
     'a form has a response, and no application received it',
     'form',
     (history) => {

@@ -161,19 +161,28 @@ function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): b
   )
 }
 
-/** No form is sent twice, and none has a response that the application did not receive. */
+/** No form or upload is sent twice. No form has a response that the application did not receive. */
 const form: Check = (facts) => {
   const sent = Map.groupBy(
     [...facts.receipts.values()].flat().filter((receipt) => receipt.form !== undefined),
     (receipt) => receipt.form,
   )
   const twice = [...sent].filter(([, receipts]) => receipts.length > 1)
+  const uploads = facts.requests.flatMap((request) => {
+    const receipts = facts.receipts.get(request.id) ?? []
+    return request.kind === 'upload' && receipts.length > 1 ? [{ request, receipts }] : []
+  })
   const answered = facts.requests.filter((request) => request.form !== undefined && request.identity !== undefined)
   return [
     ...twice.map(([id, receipts]): Finding => ({
       property: 'form',
       sentence: `An application received form ${id} ${receipts.length} times.`,
       events: [...facts.requests.filter((request) => request.form === id), ...receipts],
+    })),
+    ...uploads.map(({ request, receipts }): Finding => ({
+      property: 'form',
+      sentence: `An application received upload ${request.id} ${receipts.length} times.`,
+      events: [request, ...receipts],
     })),
     ...answered
       .filter((request) => !sent.has(request.form))
