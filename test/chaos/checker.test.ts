@@ -371,6 +371,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
   ],
   ['a refusal has no reason', 'reason', (history) => refuse(history, { status: 503 })],
   [
+    'the response of an application has another status',
+    'reason',
+    (history) => history.change(history.calmRequest(), { status: 500 }),
+  ],
+  [
     'a refusal has a reason that is never true',
     'reason',
     (history) => refuse(history, { status: 500, code: 'ERR_INTERNAL' }),

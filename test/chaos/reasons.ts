@@ -68,7 +68,7 @@ export function whyWrong(facts: Facts, attempt: Attempt): string | undefined {
   if (attempt.code !== undefined)
     return reasons[attempt.code]?.(facts, attempt) ? undefined : `was refused with ${attempt.code}, which was not true`
   const isDone = {
-    request: 'identity' in attempt,
+    request: 'identity' in attempt && attempt.status < 300,
     'sign-in': 'signedIn' in attempt && attempt.signedIn,
     ending: 'confirmed' in attempt && attempt.confirmed,
   }
