@@ -467,6 +467,25 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a request hangs for 17 s while another replica has a fault',
+    'liveness',
+    (history) => {
+      history.admit(history.freshSession(1_000), 1_100, 'c')
+      const request = history.all('request').at(-1) as Request
+      history.change(request, { end: request.begin + 17_000 })
+      const cut = { id: 'planted', kind: 'partition', part: 'store', replicas: ['a'] } as const
+      history.events.push({ type: 'fault', ...cut, begin: 5_000, end: 6_000 })
+    },
+  ],
+  [
+    'a sign-out takes 12 s without a fault',
+    'liveness',
+    (history) => {
+      const signOut = history.all('ending').findLast(({ by }) => by === 'sign-out') as Ending
+      history.change(signOut, { begin: signOut.end - 12_000 })
+    },
+  ],
+  [
     'keys in the store grow slowly',
     'leak',
     (history) => {

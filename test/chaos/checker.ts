@@ -3,7 +3,7 @@
 import { bounds } from './bounds.ts'
 import { allParts, type CertainEnd, Facts } from './facts.ts'
 import type { HistoryEvent, Receipt, Refresh, Request, Stream } from './history.ts'
-import { whyWrong } from './reasons.ts'
+import { placeOf, whyWrong } from './reasons.ts'
 
 export type Property =
   | 'complete'
@@ -273,11 +273,11 @@ function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
 const liveness: Check = (facts) => {
   const made = facts.faults.filter(({ observed }) => observed !== true)
   const recovered = Math.max(0, ...made.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])))
-  const slow = facts.requests.filter(
-    (request) =>
-      !['stream', 'websocket'].includes(request.kind) &&
-      request.end - request.begin > bounds.response &&
-      facts.disturbances(allParts, request).length === 0,
+  const orders = facts.endings.filter(({ by }) => by !== 'provider')
+  const slow = [...facts.requests, ...orders].filter(
+    (attempt) =>
+      attempt.end - attempt.begin > bounds.response &&
+      facts.disturbances(allParts, attempt, placeOf(attempt)).length === 0,
   )
   const done = {
     sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),
@@ -292,11 +292,11 @@ const liveness: Check = (facts) => {
   ])
   const last = made.findLast(({ part }) => part !== undefined)
   return [
-    ...slow.map((request): Finding => ({
+    ...slow.map((attempt): Finding => ({
       ...{
         property: 'liveness',
-        sentence: `Request ${request.id} took ${seconds(request.end - request.begin)} without a fault.`,
-        events: [request],
+        sentence: `The ${attempt.type} ${attempt.id} took ${seconds(attempt.end - attempt.begin)} without a fault near it.`,
+        events: [attempt],
       },
     })),
     ...missing.map(([what, who]): Finding => ({

@@ -4,7 +4,8 @@ import type { Attempt, Fault } from './history.ts'
 
 type Reason = (facts: Facts, attempt: Attempt) => boolean
 
-const placeOf = (attempt: Attempt) => ({
+/** Where a fault has to be to concern an operation. */
+export const placeOf = (attempt: Attempt) => ({
   replica: attempt.replica,
   application: attempt.type === 'request' ? attempt.application : undefined,
 })
