@@ -14,6 +14,8 @@ export const bounds = {
   streamAfterEnding: 1_000,
   streamAfterTimeout: 5_000,
   streamWithoutStore: 300_000,
+  /** Applications send a message on a stream each 500 ms. Not promised. */
+  streamSilence: 10_000,
   /** A session stays locked after the replica that refreshed it was killed. */
   lease: 5_000,
   /** A replica repeats an order that the store did not accept. Not promised exactly. */

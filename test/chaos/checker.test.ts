@@ -441,6 +441,14 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a stream stays open, and delivers nothing any more',
+    'stream',
+    (history) => {
+      const stream = history.keepOpen(history.freshSession(1_000), 1_500, 18_000)
+      history.change(stream, { lastMessage: 3_000 })
+    },
+  ],
+  [
     'a stream closes without a reason',
     'stream',
     (history) => {

@@ -220,7 +220,14 @@ const reason: Check = (facts) =>
     return [{ property: 'reason', sentence: `The ${what} ${attempt.id} ${why}.`, events: [attempt] }]
   })
 
-/** Streams close when their session has ended, and not before without a reason. */
+/** When the last message of a stream arrived, if it delivered none for too long before its end. */
+function stalledSince(facts: Facts, one: Stream): number | undefined {
+  const since = one.lastMessage ?? one.begin
+  const near = facts.disturbances(['replica', 'clients', 'application'], { begin: since, end: one.end }, one)
+  return one.end - since > bounds.streamSilence && near.length === 0 ? since : undefined
+}
+
+/** Streams deliver, and close when their session has ended, not before without a reason. */
 const stream: Check = (facts) =>
   facts.streams.flatMap((one) => {
     const late = facts.certainEnds(one.session).find((end) => one.end > streamBound(facts, end, one))
@@ -230,6 +237,15 @@ const stream: Check = (facts) =>
           property: 'stream' as const,
           sentence: `${one.replica} kept a stream of session ${one.session} open for ${seconds(one.end - late.at)} after its end.`,
           events: [...(late.cause === 'timeout' ? [] : [late.cause]), one],
+        },
+      ]
+    const since = stalledSince(facts, one)
+    if (since !== undefined)
+      return [
+        {
+          property: 'stream' as const,
+          sentence: `The stream of request ${one.request} delivered nothing in its last ${seconds(one.end - since)}.`,
+          events: [one],
         },
       ]
     if (one.reason === 'browser') return []
