@@ -369,6 +369,24 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
     },
   ],
+  [
+    'a replica says that the store is unavailable, without a fault',
+    'reason',
+    (history) => {
+      const request = history.calmRequest()
+      const { begin, end, replica } = request
+      history.events.push({ type: 'unreachable', begin: begin - 3_000, end: end + 3_000, replica })
+      refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
+    },
+  ],
+  [
+    'a replica does not find the store again for a minute',
+    'reason',
+    (history) => {
+      const { begin, end } = history.fault(({ losesWrites }) => losesWrites === true)
+      history.events.push({ type: 'unreachable', begin, end: end + 60_000, replica: 'a' })
+    },
+  ],
   ['a refusal has no reason', 'reason', (history) => refuse(history, { status: 503 })],
   [
     'the response of an application has another status',

@@ -220,6 +220,25 @@ const reason: Check = (facts) =>
     return [{ property: 'reason', sentence: `The ${what} ${attempt.id} ${why}.`, events: [attempt] }]
   })
 
+/**
+ * A replica loses the store for long, as its log says, only while a fault is near. A busy machine
+ * causes short losses.
+ */
+const store: Check = (facts) =>
+  facts.faults
+    .filter(({ kind }) => kind === 'unreachable')
+    .flatMap((lost): Finding[] => {
+      const [replica] = lost.replicas ?? []
+      const hasFault = (at: number) =>
+        facts
+          .disturbances(['store', 'replica', 'clock'], { begin: at, end: at }, { replica })
+          .some(({ kind }) => kind !== 'unreachable')
+      const isLong = lost.end - lost.begin > bounds.recovery.store
+      if (!isLong || (hasFault(lost.begin) && hasFault(lost.end))) return []
+      const sentence = `${replica} lost the store for ${seconds(lost.end - lost.begin)}, and no fault was near.`
+      return [{ property: 'reason', sentence, events: [lost] }]
+    })
+
 /** When the last message of a stream arrived, if it delivered none for too long before its end. */
 function stalledSince(facts: Facts, one: Stream): number | undefined {
   const since = one.lastMessage ?? one.begin
@@ -341,4 +360,4 @@ const leak: Check = (facts) =>
     }),
   )
 
-const checks = [complete, ended, identity, refreshToken, form, content, reason, stream, liveness, leak]
+const checks = [complete, ended, identity, refreshToken, form, content, reason, store, stream, liveness, leak]
