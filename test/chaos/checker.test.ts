@@ -521,6 +521,14 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a worker that replaced another one has grown by 100 MiB',
+    'leak',
+    (history) => {
+      const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
+      history.change(last, { of: 'a-2', memory: (last.memory ?? 0) + 100 * 1024 ** 2 })
+    },
+  ],
+  [
     'a worker keeps its open files',
     'leak',
     (history) => history.change(history.all('sample').at(-2) as EventOf<'sample'>, { files: 90 }),

@@ -2,7 +2,7 @@
 // program.
 import { bounds } from './bounds.ts'
 import { allParts, type CertainEnd, Facts } from './facts.ts'
-import type { HistoryEvent, Receipt, Refresh, Request, Stream } from './history.ts'
+import type { HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
 import { placeOf, whyWrong } from './reasons.ts'
 
 export type Property =
@@ -342,22 +342,32 @@ const liveness: Check = (facts) => {
   ]
 }
 
-/** Calm processes use what they used before. */
-const leak: Check = (facts) =>
-  [
-    ...Map.groupBy(
-      facts.samples.filter(({ calm }) => calm),
-      (sample) => sample.of,
-    ),
-  ].flatMap(([of, samples]) =>
+/**
+ * Calm processes use what they used before. One that a fault has replaced is compared with the
+ * first ones of its kind.
+ */
+const leak: Check = (facts) => {
+  const calm = facts.samples.filter((sample) => sample.calm)
+  const kindOf = ({ of }: Sample) => of.replace(/\d+$/, '')
+  return [...Map.groupBy(calm, ({ of }) => of).values()].flatMap((samples) =>
     (['memory', 'files', 'keys'] as const).flatMap((what): Finding[] => {
+      const use = (sample: Sample | undefined) => sample?.[what] ?? 0
       const [first, ...later] = samples.filter((sample) => sample[what] !== undefined)
-      const last = later.at(-1)
-      if (first === undefined || last === undefined) return []
-      const grown = (last[what] ?? 0) - (first[what] ?? 0)
-      if (grown <= bounds.leak[what]) return []
-      return [{ property: 'leak', sentence: `${of} has ${grown} more ${what} than before.`, events: [first, last] }]
+      if (first === undefined) return []
+      const isNew = first.at !== calm[0]?.at
+      const before = isNew
+        ? calm
+            .filter((one) => one.at === calm[0]?.at && kindOf(one) === kindOf(first) && one[what] !== undefined)
+            .sort((a, b) => use(b) - use(a))[0]
+        : first
+      const last = later.at(-1) ?? (isNew ? first : undefined)
+      if (before === undefined || last === undefined) return []
+      const grown = use(last) - use(before)
+      if (grown <= (isNew ? bounds.leakOfNew : bounds.leak)[what]) return []
+      const sentence = `${last.of} has ${grown} more ${what} than ${isNew ? before.of : 'it had'} before.`
+      return [{ property: 'leak', sentence, events: [before, last] }]
     }),
   )
+}
 
 const checks = [complete, ended, identity, refreshToken, form, content, reason, store, stream, liveness, leak]
