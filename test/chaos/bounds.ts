@@ -22,6 +22,8 @@ export const bounds = {
   repeatedOrder: 30_000,
   /** The part of `idle_timeout` by which a session may end earlier. */
   idleEarlier: 0.1,
+  /** Between the clocks of two replicas, each of which a fault has set up to 5 s off. */
+  clocks: 10_000,
   /** The last writes that a failover or a restart of the store may lose. */
   lostWrites: 1_000,
   /** From the end of a session at the provider until the provider sends the Logout Token. */

@@ -205,6 +205,15 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a session is served a minute after its idle time, in which a clock was off',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.events.push({ type: 'fault', id: 'planted', kind: 'clock', part: 'clock', begin: 2_000, end: 9_000 })
+      history.admit(signIn, signIn.end + 900_000 + 60_000, 'a')
+    },
+  ],
+  [
     'one replica admits an ended session once, 40 s later',
     'returned',
     (history) => {

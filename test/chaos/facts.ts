@@ -178,8 +178,9 @@ export class Facts {
       ends.push({ at: order.end + bounds.proof, order, cause })
     }
     const { latest } = this.#timeout(signIn)
-    const isClockCertain = this.disturbances(['clock'], { begin: signIn.begin, end: latest }).length === 0
-    return isClockCertain ? [...ends, { at: latest, order: { begin: latest, end: latest }, cause: 'timeout' }] : ends
+    const life = { begin: signIn.begin, end: latest + bounds.clocks }
+    const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
+    return [...ends, { at, order: { begin: at, end: at }, cause: 'timeout' }]
   }
 
   /** Between which times a session without an ending expires. */
