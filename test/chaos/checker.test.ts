@@ -161,6 +161,8 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       history.admit(signIn, history.signOut(signIn, 2_000).end + 1, 'c')
       const { status: _, identity: __, echo: ___, ...request } = history.all('request').at(-1) as Request
       history.events.splice(history.events.length - 1, 1, { ...request, error: 'ECONNRESET' })
+      const { begin, end } = request
+      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'clients', begin, end })
     },
   ],
   [
@@ -435,6 +437,17 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       history.events.push({ ...order, ...failed, begin, end })
       const signIn = history.freshSession(end + 300_000)
       history.change(signIn, { status: 403, code: 'ERR_SIGN_IN_ENDED', signedIn: false })
+    },
+  ],
+  [
+    'a page of an ended session gets a reset connection in place of a refusal',
+    'reason',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      const begin = history.signOut(signIn, 2_000).end + 5_000
+      const { identity: _, echo: __, status: ___, ...rest } = history.calmRequest()
+      const session = signIn.id
+      history.events.push({ ...rest, id: 'planted', session, begin, end: begin + 10, error: 'ECONNRESET' })
     },
   ],
   [

@@ -56,8 +56,19 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_LOGOUT_TOKEN_INVALID: during('clock'),
 }
 
+/**
+ * The end of a session may break a request that is under way, and its refusal one whose content is
+ * not sent yet. A page of a session that was over already gets a response.
+ */
+const sessionBreaks: Reason = (facts, attempt) => {
+  if (attempt.type !== 'request' || !sessionEnds(facts, attempt)) return false
+  const { kind, session, replica, begin, end } = attempt
+  if (kind === 'upload' || kind === 'form') return true
+  return session !== undefined && facts.certainEnds(session).every((one) => facts.bound(one, replica, end) >= begin)
+}
+
 /** What must have been so where the connection failed, which says nothing about the gateway. */
-const connectionFails = either(during('replica', 'clients', 'application'), sessionEnds)
+const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks)
 const otherConnectionFails = during('replica', 'clients', 'provider', 'store')
 
 /** Why the outcome of an operation is not right. `undefined`: it is right. */
