@@ -224,6 +224,18 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a session returns that has ended at the provider without a notice',
+    'returned',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      const order = { type: 'ending', id: 'planted', by: 'provider', sid: 'planted', confirmed: false } as const
+      history.events.push({ ...order, begin: 2_000, end: 2_001 })
+      history.admit(signIn, 3_000, 'c')
+      refuse(history, { status: 401, code: 'ERR_UNAUTHENTICATED' }, history.all('request').at(-1))
+      history.admit(signIn, 9_000, 'c')
+    },
+  ],
+  [
     'an acknowledged Logout Token is lost in a failover',
     'ending-lost',
     (history) => {

@@ -172,8 +172,12 @@ export class Facts {
     const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
     for (const cause of refusals) {
       const orders = this.#ordersBefore(signIn, cause.end)
-      // An order that was not acknowledged may be known to one process only, and die with it.
-      if (!orders.every((order) => (order.type === 'ending' ? order.confirmed : order.signedIn))) continue
+      // An order that was not acknowledged may be known to one process only, and die with it. The
+      // same is true of an end at the provider that a process learns of during a fault.
+      const isCalm = this.disturbances(['store', 'replica', 'provider'], cause).length === 0
+      const isKept = (order: Ending | SignIn) =>
+        order.type === 'ending' ? order.confirmed || (order.by === 'provider' && isCalm) : order.signedIn
+      if (!orders.every(isKept)) continue
       const order = { begin: cause.begin, end: Math.max(cause.end, ...orders.map(({ end }) => end)) }
       ends.push({ at: order.end + bounds.proof, order, cause })
     }
