@@ -432,6 +432,14 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a browser loses the cookie of a live session, and its person signs in again',
+    'reason',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.events.push({ ...signIn, id: 'next', begin: 5_000, end: 5_050 })
+    },
+  ],
+  [
     'a sign-in is refused because of an ending that never was',
     'reason',
     (history) => {

@@ -220,6 +220,15 @@ const reason: Check = (facts) =>
     return [{ property: 'reason', sentence: `The ${what} ${attempt.id} ${why}.`, events: [attempt] }]
   })
 
+/** No browser loses the cookie of a session that has no reason to end. */
+const cookie: Check = (facts) =>
+  [...facts.signIns.values()].flatMap((signIn): Finding[] => {
+    const lost = facts.lostBefore(signIn)
+    if (lost === undefined) return []
+    const sentence = `Browser ${signIn.browser} lost the cookie of session ${lost.id} without a reason.`
+    return [{ property: 'reason', sentence, events: [lost, signIn] }]
+  })
+
 /**
  * A replica loses the store for long, as its log says, only while a fault is near. A busy machine
  * causes short losses.
@@ -370,4 +379,4 @@ const leak: Check = (facts) => {
   )
 }
 
-const checks = [complete, ended, identity, refreshToken, form, content, reason, store, stream, liveness, leak]
+const checks = [complete, ended, identity, refreshToken, form, content, reason, cookie, store, stream, liveness, leak]

@@ -65,6 +65,7 @@ export class Facts {
 
   readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
+  readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
   readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
   readonly #certain = new Map<string, readonly CertainEnd[]>()
 
@@ -109,6 +110,7 @@ export class Facts {
     this.faults = [...faults, ...unreachable]
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
+    this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
     this.#successors = Map.groupBy(signIns, ({ replaces }) => replaces)
   }
 
@@ -260,6 +262,30 @@ export class Facts {
         lastEnd(ending) >= begin &&
         (isUnknown(ending) || ofPerson.some((signIn) => covers(ending, signIn))),
     )
+  }
+
+  /**
+   * The session that a browser had when it began a sign-in without a session cookie, and that had
+   * no reason to end. Not where two sign-ins, or late responses to an earlier session, raced.
+   */
+  lostBefore(signIn: SignIn): SignIn | undefined {
+    if (signIn.replaces !== undefined || this.isSigningIn(signIn)) return undefined
+    const earlier = this.#signInsOf.get(signIn.browser) ?? []
+    const last = earlier.findLast(({ signedIn, end }) => signedIn && end < signIn.begin)
+    if (last === undefined || this.isSigningIn(last) || this.earliestEnd(last.id) <= signIn.end) return undefined
+    const isRaced = this.requests.some(
+      ({ browser, session, begin, end }) =>
+        browser === last.browser && session !== last.id && begin <= last.end && end >= last.begin,
+    )
+    const isSigningOut = this.endings.some(
+      ({ session, begin, end }) =>
+        session !== undefined &&
+        session !== last.id &&
+        this.signIns.get(session)?.browser === last.browser &&
+        begin <= signIn.begin &&
+        end + bounds.response >= last.begin,
+    )
+    return isRaced || isSigningOut ? undefined : last
   }
 
   /** Whether another sign-in of the browser was under way in this time: both share its cookies. */
