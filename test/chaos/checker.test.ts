@@ -588,6 +588,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'complete',
     (history) => history.signOut({ ...history.freshSession(1_000), id: 'unknown' }, 2_000),
   ],
+  [
+    'a replica ends by itself',
+    'liveness',
+    (history) => history.events.push({ type: 'death', at: history.calmRequest().end, replica: 'b', reason: 'SIGABRT' }),
+  ],
   ['the history has no end', 'complete', (history) => history.events.pop()],
 ]
 

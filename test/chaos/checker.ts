@@ -313,7 +313,10 @@ function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
   return Math.min(healed, Math.max(first, end.at + bounds.streamWithoutStore + facts.run.grace))
 }
 
-/** After the last fault, each person and each replica is served, and nothing takes long. */
+/**
+ * After the last fault, each person and each replica is served. Nothing takes long, and no replica
+ * ends by itself.
+ */
 const liveness: Check = (facts) => {
   const made = facts.faults.filter(({ observed }) => observed !== true)
   const recovered = Math.max(0, ...made.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])))
@@ -342,6 +345,9 @@ const liveness: Check = (facts) => {
         sentence: `The ${attempt.type} ${attempt.id} took ${seconds(attempt.end - attempt.begin)} without a fault near it.`,
         events: [attempt],
       },
+    })),
+    ...facts.deaths.map((death): Finding => ({
+      ...{ property: 'liveness', sentence: `${death.replica} ended by itself (${death.reason}).`, events: [death] },
     })),
     ...missing.map(([what, who]): Finding => ({
       property: 'liveness',

@@ -59,6 +59,7 @@ export class Facts {
   readonly endings: readonly Ending[]
   readonly streams: readonly Stream[]
   readonly samples: readonly Extract<HistoryEvent, { type: 'sample' }>[]
+  readonly deaths: readonly Extract<HistoryEvent, { type: 'death' }>[]
   /** By refresh token. */
   readonly uses: ReadonlyMap<string, readonly Refresh[]>
   readonly faults: readonly Fault[]
@@ -82,6 +83,7 @@ export class Facts {
     this.endings = eventsOf(history, 'ending')
     this.streams = eventsOf(history, 'stream')
     this.samples = eventsOf(history, 'sample')
+    this.deaths = eventsOf(history, 'death')
     const refreshes = eventsOf(history, 'refresh')
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
     const faults = eventsOf(history, 'fault')

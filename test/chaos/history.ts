@@ -196,6 +196,14 @@ export interface Unreachable extends Operation {
   readonly replica: string
 }
 
+/** A replica ended without an order to end. */
+export interface Death {
+  readonly type: 'death'
+  readonly at: number
+  readonly replica: string
+  readonly reason: string
+}
+
 /** What a process uses. */
 export interface Sample {
   readonly type: 'sample'
@@ -222,7 +230,7 @@ export interface End {
 export type Attempt = Request | SignIn | Ending
 
 export type HistoryEvent =
-  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Unreachable | Sample | End
+  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Unreachable | Death | Sample | End
 
 export interface HistoryWriter {
   record(event: HistoryEvent): void

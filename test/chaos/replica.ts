@@ -114,7 +114,10 @@ export class Replica {
         this.#observe(line)
       })
     child.once('exit', (code, signal) => {
-      if (!this.#mayEnd) say(`  ${name} ended by itself: ${signal ?? code}`)
+      if (!this.#mayEnd) {
+        say(`  ${name} ended by itself: ${signal ?? code}`)
+        this.#parts.record({ type: 'death', at: now(), replica: name, reason: String(signal ?? code) })
+      }
       for (const key of this.#unreachableSince.keys()) this.#reachable(key)
       log.end()
     })
