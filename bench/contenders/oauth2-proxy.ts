@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { find, folderFor, versionOf, type Bed } from '../bed.ts'
 import { claimNames } from '../people.ts'
@@ -17,11 +17,18 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
     signsIn: true,
     can: new Set(['websockets', 'many-sessions']),
     missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
-    version: () =>
-      versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/).replace('undefined', 'not in the binary'),
+    version: () => {
+      const said = versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/)
+      return said.replace('undefined', moduleVersion(find('oauth2-proxy') ?? '') ?? 'not in the binary')
+    },
     runsWith: goRunsWith,
     start: (bed, setting) => run(bed, setting, name, store),
   }
+}
+
+/** The version that `go install` has written into a program. */
+function moduleVersion(file: string): string | undefined {
+  return /mod\tgithub\.com\/oauth2-proxy\/oauth2-proxy\/v\d+\t(\S+)/.exec(readFileSync(file, 'latin1'))?.[1]
 }
 
 async function run(
