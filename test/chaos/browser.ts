@@ -176,7 +176,8 @@ export class Browser {
     const base = { application, ...(submission !== undefined && { form: submission }), ...(digest && { digest }) }
     this.#record({ ...base, ...outcomeOf(visit), ...echoIn(visit), id, kind })
     const refresh = /url=(.*)$/.exec(String(visit.headers['refresh'] ?? ''))?.[1]
-    if (submission !== undefined && refresh !== undefined) await this.#sendKept(new URL(refresh, visit.url).href, base)
+    if (submission !== undefined && refresh !== undefined)
+      await this.#sendKept(new URL(refresh, visit.url).href, base, visit.begin)
     return visit
   }
 
@@ -187,15 +188,19 @@ export class Browser {
 
   /**
    * Signs in after a form was kept, and has it sent, sometimes with two clicks at once. Tries again
-   * while the page offers it.
+   * while the page offers it. A form that is gone is as one that the store did not keep.
    */
-  async #sendKept(url: string, base: Pick<Request, 'application' | 'form' | 'digest'>): Promise<void> {
+  async #sendKept(url: string, base: Pick<Request, 'application' | 'form' | 'digest'>, begin: number): Promise<void> {
     const leadsTo = await this.signIn({ from: url })
     for (let tries = 0; leadsTo !== undefined && tries < 3; tries += 1) {
       const page = await this.#send(leadsTo, { headers: { 'sec-fetch-site': 'same-origin' } })
       const [, action = '', name, value] =
         /action="([^"]*)" enctype="text\/plain">.*?name="([^"]*)" value="([^"]*)"/.exec(page.body) ?? []
-      if (page.status === 200 && name === undefined) return
+      if (page.status === 200 && name === undefined) {
+        const lost = { id: this.#site.id('r'), kind: 'form', begin, code: 'ERR_STORE_UNAVAILABLE' } as const
+        if (tries === 0 && leadsTo.includes('/kept-request')) this.#record({ ...base, ...outcomeOf(page), ...lost })
+        return
+      }
       const to = new URL(action.replaceAll('&amp;', '&'), page.url).href
       const clicks = name === undefined ? 0 : this.#parts.random.chance(0.5) ? 2 : 1
       const isSent = await Promise.all(
