@@ -15,7 +15,7 @@ export function movableClock(): MovableClock {
 
 /** The keys of a provider, asked for over a real socket. */
 export function keysOf(t: TestContext, provider: SigningProvider, clock: MovableClock = movableClock()): KeySet {
-  const outbound = createOutbound({ timeoutMs: 2000, ca: undefined })
+  const outbound = createOutbound({ timeoutMs: 60_000, ca: undefined })
   t.after(() => outbound.close())
   return new KeySet({ jwksUri: async () => `${provider.issuer}${paths.jwks}`, outbound, clock, log: silent })
 }
