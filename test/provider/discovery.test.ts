@@ -152,7 +152,7 @@ for (const [what, response] of [
   ['a list', (_req, res) => sendJson(res, [])],
   ['five megabytes', (_req, res) => sendJson(res, { pad: 'x'.repeat(5 * 1024 * 1024) })],
   ['half an answer', (_req, res) => void res.writeHead(200, { 'content-length': 100 }).write('{', () => res.destroy())],
-  ['a hung-up telephone', (req) => req.destroy()],
+  ['a hung-up telephone', (req) => req.socket.destroy()],
 ] satisfies readonly (readonly [string, Handler])[])
   test(`a provider whose discovery response is ${what} is tried again, and then found`, async (t) => {
     const provider = await startSigningProvider(t)

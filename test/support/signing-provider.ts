@@ -187,7 +187,7 @@ export async function startSigningProvider(
       authorization_encrypted_response_alg: undefined,
       authorization_encrypted_response_enc: undefined,
       clockToleranceMs: 30_000,
-      timeoutMs: 2000,
+      timeoutMs: 60_000,
       ca: undefined,
       ...changed,
     },
