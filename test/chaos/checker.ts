@@ -67,7 +67,7 @@ const ended: Check = (facts) =>
     if (request.session === undefined || !facts.isAdmitted(request)) return []
     const broken = facts
       .certainEnds(request.session)
-      .filter((end) => request.begin > facts.bound(end, request.replica, request.end))
+      .filter((end) => request.begin > end.at && request.begin > facts.bound(end, request.replica, request.end))
     const end = broken.find(({ cause }) => cause !== 'timeout' && cause.type === 'request') ?? broken[0]
     return end === undefined ? [] : [admittedAfter(facts, end, request)]
   })
@@ -258,7 +258,9 @@ function stalledSince(facts: Facts, one: Stream): number | undefined {
 /** Streams deliver, and close when their session has ended, not before without a reason. */
 const stream: Check = (facts) =>
   facts.streams.flatMap((one) => {
-    const late = facts.certainEnds(one.session).find((end) => one.end > streamBound(facts, end, one))
+    const late = facts
+      .certainEnds(one.session)
+      .find((end) => one.end > end.at && one.end > streamBound(facts, end, one))
     if (late !== undefined)
       return [
         {

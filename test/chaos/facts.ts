@@ -68,6 +68,7 @@ export class Facts {
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
   readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
   readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
+  readonly #earliest = new Map<string, number>()
   readonly #certain = new Map<string, readonly CertainEnd[]>()
 
   /** @throws Error when the history has no `run`. */
@@ -212,8 +213,15 @@ export class Facts {
 
   /** From when on a replica may have refused a session because it had ended. `Infinity`: never. */
   earliestEnd(session: string): number {
+    const known = this.#earliest.get(session)
+    if (known !== undefined) return known
     const signIn = this.signIns.get(session)
-    if (signIn === undefined) return Infinity
+    const earliest = signIn === undefined ? Infinity : this.#earliestEndOf(signIn)
+    this.#earliest.set(session, earliest)
+    return earliest
+  }
+
+  #earliestEndOf(signIn: SignIn): number {
     const sid = signIn.identity?.sid ?? ''
     // The store may choose another primary after the fault has been healed, too.
     const isLost = this.faults.some(
