@@ -589,6 +589,16 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => history.signOut({ ...history.freshSession(1_000), id: 'unknown' }, 2_000),
   ],
   [
+    'a lost Logout Token has its 200 while processes wait for a processor',
+    'ended',
+    (history) => {
+      const ending = history.calmEnding('logout-token')
+      const busy = { id: 'observed', kind: 'busy-machine', part: 'store', observed: true } as const
+      history.events.push({ type: 'fault', ...busy, begin: ending.begin - 200, end: ending.end + 300 })
+      history.admit(history.coveredBy(ending), ending.end + 100, 'a')
+    },
+  ],
+  [
     'a replica ends by itself',
     'liveness',
     (history) => history.events.push({ type: 'death', at: history.calmRequest().end, replica: 'b', reason: 'SIGABRT' }),

@@ -244,10 +244,10 @@ export class Facts {
    */
   bound({ at, order, cause }: CertainEnd, replica: string, until: number): number {
     if (cause === 'timeout') return at
-    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).length > 0
+    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).some(losesNotices)
     if (!isDisturbed && order.end - order.begin < bounds.confirmations) return at
     const proof = at + bounds.proof
-    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).length > 0
+    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).some(losesNotices)
     return isDisturbed && isAway ? proof + this.run.grace : proof
   }
 
@@ -304,6 +304,14 @@ export class Facts {
       (other) => other.id !== id && other.browser === browser && other.begin <= end && other.end >= begin,
     )
   }
+}
+
+/**
+ * Whether a replica may not hear of an ending. One that only waits for a processor confirms it
+ * later.
+ */
+function losesNotices({ kind }: Fault): boolean {
+  return kind !== 'busy-machine' && kind !== 'no-replicas'
 }
 
 /** When the session that an order covers may have ended first. */
