@@ -234,19 +234,17 @@ const cookie: Check = (facts) =>
  * causes short losses.
  */
 const store: Check = (facts) =>
-  facts.faults
-    .filter(({ kind }) => kind === 'unreachable')
-    .flatMap((lost): Finding[] => {
-      const [replica] = lost.replicas ?? []
-      const hasFault = (at: number) =>
-        facts
-          .disturbances(['store', 'replica', 'clock'], { begin: at, end: at }, { replica })
-          .some(({ kind }) => kind !== 'unreachable')
-      const isLong = lost.end - lost.begin > bounds.recovery.store
-      if (!isLong || (hasFault(lost.begin) && hasFault(lost.end))) return []
-      const sentence = `${replica} lost the store for ${seconds(lost.end - lost.begin)}, and no fault was near.`
-      return [{ property: 'reason', sentence, events: [lost] }]
-    })
+  facts.losses.flatMap((lost): Finding[] => {
+    const [replica] = lost.replicas ?? []
+    const hasFault = (at: number) =>
+      facts
+        .disturbances(['store', 'replica', 'clock'], { begin: at, end: at }, { replica })
+        .some(({ kind }) => kind !== 'unreachable')
+    const isLong = lost.end - lost.begin > bounds.recovery.store
+    if (!isLong || (hasFault(lost.begin) && hasFault(lost.end))) return []
+    const sentence = `${replica} lost the store for ${seconds(lost.end - lost.begin)}, and no fault was near.`
+    return [{ property: 'reason', sentence, events: [lost] }]
+  })
 
 /** When the last message of a stream arrived, if it delivered none for too long before its end. */
 function stalledSince(facts: Facts, one: Stream): number | undefined {

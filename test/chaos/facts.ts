@@ -63,6 +63,8 @@ export class Facts {
   /** By refresh token. */
   readonly uses: ReadonlyMap<string, readonly Refresh[]>
   readonly faults: readonly Fault[]
+  /** When a replica could not reach the store, as its log says. */
+  readonly losses: readonly Fault[]
 
   readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
@@ -88,6 +90,10 @@ export class Facts {
     const refreshes = eventsOf(history, 'refresh')
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
     const faults = eventsOf(history, 'fault')
+    this.losses = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => {
+      const fault = { type: 'fault', id: '', kind: 'unreachable', part: 'store', observed: true } as const
+      return { ...fault, replicas: [replica], begin, end }
+    })
     // The word of a replica counts where something was wrong that it may have met.
     const hasCause = ({ begin }: Span) =>
       faults.some(
@@ -96,21 +102,7 @@ export class Facts {
           fault.begin <= begin &&
           fault.end + bounds.recovery[fault.part] >= begin,
       )
-    const unreachable = eventsOf(history, 'unreachable')
-      .filter(hasCause)
-      .map(({ replica, begin, end }): Fault => ({
-        ...{
-          type: 'fault',
-          id: '',
-          kind: 'unreachable',
-          part: 'store',
-          replicas: [replica],
-          begin,
-          end,
-          observed: true,
-        },
-      }))
-    this.faults = [...faults, ...unreachable]
+    this.faults = [...faults, ...this.losses.filter(hasCause)]
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
