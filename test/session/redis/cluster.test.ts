@@ -164,6 +164,31 @@ test('an ended session stays ended when a failover in a Cluster loses the ending
   assert.match(await promoted.info('commandstats'), /cmdstat_del:calls/)
 })
 
+test('a session ends with its sub when a failover in a Cluster loses its entry in the index of the sub', async (t) => {
+  const setup = losing
+  const { store } = openAt(t, setup, { timeoutMs: 5_000 })
+  await store.ping()
+  await hearing(store)
+  // Not the one of the test before.
+  const dying = setup.primaries.findLast((primary) => primary !== setup.primaryOf(meeting)) as RedisServer
+  const isThere = (tag: string) => setup.primaryOf(slotOf(tag)) === dying
+  const [session] = times(200, (n) => newSession(Date.now(), { sub: `sub ${n}` })).filter(
+    ({ key, subTag }) => isThere(subTag) && setup.primaryOf(slotOf(tagOf(key))) === setup.primaryOf(meeting),
+  ) as [NewSession]
+
+  // Opens the connection, which the cut lets live.
+  assert.deepEqual(await store.listSub(session.subTag), [])
+  await cutOff(dying)
+  assert.equal(await store.create(session), 'created')
+  await dying.kill()
+  await until(tick, async () => {
+    const outcome = await store.endSub(session.subTag, order(Date.now())).catch(() => undefined)
+    return outcome !== undefined
+  })
+
+  await until(tick, async () => (await store.read(session.key).catch(() => session)) === undefined)
+})
+
 test('notices go through the node that owns their slot, also after the slot has moved', async (t) => {
   const setup = losing
   const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]

@@ -88,7 +88,7 @@ export class RedisEndings {
     this.#parts = parts
     const { endings, replicasAcknowledge, log } = parts
     this.#acknowledged = endings && new AcknowledgedWrites(endings, replicasAcknowledge, log)
-    this.recent = new RecentEndings((keys, tombstones) => this.#repeat(keys, tombstones), log)
+    this.recent = new RecentEndings((recent) => this.#repeat(recent), log)
   }
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
@@ -291,7 +291,7 @@ export class RedisEndings {
    * Repeats endings that Redis may have lost. The sessions stay in their indexes: a Logout Token
    * whose order is not complete must find them there.
    */
-  async #repeat(keys: readonly SessionKey[], tombstones: readonly Tombstone[]): Promise<void> {
+  async #repeat({ keys, tombstones, entries }: Recent): Promise<void> {
     const { commands, keys: places } = this.#parts
     // The tombstones come first: after that, no older sign-in can add a session.
     for (const { members } of chunksOf(tombstones))
@@ -306,6 +306,27 @@ export class RedisEndings {
           return commands.run('endSessions', keys, args)
         }),
       )
+    for (const { members } of chunksOf(entries)) {
+      const inTime = commands.deadline()
+      const isEntered = await inTime(Promise.all(members.map((entry) => this.#enter(entry))))
+      const ended = members.flatMap(({ key }, n) => (isEntered[n] === true ? [] : [key]))
+      const { acknowledged } = await inTime(
+        this.#end(ended, { options: { ...options, leave: true }, until: inTime.until }),
+      )
+      await inTime(acknowledged)
+    }
+  }
+
+  /**
+   * Adds a session to the index of its sub, unless the sub was ended since the sign-in began.
+   * Returns whether it may stay.
+   */
+  async #enter({ key, subTag, begun_at, until }: Entry): Promise<boolean> {
+    if (this.recent.rejects(subTag, begun_at)) return false
+    const { commands, keys } = this.#parts
+    const remaining = Math.ceil(until - performance.now())
+    const places = [keys.subIndex(subTag), keys.tombstone(subTag)]
+    return (await commands.run('enterSub', places, [key, remaining, begun_at])) === 1
   }
 
   /** The keys and arguments of the script `endSessions`. With `id`, its notice is confirmed. */
@@ -353,10 +374,30 @@ const maxRemembered = 10_000
 /** The pause between two repetitions, in ms. */
 const pauseMs = 1_000
 
+/** The entry of a session in the index of its sub. */
+interface Entry {
+  readonly key: SessionKey
+  readonly subTag: SubTag
+  readonly begun_at: number
+  /** When the session expires at the latest, on the clock of `performance`. */
+  readonly until: number
+}
+
+/** What Redis may have lost. */
+interface Recent {
+  readonly keys: readonly SessionKey[]
+  readonly tombstones: readonly Tombstone[]
+  readonly entries: readonly Entry[]
+}
+
 /**
  * The recent endings of all processes. A primary that dies may not have sent its last writes to its
  * replica, so ended sessions may exist again. Each time that writes may be lost, every process
  * repeats the endings that it remembers.
+ *
+ * In a Cluster, a session and the index of its sub are on different nodes. So the entry may be lost
+ * while the session is there, and a logout of the sub would not find it. The process that created
+ * the session adds it again; when the sub was ended in between, the session ends.
  */
 class RecentEndings {
   readonly #keys = new BoundedMap<SessionKey, true>('recent_endings', maxRemembered, { lifetimeMs: rememberedForMs })
@@ -366,17 +407,27 @@ class RecentEndings {
     maxRemembered,
     { lifetimeMs: rememberedForMs },
   )
-  readonly #end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>
+  readonly #entries = new BoundedMap<SessionKey, Entry>('recent_entries', maxRemembered, {
+    lifetimeMs: rememberedForMs,
+  })
+  readonly #end: (recent: Recent) => Promise<unknown>
   readonly #log: Log
   readonly #repeating = new Repeating('recent_endings', () => this.#repeat())
 
-  constructor(end: (keys: readonly SessionKey[], tombstones: readonly Tombstone[]) => Promise<unknown>, log: Log) {
+  constructor(end: (recent: Recent) => Promise<unknown>, log: Log) {
     this.#end = end
     this.#log = log
   }
 
   remember(keys: readonly SessionKey[]): void {
-    for (const key of keys) this.#keys.set(key, true)
+    for (const key of keys) {
+      this.#keys.set(key, true)
+      this.#entries.delete(key)
+    }
+  }
+
+  rememberEntry(entry: Entry): void {
+    this.#entries.set(entry.key, entry)
   }
 
   rememberTombstone({ tag, at, ttl }: Tombstone): void {
@@ -405,9 +456,10 @@ class RecentEndings {
     const keys = [...this.#keys.keys()]
     const now = performance.now()
     const tombstones = [...this.#tombstones].map(([tag, { at, until }]) => ({ tag, at, ttl: until - now }))
-    if (keys.length === 0 && tombstones.length === 0) return undefined
+    const entries = [...this.#entries.values()]
+    if (keys.length + tombstones.length + entries.length === 0) return undefined
     try {
-      await this.#end(keys, tombstones)
+      await this.#end({ keys, tombstones, entries })
       return undefined
     } catch (error) {
       this.#log.debug('store.endings_not_repeated', { reason: reason(error) })
@@ -418,5 +470,6 @@ class RecentEndings {
   clear(): void {
     this.#keys.clear()
     this.#tombstones.clear()
+    this.#entries.clear()
   }
 }

@@ -112,7 +112,11 @@ export class RedisStore implements SessionStore {
     ]
     const places = [place, index, tombstone, ended]
     const created = !isRejected() && (await inTime(this.#commands.run('create', places, args)))
-    if (created === 1) return 'created'
+    if (created === 1) {
+      if (this.#commands.redis.isCluster)
+        recent.rememberEntry({ key, subTag, begun_at, until: performance.now() + remaining })
+      return 'created'
+    }
     await this.#endings.leaveSubs([{ key, subTag }])
     return 'ended'
   }
