@@ -34,6 +34,9 @@ export const bounds = {
   recovery: { replica: 10_000, clients: 2_000, store: 5_000, provider: 5_000, application: 5_000, clock: 5_000 },
   /** What may remain between the first and the last calm sample. */
   leak: { memory: 48 * 1024 ** 2, files: 8, keys: 8 },
-  /** What a new process may use more than the one before it. Both have not done the same. */
-  leakOfNew: { memory: 96 * 1024 ** 2, files: 32, keys: 8 },
+  /**
+   * What a new process may use more than the one before it. Both have not done the same, and V8
+   * collects old objects late: from 290 MB to 137, minutes after they were done with.
+   */
+  leakOfNew: { memory: 192 * 1024 ** 2, files: 32, keys: 8 },
 } as const

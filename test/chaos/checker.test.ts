@@ -567,7 +567,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'leak',
     (history) => {
       const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
-      history.change(last, { of: 'a-2', memory: (last.memory ?? 0) + 100 * 1024 ** 2 })
+      history.change(last, { of: 'a-2', memory: (last.memory ?? 0) + 200 * 1024 ** 2 })
     },
   ],
   [
