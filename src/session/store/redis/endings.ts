@@ -308,7 +308,7 @@ export class RedisEndings {
       )
     for (const { members } of chunksOf(entries)) {
       const inTime = commands.deadline()
-      const isEntered = await inTime(Promise.all(members.map((entry) => this.#enter(entry))))
+      const isEntered = await inTime(Promise.all(members.map((entry) => this.enter(entry))))
       const ended = members.flatMap(({ key }, n) => (isEntered[n] === true ? [] : [key]))
       const { acknowledged } = await inTime(
         this.#end(ended, { options: { ...options, leave: true }, until: inTime.until }),
@@ -321,7 +321,7 @@ export class RedisEndings {
    * Adds a session to the index of its sub, unless the sub was ended since the sign-in began.
    * Returns whether it may stay.
    */
-  async #enter({ key, subTag, begun_at, until }: Entry): Promise<boolean> {
+  async enter({ key, subTag, begun_at, until }: Entry): Promise<boolean> {
     if (this.recent.rejects(subTag, begun_at)) return false
     const { commands, keys } = this.#parts
     const remaining = Math.ceil(until - performance.now())

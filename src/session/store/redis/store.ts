@@ -96,10 +96,9 @@ export class RedisStore implements SessionStore {
     const inTime = this.#commands.deadline()
     const { recent } = this.#endings
     const isRejected = () => recent.rejects(tagOf(key), begun_at) || recent.rejects(subTag, begun_at)
+    const entry = { key, subTag, begun_at, until: performance.now() + remaining }
 
-    if (isRejected()) return 'ended'
-    const subKeys = [this.#keys.subIndex(subTag), this.#keys.tombstone(subTag)]
-    if ((await inTime(this.#commands.run('enterSub', subKeys, [key, remaining, begun_at]))) !== 1) return 'ended'
+    if (isRejected() || !(await inTime(this.#endings.enter(entry)))) return 'ended'
 
     const args = [
       hashOf(key),
@@ -113,8 +112,7 @@ export class RedisStore implements SessionStore {
     const places = [place, index, tombstone, ended]
     const created = !isRejected() && (await inTime(this.#commands.run('create', places, args)))
     if (created === 1) {
-      if (this.#commands.redis.isCluster)
-        recent.rememberEntry({ key, subTag, begun_at, until: performance.now() + remaining })
+      if (this.#commands.redis.isCluster) recent.rememberEntry(entry)
       return 'created'
     }
     await this.#endings.leaveSubs([{ key, subTag }])
