@@ -40,7 +40,7 @@ export interface WritingLog extends Log {
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const formatLine = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
-  const to = { fd: stream === 'stdout' ? 1 : 2, isShared, isNonBlocking: () => !isShared && isNonBlocking(stream) }
+  const to = { fd: stream === 'stdout' ? 1 : 2, isShared, isNonBlocking: () => isNonBlocking(stream) }
   const lines = new Lines({ ...to, formatLine }, (dropped) => {
     if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
     if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
@@ -323,6 +323,8 @@ export class Lines {
 
   readonly #onWrite = (error: NodeJS.ErrnoException | null, bytes: number): void => {
     if (error?.code === 'EAGAIN') {
+      // Nothing may read any more. So the next attempt must not rely on an earlier result.
+      this.#nonBlocking.at = Number.NEGATIVE_INFINITY
       setTimeout(this.#onWrite, retryDelayMs, null, 0)
       return
     }

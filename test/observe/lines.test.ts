@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import { test, type TestContext } from 'node:test'
@@ -9,18 +9,23 @@ import { folderWith } from '../support/command-line.ts'
 
 const log = buildModule('src/observe/writing-log.ts')
 
+interface Writing {
+  readonly stdout?: 'pipe' | number
+  /** `shared`: other processes write into the same stream. */
+  readonly options?: readonly string[]
+}
+
 /**
  * A process that writes a log; the program's text can use `log`, `access(number)` and `wait(ms)`.
  */
-function writing(t: TestContext, program: string, stdout: 'pipe' | number = 'pipe') {
+function writing(t: TestContext, program: string, { stdout = 'pipe', options = [] }: Writing = {}) {
   const source = `
     import { createLog } from '${log}'
     import { setTimeout as wait } from 'node:timers/promises'
     const log = createLog({ level: 'info', isShared: process.argv.includes('shared') })
     const access = (n) => log.add(JSON.stringify({ msg: 'request.ended', n, padding: 'x'.repeat(300) }) + '\\n')
     ${program}`
-  const args = ['--input-type=module', '-e', source]
-  const child = spawn(process.execPath, stdout === 'pipe' ? args : [...args, 'shared'], {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', source, ...options], {
     stdio: ['pipe', stdout, 'pipe'],
   })
   t.after(() => child.kill('SIGKILL'))
@@ -69,21 +74,20 @@ test('A single line of a request is written soon', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
-test('Audit events are written even if the process is killed in the same turn', async (t) => {
-  const child = writing(
-    t,
-    `access(1)
-     for (const n of [2, 3, 4]) log.audit.info('session.ended', { audit: true, n })
-     process.kill(process.pid, 'SIGKILL')`,
-  )
+for (const options of [[], ['shared']])
+  test(`Audit events are written even if the process is killed in the same turn (${options[0] ?? 'alone'})`, async (t) => {
+    const program = `access(1)
+      for (const n of [2, 3, 4]) log.audit.info('session.ended', { audit: true, n })
+      process.kill(process.pid, 'SIGKILL')`
+    const child = writing(t, program, { options })
 
-  const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
+    const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
 
-  assert.deepEqual(
-    lines.map(({ n }) => n),
-    [1, 2, 3, 4],
-  )
-})
+    assert.deepEqual(
+      lines.map(({ n }) => n),
+      [1, 2, 3, 4],
+    )
+  })
 
 test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
@@ -143,24 +147,53 @@ test('Other lines never displace an audit event, and dropped audit events are re
   assert.equal(lines.find(({ msg }) => msg === 'the.end')?.['dropped'], told?.['events'])
 })
 
-test('Processes that share a pipe do not mix their lines', async (t) => {
-  const sink = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] })
-  t.after(() => sink.kill('SIGKILL'))
-  const pipe = (sink.stdin as unknown as { _handle: { fd: number } })._handle.fd
-  const program = `for (let n = 0; n < 1200; n += 1) access(n)
-    process.stderr.write('written')
-    await log.flush(60_000)`
-  const children = [writing(t, program, pipe), writing(t, program, pipe)]
-  // From now on, because the first one may end while the second one still starts.
-  const exits = children.map((child) => once(child, 'exit'))
-  // Nothing reads before both have their lines.
-  await Promise.all(children.map((child) => once(child.stderr as NodeJS.ReadableStream, 'data')))
-  const read = linesOf(sink.stdout)
-  await Promise.all(exits)
-  sink.stdin.end()
+/** A stream that several processes may share, and what reads it. */
+interface Shared {
+  readonly fd: number
+  /** Begins to read. It ends when the last process has closed the stream. */
+  read(): NodeJS.ReadableStream
+  close(): void
+}
 
-  assert.equal((await read).length, 2400)
-})
+const sharedStreams: Record<string, (t: TestContext) => Shared> = {
+  pipe(t) {
+    const path = `${folderWith(t, {})}/pipe`
+    assert.equal(spawnSync('mkfifo', [path]).status, 0)
+    // With the right to read too, so that opening it waits for no reader.
+    const fd = fs.openSync(path, 'r+')
+    return { fd, read: () => reader(t, ['cat', path], 'ignore').stdout, close: () => fs.closeSync(fd) }
+  },
+  socket(t) {
+    const { stdin, stdout } = reader(t, ['cat'], 'pipe')
+    const { fd } = (stdin as unknown as { readonly _handle: { readonly fd: number } })._handle
+    return { fd, read: () => stdout, close: () => stdin?.end() }
+  },
+}
+
+function reader(t: TestContext, [name = '', ...args]: readonly string[], stdin: 'ignore' | 'pipe') {
+  const child = spawn(name, args, { stdio: [stdin, 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  return { stdin: child.stdin, stdout: child.stdout as NodeJS.ReadableStream }
+}
+
+for (const [name, make] of Object.entries(sharedStreams)) {
+  test(`Processes that share a ${name} do not mix their lines`, async (t) => {
+    const shared = make(t)
+    const program = `for (let n = 0; n < 1200; n += 1) access(n)
+      process.stderr.write('written')
+      await log.flush(60_000)`
+    const children = [1, 2].map(() => writing(t, program, { stdout: shared.fd, options: ['shared'] }))
+    // From now on, because the first one may end while the second one still starts.
+    const exits = children.map((child) => once(child, 'exit'))
+    // Nothing reads before both have their lines.
+    await Promise.all(children.map((child) => once(child.stderr as NodeJS.ReadableStream, 'data')))
+    const read = linesOf(shared.read())
+    await Promise.all(exits)
+    shared.close()
+
+    assert.equal((await read).length, 2400)
+  })
+}
 
 type Write = (fd: number, memory: Buffer, from: number, bytes: number, at: null, done: Written) => void
 type Written = (error: Error | null, bytes: number) => void

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -31,7 +31,9 @@ export function bundledPackages(): string[] {
  */
 export function buildModule(source: string): string {
   // There it finds the packages.
-  const folder = mkdtempSync(join(root, 'node_modules', '.cache', 'module-'))
+  const cache = join(root, 'node_modules', '.cache')
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(join(cache, 'module-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   const outfile = join(folder, 'module.mjs')
   buildSync({
