@@ -55,7 +55,8 @@ function whatIsWrong(): string | undefined {
   if (kinds.length === 0) return `--store needs ${stores.join(', ')} or both, not ${store}.`
   if (plant !== undefined && !(plant in plants))
     return `--plant needs one of ${Object.keys(plants).join(', ')}, not ${plant}.`
-  if (!existsSync(values['other-build'])) return `There is no file ${values['other-build']}.`
+  const build = values['other-build']
+  if (!statSync(build, { throwIfNoEntry: false })?.isFile()) return `There is no file ${build}.`
   const folder = kinds.map((kind) => join(history ?? '', `${kind}-${seed}`)).find((path) => existsSync(path))
   return history !== undefined && folder !== undefined ? `${folder} exists already: choose another folder.` : undefined
 }

@@ -59,9 +59,9 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const record = (event: HistoryEvent) => history.record(event)
   const cleanUps: (() => unknown)[] = []
   const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
-  const cleanUp = async () => {
-    for (const each of cleanUps) await each()
-  }
+  let cleaning: Promise<void> | undefined
+  // Once: a second signal must not end the process before everything is stopped.
+  const cleanUp = () => (cleaning ??= inTurn(cleanUps))
   const stop = () => void cleanUp().then(() => process.exit(130))
   const signals = ['SIGINT', 'SIGTERM'] as const
   for (const name of signals) process.on(name, stop)
@@ -95,6 +95,10 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await history.close()
   }
   return path
+}
+
+async function inTurn(steps: readonly (() => unknown)[]): Promise<void> {
+  for (const each of steps) await each()
 }
 
 /** Lets processes grow to their usual size, before the first sample. */
