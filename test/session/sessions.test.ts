@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
+import { NearCaches } from '../../src/session/live/near-cache.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
 import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import type { SealedSession } from '../../src/session/store/store.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */
@@ -18,15 +20,17 @@ function open(t: TestContext, maxSessions: number) {
   const clock = { now: () => now }
   const store = new MemoryStore({ maxSessions, clock })
   t.after(() => store.close())
+  const caches = new NearCaches()
+  const audited: { readonly event: string; readonly by?: string }[] = []
   const another = () =>
     new Sessions({
-      store,
+      ...{ store, caches },
       keyring: new Keyring([Buffer.alloc(32, 1)]),
       audiences: ['orders'],
       config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
       clock,
       log: quiet,
-      audit: { record() {} },
+      audit: { record: (event, fields) => void audited.push({ event, ...fields }) },
       pending: new PendingEndings(quiet),
     })
   const sessions = another()
@@ -38,7 +42,7 @@ function open(t: TestContext, maxSessions: number) {
     assert.ok(id)
     return sessionKey(id)
   }
-  return { store, sessions, endings, signIn, another, now: () => now, pass: (ms: number) => void (now += ms) }
+  return { store, sessions, endings, signIn, another, audited, now: () => now, pass: (ms: number) => void (now += ms) }
 }
 
 test('a session that the store has lost without a notice is not served from memory for ever', async (t) => {
@@ -167,4 +171,24 @@ test('a session that is read while it is changed is not kept in its old version'
   await sessions.replace(stored, { ...stored.record, claims: { sub: 'jane', groups: ['former'] } })
 
   assert.deepEqual((await sessions.find(jane))?.record.claims['groups'], ['former'])
+})
+
+test('a session that an earlier order did not find leaves the memory of the process that ends it, and is recorded once', async (t) => {
+  const { store, signIn, another, audited } = open(t, 10)
+  const jane = await signIn('jane')
+  const { sealed } = (await store.read(jane)) as SealedSession
+  const listening = t.mock.method(store, 'onNotice')
+  const generations = [another(), another()]
+  const ended: string[] = []
+  generations[0]?.endings.onEnded((keys) => ended.push(...keys))
+  for (const sessions of generations) assert.ok(await sessions.find(jane))
+
+  for (const call of listening.mock.calls) call.arguments[0]({ kind: 'ended_late', sessions: [{ key: jane, sealed }] })
+
+  for (const sessions of generations) assert.equal(sessions.findInMemory(jane), undefined)
+  assert.deepEqual(ended, [jane], 'what is open for it is closed too')
+  assert.deepEqual(
+    audited.flatMap(({ event, by }) => (event === 'session.ended' ? by : [])),
+    ['earlier_order'],
+  )
 })

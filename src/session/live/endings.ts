@@ -25,6 +25,7 @@ export type EndedBy =
   | 'session_expiry'
   | 'misuse'
   | 'signal'
+  | 'earlier_order'
 
 /** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
 export const signInLifetimeMs = 15 * 60 * 1000
@@ -111,6 +112,15 @@ export class SessionEndings {
   tell(keys: readonly SessionKey[], where: 'here' | 'elsewhere' = 'here'): void {
     this.#parts.caches.end(keys)
     for (const listener of this.#listeners) listener(keys, where)
+  }
+
+  /**
+   * Tells the listeners about sessions that an earlier order did not find, and records them. After
+   * a reload, only one generation does.
+   */
+  async recordLate(sessions: readonly EndedSession[]): Promise<void> {
+    const unknown = sessions.filter(({ key }) => !this.#parts.near.hasEnded(key))
+    await this.#record(unknown, 'earlier_order', undefined)
   }
 
   tellOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {

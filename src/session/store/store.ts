@@ -204,6 +204,8 @@ export type StoreNotice =
   | { readonly kind: 'changed'; readonly key: SessionKey }
   /** A Logout Token has ended all sessions of a `sid` or `sub`; there may be none. */
   | { readonly kind: 'logout_order'; readonly tombstone: Tombstone }
+  /** This process has ended sessions that an earlier order should have ended, but did not find. */
+  | { readonly kind: 'ended_late'; readonly sessions: readonly EndedSession[] }
   | { readonly kind: 'resumed' }
 
 /** The bounds of the time in the store, in ms since the epoch: one round trip apart at most. */

@@ -292,7 +292,7 @@ export class RedisEndings {
    * whose order is not complete must find them there.
    */
   async #repeat({ keys, tombstones, entries }: Recent): Promise<void> {
-    const { commands, keys: places } = this.#parts
+    const { commands, keys: places, notices } = this.#parts
     // The tombstones come first: after that, no older sign-in can add a session.
     for (const { members } of chunksOf(tombstones))
       await Promise.all(
@@ -310,10 +310,15 @@ export class RedisEndings {
       const inTime = commands.deadline()
       const isEntered = await inTime(Promise.all(members.map((entry) => this.enter(entry))))
       const ended = members.flatMap(({ key }, n) => (isEntered[n] === true ? [] : [key]))
-      const { acknowledged } = await inTime(
-        this.#end(ended, { options: { ...options, leave: true }, until: inTime.until }),
-      )
-      await inTime(acknowledged)
+      try {
+        const leaving = { options: { ...options, leave: true }, until: inTime.until }
+        const { acknowledged } = await inTime(this.#end(ended, leaving))
+        await inTime(acknowledged)
+      } finally {
+        // Those that have ended, also when a later step fails.
+        const reported = this.#report(ended)
+        if (reported.length > 0) notices.endedLate(reported.map(endedSession))
+      }
     }
   }
 
