@@ -12,7 +12,7 @@ export interface Chart {
 }
 
 const [width, height] = [760, 380]
-const area = { left: 64, right: 500, top: 48, bottom: 324 }
+const area = { left: 64, right: 500, top: 60, bottom: 324 }
 /** Colors that can be told apart on white and on black, also with a color vision deficiency. */
 const colors = ['#2f7ed8', '#d9761a', '#2a9d6f', '#c2417f', '#8a6fd1', '#8f8f20', '#1aa3b8', '#9c5a3c', '#7a7f87']
 const style =
@@ -43,7 +43,7 @@ export function svgOf({ title, xName, yName, lines }: Chart): string {
     )
   parts.push(
     `<text x="${(area.left + area.right) / 2}" y="${area.bottom + 42}" text-anchor="middle">${escaped(xName)}</text>`,
-    `<text x="${area.right + 16}" y="${area.top + 4}">${escaped(yName)}</text>`,
+    `<text x="16" y="${area.top - 14}">${escaped(yName)}</text>`,
   )
   for (const [n, { name, points }] of lines.entries()) {
     const color = colors[n % colors.length]

@@ -47,14 +47,14 @@ function costsIn(figures: Figures): { readonly single: Costs; readonly cluster: 
   return { single: of('replicas'), cluster: of('cluster') }
 }
 
-/** Shares of one processor at the busiest time, in percent; and what is exhausted first. */
+/** How many processors each part needs at the busiest time, and what is exhausted first. */
 export function morningsTable(figures: Figures): string {
   const { single, cluster } = costsIn(figures)
   const rows = mornings.map(({ name, town }) => {
     const outcome = simulate(town, town.primaries === undefined ? single : cluster, single)
     const { peak, commandsPerSecond, bytesPerSecond } = outcome
     const shares = (['gateway', 'notices', 'otherNode'] as const).map((part) =>
-      peak[part].share === 0 ? '—' : `${shortNumber(100 * peak[part].share)} %`,
+      peak[part].share === 0 ? '—' : shortNumber(peak[part].share),
     )
     return [name, ...shares, shortNumber(commandsPerSecond), shortNumber(bytesPerSecond / 1e6), firstText(outcome)]
   })
