@@ -68,6 +68,8 @@ export class Facts {
 
   readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
+  /** By the `sid` of the session that an ending names. */
+  readonly #endingsOf: ReadonlyMap<string | undefined, readonly Ending[]>
   readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
   readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
   readonly #earliest = new Map<string, number>()
@@ -105,6 +107,7 @@ export class Facts {
     this.faults = [...faults, ...this.losses.filter(hasCause)]
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
+    this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
     this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
     this.#successors = Map.groupBy(signIns, ({ replaces }) => replaces)
   }
@@ -221,7 +224,7 @@ export class Facts {
         losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end + bounds.recovery.store,
     )
     // A sign-out also ends the session at the provider, which other sessions share.
-    const signOuts = this.endings.filter((ending) => this.signIns.get(ending.session ?? '')?.identity?.sid === sid)
+    const signOuts = this.#endingsOf.get(sid) ?? []
     const starts = [
       ...this.#ordersBefore(signIn, Infinity),
       ...signOuts,
@@ -292,9 +295,8 @@ export class Facts {
 
   /** Whether another sign-in of the browser was under way in this time: both share its cookies. */
   isSigningIn({ id, browser, begin, end }: SignIn): boolean {
-    return [...this.signIns.values()].some(
-      (other) => other.id !== id && other.browser === browser && other.begin <= end && other.end >= begin,
-    )
+    const ofBrowser = this.#signInsOf.get(browser) ?? []
+    return ofBrowser.some((other) => other.id !== id && other.begin <= end && other.end >= begin)
   }
 }
 
