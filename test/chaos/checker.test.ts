@@ -410,6 +410,21 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       history.events.push({ type: 'unreachable', begin, end: end + 60_000, replica: 'a' })
     },
   ],
+  [
+    'a session ends, and the only sign-in in its place was refused before',
+    'reason',
+    (history) => {
+      const { begin } = history.calmRequest()
+      const signIn = history.freshSession(begin)
+      history.admit(signIn, begin + 100, 'a')
+      const refused = { ...signIn, id: 'refused', status: 503, code: 'ERR_PROVIDER_UNAVAILABLE', signedIn: false }
+      const span = { begin: begin + 200, end: begin + 250 }
+      history.events.push({ type: 'fault', id: 'planted', kind: 'provider-away', part: 'provider', ...span })
+      history.events.push({ ...refused, replaces: signIn.id, ...span })
+      history.admit(signIn, begin + 300, 'a')
+      refuse(history, { status: 401, code: 'ERR_UNAUTHENTICATED' }, history.all('request').at(-1))
+    },
+  ],
   ['a refusal has no reason', 'reason', (history) => refuse(history, { status: 503 })],
   [
     'the response of an application has another status',

@@ -109,7 +109,7 @@ export class Facts {
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
     this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
-    this.#successors = Map.groupBy(signIns, ({ replaces }) => replaces)
+    this.#successors = Map.groupBy(signIns.filter(mayHaveCreated), ({ replaces }) => replaces)
   }
 
   /** The faults that a request in this time, at this place, may have met. */
@@ -306,6 +306,17 @@ export class Facts {
  */
 function losesNotices({ kind }: Fault): boolean {
   return kind !== 'busy-machine' && kind !== 'no-replicas'
+}
+
+/** With these codes, a sign-in is refused before the gateway creates its session. */
+const refusedBefore: ReadonlySet<string | undefined> = new Set([
+  ...['ERR_SIGN_IN_COOKIE', 'ERR_SIGN_IN_DECLINED', 'ERR_SIGN_IN_EXPIRED', 'ERR_SIGN_IN_REFUSED'],
+  ...['ERR_SIGN_IN_RESPONSE', 'ERR_PROVIDER_UNAVAILABLE'],
+])
+
+/** Whether a sign-in may have created a session, and ended the one that it replaces. */
+function mayHaveCreated({ signedIn, code }: SignIn): boolean {
+  return signedIn || !refusedBefore.has(code)
 }
 
 /** When the session that an order covers may have ended first. */
