@@ -145,6 +145,8 @@ export interface Figure {
   readonly rounds: number
   /** It is calculated from other figures, so it cannot meet a target. */
   readonly isCalculated?: true
+  /** When and on what it was measured. Absent: in this run. */
+  readonly measured?: string
 }
 
 export function figureOf<Round extends Disturbed>(

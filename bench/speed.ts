@@ -18,7 +18,7 @@ import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
 import { replaceSection } from './page.ts'
 import { table } from './report.ts'
-import type { Plan } from './rounds.ts'
+import type { Figure, Plan } from './rounds.ts'
 import { forTargets, further } from './scenarios/all.ts'
 import type { Bench, Scenario } from './scenarios/scenario.ts'
 import { settingOf, stand as startStand, type Stand } from './stand.ts'
@@ -91,9 +91,12 @@ execFileSync('taskset', ['-acp', '1', String(process.pid)])
 const contenders = new Map(wanted.filter((each) => each.missing() === undefined).map((each) => [each.name, each]))
 const bed = await makeBed()
 const facts: Facts = new Map()
+/** The figures of the page: those of this run take the place of earlier ones. */
+const keptFile = fileURLToPath(new URL('figures.json', import.meta.url))
 if (isComplete) await report('contenders', 'Contenders', contendersTable())
 for (const scenario of scenarios) await carryOut(scenario)
-if (isComplete) await report('targets', 'Targets', `${headline()}\n\n${targetsTable(facts)}`)
+if (values.write) await report('targets', 'Targets', targetsTable(readKept()))
+else if (isComplete) console.log(`\n## Targets\n\n${targetsTable(facts)}`)
 await bed.close()
 process.exit(process.exitCode)
 
@@ -117,6 +120,7 @@ async function carryOut(scenario: Scenario): Promise<void> {
     await scenario.run(bench)
     for (const stand of stands) await finish(stand, bench.print)
     await report(scenario.name, scenario.title, paragraphs.join('\n\n'))
+    if (values.write) await keep(facts)
   } catch (error) {
     // The results of the other scenarios are still useful.
     console.error(`${scenario.name} failed: ${reason(error)}`)
@@ -134,6 +138,19 @@ async function report(section: string, title: string, text: string): Promise<voi
   writeFileSync(file, await format(page, { ...(await resolveConfig(file)), parser: 'markdown' }))
 }
 
+function readKept(): Facts {
+  return new Map(Object.entries(JSON.parse(readFileSync(keptFile, 'utf8')) as Record<string, Figure>))
+}
+
+/** Keeps the figures of a run. The targets are compared with all that are kept. */
+async function keep(facts: Facts): Promise<void> {
+  const measured = `${today()}, ${processor()}`
+  const stamped = [...facts].map(([name, figure]): [string, Figure] => [name, { ...figure, measured }])
+  const all = [...new Map([...readKept(), ...stamped])].sort(([a], [b]) => (a < b ? -1 : 1))
+  const options = { ...(await resolveConfig(keptFile)), parser: 'json' }
+  writeFileSync(keptFile, await format(JSON.stringify(Object.fromEntries(all)), options))
+}
+
 function minutes(): string {
   return ((performance.now() - startedAt) / 60_000).toFixed(1)
 }
@@ -149,13 +166,20 @@ async function finish({ title, stop }: Stand, print: (text: string) => void): Pr
 
 /** When and on what a section was measured. Sections may come from different runs. */
 function headline(): string {
-  const { model = 'unknown processor' } = cpus()[0] ?? {}
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1)
   const { rounds, seconds } = plan
   return (
-    `${new Date().toISOString().slice(0, 10)}, Node.js ${version}, ${cpus().length} × ${model}. ` +
+    `${today()}, Node.js ${version}, ${processor()}. ` +
     `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s in turn.`
   )
+}
+
+function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
+
+function processor(): string {
+  return `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`
 }
 
 /** What each contender runs with. */

@@ -13,7 +13,7 @@ interface Target {
   /** Whether a higher value is better. */
   readonly more: boolean
   readonly digits: number
-  /** `undefined`: not measured in this run. */
+  /** `undefined`: not measured. */
   readonly measured: Measurement
   /** The same with few header fields. It is shown, and decides nothing. */
   readonly few?: Measurement
@@ -101,7 +101,10 @@ function mebibytes(fact: string): Measurement {
   }
 }
 
-/** A table of all targets with the measured figures, and whether they are met. */
+/**
+ * A table of all targets with the figures, and whether they are met. Each ratio is of one scenario,
+ * but scenarios may be of different runs.
+ */
 export function targetsTable(facts: Facts): string {
   const rows = targets.map((target) => {
     const { what, limit, more, digits, measured, few } = target
@@ -109,9 +112,9 @@ export function targetsTable(facts: Facts): string {
     const verdict = figure === undefined ? 'not measured' : verdictOn(target, figure)
     const text = (each: Figure | undefined) => each?.value.toFixed(digits) ?? '—'
     const also = shown === undefined ? '—' : `${text(shown)}${disturbance(shown)}`
-    return [what, `at ${more ? 'least' : 'most'} ${limit}`, text(figure), verdict, also]
+    return [what, `at ${more ? 'least' : 'most'} ${limit}`, text(figure), verdict, also, figure?.measured ?? '—']
   })
-  return table(['', 'target', 'measured', 'result', 'with few header fields'], rows)
+  return table(['', 'target', 'measured', 'result', 'with few header fields', 'when, and on what'], rows)
 }
 
 function verdictOn({ limit, more }: Target, figure: Figure): string {

@@ -80,7 +80,7 @@ test('A response with another status than 200 ends the measurement, and the erro
 })
 
 test('The report says whether a target is met, how many rounds were quiet, and what was not measured', () => {
-  const figure = (value: number, quiet = 3) => ({ value, quiet, rounds: 3 })
+  const figure = (value: number, quiet = 3) => ({ value, quiet, rounds: 3, measured: 'today' })
   const rowsOf = (facts: Facts) => targetsTable(facts).split('\n')
   const rows = rowsOf(
     new Map<string, Figure>([
@@ -95,9 +95,9 @@ test('The report says whether a target is met, how many rounds were quiet, and w
   const rowOf = (what: string) => rows.find((row) => row.includes(what)) ?? ''
   assert.match(
     rowOf('requests per CPU second, times nginx |'),
-    /\| at least 0\.6 \| 0\.25 \| MISSED \| 0\.30, 2 of 3 rounds quiet \|/,
+    /\| at least 0\.6 \| 0\.25 \| MISSED \| 0\.30, 2 of 3 rounds quiet \| today \|/,
   )
-  assert.match(rowOf('times Caddy'), /\| at least 3 \| 3\.00 \| met, 1 of 3 rounds quiet \| — \|/)
+  assert.match(rowOf('times Caddy'), /\| at least 3 \| 3\.00 \| met, 1 of 3 rounds quiet \| — \| today \|/)
   assert.match(rowOf('mod_auth_openidc with Redis'), /\| at least 13 \| — \| not measured \| — \|/)
   assert.match(rowOf('two workers'), /\| 1\.90 \| calculated, does not count \|/)
   assert.doesNotMatch(rows.join('\n'), /NaN|undefined/)
