@@ -40,7 +40,9 @@ export interface WritingLog extends Log {
 export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const formatLine = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
-  const to = { fd: stream === 'stdout' ? 1 : 2, isShared, isNonBlocking: () => isNonBlocking(stream) }
+  const own = ownPipe(stream)
+  const isNonBlocking = own === undefined ? () => !isShared && mayNotBlock(stream) : () => true
+  const to = { fd: own ?? fdOf(stream), isShared, isNonBlocking }
   const lines = new Lines({ ...to, formatLine }, (dropped) => {
     if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
     if (dropped.auditEvents > 0) createAudit(audit).record('audit.dropped', { events: dropped.auditEvents })
@@ -99,7 +101,7 @@ interface LinesOptions {
   /** Other processes write into it too. */
   readonly isShared: boolean
   /**
-   * Whether a write takes what the reader has room for, and never waits: see {@link isNonBlocking}.
+   * Whether a write takes what the reader has room for, and never waits: see {@link ownPipe}.
    * Then the main thread writes, because to wake a thread for a line would cost more than the line.
    */
   readonly isNonBlocking?: () => boolean
@@ -120,8 +122,31 @@ export interface DroppedLines {
  */
 const checkEveryMs = 100
 
-/** When the next attempt follows, in ms, if a pipe that does not block is full. */
-const retryDelayMs = 100
+/**
+ * When the next attempt follows, in ms, if a stream that does not block is full. A pipe has room
+ * for some milliseconds of a busy log, so the first attempt is soon. The delay doubles up to the
+ * longest.
+ */
+const retryDelayMs = { first: 5, longest: 100 }
+
+function fdOf(stream: 'stdout' | 'stderr'): number {
+  return stream === 'stdout' ? 1 : 2
+}
+
+/**
+ * The pipe of a standard stream, opened again so that its writes never wait. Its mode belongs to
+ * this process alone. `undefined`: the stream is no pipe, this process may not open it, or the
+ * operating system has no /proc.
+ */
+function ownPipe(stream: 'stdout' | 'stderr'): number | undefined {
+  const fd = fdOf(stream)
+  try {
+    if (!fs.fstatSync(fd).isFIFO()) return undefined
+    return fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK)
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * Whether a write to a standard stream never waits for its reader. Node.js sets this for pipes and
@@ -129,7 +154,7 @@ const retryDelayMs = 100
  * reset it for all processes that share the stream. The result is `false` where the operating
  * system does not tell.
  */
-function isNonBlocking(stream: 'stdout' | 'stderr'): boolean {
+function mayNotBlock(stream: 'stdout' | 'stderr'): boolean {
   const { fd, isTTY } = process[stream]
   if (isTTY) return false
   try {
@@ -173,6 +198,7 @@ export class Lines {
   /** The batch that is being written, or of which an error has left a part. */
   #current: Batch | undefined
   #isWriting = false
+  #retryDelayMs = retryDelayMs.first
   /** Memory of a batch that was written. The next batch uses it again. */
   #free: Buffer | undefined
   #isReaderGone = false
@@ -276,18 +302,19 @@ export class Lines {
     this.#writeOn()
   }
 
-  /** Goes on writing, unless a write is under way. */
+  /** Goes on writing, unless a write is under way. Each write that does not wait is a step. */
   #writeOn(): void {
-    if (this.#isWriting) return
-    this.#current ??= this.#take()
-    if (this.#current === undefined) {
-      this.#endFlushes()
-      return
+    while (!this.#isWriting) {
+      this.#current ??= this.#take()
+      if (this.#current === undefined) {
+        this.#endFlushes()
+        return this.#report()
+      }
+      const { memory, written, bytes } = this.#current
+      this.#isWriting = true
+      if (!this.#mayWriteNow()) return fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
+      if (!this.#writeNow(memory, written, bytes - written)) return
     }
-    const { memory, written, bytes } = this.#current
-    this.#isWriting = true
-    if (this.#mayWriteNow()) this.#writeNow(memory, written, bytes - written)
-    else fs.write(this.#fd, memory, written, bytes - written, null, this.#onWrite)
   }
 
   #mayWriteNow(): boolean {
@@ -296,15 +323,13 @@ export class Lines {
     return this.#nonBlocking.isSet
   }
 
-  #writeNow(memory: Buffer, from: number, bytes: number): void {
-    let written = 0
-    let failure: NodeJS.ErrnoException | null = null
+  /** @returns whether it was written */
+  #writeNow(memory: Buffer, from: number, bytes: number): boolean {
     try {
-      written = fs.writeSync(this.#fd, memory, from, bytes)
+      return this.#settle(null, fs.writeSync(this.#fd, memory, from, bytes))
     } catch (error) {
-      failure = error as NodeJS.ErrnoException
+      return this.#settle(error as NodeJS.ErrnoException, 0)
     }
-    this.#onWrite(failure, written)
   }
 
   /** The next batch to write. Its lines count as written. */
@@ -322,28 +347,39 @@ export class Lines {
   }
 
   readonly #onWrite = (error: NodeJS.ErrnoException | null, bytes: number): void => {
+    if (this.#settle(error, bytes)) this.#writeOn()
+  }
+
+  /** Ends a write. Returns whether it was successful. */
+  #settle(error: NodeJS.ErrnoException | null, bytes: number): boolean {
     if (error?.code === 'EAGAIN') {
-      // Nothing may read any more. So the next attempt must not rely on an earlier result.
+      // The reader may hang now, so the next attempt reads the mode of the stream again.
       this.#nonBlocking.at = Number.NEGATIVE_INFINITY
-      setTimeout(this.#onWrite, retryDelayMs, null, 0)
-      return
+      setTimeout(this.#onWrite, this.#retryDelayMs, null, 0)
+      this.#retryDelayMs = Math.min(2 * this.#retryDelayMs, retryDelayMs.longest)
+      return false
     }
     this.#isWriting = false
     if (error !== null) {
       if (error.code === 'EPIPE') this.#dropAll()
       // After another error, such as that of a full disk, the next line tries again.
       this.#endFlushes()
-      return
+      return false
     }
+    if (bytes > 0) this.#retryDelayMs = retryDelayMs.first
     const batch = this.#current as Batch
     batch.written += bytes
     if (batch.written === batch.bytes) {
       this.#current = undefined
       if (batch.memory.length === this.#maxBytes) this.#free = batch.memory
     }
-    this.#writeOn()
+    return true
+  }
+
+  /** Reports what was dropped, now that the reader has caught up. */
+  #report(): void {
     const { lines, auditEvents } = this.#unreported
-    if (this.#isWriting || lines + auditEvents === 0) return
+    if (lines + auditEvents === 0) return
     this.#unreported = { lines: 0, auditEvents: 0 }
     this.#onReadAgain({ lines, auditEvents })
   }

@@ -74,21 +74,6 @@ test('A single line of a request is written soon', async (t) => {
   assert.equal(parse(String(chunk))[0]?.['n'], 1)
 })
 
-for (const options of [[], ['shared']])
-  test(`Audit events are written even if the process is killed in the same turn (${options[0] ?? 'alone'})`, async (t) => {
-    const program = `access(1)
-      for (const n of [2, 3, 4]) log.audit.info('session.ended', { audit: true, n })
-      process.kill(process.pid, 'SIGKILL')`
-    const child = writing(t, program, { options })
-
-    const lines = await linesOf(child.stdout as NodeJS.ReadableStream)
-
-    assert.deepEqual(
-      lines.map(({ n }) => n),
-      [1, 2, 3, 4],
-    )
-  })
-
 test('Without a reader, lines are dropped and counted without blocking, and the reader learns the number later', async (t) => {
   const child = writing(
     t,
@@ -156,13 +141,7 @@ interface Shared {
 }
 
 const sharedStreams: Record<string, (t: TestContext) => Shared> = {
-  pipe(t) {
-    const path = `${folderWith(t, {})}/pipe`
-    assert.equal(spawnSync('mkfifo', [path]).status, 0)
-    // With the right to read too, so that opening it waits for no reader.
-    const fd = fs.openSync(path, 'r+')
-    return { fd, read: () => reader(t, ['cat', path], 'ignore').stdout, close: () => fs.closeSync(fd) }
-  },
+  pipe: (t) => pipeTo(t, ['cat']),
   socket(t) {
     const { stdin, stdout } = reader(t, ['cat'], 'pipe')
     const { fd } = (stdin as unknown as { readonly _handle: { readonly fd: number } })._handle
@@ -170,11 +149,39 @@ const sharedStreams: Record<string, (t: TestContext) => Shared> = {
   },
 }
 
+/** @param command what reads the pipe, as its standard input */
+function pipeTo(t: TestContext, command: readonly string[]): Shared {
+  const path = `${folderWith(t, {})}/pipe`
+  assert.equal(spawnSync('mkfifo', [path]).status, 0)
+  // With the right to read too, so that opening it waits for no reader.
+  const fd = fs.openSync(path, 'r+')
+  const read = () => reader(t, ['sh', '-c', 'exec "$@" < "$0"', path, ...command], 'ignore').stdout
+  return { fd, read, close: () => fs.closeSync(fd) }
+}
+
 function reader(t: TestContext, [name = '', ...args]: readonly string[], stdin: 'ignore' | 'pipe') {
   const child = spawn(name, args, { stdio: [stdin, 'pipe', 'inherit'] })
   t.after(() => child.kill('SIGKILL'))
   return { stdin: child.stdin, stdout: child.stdout as NodeJS.ReadableStream }
 }
+
+for (const [name, make] of Object.entries(sharedStreams))
+  for (const options of name === 'pipe' ? [[], ['shared']] : [[]])
+    test(`Audit events are in the ${name} although the process is killed in the same turn (${options[0] ?? 'alone'})`, async (t) => {
+      const stream = make(t)
+      const program = `access(1)
+        for (const n of [2, 3, 4]) log.audit.info('session.ended', { audit: true, n })
+        process.kill(process.pid, 'SIGKILL')`
+      const exit = once(writing(t, program, { stdout: stream.fd, options }), 'exit')
+      const read = linesOf(stream.read())
+      await exit
+      stream.close()
+
+      assert.deepEqual(
+        (await read).map(({ n }) => n),
+        [1, 2, 3, 4],
+      )
+    })
 
 for (const [name, make] of Object.entries(sharedStreams)) {
   test(`Processes that share a ${name} do not mix their lines`, async (t) => {
@@ -293,4 +300,60 @@ test('A line that causes a report of dropped lines is complete, however long it 
   assert.ok(await lines.flush(60_000))
 
   assert.ok(chunks.join('').endsWith(`x\n${long}dropped\n`))
+})
+
+/** Lines into a stream that does not block and may be full, on a clock that the test moves. */
+function linesIntoFull(t: TestContext) {
+  const state = { isFull: true, isNonBlocking: true, attempts: 0, written: '' }
+  t.mock.method(fs, 'writeSync', (_fd: number, memory: Buffer, from: number, bytes: number) => {
+    state.attempts += 1
+    if (state.isFull) throw Object.assign(new Error('the pipe is full'), { code: 'EAGAIN' })
+    state.written += memory.toString('utf8', from, from + bytes)
+    return bytes
+  })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const lines = new Lines({ fd: 1, isShared: true, isNonBlocking: () => state.isNonBlocking }, () => {})
+  return { lines, state, pass: (ms: number) => t.mock.timers.tick(ms) }
+}
+
+test('A stream that was full for a moment is written soon, and one that stays full is tried less and less often', (t) => {
+  const { lines, state, pass } = linesIntoFull(t)
+  lines.write('one\n')
+  state.isFull = false
+  pass(5)
+  assert.equal(state.written, 'one\n')
+
+  state.isFull = true
+  state.attempts = 0
+  lines.write('two\n')
+  for (let ms = 0; ms < 1_000; ms += 1) pass(1)
+  assert.ok(state.attempts > 10 && state.attempts < 16, `${state.attempts} attempts in a second`)
+
+  state.isFull = false
+  pass(100)
+  assert.equal(state.written, 'one\ntwo\n')
+})
+
+test('A stream that was full and blocks now is not written by the main thread', (t) => {
+  const byThread = t.mock.method(fs, 'write', () => {})
+  const { lines, state, pass } = linesIntoFull(t)
+  lines.write('one\n')
+  assert.equal(state.attempts, 1)
+
+  state.isNonBlocking = false
+  pass(5)
+
+  assert.deepEqual([state.attempts, byThread.mock.callCount()], [1, 1])
+})
+
+test('Thousands of batches that wait for their reader are written at once, and none overflows the stack', (t) => {
+  const { lines, state, pass } = linesIntoFull(t)
+  const line = `${'x'.repeat(2_100)}\n`
+  for (let n = 0; n < 2_400; n += 1) lines.add(line, n < 480 ? 'log' : 'audit')
+  assert.deepEqual(lines.dropped, { lines: 0, auditEvents: 0 })
+
+  state.isFull = false
+  pass(100)
+
+  assert.equal(state.written.length, 2_400 * line.length)
 })
