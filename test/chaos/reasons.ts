@@ -69,7 +69,7 @@ const sessionBreaks: Reason = (facts, attempt) => {
 
 /** What must have been so where the connection failed, which says nothing about the gateway. */
 const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks)
-const otherConnectionFails = during('replica', 'clients', 'provider', 'store')
+const otherConnectionFails = during('replica', 'clients', 'provider')
 
 /** Why the outcome of an operation is not right. `undefined`: it is right. */
 export function whyWrong(facts: Facts, attempt: Attempt): string | undefined {

@@ -61,7 +61,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const scope: Scope = { after: (over) => void cleanUps.unshift(over) }
   let cleaning: Promise<void> | undefined
   // Once: a second signal must not end the process before everything is stopped.
-  const cleanUp = () => (cleaning ??= inTurn(cleanUps))
+  const cleanUp = () => (cleaning ??= cleanAll(cleanUps, say))
   const stop = () => void cleanUp().then(() => process.exit(130))
   const signals = ['SIGINT', 'SIGTERM'] as const
   for (const name of signals) process.on(name, stop)
@@ -90,15 +90,21 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await sample(world, record, true)
     record({ type: 'end', at: now() })
   } finally {
-    for (const name of signals) process.off(name, stop)
     await cleanUp()
+    for (const name of signals) process.off(name, stop)
     await history.close()
   }
   return path
 }
 
-async function inTurn(steps: readonly (() => unknown)[]): Promise<void> {
-  for (const each of steps) await each()
+/** Takes all steps, also those that are added meanwhile, and those after one that fails. */
+async function cleanAll(steps: (() => unknown)[], say: RunOptions['say']): Promise<void> {
+  for (let step = steps.shift(); step !== undefined; step = steps.shift())
+    try {
+      await step()
+    } catch (error) {
+      say(`Something was not stopped: ${String(error)}`)
+    }
 }
 
 /** Lets processes grow to their usual size, before the first sample. */
