@@ -62,6 +62,11 @@ export function open<Config extends RedisStoreConfig>(t: TestContext, config: Co
   return { store, log, config, notices, heard }
 }
 
+/** How many endings a process could not confirm in time. */
+export function unconfirmed(log: Recorder): number {
+  return log.warnings().filter((message) => message === 'store.endings_not_confirmed').length
+}
+
 export async function hearing(...stores: SessionStore[]): Promise<void> {
   for (const store of stores) await until(tick, () => store.receivesNotices())
 }

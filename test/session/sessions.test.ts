@@ -7,7 +7,7 @@ import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
 import { MemoryStore } from '../../src/session/store/memory/store.ts'
-import type { SealedSession } from '../../src/session/store/store.ts'
+import type { EndedLate, SealedSession } from '../../src/session/store/store.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */
@@ -21,12 +21,12 @@ function open(t: TestContext, maxSessions: number) {
   const store = new MemoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const caches = new NearCaches()
-  const audited: { readonly event: string; readonly by?: string }[] = []
-  const another = () =>
+  const audited: { readonly event: string; readonly by?: string; readonly sub?: string | undefined }[] = []
+  const another = (audiences = ['orders']) =>
     new Sessions({
       ...{ store, caches },
       keyring: new Keyring([Buffer.alloc(32, 1)]),
-      audiences: ['orders'],
+      audiences,
       config: { idleTimeoutMs, absoluteTimeoutMs: 60 * idleTimeoutMs, storeOutageGraceMs: 0 },
       clock,
       log: quiet,
@@ -178,15 +178,41 @@ test('a session that an earlier order did not find leaves the memory of the proc
   const jane = await signIn('jane')
   const { sealed } = (await store.read(jane)) as SealedSession
   const listening = t.mock.method(store, 'onNotice')
-  const generations = [another(), another()]
-  const ended: string[] = []
-  generations[0]?.endings.onEnded((keys) => ended.push(...keys))
-  for (const sessions of generations) assert.ok(await sessions.find(jane))
+  const generations = [another(), another(['added']), another()]
+  const told: string[][] = []
+  for (const { endings } of generations) endings.onEnded((keys, where) => told.push([where, ...keys]))
+  const notify = (ended: Partial<EndedLate>) => {
+    for (const {
+      arguments: [listener],
+    } of listening.mock.calls)
+      listener({ kind: 'ended_late', keys: [], sessions: [], ...ended })
+  }
+  assert.ok(await generations[2]?.find(jane))
 
-  for (const call of listening.mock.calls) call.arguments[0]({ kind: 'ended_late', sessions: [{ key: jane, sealed }] })
-
+  notify({ keys: [jane] })
   for (const sessions of generations) assert.equal(sessions.findInMemory(jane), undefined)
-  assert.deepEqual(ended, [jane], 'what is open for it is closed too')
+  const sessions = [{ key: jane, sealed }]
+  notify({ sessions })
+
+  const isHere = ([where, key]: string[]) => where === 'here' && key === jane
+  assert.equal(told.filter(isHere).length, 3, 'each generation closes what is open for it')
+  const endings = audited.filter(({ event }) => event === 'session.ended')
+  assert.deepEqual(
+    endings.map(({ by, sub }) => [by, sub]),
+    [['earlier_order', 'jane']],
+  )
+})
+
+test('a session that an order ended here, and that Redis ends only later, is recorded', async (t) => {
+  const { store, sessions, signIn, audited } = open(t, 10)
+  const jane = await signIn('jane')
+  const { sealed } = (await store.read(jane)) as SealedSession
+  t.mock.method(store, 'endSub').mock.mockImplementationOnce(() => Promise.reject(new Error('away')))
+  const order = { audience: 'orders', jti: 'one', exp: Math.floor(Date.UTC(2026, 0, 1) / 1000) + 60 }
+  await assert.rejects(sessions.endings.endSub('jane', order, 'provider'))
+
+  sessions.endings.tellLate({ kind: 'ended_late', keys: [], sessions: [{ key: jane, sealed }] })
+
   assert.deepEqual(
     audited.flatMap(({ event, by }) => (event === 'session.ended' ? by : [])),
     ['earlier_order'],

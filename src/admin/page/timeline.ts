@@ -1,4 +1,5 @@
 import { escape } from '../../pages/page.ts'
+import type { EndedBy } from '../../session/live/endings.ts'
 import type { TimelineEvent } from '../timeline.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
 import type { Overview } from './view.ts'
@@ -38,7 +39,7 @@ function namesHtml({ kind, outcome, sid, sub }: TimelineEvent): string {
 }
 
 /** The values of `by` in the audit event `session.ended`. */
-const causes: Readonly<Record<string, string>> = {
+const causes: Readonly<Record<EndedBy, string>> = {
   provider: 'Logout Token, carried out later',
   provider_frame: 'front-channel frame',
   signal: 'signal',
@@ -51,10 +52,11 @@ const causes: Readonly<Record<string, string>> = {
   userinfo_401: 'the provider rejected the access token',
   session_expiry: 'the session ended at the provider (session_expiry)',
   misuse: 'misuse of a sign-in',
+  earlier_order: 'an earlier logout of the person that did not find the session',
 }
 
 function whatHtml({ kind, by = '', signal }: TimelineEvent): string {
-  if (kind === 'end') return escape(causes[by] ?? by.replaceAll('_', ' '))
+  if (kind === 'end') return escape(by in causes ? causes[by as EndedBy] : by.replaceAll('_', ' '))
   if (kind === 'signal') return signal === undefined ? 'signal' : `signal<br>${escape(signal)}`
   return kind === 'frame' ? 'front-channel frame' : 'Logout Token'
 }

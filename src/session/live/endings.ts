@@ -7,7 +7,7 @@ import type { Keyring } from '../../core/seal.ts'
 import type { Audit, Cause } from '../../observe/audit.ts'
 import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
 import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
-import type { EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
+import type { EndedLate, EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
 import type { NearCache, NearCaches } from './near-cache.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
 
@@ -115,12 +115,17 @@ export class SessionEndings {
   }
 
   /**
-   * Tells the listeners about sessions that an earlier order did not find, and records them. After
-   * a reload, only one generation does.
+   * Tells the listeners about sessions that an earlier order did not find, and records those that
+   * have ended. After a reload, each generation tells its listeners, and one of them records.
    */
-  async recordLate(sessions: readonly EndedSession[]): Promise<void> {
-    const unknown = sessions.filter(({ key }) => !this.#parts.near.hasEnded(key))
-    await this.#record(unknown, 'earlier_order', undefined)
+  tellLate({ keys, sessions }: EndedLate): void {
+    this.tell(keys, 'elsewhere')
+    this.tell(sessions.map(({ key }) => key))
+    for (const session of sessions) {
+      const opened = this.#open(session.key, session.sealed)
+      if (opened !== undefined && this.#parts.caches.takeRecording(session))
+        this.#audit(session, opened, 'earlier_order')
+    }
   }
 
   tellOrder(order: Pick<Tombstone, 'tag' | 'at' | 'issued_at'>): void {
@@ -246,13 +251,21 @@ export class SessionEndings {
     const ended: Ended[] = []
     for (const { key, sealed } of sessions) {
       if (ended.length % recordedAtOnce === recordedAtOnce - 1) await nextTurn()
-      const opened = this.#open(key, sealed)
-      const { audience, record } = opened === undefined || opened === 'newer' ? {} : opened
-      const { iss, sub, sid } = record ?? {}
-      this.#parts.audit.record('session.ended', { by, session: key, iss, sub, sid }, cause)
-      ended.push({ key, audience, record })
+      ended.push(this.#audit({ key }, this.#open(key, sealed), by, cause))
     }
     return ended
+  }
+
+  #audit(
+    { key }: Pick<EndedSession, 'key'>,
+    opened: OpenedRecord | 'newer' | undefined,
+    by: EndedBy,
+    cause?: Cause,
+  ): Ended {
+    const { audience, record } = opened === undefined || opened === 'newer' ? {} : opened
+    const { iss, sub, sid } = record ?? {}
+    this.#parts.audit.record('session.ended', { by, session: key, iss, sub, sid }, cause)
+    return { key, audience, record }
   }
 
   #open(key: SessionKey, sealed: Uint8Array): OpenedRecord | 'newer' | undefined {

@@ -5,6 +5,7 @@ import type { Log } from '../../observe/log.ts'
 import { type HeldRecord, RecordMemory } from '../record/record-memory.ts'
 import type { SessionOwner, StoredSession, UnopenedSession } from '../record/record.ts'
 import { openRecord } from '../record/sealed-record.ts'
+import type { EndedSession } from '../store/store.ts'
 
 /** The maximum size of the live sessions in a near-cache, in bytes. */
 const maxBytes = 128 * 1024 * 1024
@@ -233,6 +234,8 @@ function versionOf({ stored, unopened }: CachedSession): number {
  */
 export class NearCaches {
   readonly #caches = new Set<NearCache>()
+  /** What one of the generations has recorded. */
+  readonly #recorded = new WeakSet<EndedSession>()
 
   add(cache: NearCache): void {
     this.#caches.add(cache)
@@ -244,6 +247,13 @@ export class NearCaches {
 
   keysOf(matches: (session: SessionOwner) => boolean): readonly SessionKey[] {
     return [...this.#caches].flatMap((cache) => cache.keysOf(matches))
+  }
+
+  /** Whether the caller has to record this ending: no generation has taken that over. */
+  takeRecording(session: EndedSession): boolean {
+    if (this.#recorded.has(session)) return false
+    this.#recorded.add(session)
+    return true
   }
 
   /** Sessions have ended: no cache may serve them again. */

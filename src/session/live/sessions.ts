@@ -102,7 +102,7 @@ export class Sessions {
       if (notice.kind === 'resumed') this.#reset()
       else if (notice.kind === 'changed') near.drop(notice.key)
       else if (notice.kind === 'logout_order') endings.tellOrder(notice.tombstone)
-      else if (notice.kind === 'ended_late') void endings.recordLate(notice.sessions)
+      else if (notice.kind === 'ended_late') endings.tellLate(notice)
       else endings.tell(notice.keys, 'elsewhere')
     })
   }

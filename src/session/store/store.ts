@@ -204,9 +204,17 @@ export type StoreNotice =
   | { readonly kind: 'changed'; readonly key: SessionKey }
   /** A Logout Token has ended all sessions of a `sid` or `sub`; there may be none. */
   | { readonly kind: 'logout_order'; readonly tombstone: Tombstone }
-  /** This process has ended sessions that an earlier order should have ended, but did not find. */
-  | { readonly kind: 'ended_late'; readonly sessions: readonly EndedSession[] }
+  | EndedLate
   | { readonly kind: 'resumed' }
+
+/** An earlier order should have ended these sessions, but did not find them. */
+export interface EndedLate {
+  readonly kind: 'ended_late'
+  /** This process is ending them. They must not be served. */
+  readonly keys: readonly SessionKey[]
+  /** This process has ended them, and has to record that. */
+  readonly sessions: readonly EndedSession[]
+}
 
 /** The bounds of the time in the store, in ms since the epoch: one round trip apart at most. */
 export interface StoreTime {

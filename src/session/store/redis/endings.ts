@@ -289,10 +289,10 @@ export class RedisEndings {
 
   /**
    * Repeats endings that Redis may have lost. The sessions stay in their indexes: a Logout Token
-   * whose order is not complete must find them there.
+   * whose order is not complete must find them there. Adds entries again that Redis may have lost.
    */
   async #repeat({ keys, tombstones, entries }: Recent): Promise<void> {
-    const { commands, keys: places, notices } = this.#parts
+    const { commands, keys: places } = this.#parts
     // The tombstones come first: after that, no older sign-in can add a session.
     for (const { members } of chunksOf(tombstones))
       await Promise.all(
@@ -309,17 +309,25 @@ export class RedisEndings {
     for (const { members } of chunksOf(entries)) {
       const inTime = commands.deadline()
       const isEntered = await inTime(Promise.all(members.map((entry) => this.enter(entry))))
-      const ended = members.flatMap(({ key }, n) => (isEntered[n] === true ? [] : [key]))
-      try {
-        const leaving = { options: { ...options, leave: true }, until: inTime.until }
-        const { acknowledged } = await inTime(this.#end(ended, leaving))
-        await inTime(acknowledged)
-      } finally {
-        // Those that have ended, also when a later step fails.
-        const reported = this.#report(ended)
-        if (reported.length > 0) notices.endedLate(reported.map(endedSession))
-      }
+      const late = members.flatMap(({ key }, n) => (isEntered[n] === true ? [] : [key]))
+      if (late.length > 0) await this.#endLate(late, inTime)
     }
+  }
+
+  /** Ends sessions that an earlier order did not find. */
+  async #endLate(keys: readonly SessionKey[], inTime: Deadline): Promise<void> {
+    const { notices } = this.#parts
+    // First, because the reply of Redis may be late or lost.
+    notices.endedLate({ keys })
+    const ending = this.#end(keys, { options: { tombstone_ttl: 0, leave: true }, until: inTime.until })
+    const record = () => {
+      const sessions = this.#report(keys).map(endedSession)
+      if (sessions.length > 0) notices.endedLate({ sessions })
+    }
+    // Also when it takes longer than this attempt, and when some have ended and others have not.
+    ending.then(record, record)
+    const { acknowledged } = await inTime(ending)
+    await inTime(acknowledged)
   }
 
   /**

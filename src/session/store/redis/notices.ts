@@ -4,7 +4,7 @@ import type { SessionKey } from '../../../core/names.ts'
 import { randomToken } from '../../../core/random.ts'
 import type { Log } from '../../../observe/log.ts'
 import { type EndingReach, processName } from '../../../observe/processes.ts'
-import type { EndedSession, StoreNotice, StoreTime, Tombstone } from '../store.ts'
+import type { EndedLate, StoreNotice, StoreTime, Tombstone } from '../store.ts'
 import { confirmationIn, confirmationMessage, Confirmations, NoticeMessages, parseMessage } from './confirmations.ts'
 import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
@@ -102,9 +102,9 @@ export class RedisNotices {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Tells the listeners in this process: they do not receive what it publishes. */
-  endedLate(sessions: readonly EndedSession[]): void {
-    this.#notify({ kind: 'ended_late', sessions })
+  /** Tells the listeners in this process, which never receive its own notices. */
+  endedLate(ended: Partial<Omit<EndedLate, 'kind'>>): void {
+    this.#notify({ kind: 'ended_late', keys: [], sessions: [], ...ended })
   }
 
   isReceiving(): boolean {
