@@ -74,8 +74,8 @@ export interface Program {
   readonly env?: Readonly<Record<string, string>>
   /** The file for its output, which is shown when it does not start. */
   readonly logFile: string
-  /** Reads its standard output instead of the file. */
-  readonly stdout?: Writable
+  /** Receives its standard output instead of the file: a stream or a file descriptor. */
+  readonly stdout?: Writable | number
 }
 
 export interface RunningProgram {

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { folderFor, type Bed } from '../bed.ts'
@@ -95,16 +95,20 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const firstLines = join(folder, 'first-lines')
   const rest = setting.logsTo === undefined ? `exec wc -l > ${folder}/further-lines` : readSlowly
   const reading = `sed -u '/gatehouse is ready/q' > ${firstLines}; ${rest}`
-  const reader = spawn('sh', ['-c', reading], { stdio: ['pipe', 'ignore', 'inherit'] })
+  // A pipe as containers have it. Node.js would make a socket.
+  const pipe = join(folder, 'log')
+  execFileSync('mkfifo', [pipe])
+  const reader = spawn('sh', ['-c', `(${reading}) < "$0"`, pipe], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const stdout = openSync(pipe, 'r+')
   const program = startProgram({
     command: node,
     args: [...nodeFlags, ...nodeOptions, variant.program, 'run', '--config', file],
     cpus,
     env: { ...env, ...nodeEnvironment(bed) },
     logFile: join(folder, 'errors'),
-    stdout: reader.stdin,
+    stdout,
   })
-  reader.stdin.destroy()
+  closeSync(stdout)
   // With several workers, the port is open before all of them serve.
   await until(
     () => existsSync(firstLines) && readFileSync(firstLines, 'utf8').includes('gatehouse is ready'),
