@@ -29,22 +29,14 @@ async function storeSessions(world: World, size: number): Promise<() => void> {
   return () => {}
 }
 
-/** Opens WebSockets of a hundred sessions, or of fewer, at all replicas: each has as many. */
+/** Opens WebSockets of a hundred sessions, or of fewer. */
 async function openStreams(world: World, count: number): Promise<() => void> {
   const cookies = (await world.fill(Math.min(count, 100))).map(cookieOf)
-  const each = Math.ceil(count / world.origins.length)
-  const openings = world.origins.map(async (origin) => {
-    const streams = start('growth/streams.ts')
-    streams.send({ port: Number(new URL(origin).port), count: each, cookies } satisfies StreamsOrder)
-    await once(streams, 'message')
-    return streams
-  })
-  const opened = await Promise.all(openings)
-  return () => opened.forEach((streams) => streams.kill())
+  const streams = start('growth/streams.ts')
+  streams.send({ port: Number(new URL(world.origins[0] ?? '').port), count, cookies } satisfies StreamsOrder)
+  await once(streams, 'message')
+  return () => void streams.kill()
 }
-
-/** With two open files for each stream, a process with 20,000 has room for some more than these. */
-const streamsOfOneProcess = 9_100
 
 export const curves: readonly Curve[] = [
   {
@@ -61,14 +53,6 @@ export const curves: readonly Curve[] = [
     sizes: [10, 1_000, 9_800],
     operations: ['idle', ...requests],
     world: () => ({}),
-    prepare: openStreams,
-  },
-  {
-    name: 'many-streams',
-    axis: 'open WebSockets of 11 replicas',
-    sizes: [110, 10_000, 100_000],
-    operations: ['idle', ...requests],
-    world: () => ({ replicas: Math.ceil(100_000 / streamsOfOneProcess), hasOwnUpstreams: true }),
     prepare: openStreams,
   },
   {

@@ -53,10 +53,10 @@ export function morningsTable(figures: Figures): string {
   const rows = mornings.map(({ name, town }) => {
     const outcome = simulate(town, town.primaries === undefined ? single : cluster, single)
     const { peak, commandsPerSecond, bytesPerSecond } = outcome
-    const shares = (['gateway', 'notices', 'otherNode'] as const).map((part) =>
+    const processors = (['gateway', 'notices', 'otherNode'] as const).map((part) =>
       peak[part].share === 0 ? '—' : shortNumber(peak[part].share),
     )
-    return [name, ...shares, shortNumber(commandsPerSecond), shortNumber(bytesPerSecond / 1e6), firstText(outcome)]
+    return [name, ...processors, shortNumber(commandsPerSecond), shortNumber(bytesPerSecond / 1e6), firstText(outcome)]
   })
   const head = ['', 'gateway', 'notices', 'other node', 'commands/s', 'MB/s', 'exhausted first']
   return table(head, rows)

@@ -11,7 +11,7 @@ import { folderFor, type Bed } from '../bed.ts'
 import { nodeEnvironment, nodeFlags } from '../contenders/node-program.ts'
 import type { Filled, FillOrder } from '../fill.ts'
 import { claimNames, furtherClaimName } from '../people.ts'
-import { builtGateway, start, startProgram, startServer, until } from '../process.ts'
+import { builtGateway, start, startProgram, until } from '../process.ts'
 import { microsOf, trafficOf } from '../redis-figures.ts'
 import { exactMicros, memoryBytes } from '../usage.ts'
 import { measuredCluster } from './simulation.ts'
@@ -25,8 +25,6 @@ export interface WorldSize {
   readonly rules?: number
   /** Claims of a person, each with a header. */
   readonly claims?: number
-  /** Whether each replica has an upstream process of its own. Absent: all have the same one. */
-  readonly hasOwnUpstreams?: boolean
   /** Six nodes: three primaries, each with a replica. Absent: one Redis. */
   readonly isCluster?: boolean
   /** The lifetime of access tokens. Absent: a day. */
@@ -81,9 +79,7 @@ export async function startWorld(bed: Bed, size: WorldSize): Promise<World> {
   bed.provider.register({ ...client, redirect_uri: `${origins[0]}/.gatehouse/callback`, ...counts })
   const replicas: Replica[] = []
   for (const port of ports) {
-    const upstream = size.hasOwnUpstreams === true ? await startUpstream(scope) : bed.upstream
-    const place = { port, external: origins[0] ?? '', client_id, yaml: store.yaml, upstream }
-    const text = configuration(bed.provider.issuer, size, place)
+    const text = configuration(bed, size, { port, external: origins[0] ?? '', client_id, yaml: store.yaml })
     const replica = await startReplica(bed, `${client_id}-${port}`, text)
     replicas.push(replica)
     scope.after(replica.stop)
@@ -115,13 +111,6 @@ export async function startWorld(bed: Bed, size: WorldSize): Promise<World> {
       for (const tidy of over) await tidy()
     },
   }
-}
-
-/** @returns its host and port */
-async function startUpstream(scope: Scope): Promise<string> {
-  const { pid, url } = await startServer('upstream.ts')
-  scope.after(() => process.kill(pid))
-  return new URL(url).host
 }
 
 function sum(values: readonly number[]): number {
@@ -189,16 +178,14 @@ interface Place {
   readonly client_id: string
   /** Where the sessions are. */
   readonly yaml: string
-  /** The host and port of the application. */
-  readonly upstream: string
 }
 
 /** The measured requests lead to the last upstream and to its last rule. */
-function configuration(issuer: string, size: WorldSize, { port, external, client_id, yaml, upstream }: Place): string {
+function configuration(bed: Bed, size: WorldSize, { port, external, client_id, yaml }: Place): string {
   const { upstreams = 1, rules = 1, claims = claimNames.length } = size
   const lines = (count: number, of: (n: number) => string) => Array.from({ length: count }, (_, n) => of(n)).join('\n')
   const decoy = (n: number) =>
-    `  decoy-${n}: { url: "http://${upstream}", path: /decoy-${n}, headers: { X-Remote-User: sub } }`
+    `  decoy-${n}: { url: "http://${bed.upstream}", path: /decoy-${n}, headers: { X-Remote-User: sub } }`
   const unmet = (n: number) => `      - { path: /rule-${n}/*, require: { claim: groups, any_of: [team-${n}] } }`
   const header = (name: string) => `      X-${name.replaceAll('_', '-')}: ${name}`
   return `version: 1
@@ -206,14 +193,14 @@ listen: 127.0.0.1:${port}
 external_url: ${external}
 limits: { connections: 100000, per_client: { connections: 100000, sign_ins: 1000000/m, callbacks: 1000000/m } }
 log: { access: true }
-provider: { issuer: "${issuer}", client_id: ${client_id}, client_secret: { env: CLIENT_SECRET } }
+provider: { issuer: "${bed.provider.issuer}", client_id: ${client_id}, client_secret: { env: CLIENT_SECRET } }
 session:
   keys: [{ env: SESSION_KEY }]
   store: { redis: { ${yaml} } }
 upstreams:
 ${lines(upstreams - 1, decoy)}
   application:
-    url: http://${upstream}
+    url: http://${bed.upstream}
     max_streams: 65535
     max_streams_per_client: 65535
     headers:
