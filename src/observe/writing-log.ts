@@ -41,7 +41,7 @@ export function createLog(options: LogOptions): WritingLog {
   const { level, stream = 'stdout', format = 'json', isShared = false } = options
   const formatLine = format === 'json' ? undefined : (line: string) => pretty(line, format === 'pretty_in_color')
   const own = ownPipe(stream)
-  const isNonBlocking = own === undefined ? () => !isShared && mayNotBlock(stream) : () => true
+  const isNonBlocking = own === undefined ? () => !isShared && isSetNonBlocking(stream) : () => true
   const to = { fd: own ?? fdOf(stream), isShared, isNonBlocking }
   const lines = new Lines({ ...to, formatLine }, (dropped) => {
     if (dropped.lines > 0) always.warn({ lines: dropped.lines }, 'log.dropped')
@@ -154,7 +154,7 @@ function ownPipe(stream: 'stdout' | 'stderr'): number | undefined {
  * reset it for all processes that share the stream. The result is `false` where the operating
  * system does not tell.
  */
-function mayNotBlock(stream: 'stdout' | 'stderr'): boolean {
+function isSetNonBlocking(stream: 'stdout' | 'stderr'): boolean {
   const { fd, isTTY } = process[stream]
   if (isTTY) return false
   try {

@@ -56,7 +56,7 @@ const causes: Readonly<Record<EndedBy, string>> = {
 }
 
 function whatHtml({ kind, by = '', signal }: TimelineEvent): string {
-  if (kind === 'end') return escape(by in causes ? causes[by as EndedBy] : by.replaceAll('_', ' '))
+  if (kind === 'end') return escape(Object.hasOwn(causes, by) ? causes[by as EndedBy] : by.replaceAll('_', ' '))
   if (kind === 'signal') return signal === undefined ? 'signal' : `signal<br>${escape(signal)}`
   return kind === 'frame' ? 'front-channel frame' : 'Logout Token'
 }
