@@ -102,6 +102,7 @@ process.exit(process.exitCode)
 
 async function carryOut(scenario: Scenario): Promise<void> {
   const stands: Stand[] = []
+  const known = new Set(facts.keys())
   const paragraphs: string[] = [headline()]
   const bench: Bench = {
     bed,
@@ -122,7 +123,8 @@ async function carryOut(scenario: Scenario): Promise<void> {
     await report(scenario.name, scenario.title, paragraphs.join('\n\n'))
     if (values.write) await keep(facts)
   } catch (error) {
-    // The results of the other scenarios are still useful.
+    // The results of the other scenarios are still useful. Those of this one must not be kept.
+    for (const name of facts.keys()) if (!known.has(name)) facts.delete(name)
     console.error(`${scenario.name} failed: ${reason(error)}`)
     process.exitCode = 1
     await Promise.all(stands.map((each) => each.stop()))

@@ -141,22 +141,18 @@ interface Shared {
 }
 
 const sharedStreams: Record<string, (t: TestContext) => Shared> = {
-  pipe: (t) => pipeTo(t, ['cat']),
+  pipe(t) {
+    const path = `${folderWith(t, {})}/pipe`
+    assert.equal(spawnSync('mkfifo', [path]).status, 0)
+    // With the right to read too, so that opening it waits for no reader.
+    const fd = fs.openSync(path, 'r+')
+    return { fd, read: () => reader(t, ['cat', path], 'ignore').stdout, close: () => fs.closeSync(fd) }
+  },
   socket(t) {
     const { stdin, stdout } = reader(t, ['cat'], 'pipe')
     const { fd } = (stdin as unknown as { readonly _handle: { readonly fd: number } })._handle
     return { fd, read: () => stdout, close: () => stdin?.end() }
   },
-}
-
-/** @param command what reads the pipe, as its standard input */
-function pipeTo(t: TestContext, command: readonly string[]): Shared {
-  const path = `${folderWith(t, {})}/pipe`
-  assert.equal(spawnSync('mkfifo', [path]).status, 0)
-  // With the right to read too, so that opening it waits for no reader.
-  const fd = fs.openSync(path, 'r+')
-  const read = () => reader(t, ['sh', '-c', 'exec "$@" < "$0"', path, ...command], 'ignore').stdout
-  return { fd, read, close: () => fs.closeSync(fd) }
 }
 
 function reader(t: TestContext, [name = '', ...args]: readonly string[], stdin: 'ignore' | 'pipe') {
@@ -182,6 +178,24 @@ for (const [name, make] of Object.entries(sharedStreams))
         [1, 2, 3, 4],
       )
     })
+
+for (const options of [[], ['shared']])
+  test(`A process goes on although nothing reads its pipe, and another process has made it block (${options[0] ?? 'alone'})`, async (t) => {
+    const { fd, close } = (sharedStreams['pipe'] as (t: TestContext) => Shared)(t)
+    t.after(close)
+    const program = `
+      const { spawnSync } = await import('node:child_process')
+      log.info('before')
+      // Node.js resets O_NONBLOCK of the standard streams that a new process inherits.
+      spawnSync('true', { stdio: 'inherit' })
+      for (let n = 0; n < 10_000; n += 1) log.info('after', { n, padding: 'x'.repeat(300) })
+      process.stderr.write('goes on')`
+    const child = writing(t, program, { stdout: fd, options })
+
+    const [text] = await once(child.stderr as NodeJS.ReadableStream, 'data', { signal: AbortSignal.timeout(20_000) })
+
+    assert.equal(String(text), 'goes on')
+  })
 
 for (const [name, make] of Object.entries(sharedStreams)) {
   test(`Processes that share a ${name} do not mix their lines`, async (t) => {

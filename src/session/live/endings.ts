@@ -124,7 +124,7 @@ export class SessionEndings {
     for (const session of sessions) {
       const opened = this.#open(session.key, session.sealed)
       if (opened !== undefined && this.#parts.caches.takeRecording(session))
-        this.#audit(session, opened, 'earlier_order')
+        this.#audit(session.key, opened, 'earlier_order')
     }
   }
 
@@ -251,17 +251,12 @@ export class SessionEndings {
     const ended: Ended[] = []
     for (const { key, sealed } of sessions) {
       if (ended.length % recordedAtOnce === recordedAtOnce - 1) await nextTurn()
-      ended.push(this.#audit({ key }, this.#open(key, sealed), by, cause))
+      ended.push(this.#audit(key, this.#open(key, sealed), by, cause))
     }
     return ended
   }
 
-  #audit(
-    { key }: Pick<EndedSession, 'key'>,
-    opened: OpenedRecord | 'newer' | undefined,
-    by: EndedBy,
-    cause?: Cause,
-  ): Ended {
+  #audit(key: SessionKey, opened: OpenedRecord | 'newer' | undefined, by: EndedBy, cause?: Cause): Ended {
     const { audience, record } = opened === undefined || opened === 'newer' ? {} : opened
     const { iss, sub, sid } = record ?? {}
     this.#parts.audit.record('session.ended', { by, session: key, iss, sub, sid }, cause)
