@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { start } from '../process.ts'
 import { multiplyKeys } from '../redis-figures.ts'
+import type { StreamsOrder } from './opening.ts'
 import { cookieOf, type Operation } from './operations.ts'
-import type { StreamsOrder } from './streams.ts'
 import type { World, WorldSize } from './world.ts'
 
 export interface Curve {
@@ -29,14 +29,23 @@ async function storeSessions(world: World, size: number): Promise<() => void> {
   return () => {}
 }
 
-/** Opens WebSockets of a hundred sessions, or of fewer. */
-async function openStreams(world: World, count: number): Promise<() => void> {
+/** Opens streams of a hundred sessions, or of fewer. `opener` is a file of this folder. */
+async function openStreams(world: World, count: number, opener: string): Promise<() => void> {
   const cookies = (await world.fill(Math.min(count, 100))).map(cookieOf)
-  const streams = start('growth/streams.ts')
-  streams.send({ port: Number(new URL(world.origins[0] ?? '').port), count, cookies } satisfies StreamsOrder)
+  const streams = start(`growth/${opener}`)
+  streams.once('exit', (code) => {
+    if (code === 1) throw new Error(`${opener} failed`)
+  })
+  const ports = world.origins.map((origin) => Number(new URL(origin).port))
+  streams.send({ ports, count, cookies } satisfies StreamsOrder)
   await once(streams, 'message')
   return () => void streams.kill()
 }
+
+/**
+ * A process has at most half as many streams as it may have open files: 20,000 on many machines.
+ */
+const eventReplicas = 11
 
 export const curves: readonly Curve[] = [
   {
@@ -53,7 +62,15 @@ export const curves: readonly Curve[] = [
     sizes: [10, 1_000, 9_800],
     operations: ['idle', ...requests],
     world: () => ({}),
-    prepare: openStreams,
+    prepare: (world, count) => openStreams(world, count, 'streams.ts'),
+  },
+  {
+    name: 'events',
+    axis: `open event streams of ${eventReplicas} replicas, HTTP/2`,
+    sizes: [10, 10_000, 100_000],
+    operations: ['idle', ...requests],
+    world: () => ({ hasEvents: true, replicas: eventReplicas }),
+    prepare: (world, count) => openStreams(world, count, 'event-streams.ts'),
   },
   {
     name: 'replicas',

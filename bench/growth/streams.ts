@@ -1,33 +1,17 @@
-// Opens WebSockets through a gateway and keeps them open, in a process of its own. The parent
-// process sends the order, and gets `open` when all are open.
+// Opens WebSockets through a gateway and keeps them open, in a process of its own.
 import { once } from 'node:events'
 import { openSocket } from '../load/sockets.ts'
 import { EchoSocket } from '../load/websocket.ts'
-
-export interface StreamsOrder {
-  readonly port: number
-  readonly count: number
-  /** The sessions, which take turns. */
-  readonly cookies: readonly string[]
-}
+import { opening } from './opening.ts'
 
 const atOnce = 32
 
-process.on('message', (order: StreamsOrder) => {
-  open(order).then(
-    () => process.send?.('open'),
-    (error: unknown) => {
-      console.error(error)
-      process.exit(1)
-    },
-  )
-})
-
-async function open({ port, count, cookies }: StreamsOrder): Promise<void> {
+opening(async ({ ports, count, cookies }) => {
   let next = 0
-  const opening = async () => {
+  const openOne = async () => {
     while (next < count) {
-      const cookie = cookies[next++ % cookies.length] as string
+      const [cookie, port] = [cookies[next % cookies.length] as string, ports[next % ports.length] as number]
+      next += 1
       const socket = await openSocket({ port, tls: false })
       socket.on('error', () => socket.destroy())
       const order = {
@@ -43,5 +27,5 @@ async function open({ port, count, cookies }: StreamsOrder): Promise<void> {
       void once(socket, 'end').then(() => socket.destroy())
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, opening))
-}
+  await Promise.all(Array.from({ length: atOnce }, openOne))
+})

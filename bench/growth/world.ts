@@ -11,7 +11,7 @@ import { folderFor, type Bed } from '../bed.ts'
 import { nodeEnvironment, nodeFlags } from '../contenders/node-program.ts'
 import type { Filled, FillOrder } from '../fill.ts'
 import { claimNames, furtherClaimName } from '../people.ts'
-import { builtGateway, start, startProgram, until } from '../process.ts'
+import { builtGateway, start, startProgram, startServer, until } from '../process.ts'
 import { microsOf, trafficOf } from '../redis-figures.ts'
 import { exactMicros, memoryBytes } from '../usage.ts'
 import { measuredCluster } from './simulation.ts'
@@ -29,6 +29,8 @@ export interface WorldSize {
   readonly isCluster?: boolean
   /** The lifetime of access tokens. Absent: a day. */
   readonly tokenSeconds?: number
+  /** Clients may use HTTP/2, and an application at `/events` has event streams. */
+  readonly hasEvents?: boolean
 }
 
 /** Processor time in µs, and traffic of Redis, since the start of a world. */
@@ -63,6 +65,7 @@ const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 1).toString('base64'),
 }
+const anyStreams = 'max_streams: 65535, max_streams_per_client: 65535'
 let worlds = 0
 
 /** Starts gateways on the first processor. Everything else runs on the second one. */
@@ -71,6 +74,7 @@ export async function startWorld(bed: Bed, size: WorldSize): Promise<World> {
   const scope = { after: (tidy: () => unknown) => void over.unshift(tidy) }
   const client_id = `growth-${(worlds += 1)}`
   const store = await startStore(scope, size)
+  const events = size.hasEvents === true ? await startEvents(scope) : undefined
   const ports = await Promise.all(Array.from({ length: size.replicas ?? 1 }, () => freePort()))
   const origins = ports.map((port) => `http://127.0.0.1:${port}`)
   const { claims, tokenSeconds } = size
@@ -79,7 +83,7 @@ export async function startWorld(bed: Bed, size: WorldSize): Promise<World> {
   bed.provider.register({ ...client, redirect_uri: `${origins[0]}/.gatehouse/callback`, ...counts })
   const replicas: Replica[] = []
   for (const port of ports) {
-    const text = configuration(bed, size, { port, external: origins[0] ?? '', client_id, yaml: store.yaml })
+    const text = configuration(bed, size, { port, external: origins[0] ?? '', client_id, yaml: store.yaml, events })
     const replica = await startReplica(bed, `${client_id}-${port}`, text)
     replicas.push(replica)
     scope.after(replica.stop)
@@ -138,6 +142,13 @@ async function startStore(scope: Scope, { isCluster = false }: WorldSize) {
   return { servers, noticesAt, place: { redis: '', cluster: nodes }, yaml }
 }
 
+/** Starts the application with event streams; resolves to its URL. */
+async function startEvents(scope: Scope): Promise<string> {
+  const { pid, url } = await startServer('growth/events.ts')
+  scope.after(() => process.kill(pid))
+  return url
+}
+
 interface Replica {
   readonly pid: number
   reload(): Promise<void>
@@ -178,18 +189,21 @@ interface Place {
   readonly client_id: string
   /** Where the sessions are. */
   readonly yaml: string
+  /** The URL of the application with event streams. */
+  readonly events: string | undefined
 }
 
 /** The measured requests lead to the last upstream and to its last rule. */
-function configuration(bed: Bed, size: WorldSize, { port, external, client_id, yaml }: Place): string {
+function configuration(bed: Bed, size: WorldSize, { port, external, client_id, yaml, events }: Place): string {
   const { upstreams = 1, rules = 1, claims = claimNames.length } = size
   const lines = (count: number, of: (n: number) => string) => Array.from({ length: count }, (_, n) => of(n)).join('\n')
   const decoy = (n: number) =>
     `  decoy-${n}: { url: "http://${bed.upstream}", path: /decoy-${n}, headers: { X-Remote-User: sub } }`
   const unmet = (n: number) => `      - { path: /rule-${n}/*, require: { claim: groups, any_of: [team-${n}] } }`
+  const ofEvents = `  events: { url: "${events}", protocol: h2c, path: /events, ${anyStreams}, headers: { X-Remote-User: sub } }`
   const header = (name: string) => `      X-${name.replaceAll('_', '-')}: ${name}`
   return `version: 1
-listen: 127.0.0.1:${port}
+listen: { address: 127.0.0.1:${port}, h2c: ${events !== undefined} }
 external_url: ${external}
 limits: { connections: 100000, per_client: { connections: 100000, sign_ins: 1000000/m, callbacks: 1000000/m } }
 log: { access: true }
@@ -199,10 +213,10 @@ session:
   store: { redis: { ${yaml} } }
 upstreams:
 ${lines(upstreams - 1, decoy)}
+${events === undefined ? '' : ofEvents}
   application:
     url: http://${bed.upstream}
-    max_streams: 65535
-    max_streams_per_client: 65535
+    ${anyStreams.replace(', ', '\n    ')}
     headers:
       X-Reload: { value: "0" }
 ${lines(claims, (n) => header(claimNames[n] ?? furtherClaimName(n)))}
