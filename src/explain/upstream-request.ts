@@ -59,7 +59,8 @@ export function upstreamRequest(
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const addresses = new Addresses(upstreamAt(upstream, facts.host), reservedPrefix)
-  const sent = upstreamHeaders(request.rawHeaders, {
+  const others = upstreamHeaders(request.rawHeaders, {
+    addresses,
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
@@ -70,7 +71,6 @@ export function upstreamRequest(
     loopMarker: '(marks the upstream)',
     trace: isTracing ? trace : undefined,
   })
-  const others = addresses.request(sent, facts.forwarded.host)
   return {
     name: upstream.name,
     url: upstream.forwardAuth

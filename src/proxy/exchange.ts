@@ -17,10 +17,12 @@ import type {
   TargetObserver,
   UpstreamRequest,
 } from '../transport/transport.ts'
+import { FieldLines } from '../wire/field-lines.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
 import {
   ClientResponse,
+  collectResponseHeaders,
   isEventStream,
   isSentCompletely,
   responseHeaders,
@@ -28,7 +30,7 @@ import {
 } from './client-response.ts'
 import { compressionFor } from './compression.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
-import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
+import { ContentRewriter, knownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
 import {
   type BusyReason,
@@ -42,7 +44,7 @@ import {
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import type { SessionNotice } from './session-notice.ts'
-import { loopField, upstreamHeaders } from './upstream-headers.ts'
+import { collectUpstreamHeaders, loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
@@ -219,27 +221,29 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     const { req, pass, facts, record, parts, upgrade, content } = this.#input
     const upstream = this.#upstream
     if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
-    const fields = this.#addresses.fields.request(
-      upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
-        fields: upstream.fields,
-        isWithheldCookie:
-          upstream.keepsCookies || pass.withheldCookies !== undefined
-            ? this.#isWithheldCookie()
-            : parts.isGatewayCookie,
-        withholdsAuthorization: pass.caller !== undefined,
-        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
-        host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
-        forwarded: facts.forwarded,
-        requestId: record.id,
-        loopMarker: upstream.loopMarker,
-        trace: record.trace,
-      }),
-      facts.forwarded.host,
-    )
+    const input = {
+      fields: upstream.fields,
+      isWithheldCookie:
+        upstream.keepsCookies || pass.withheldCookies !== undefined ? this.#isWithheldCookie() : parts.isGatewayCookie,
+      withholdsAuthorization: pass.caller !== undefined,
+      keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
+      acceptEncoding: this.#rewritesContent ? knownCodings : undefined,
+      addresses: this.#addresses.fields,
+      host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
+      forwarded: facts.forwarded,
+      requestId: record.id,
+      loopMarker: upstream.loopMarker,
+      trace: record.trace,
+    }
+    const { rawHeaders, fieldText } = content === undefined ? req : { ...content, fieldText: undefined }
+    const headers =
+      pass.upstream.protocol === 'http1'
+        ? collectUpstreamHeaders(rawHeaders, input, new FieldLines(fieldText))
+        : upstreamHeaders(rawHeaders, input)
     return {
       method: facts.method,
       path: upstream.path(facts.target.path, facts.target.query),
-      headers: this.#rewritesContent ? withKnownCodings(fields) : fields,
+      headers,
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,
@@ -268,7 +272,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     return true
   }
 
-  onResponse(status: number, statusMessage: string, rawFields: RawFields): void {
+  onResponse(status: number, statusMessage: string, rawFields: RawFields, fieldText?: string): void {
     const { req, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     if (status < 200) {
@@ -276,20 +280,23 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
         this.#response.sendEarlyHints(rawFields, this.#addresses.fields)
       return
     }
-    const fields = responseHeaders(rawFields, {
+    const changes = this.#upstream.responseChanges
+    const input = {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
       addresses: this.#addresses.fields,
-      changes: this.#upstream.responseChanges,
+      changes,
       cors: pass.upstream.cors && corsFields(pass.upstream.cors, this.#input.facts.origin),
       status,
-    })
+    }
     if (this.#input.replace !== undefined) {
+      const fields = responseHeaders(rawFields, input)
       record.trace?.upstreamResponded(status)
       this.#replace(this.#input.replace, fields)
       return
     }
-    this.#isEventStream = isEventStream(fields)
+    const fields = collectResponseHeaders(rawFields, input, this.#response.collectFields(fieldText))
+    this.#isEventStream = isEventStream(rawFields, changes)
     if (this.#isGrpc) record.grpcStatus = grpcStatusIn(rawFields)
     if (this.#isEventStream && this.#slot?.keepAsStream() === false) {
       this.#refuseBusy('streams')
@@ -300,10 +307,10 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
     else this.#upstream.noteResponse()
     // First, because the upstream may set the same cookies.
-    const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []
+    for (const setCookie of pass.expire?.() ?? []) fields.addFirst('Set-Cookie', setCookie)
     // The response came before the request was complete, so the connection cannot be used again.
-    if (this.#body && !req.complete) fields.push('Connection', 'close')
-    this.#response.begin(status, statusMessage, expired.length > 0 ? [...expired, ...fields] : fields)
+    if (this.#body && !req.complete) fields.add('Connection', 'close')
+    this.#response.begin(status, statusMessage, fields)
     this.#state = 'responding'
     if (this.#isEventStream) {
       // An event stream without a session is listed too, because it ends when the gateway stops.

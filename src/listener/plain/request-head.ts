@@ -1,5 +1,5 @@
 import { singleFields } from '../../core/header-fields.ts'
-import { type KnownField, KnownFields, withoutSpaceAround } from '../../wire/fields.ts'
+import { isUsualValue, type KnownField, KnownFields, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {
@@ -10,6 +10,8 @@ export interface RequestHead {
   readonly url: string
   /** Names and values in turn, in the order and case of the client; a character is a byte. */
   readonly rawHeaders: readonly string[]
+  /** The lines of all fields, if each is written as `fieldLine` does. */
+  readonly fieldText: string | undefined
   /** The values by lower-case name, as Node.js has them in `IncomingMessage.headers`. */
   readonly headers: Record<string, string | undefined>
   /** How many bytes of content follow. */
@@ -75,8 +77,10 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   if (!text.startsWith(lineEnd, end - lineEnd.length)) return undefined
   const url = text.slice(method.length + 1, end - lineEnd.length)
   if (unusualTarget.test(url)) return undefined
+  const firstLineEnd = end
   const rawHeaders: string[] = []
   const headers = new HeadersByName()
+  let isUsual = true
   let isKeepAlive = true
   let field: KnownField<FieldFacts> | undefined
   while (end < text.length) {
@@ -86,7 +90,9 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     field = knownFields.at(text, start, end, field)
     if (field === undefined) return undefined
     const valueStart = start + field.beginning.length
-    const value = withoutSpaceAround(text, valueStart, end)
+    const isWrittenUsually = isUsualValue(text, valueStart, end)
+    const value = isWrittenUsually ? text.slice(valueStart + 1, end) : withoutSpaceAround(text, valueStart, end)
+    isUsual &&= isWrittenUsually
     const { name, meaning } = field.facts
     const earlier = headers[name]
     switch (meaning) {
@@ -119,6 +125,7 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     method,
     url,
     rawHeaders,
+    fieldText: isUsual ? text.slice(firstLineEnd) : undefined,
     headers,
     contentLength: Number(headers['content-length'] ?? 0),
     isKeepAlive,

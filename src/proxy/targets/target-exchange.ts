@@ -66,9 +66,9 @@ export class TargetExchange implements ResponseHandler {
     return isWanted
   }
 
-  onResponse(status: number, statusMessage: string, fields: RawFields): void {
+  onResponse(status: number, statusMessage: string, fields: RawFields, fieldText?: string): void {
     if (status >= 200) this.#targets.noteResponse(this.#candidate, status)
-    this.#handler.onResponse(status, statusMessage, fields)
+    this.#handler.onResponse(status, statusMessage, fields, fieldText)
   }
 
   onShortPart(part: Buffer): void {

@@ -1,4 +1,4 @@
-import { type KnownField, KnownFields, ownText, withoutSpaceAround } from '../../wire/fields.ts'
+import { isUsualValue, type KnownField, KnownFields, ownText, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
@@ -10,6 +10,8 @@ export interface ResponseHead {
   readonly statusMessage: string
   /** Names and values in turn, in the order and case of the upstream; a character is a byte. */
   readonly fields: readonly string[]
+  /** The lines of all fields, if each is written as `fieldLine` does. */
+  readonly fieldText: string | undefined
   /** How many bytes of content follow, or that the content comes in chunks. */
   readonly content: number | 'chunked'
   /**
@@ -44,7 +46,9 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   const line = statusLineIn(text, end)
   if (line === undefined) return undefined
   const { status, statusMessage } = line
+  const firstLineEnd = end
   const fields: string[] = []
+  let isUsual = true
   let length: string | undefined
   let isChunked = false
   let keepAliveMs = Infinity
@@ -57,7 +61,10 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
     if (end === -1) end = text.length
     field = knownFields.at(text, start, end, field)
     if (field === undefined) return undefined
-    const value = withoutSpaceAround(text, start + field.beginning.length, end)
+    const valueStart = start + field.beginning.length
+    const isWrittenUsually = isUsualValue(text, valueStart, end)
+    const value = isWrittenUsually ? text.slice(valueStart + 1, end) : withoutSpaceAround(text, valueStart, end)
+    isUsual &&= isWrittenUsually
     fields.push(field.written, value)
     switch (field.facts) {
       case 'none':
@@ -89,7 +96,8 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   // A connection is never used again after HEAD. Some upstreams send the content nevertheless, and
   // the next request would receive it.
   const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
-  return { status, statusMessage, fields, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
+  const fieldText = isUsual ? text.slice(firstLineEnd) : undefined
+  return { status, statusMessage, fields, fieldText, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
 
 interface StatusLine {
