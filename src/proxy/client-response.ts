@@ -45,7 +45,10 @@ export class ClientResponse {
     }
   }
 
-  /** @param fieldText see `ResponseHandler.onResponse` */
+  /**
+   * What the fields for {@link begin} are collected in.
+   * @param fieldText see `ResponseHandler.onResponse`
+   */
   collectFields(fieldText: string | undefined): ResponseFields {
     return this.#res.writeLines === undefined ? new FieldPairs() : new FieldLines(fieldText)
   }
@@ -117,7 +120,8 @@ export function isSentCompletely(res: ClientReply): boolean {
 }
 
 /**
- * Whether the client receives an event stream: by the fields of the upstream, and their changes.
+ * Whether a response is an event stream: by the `Content-Type` of the upstream, or by the one that
+ * the configuration sets.
  */
 export function isEventStream(received: RawFields, changes: ResponseChanges | undefined): boolean {
   const fields = changes?.removed.has('content-type') === true ? changes.added : received

@@ -4,6 +4,7 @@ import { GatewayError } from '../core/errors.ts'
 import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../core/grpc.ts'
 import type { Pass } from '../gate/admission.ts'
 import { corsFields } from '../gate/admit.ts'
+import type { ClientMessage } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { grpcTypeOf, isGrpcCall } from '../http/grpc-request.ts'
 import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
@@ -46,6 +47,9 @@ import type { ProxyParts } from './parts.ts'
 import type { SessionNotice } from './session-notice.ts'
 import { collectUpstreamHeaders, loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
+
+/** The fields of a request, whose content may have been replaced: only the client's have a text. */
+type ReceivedFields = Pick<ClientMessage, 'fieldText'> & Pick<ReplacedContent, 'rawHeaders'>
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
 export type OnSwitch = (connection: SwitchedConnection, fields: RawFields) => void
@@ -235,7 +239,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       loopMarker: upstream.loopMarker,
       trace: record.trace,
     }
-    const { rawHeaders, fieldText } = content === undefined ? req : { ...content, fieldText: undefined }
+    const { rawHeaders, fieldText }: ReceivedFields = content ?? req
     const headers =
       pass.upstream.protocol === 'http1'
         ? collectUpstreamHeaders(rawHeaders, input, new FieldLines(fieldText))
@@ -307,7 +311,8 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
     else this.#upstream.noteResponse()
     // First, because the upstream may set the same cookies.
-    for (const setCookie of pass.expire?.() ?? []) fields.addFirst('Set-Cookie', setCookie)
+    const expired = pass.expire?.() ?? []
+    if (expired.length > 0) fields.addFirst(expired.flatMap((setCookie) => ['Set-Cookie', setCookie]))
     // The response came before the request was complete, so the connection cannot be used again.
     if (this.#body && !req.complete) fields.add('Connection', 'close')
     this.#response.begin(status, statusMessage, fields)

@@ -3,8 +3,8 @@ import { fieldLine } from './fields.ts'
 /** Where the fields of a message are collected. */
 export interface FieldCollector {
   add(name: string, value: string): void
-  /** Adds a field before all others. */
-  addFirst(name: string, value: string): void
+  /** Adds fields before all others: names and values in turn. */
+  addFirst(fields: readonly string[]): void
   /**
    * Adds a field that was received, as it is.
    * @param at where its line begins in the text of all received fields
@@ -27,8 +27,8 @@ export class FieldPairs implements FieldCollector {
     this.pairs.push(name, value)
   }
 
-  addFirst(name: string, value: string): void {
-    this.pairs.unshift(name, value)
+  addFirst(fields: readonly string[]): void {
+    this.pairs.unshift(...fields)
   }
 
   keep(name: string, value: string): void {
@@ -37,14 +37,14 @@ export class FieldPairs implements FieldCollector {
 }
 
 /**
- * Collects the lines of a head. Lines that are kept are copied from the text that was received, and
- * lines that follow each other at once: to take each apart and to join it again costs more than all
- * else that a field needs.
+ * Collects the lines of a head. Lines that are kept are copied from the received text, and lines
+ * that follow each other are copied together. Taking each apart and joining it again would cost
+ * more than all else that a field needs.
  */
 export class FieldLines implements FieldCollector {
   readonly #received: string | undefined
   #text = ''
-  /** The received lines that come next. */
+  /** The part of the received text that was kept and is not in `#text` yet. */
   #from = 0
   #to = 0
   /** The name of an invalid field, which was left out. */
@@ -66,7 +66,7 @@ export class FieldLines implements FieldCollector {
   /** The lines of names and values in turn. */
   static of(fields: readonly string[]): FieldLines {
     const lines = new FieldLines()
-    for (let at = 0; at + 1 < fields.length; at += 2) lines.add(fields[at] as string, fields[at + 1] as string)
+    lines.addFirst(fields)
     return lines
   }
 
@@ -81,8 +81,11 @@ export class FieldLines implements FieldCollector {
     this.#text += this.#line(name, value)
   }
 
-  addFirst(name: string, value: string): void {
-    this.#text = this.#line(name, value) + this.#text
+  addFirst(fields: readonly string[]): void {
+    const others = this.text
+    this.#text = ''
+    for (let at = 0; at + 1 < fields.length; at += 2) this.add(fields[at] as string, fields[at + 1] as string)
+    this.#text += others
   }
 
   keep(name: string, value: string, at: number): void {

@@ -174,17 +174,6 @@ function wordsOf(memory: ArrayBufferLike): Int32Array {
   return made
 }
 
-/**
- * Whether a field is written as {@link fieldLine} does: one space, and then the value, with no
- * space around it.
- * @param start behind the colon
- * @param end where the line ends
- */
-export function isUsualValue(text: string, start: number, end: number): boolean {
-  if (text.charCodeAt(start) !== 0x20) return false
-  return end === start + 1 || (!isSpace(text.charCodeAt(start + 1)) && !isSpace(text.charCodeAt(end - 1)))
-}
-
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09
 }

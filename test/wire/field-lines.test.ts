@@ -45,12 +45,13 @@ test('A field that was not kept is not in the head, whatever is kept around it',
   assert.equal(text, '\r\nHost: orders.example.com\r\nX-Empty: \r\nX-B: caf\xe9\r\nX-Last: z')
 })
 
-test('A field that comes first is before those that are kept', () => {
+test('Fields that come first are before those that are kept, in their order', () => {
   const fields = new FieldLines(receivedText)
   fields.keep('Host', 'orders.example.com', 0)
-  fields.addFirst('Set-Cookie', 'a=; Max-Age=0')
+  fields.addFirst(['Set-Cookie', 'a=; Max-Age=0', 'Set-Cookie', 'b=; Max-Age=0'])
 
-  assert.equal(fields.text, '\r\nSet-Cookie: a=; Max-Age=0\r\nHost: orders.example.com')
+  const cookies = '\r\nSet-Cookie: a=; Max-Age=0\r\nSet-Cookie: b=; Max-Age=0'
+  assert.equal(fields.text, `${cookies}\r\nHost: orders.example.com`)
 })
 
 test('A field with a line end is left out, and is named', () => {
@@ -58,7 +59,8 @@ test('A field with a line end is left out, and is named', () => {
     for (const add of ['add', 'addFirst'] as const) {
       const fields = new FieldLines()
       fields.add('X-B', '1')
-      fields[add]('X-A', value)
+      if (add === 'add') fields.add('X-A', value)
+      else fields.addFirst(['X-A', value])
 
       assert.deepEqual([fields.text, fields.invalid], ['\r\nX-B: 1', 'X-A'])
     }
@@ -74,13 +76,13 @@ test('Lines know whether they have Date, Content-Length and Connection, in any c
   assert.deepEqual(facts(FieldLines.of(['Connection', 'close', 'Connection', 'x'])), [false, false, true, true])
 })
 
-test('Pairs keep their order, and a field that comes first is before them', () => {
+test('Pairs keep their order, and fields that come first are before them', () => {
   const fields = new FieldPairs()
   fields.add('A', '1')
   fields.keep('B', '2')
-  fields.addFirst('C', '3')
+  fields.addFirst(['C', '3', 'D', '4'])
 
-  assert.deepEqual(fields.pairs, ['C', '3', 'A', '1', 'B', '2'])
+  assert.deepEqual(fields.pairs, ['C', '3', 'D', '4', 'A', '1', 'B', '2'])
 })
 
 // A line that is written in another way has another length, so its place would not be known.

@@ -92,8 +92,8 @@ export class PlainResponse extends EventEmitter implements ClientReply {
    * @throws {TypeError} with the code that Node.js has for an invalid value
    */
   writeLines(status: number, statusMessage: string, fields: FieldLines): void {
-    const own = this.#fields === undefined ? [] : [...this.#fields.values()].reverse()
-    for (const [name, values] of own) for (const value of values.toReversed()) fields.addFirst(name, value)
+    if (this.#fields !== undefined)
+      fields.addFirst([...this.#fields.values()].flatMap(([name, values]) => values.flatMap((value) => [name, value])))
     this.statusCode = status
     this.#head = this.#headText(status, statusMessage, fields)
     this.headersSent = true

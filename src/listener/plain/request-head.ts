@@ -1,5 +1,5 @@
 import { singleFields } from '../../core/header-fields.ts'
-import { isUsualValue, type KnownField, KnownFields, withoutSpaceAround } from '../../wire/fields.ts'
+import { type KnownField, KnownFields, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** A request head that has only one possible meaning. */
 export interface RequestHead {
@@ -80,7 +80,7 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   const firstLineEnd = end
   const rawHeaders: string[] = []
   const headers = new HeadersByName()
-  let isUsual = true
+  let mayBeCopied = true
   let isKeepAlive = true
   let field: KnownField<FieldFacts> | undefined
   while (end < text.length) {
@@ -90,9 +90,9 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     field = knownFields.at(text, start, end, field)
     if (field === undefined) return undefined
     const valueStart = start + field.beginning.length
-    const isWrittenUsually = isUsualValue(text, valueStart, end)
-    const value = isWrittenUsually ? text.slice(valueStart + 1, end) : withoutSpaceAround(text, valueStart, end)
-    isUsual &&= isWrittenUsually
+    const value = withoutSpaceAround(text, valueStart, end)
+    // One space, in front of the value.
+    mayBeCopied &&= text.charCodeAt(valueStart) === 0x20 && valueStart + 1 + value.length === end
     const { name, meaning } = field.facts
     const earlier = headers[name]
     switch (meaning) {
@@ -125,7 +125,7 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     method,
     url,
     rawHeaders,
-    fieldText: isUsual ? text.slice(firstLineEnd) : undefined,
+    fieldText: mayBeCopied ? text.slice(firstLineEnd) : undefined,
     headers,
     contentLength: Number(headers['content-length'] ?? 0),
     isKeepAlive,

@@ -1,4 +1,4 @@
-import { isUsualValue, type KnownField, KnownFields, ownText, withoutSpaceAround } from '../../wire/fields.ts'
+import { type KnownField, KnownFields, ownText, withoutSpaceAround } from '../../wire/fields.ts'
 
 /** The longest response head, in bytes. */
 export const maxHeadBytes = 64 * 1024
@@ -48,7 +48,7 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   const { status, statusMessage } = line
   const firstLineEnd = end
   const fields: string[] = []
-  let isUsual = true
+  let mayBeCopied = true
   let length: string | undefined
   let isChunked = false
   let keepAliveMs = Infinity
@@ -62,9 +62,9 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
     field = knownFields.at(text, start, end, field)
     if (field === undefined) return undefined
     const valueStart = start + field.beginning.length
-    const isWrittenUsually = isUsualValue(text, valueStart, end)
-    const value = isWrittenUsually ? text.slice(valueStart + 1, end) : withoutSpaceAround(text, valueStart, end)
-    isUsual &&= isWrittenUsually
+    const value = withoutSpaceAround(text, valueStart, end)
+    // One space, in front of the value.
+    mayBeCopied &&= text.charCodeAt(valueStart) === 0x20 && valueStart + 1 + value.length === end
     fields.push(field.written, value)
     switch (field.facts) {
       case 'none':
@@ -96,7 +96,7 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   // A connection is never used again after HEAD. Some upstreams send the content nevertheless, and
   // the next request would receive it.
   const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
-  const fieldText = isUsual ? text.slice(firstLineEnd) : undefined
+  const fieldText = mayBeCopied ? text.slice(firstLineEnd) : undefined
   return { status, statusMessage, fields, fieldText, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
 

@@ -14,7 +14,8 @@ export function requestFields(
   scheme: 'http' | 'https',
 ): OutgoingHttpHeaders {
   const fields: Record<string, string | string[]> = { ':method': method, ':scheme': scheme, ':path': path }
-  if (headers instanceof FieldLines) throw new GatewayError('ERR_INTERNAL', 'HTTP/2 has no lines')
+  if (headers instanceof FieldLines)
+    throw new GatewayError('ERR_INTERNAL', 'a request over HTTP/2 needs names and values, not lines')
   for (const list of [headers, identity])
     for (let at = 0; at + 1 < list.length; at += 2) {
       const name = (list[at] as string).toLowerCase()
