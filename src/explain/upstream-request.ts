@@ -59,8 +59,7 @@ export function upstreamRequest(
   const { upstream, identity } = pass
   const reserved = reservedNames(upstream, upstreams)
   const addresses = new Addresses(upstreamAt(upstream, facts.host), reservedPrefix)
-  const others = upstreamHeaders(request.rawHeaders, {
-    addresses,
+  const sent = upstreamHeaders(request.rawHeaders, {
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
@@ -71,6 +70,7 @@ export function upstreamRequest(
     loopMarker: '(marks the upstream)',
     trace: isTracing ? trace : undefined,
   })
+  const others = addresses.request(sent, facts.forwarded.host)
   return {
     name: upstream.name,
     url: upstream.forwardAuth

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FieldLines } from '../wire/field-lines.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 
 type Socket = IncomingMessage['socket']
@@ -21,8 +20,6 @@ export interface ClientMessage {
   readonly headers: IncomingMessage['headers']
   /** Names and values in turn, as the client wrote them. */
   readonly rawHeaders: string[]
-  /** The lines of `rawHeaders`, if they arrived as the gateway writes them: see `FieldLines`. */
-  readonly fieldText?: string | undefined
   readonly socket: Socket
   /** The content has arrived completely. */
   readonly complete: boolean
@@ -58,8 +55,6 @@ export interface ClientReply {
   appendHeader(name: string, value: string | readonly string[]): unknown
   writeHead(status: number, fields?: string[]): unknown
   writeHead(status: number, statusMessage: string, fields: string[]): unknown
-  /** Takes the place of `writeHead` in a response that is written as text. */
-  writeLines?(status: number, statusMessage: string, fields: FieldLines): void
   /** `write` and `end` copy a part of at most `shortBytes`. Absent: they keep each part. */
   readonly copiesShortParts?: true
   write(part: Buffer, written?: (error?: Error | null) => void): boolean

@@ -81,12 +81,21 @@ export class Addresses {
   }
 
   /**
-   * The value of `Origin`, `Referer` or `Destination`, as the upstream understands it. `name` is in
-   * lower case. `undefined`: the upstream does not get the field.
+   * The fields of a request, as the upstream understands them: names and values in turn.
    * @param host the host that the client requested
    */
-  request(name: string, value: string, host: string): string | undefined {
-    if (!this.#changesRequests) return value
+  request(fields: string[], host: string): string[] {
+    if (!this.#changesRequests) return fields
+    const translated: string[] = []
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const [name = '', value = ''] = [fields[at], fields[at + 1]]
+      const kept = this.#requestField(name.toLowerCase(), value, host)
+      if (kept !== undefined) translated.push(name, kept)
+    }
+    return translated
+  }
+
+  #requestField(name: string, value: string, host: string): string | undefined {
     const isInitiator = name === 'origin' || name === 'referer'
     if (name !== 'destination' && !(isInitiator && this.#config.originHeader === 'upstream')) return value
     const { externalUrl, url: own, hostHeader } = this.#config

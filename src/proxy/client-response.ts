@@ -4,9 +4,7 @@ import { hasDirective, isCorsField, isHopByHop, namedInConnection } from '../cor
 import type { Caching, CorsFields } from '../gate/admission.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { nameInSetCookie } from '../http/cookie-jar.ts'
-import { reasonPhrase } from '../http/response.ts'
 import type { RawFields } from '../transport/transport.ts'
-import { type FieldCollector, FieldLines, FieldPairs, lineLength } from '../wire/field-lines.ts'
 import { ByName, isFieldValue, ownText } from '../wire/fields.ts'
 import type { Addresses } from './addresses.ts'
 
@@ -45,20 +43,10 @@ export class ClientResponse {
     }
   }
 
-  /**
-   * What the fields for {@link begin} are collected in.
-   * @param fieldText see `ResponseHandler.onResponse`
-   */
-  collectFields(fieldText: string | undefined): ResponseFields {
-    return this.#res.writeLines === undefined ? new FieldPairs() : new FieldLines(fieldText)
-  }
-
-  begin(status: number, statusMessage: string, fields: ResponseFields): void {
+  begin(status: number, statusMessage: string, fields: string[]): void {
     // A reason phrase outside ASCII has no agreed meaning, and clients ignore it: RFC 9112 §4.
-    const phrase = /^[\t\x20-\x7e]+$/.test(statusMessage) ? statusMessage : undefined
-    if (fields instanceof FieldLines) this.#res.writeLines?.(status, phrase ?? reasonPhrase(status), fields)
-    else if (phrase === undefined) this.#res.writeHead(status, fields.pairs)
-    else this.#res.writeHead(status, phrase, fields.pairs)
+    if (/^[\t\x20-\x7e]+$/.test(statusMessage)) this.#res.writeHead(status, statusMessage, fields)
+    else this.#res.writeHead(status, fields)
   }
 
   /** Keeps the first part for the next write. Returns `false` for any other part. */
@@ -112,19 +100,13 @@ export class ClientResponse {
   }
 }
 
-export type ResponseFields = FieldLines | FieldPairs
-
 /** Whether a response was sent completely. Only then does Node.js detach the socket. */
 export function isSentCompletely(res: ClientReply): boolean {
   return res.writableFinished && res.socket === null
 }
 
-/**
- * Whether a response is an event stream: by the `Content-Type` of the upstream, or by the one that
- * the configuration sets.
- */
-export function isEventStream(received: RawFields, changes: ResponseChanges | undefined): boolean {
-  const fields = changes?.removed.has('content-type') === true ? changes.added : received
+/** @param fields names and values in turn */
+export function isEventStream(fields: readonly string[]): boolean {
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (fields[at]?.length === 12 && fields[at]?.toLowerCase() === 'content-type')
       return /^text\/event-stream\b/i.test(fields[at + 1] ?? '')
@@ -162,29 +144,22 @@ export function responseChanges({ set, remove, defaults }: ResponseHeadersConfig
 }
 
 /**
- * Collects the fields for the client, from those of the upstream. `Set-Cookie` fields are not
- * joined.
+ * The fields for the client, from those of the upstream: names and values in turn. `Set-Cookie`
+ * fields are not joined.
  * @throws {GatewayError} when the response cannot be passed on
  */
-export function collectResponseHeaders<Fields extends FieldCollector>(
-  received: RawFields,
-  input: ResponseHeadersInput,
-  fields: Fields,
-): Fields {
+export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
   const listed = namedInConnection(received)
   const withoutLength = input.status === 204
   const { caching, changes, cors } = input
-  let missing = changes?.defaults ?? []
+  const fields: string[] = []
   let cacheControl: string | undefined
   let varies = false
   let hasDate = false
-  let nextLine = 0
 
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at] as string
     const value = received[at + 1] as string
-    const line = nextLine
-    nextLine += lineLength(name, value)
     const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
     if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
     if (endsHere || listed.has(lowerCase)) continue
@@ -208,35 +183,30 @@ export function collectResponseHeaders<Fields extends FieldCollector>(
       if (caching !== 'upstream' && isForSharedCaches) continue
       if (caching === 'no_store' && (lowerCase === 'expires' || lowerCase === 'pragma')) continue
     }
-    const shown = input.addresses.response(lowerCase, value)
-    if (shown === value) fields.keep(name, value, line)
-    else fields.add(name, shown)
-    if (missing.length > 0) missing = missing.filter((each) => !isSetBy(each, lowerCase, shown))
+    fields.push(name, input.addresses.response(lowerCase, value))
   }
 
-  const added = changes?.added ?? []
-  for (let at = 0; at + 1 < added.length; at += 2) {
-    const [name, value] = [added[at] as string, added[at + 1] as string]
-    fields.add(name, value)
-    missing = missing.filter((each) => !isSetBy(each, name.toLowerCase(), value))
+  if (changes !== undefined) {
+    fields.push(...changes.added)
+    for (const field of changes.defaults) if (!hasField(fields, field)) fields.push(field.name, field.value)
   }
-  for (const { name, value } of missing) fields.add(name, value)
-  for (const [name, value] of Object.entries(cors ?? {})) fields.add(name, value)
+  if (cors !== undefined) fields.push(...Object.entries(cors).flat())
   if (caching === 'anybody') return fields
-  if (caching !== 'varies') fields.add('Cache-Control', cacheControlFor(caching, cacheControl))
+  if (caching !== 'varies') fields.push('Cache-Control', cacheControlFor(caching, cacheControl))
   // The response depends on the person, and the cookie identifies the person (RFC 9110 §12.5.5).
-  if (!varies && (caching === 'varies' || caching === 'private')) fields.add('Vary', 'Cookie')
+  if (!varies && (caching === 'varies' || caching === 'private')) fields.push('Vary', 'Cookie')
   return fields
 }
 
-/** Names and values in turn: see {@link collectResponseHeaders}. */
-export function responseHeaders(received: RawFields, input: ResponseHeadersInput): string[] {
-  return collectResponseHeaders(received, input, new FieldPairs()).pairs
-}
-
-/** Whether a field, by its name in lower case, takes the place of a default one. */
-function isSetBy({ name, unless }: DefaultField, lowerCase: string, value: string): boolean {
-  return name.toLowerCase() === lowerCase && (unless === undefined || hasDirective(value, unless))
+/** @param fields names and values in turn */
+function hasField(fields: readonly string[], { name, unless }: DefaultField): boolean {
+  const lowerCase = name.toLowerCase()
+  return fields.some(
+    (value, at) =>
+      at % 2 === 1 &&
+      fields[at - 1]?.toLowerCase() === lowerCase &&
+      (unless === undefined || hasDirective(value, unless)),
+  )
 }
 
 const namesOfFields = new ByName((name) => {

@@ -84,13 +84,19 @@ const codings: ReadonlyMap<string, Coding> = new Map([
     : []),
 ])
 
-/** The value of `Accept-Encoding` without the codings that the gateway cannot decode. */
-export function knownCodings(acceptEncoding: string): string {
-  const known = acceptEncoding.split(',').filter((part) => {
-    const coding = part.split(';')[0]?.trim().toLowerCase() ?? ''
-    return coding === 'identity' || codings.has(coding)
+/**
+ * Removes from `Accept-Encoding` the codings that the gateway cannot decode.
+ * @param fields names and values in turn
+ */
+export function withKnownCodings(fields: readonly string[]): string[] {
+  return fields.map((value, at) => {
+    if (at % 2 === 0 || fields[at - 1]?.toLowerCase() !== 'accept-encoding') return value
+    const known = value.split(',').filter((part) => {
+      const coding = part.split(';')[0]?.trim().toLowerCase() ?? ''
+      return coding === 'identity' || codings.has(coding)
+    })
+    return known.length === 0 ? 'identity' : known.map((part) => part.trim()).join(', ')
   })
-  return known.length === 0 ? 'identity' : known.map((part) => part.trim()).join(', ')
 }
 
 /**
@@ -136,10 +142,10 @@ export class ContentRewriter implements ResponseHandler, ExchangeControl {
     this.#control?.abort(reason)
   }
 
-  onResponse(status: number, statusMessage: string, fields: RawFields, fieldText?: string): void {
+  onResponse(status: number, statusMessage: string, fields: RawFields): void {
     const response = status < 200 ? undefined : this.#read(status, fields)
     if (response === undefined) {
-      this.#handler.onResponse(status, statusMessage, fields, fieldText)
+      this.#handler.onResponse(status, statusMessage, fields)
       return
     }
     const begin = () => this.#handler.onResponse(status, statusMessage, response.fields)

@@ -4,7 +4,6 @@ import { GatewayError } from '../core/errors.ts'
 import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../core/grpc.ts'
 import type { Pass } from '../gate/admission.ts'
 import { corsFields } from '../gate/admit.ts'
-import type { ClientMessage } from '../http/client-messages.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
 import { grpcTypeOf, isGrpcCall } from '../http/grpc-request.ts'
 import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
@@ -18,12 +17,10 @@ import type {
   TargetObserver,
   UpstreamRequest,
 } from '../transport/transport.ts'
-import { FieldLines } from '../wire/field-lines.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
 import {
   ClientResponse,
-  collectResponseHeaders,
   isEventStream,
   isSentCompletely,
   responseHeaders,
@@ -31,7 +28,7 @@ import {
 } from './client-response.ts'
 import { compressionFor } from './compression.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
-import { ContentRewriter, knownCodings } from './content-rewriter.ts'
+import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
 import {
   type BusyReason,
@@ -45,11 +42,8 @@ import {
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import type { ProxyParts } from './parts.ts'
 import type { SessionNotice } from './session-notice.ts'
-import { collectUpstreamHeaders, loopField, upstreamHeaders } from './upstream-headers.ts'
+import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
-
-/** The fields of a request, whose content may have been replaced: only the client's have a text. */
-type ReceivedFields = Pick<ClientMessage, 'fieldText'> & Pick<ReplacedContent, 'rawHeaders'>
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
 export type OnSwitch = (connection: SwitchedConnection, fields: RawFields) => void
@@ -225,29 +219,27 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     const { req, pass, facts, record, parts, upgrade, content } = this.#input
     const upstream = this.#upstream
     if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
-    const input = {
-      fields: upstream.fields,
-      isWithheldCookie:
-        upstream.keepsCookies || pass.withheldCookies !== undefined ? this.#isWithheldCookie() : parts.isGatewayCookie,
-      withholdsAuthorization: pass.caller !== undefined,
-      keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
-      acceptEncoding: this.#rewritesContent ? knownCodings : undefined,
-      addresses: this.#addresses.fields,
-      host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
-      forwarded: facts.forwarded,
-      requestId: record.id,
-      loopMarker: upstream.loopMarker,
-      trace: record.trace,
-    }
-    const { rawHeaders, fieldText }: ReceivedFields = content ?? req
-    const headers =
-      pass.upstream.protocol === 'http1'
-        ? collectUpstreamHeaders(rawHeaders, input, new FieldLines(fieldText))
-        : upstreamHeaders(rawHeaders, input)
+    const fields = this.#addresses.fields.request(
+      upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
+        fields: upstream.fields,
+        isWithheldCookie:
+          upstream.keepsCookies || pass.withheldCookies !== undefined
+            ? this.#isWithheldCookie()
+            : parts.isGatewayCookie,
+        withholdsAuthorization: pass.caller !== undefined,
+        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
+        host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
+        forwarded: facts.forwarded,
+        requestId: record.id,
+        loopMarker: upstream.loopMarker,
+        trace: record.trace,
+      }),
+      facts.forwarded.host,
+    )
     return {
       method: facts.method,
       path: upstream.path(facts.target.path, facts.target.query),
-      headers,
+      headers: this.#rewritesContent ? withKnownCodings(fields) : fields,
       identity: pass.identity,
       body: this.#body,
       upgrade: upgrade?.protocols,
@@ -276,7 +268,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     return true
   }
 
-  onResponse(status: number, statusMessage: string, rawFields: RawFields, fieldText?: string): void {
+  onResponse(status: number, statusMessage: string, rawFields: RawFields): void {
     const { req, pass, record, parts } = this.#input
     if (this.#state === 'over') return
     if (status < 200) {
@@ -284,23 +276,20 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
         this.#response.sendEarlyHints(rawFields, this.#addresses.fields)
       return
     }
-    const changes = this.#upstream.responseChanges
-    const input = {
+    const fields = responseHeaders(rawFields, {
       isGatewayCookie: parts.isGatewayCookie,
       caching: pass.caching,
       addresses: this.#addresses.fields,
-      changes,
+      changes: this.#upstream.responseChanges,
       cors: pass.upstream.cors && corsFields(pass.upstream.cors, this.#input.facts.origin),
       status,
-    }
+    })
     if (this.#input.replace !== undefined) {
-      const fields = responseHeaders(rawFields, input)
       record.trace?.upstreamResponded(status)
       this.#replace(this.#input.replace, fields)
       return
     }
-    const fields = collectResponseHeaders(rawFields, input, this.#response.collectFields(fieldText))
-    this.#isEventStream = isEventStream(rawFields, changes)
+    this.#isEventStream = isEventStream(fields)
     if (this.#isGrpc) record.grpcStatus = grpcStatusIn(rawFields)
     if (this.#isEventStream && this.#slot?.keepAsStream() === false) {
       this.#refuseBusy('streams')
@@ -311,11 +300,10 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
     else this.#upstream.noteResponse()
     // First, because the upstream may set the same cookies.
-    const expired = pass.expire?.() ?? []
-    if (expired.length > 0) fields.addFirst(expired.flatMap((setCookie) => ['Set-Cookie', setCookie]))
+    const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []
     // The response came before the request was complete, so the connection cannot be used again.
-    if (this.#body && !req.complete) fields.add('Connection', 'close')
-    this.#response.begin(status, statusMessage, fields)
+    if (this.#body && !req.complete) fields.push('Connection', 'close')
+    this.#response.begin(status, statusMessage, expired.length > 0 ? [...expired, ...fields] : fields)
     this.#state = 'responding'
     if (this.#isEventStream) {
       // An event stream without a session is listed too, because it ends when the gateway stops.

@@ -87,12 +87,11 @@ function requestOf(
   const identity = headersForLogoutCall(config, { method, target }, person, facts)
   if ('missing' in identity)
     throw new GatewayError('ERR_CLAIM_ABSENT', `the required header ${identity.missing} has no value`)
-  const origin = upstream.addressesAt(hostname).fields.request('origin', `${proto}://${host}`, host)
-  const headers = [
+  const fields = [
     ...['Host', hostHeader === 'client' ? host : url.host],
     ...['Cookie', cookie, 'Accept', '*/*', 'User-Agent', 'Gatehouse'],
     // Many applications reject a POST that does not come from one of their pages.
-    ...(method === 'POST' && origin !== undefined ? ['Origin', origin] : []),
+    ...(method === 'POST' ? ['Origin', `${proto}://${host}`] : []),
     ...['X-Forwarded-Proto', proto, 'X-Forwarded-Host', host],
     ...['X-Request-Id', randomId(), loopField, upstream.loopMarker],
   ]
@@ -100,7 +99,7 @@ function requestOf(
   return {
     method,
     path: upstream.path(path, query),
-    headers,
+    headers: upstream.addressesAt(hostname).fields.request(fields, host),
     identity,
     body: undefined,
     upgrade: undefined,

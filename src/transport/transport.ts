@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import type { GatewayError } from '../core/errors.ts'
-import type { FieldLines } from '../wire/field-lines.ts'
 import type { ContentReader, GiveBack } from '../wire/read-buffers.ts'
 
 /** One address of an upstream, and how connections to it are opened and kept. */
@@ -72,14 +71,12 @@ export interface RequestContent {
   destroy(): void
 }
 
-/** Field names and values in turn, or lines for a target that speaks HTTP/1.1. */
-export type RequestHeaders = readonly string[] | FieldLines
-
 /** A request to an upstream. */
 export interface UpstreamRequest {
   readonly method: string
   readonly path: string
-  readonly headers: RequestHeaders
+  /** Field names and values in turn. */
+  readonly headers: readonly string[]
   /**
    * The identity fields, which follow `headers`. While they do not change, requests of a session
    * have the same frozen array, so that its text is kept.
@@ -125,11 +122,8 @@ export interface ResponseHandler {
    * follows
    */
   onSend(control: ExchangeControl): boolean
-  /**
-   * An interim response (1xx, except 100 and 101), or the head of the final response.
-   * @param fieldText the lines of `fields`, if they arrived as the gateway writes them
-   */
-  onResponse(status: number, statusMessage: string, fields: RawFields, fieldText?: string): void
+  /** An interim response (1xx, except 100 and 101), or the head of the final response. */
+  onResponse(status: number, statusMessage: string, fields: RawFields): void
   /**
    * A part of at most `shortBytes` (`wire/read-buffers.ts`). If it is the last one, its memory is
    * used again after `onEnd`, so a handler copies what it keeps longer.

@@ -1,17 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { Caching } from '../../src/gate/admission.ts'
 import { Addresses } from '../../src/proxy/addresses.ts'
-import {
-  collectResponseHeaders,
-  isEventStream,
-  responseChanges,
-  responseHeaders,
-  responseTrailers,
-} from '../../src/proxy/client-response.ts'
-import { plainResponseHead } from '../../src/transport/http1/response-head.ts'
-import { FieldLines } from '../../src/wire/field-lines.ts'
+import { responseChanges, responseHeaders, responseTrailers } from '../../src/proxy/client-response.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
@@ -213,48 +204,4 @@ test('A cookie of the gateway cannot be set when the attributes of cookies are c
   )
 
   assert.deepEqual(lines, ['Set-Cookie', 'b=2; Path=/'])
-})
-
-/** Lines of a head: usual names, names that the gateway treats in its own way, odd spaces. */
-const anyLines = fc.array(
-  fc
-    .tuple(
-      fc.constantFrom('Server', 'X-A', 'Set-Cookie', 'Cache-Control', 'Vary', 'Date', 'Location', 'Keep-Alive'),
-      fc.constantFrom(': ', ': ', ': ', ':', ':  ', ':\t'),
-      fc.constantFrom('', '1', 'a b', 'public, max-age=1', 'gatehouse=1', '/base/a', 'Cookie', 'caf\xe9'),
-      fc.constantFrom('', '', '', ' ', '\t'),
-    )
-    .map((parts) => parts.join('')),
-  { maxLength: 8 },
-)
-
-test('The client gets the same head whether lines are copied or taken apart', () => {
-  let copied = 0
-  fc.assert(
-    fc.property(anyLines, fc.constantFrom<Caching>('anybody', 'varies', 'private', 'no_store'), (lines, caching) => {
-      const text = ['HTTP/1.1 200 OK', 'Content-Length: 0', ...lines].join('\r\n')
-      const head = plainResponseHead(Buffer.from(`${text}\r\n\r\n`, 'latin1'), text.length, 'GET')
-      if (head === undefined) return
-      if (head.fieldText !== undefined) copied += 1
-      const some = { ...input, caching }
-
-      const sentLines = collectResponseHeaders(head.fields, some, new FieldLines(head.fieldText))
-      assert.equal(sentLines.text, FieldLines.of(responseHeaders(head.fields, some)).text)
-      assert.equal(sentLines.invalid, undefined)
-    }),
-    { numRuns: 3000 },
-  )
-  assert.ok(copied > 100, 'many heads are copied')
-})
-
-test('A response is an event stream by the type that its client gets', () => {
-  const changes = (set: Record<string, string>, remove: string[] = []) => responseChanges({ set, remove, defaults: [] })
-  const stream = ['content-type', 'Text/Event-Stream; charset=utf-8']
-
-  assert.equal(isEventStream(stream, undefined), true)
-  assert.equal(isEventStream(['Content-Type', 'text/html'], undefined), false)
-  assert.equal(isEventStream([], undefined), false)
-  assert.equal(isEventStream(stream, changes({}, ['Content-Type'])), false)
-  assert.equal(isEventStream(stream, changes({ 'X-A': '1' })), true)
-  assert.equal(isEventStream(['Content-Type', 'text/plain'], changes({ 'Content-Type': 'text/event-stream' })), true)
 })

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
-import { plainRequestHead } from '../../src/listener/plain/request-head.ts'
-import { collectUpstreamHeaders, RequestFields, upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
-import { FieldLines } from '../../src/wire/field-lines.ts'
+import { RequestFields, upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
@@ -19,7 +16,6 @@ const input = {
   },
   requestId: 'r-1',
   loopMarker: 'marker',
-  addresses: { request: (_name: string, value: string) => value },
   trace: undefined,
 } as const
 
@@ -54,39 +50,6 @@ test('Content-Length is forwarded without leading zeros, because some servers re
     ['10', '10'],
   ] as const)
     assert.deepEqual(linesNamed(sent('Content-Length', length), 'Content-Length'), [expected])
-})
-
-/** Lines of a head: usual names, names that the gateway treats in its own way, odd spaces. */
-const anyLines = fc.array(
-  fc
-    .tuple(
-      fc.constantFrom('Accept', 'X-A', 'x-remote-user', 'Cookie', 'Content-Length', 'Connection', 'TE', 'Referer'),
-      fc.constantFrom(': ', ': ', ': ', ':', ':  ', ':\t'),
-      fc.constantFrom('', '1', 'a b', 'keep-alive', 'x-a, close', 'gatehouse=1; b=2', 'caf\xe9'),
-      fc.constantFrom('', '', '', ' ', '\t'),
-    )
-    .map((parts) => parts.join('')),
-  { maxLength: 8 },
-)
-
-test('The upstream gets the same head whether lines are copied or taken apart', () => {
-  const some = { ...input, isWithheldCookie: (name: string) => name === 'gatehouse' }
-  let copied = 0
-  fc.assert(
-    fc.property(anyLines, (lines) => {
-      const text = ['GET / HTTP/1.1', 'Host: orders.example.com', ...lines].join('\r\n')
-      const head = plainRequestHead(Buffer.from(`${text}\r\n\r\n`, 'latin1'), text.length)
-      if (head === undefined) return
-      if (head.fieldText !== undefined) copied += 1
-      const { rawHeaders, fieldText } = head
-
-      const sentLines = collectUpstreamHeaders(rawHeaders, some, new FieldLines(fieldText))
-      assert.equal(sentLines.text, FieldLines.of(upstreamHeaders(rawHeaders, some)).text)
-      assert.equal(sentLines.invalid, undefined)
-    }),
-    { numRuns: 3000 },
-  )
-  assert.ok(copied > 100, 'many heads are copied')
 })
 
 test('TE reaches only upstreams that speak HTTP/2, and says only that trailers are welcome', () => {

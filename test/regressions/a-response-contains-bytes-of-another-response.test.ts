@@ -9,7 +9,6 @@ import { ClientResponse } from '../../src/proxy/client-response.ts'
 import { ContentRewriter } from '../../src/proxy/content-rewriter.ts'
 import { CookieKeeper } from '../../src/proxy/cookie-keeper.ts'
 import type { ResponseHandler } from '../../src/transport/transport.ts'
-import { FieldPairs } from '../../src/wire/field-lines.ts'
 import { until } from '../support/until.ts'
 
 // The memory of a short last part is used again after the response, for one of another client. So
@@ -99,16 +98,10 @@ async function received(t: TestContext, handle: (res: ServerResponse, response: 
   return text
 }
 
-function lengthField(bytes: number): FieldPairs {
-  const fields = new FieldPairs()
-  fields.add('Content-Length', String(bytes))
-  return fields
-}
-
 test("A response of Node's own class contains no bytes of another response", async (t) => {
   const memory = Buffer.from('of this person')
   const text = await received(t, (_, response) => {
-    response.begin(200, 'OK', lengthField(14))
+    response.begin(200, 'OK', ['Content-Length', '14'])
     response.hold(memory)
     response.end()
     memory.fill('another response')
@@ -121,7 +114,7 @@ test("A later part of a response of Node's own class contains no bytes of anothe
   const memory = Buffer.from('of this person')
   const long = Buffer.alloc(8 * 1024 * 1024, 'x')
   const text = await received(t, (res, response) => {
-    response.begin(200, 'OK', lengthField(long.length + 14))
+    response.begin(200, 'OK', ['Content-Length', String(long.length + 14)])
     response.write(long, () => {})
     assert.ok(res.writableLength > 0, 'the client does not take everything at once')
     response.write(memory)

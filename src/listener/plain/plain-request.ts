@@ -27,7 +27,6 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
   readonly httpVersionMinor = 1
   readonly headers: IncomingMessage['headers']
   readonly rawHeaders: string[]
-  readonly fieldText: string | undefined
   readonly isKeepAlive: boolean
   readonly #connection: RequestConnection
   /** How many bytes of content have not arrived yet. */
@@ -48,7 +47,6 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
     this.url = head.url
     this.headers = head.headers
     this.rawHeaders = head.rawHeaders as string[]
-    this.fieldText = head.fieldText
     this.isKeepAlive = head.isKeepAlive
     this.#left = head.contentLength
   }

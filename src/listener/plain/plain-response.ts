@@ -3,7 +3,6 @@ import type { Socket } from 'node:net'
 import type { ClientReply } from '../../http/client-messages.ts'
 import { reasonPhrase } from '../../http/response.ts'
 import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
-import { FieldLines } from '../../wire/field-lines.ts'
 import { fieldLine, isFieldValue } from '../../wire/fields.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
 import type { PlainRequest } from './plain-request.ts'
@@ -83,35 +82,42 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   writeHead(status: number, message?: string | string[], fields?: string[]): this {
     const statusMessage = typeof message === 'string' ? message : reasonPhrase(status)
     const received = (typeof message === 'string' ? fields : message) ?? noFields
-    this.writeLines(status, statusMessage, FieldLines.of(received))
+    this.statusCode = status
+    this.#head = this.#headText(status, statusMessage, this.#fields === undefined ? received : this.#withOwn(received))
+    this.headersSent = true
     return this
   }
 
-  /**
-   * Like `writeHead`. Fields that were set one by one come first.
-   * @throws {TypeError} with the code that Node.js has for an invalid value
-   */
-  writeLines(status: number, statusMessage: string, fields: FieldLines): void {
-    if (this.#fields !== undefined)
-      fields.addFirst([...this.#fields.values()].flatMap(([name, values]) => values.flatMap((value) => [name, value])))
-    this.statusCode = status
-    this.#head = this.#headText(status, statusMessage, fields)
-    this.headersSent = true
+  /** The fields that were set one by one, and then these. */
+  #withOwn(fields: readonly string[]): readonly string[] {
+    const own = [...(this.#fields?.values() ?? [])]
+    return [...own.flatMap(([name, values]) => values.flatMap((value) => [name, value])), ...fields]
   }
 
-  #headText(status: number, statusMessage: string, fields: FieldLines): string {
+  #headText(status: number, statusMessage: string, fields: readonly string[]): string {
     if (!isFieldValue(statusMessage)) throw new TypeError('invalid reason phrase')
-    if (fields.invalid !== undefined) throw invalidField(fields.invalid)
-    this.shouldKeepAlive &&= this.#connection?.mayContinue === true && !fields.closes
-    let text = `HTTP/1.1 ${status} ${statusMessage}${fields.text}`
-    if (!fields.hasDate) text += dateField()
+    this.shouldKeepAlive &&= this.#connection?.mayContinue === true
+    let text = `HTTP/1.1 ${status} ${statusMessage}`
+    let [hasDate, hasLength, hasConnection] = [false, false, false]
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const name = fields[at] as string
+      const value = fields[at + 1] as string
+      text += checkedLine(name, value)
+      if (name.length === 4) hasDate ||= name.toLowerCase() === 'date'
+      else if (name.length === 14) hasLength ||= name.toLowerCase() === 'content-length'
+      else if (name.length === 10 && name.toLowerCase() === 'connection') {
+        hasConnection = true
+        this.shouldKeepAlive &&= !/\bclose\b/i.test(value)
+      }
+    }
+    if (!hasDate) text += dateField()
     const hasContent = this.req.method !== 'HEAD' && status !== 204 && status !== 304
-    if (fields.hasContentLength) this.#framing = hasContent ? 'length' : 'none'
+    if (hasLength) this.#framing = hasContent ? 'length' : 'none'
     else if (hasContent) {
       this.#framing = 'chunked'
       this.chunkedEncoding = true
     }
-    if (!fields.hasConnection)
+    if (!hasConnection)
       text += this.shouldKeepAlive ? (this.#connection?.keepAliveFields ?? '') : '\r\nConnection: close'
     return this.chunkedEncoding ? `${text}\r\nTransfer-Encoding: chunked\r\n\r\n` : `${text}\r\n\r\n`
   }
@@ -221,13 +227,11 @@ export class PlainResponse extends EventEmitter implements ClientReply {
  */
 export function checkedLine(name: string, value: string): string {
   const line = fieldLine(name, value)
-  if (line === undefined) throw invalidField(name)
+  if (line === undefined)
+    throw Object.assign(new TypeError(`the field ${JSON.stringify(name)} has an invalid name or value`), {
+      code: 'ERR_INVALID_CHAR',
+    })
   return line
-}
-
-function invalidField(name: string): TypeError {
-  const error = new TypeError(`the field ${JSON.stringify(name)} has an invalid name or value`)
-  return Object.assign(error, { code: 'ERR_INVALID_CHAR' })
 }
 
 let text = ''

@@ -10,8 +10,6 @@ export interface RequestHead {
   readonly url: string
   /** Names and values in turn, in the order and case of the client; a character is a byte. */
   readonly rawHeaders: readonly string[]
-  /** The lines of all fields, if each is written as `fieldLine` does. */
-  readonly fieldText: string | undefined
   /** The values by lower-case name, as Node.js has them in `IncomingMessage.headers`. */
   readonly headers: Record<string, string | undefined>
   /** How many bytes of content follow. */
@@ -77,10 +75,8 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
   if (!text.startsWith(lineEnd, end - lineEnd.length)) return undefined
   const url = text.slice(method.length + 1, end - lineEnd.length)
   if (unusualTarget.test(url)) return undefined
-  const firstLineEnd = end
   const rawHeaders: string[] = []
   const headers = new HeadersByName()
-  let mayBeCopied = true
   let isKeepAlive = true
   let field: KnownField<FieldFacts> | undefined
   while (end < text.length) {
@@ -91,8 +87,6 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     if (field === undefined) return undefined
     const valueStart = start + field.beginning.length
     const value = withoutSpaceAround(text, valueStart, end)
-    // One space, in front of the value.
-    mayBeCopied &&= text.charCodeAt(valueStart) === 0x20 && valueStart + 1 + value.length === end
     const { name, meaning } = field.facts
     const earlier = headers[name]
     switch (meaning) {
@@ -125,7 +119,6 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     method,
     url,
     rawHeaders,
-    fieldText: mayBeCopied ? text.slice(firstLineEnd) : undefined,
     headers,
     contentLength: Number(headers['content-length'] ?? 0),
     isKeepAlive,

@@ -66,9 +66,9 @@ export class TargetExchange implements ResponseHandler {
     return isWanted
   }
 
-  onResponse(status: number, statusMessage: string, fields: RawFields, fieldText?: string): void {
+  onResponse(status: number, statusMessage: string, fields: RawFields): void {
     if (status >= 200) this.#targets.noteResponse(this.#candidate, status)
-    this.#handler.onResponse(status, statusMessage, fields, fieldText)
+    this.#handler.onResponse(status, statusMessage, fields)
   }
 
   onShortPart(part: Buffer): void {

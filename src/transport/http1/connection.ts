@@ -240,7 +240,7 @@ export class UpstreamConnection implements ExchangeConnection {
     if (head.content === 'chunked') exchange.chunks = new PlainChunks()
     else exchange.left = head.content
     try {
-      exchange.handler.onResponse(head.status, head.statusMessage, head.fields, head.fieldText)
+      exchange.handler.onResponse(head.status, head.statusMessage, head.fields)
     } catch (error) {
       this.abandon(exchange, error as Error)
     }

@@ -10,8 +10,6 @@ export interface ResponseHead {
   readonly statusMessage: string
   /** Names and values in turn, in the order and case of the upstream; a character is a byte. */
   readonly fields: readonly string[]
-  /** The lines of all fields, if each is written as `fieldLine` does. */
-  readonly fieldText: string | undefined
   /** How many bytes of content follow, or that the content comes in chunks. */
   readonly content: number | 'chunked'
   /**
@@ -46,9 +44,7 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   const line = statusLineIn(text, end)
   if (line === undefined) return undefined
   const { status, statusMessage } = line
-  const firstLineEnd = end
   const fields: string[] = []
-  let mayBeCopied = true
   let length: string | undefined
   let isChunked = false
   let keepAliveMs = Infinity
@@ -61,10 +57,7 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
     if (end === -1) end = text.length
     field = knownFields.at(text, start, end, field)
     if (field === undefined) return undefined
-    const valueStart = start + field.beginning.length
-    const value = withoutSpaceAround(text, valueStart, end)
-    // One space, in front of the value.
-    mayBeCopied &&= text.charCodeAt(valueStart) === 0x20 && valueStart + 1 + value.length === end
+    const value = withoutSpaceAround(text, start + field.beginning.length, end)
     fields.push(field.written, value)
     switch (field.facts) {
       case 'none':
@@ -96,8 +89,7 @@ export function plainResponseHead(bytes: Buffer, headEnd: number, method: string
   // A connection is never used again after HEAD. Some upstreams send the content nevertheless, and
   // the next request would receive it.
   const isReusable = !closes && method !== 'HEAD' && !(hasNoContent && announcesContent(isChunked, length))
-  const fieldText = mayBeCopied ? text.slice(firstLineEnd) : undefined
-  return { status, statusMessage, fields, fieldText, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
+  return { status, statusMessage, fields, content, keepAliveMs: isReusable ? keepAliveMs : 0 }
 }
 
 interface StatusLine {

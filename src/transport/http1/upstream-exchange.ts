@@ -1,6 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
-import { FieldLines } from '../../wire/field-lines.ts'
-import { ownText } from '../../wire/fields.ts'
+import { fieldLine } from '../../wire/fields.ts'
 import type { ExchangeControl, Progress, RequestContent, ResponseHandler, UpstreamRequest } from '../transport.ts'
 import type { UnusualResponse } from '../undici/unusual-response.ts'
 import type { PlainChunks, ResponseHead } from './response-head.ts'
@@ -101,16 +100,20 @@ export function writtenRequest({
   upgrade,
   client,
 }: UpstreamRequest): WrittenRequest {
-  const lines = headers instanceof FieldLines ? headers : FieldLines.of(headers)
-  let head = `${method} ${path} HTTP/1.1${textOf(lines)}`
-  const hasLength = lines.hasContentLength
+  let head = `${method} ${path} HTTP/1.1`
+  let hasLength = false
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] as string
+    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true
+    head += field(name, headers[at + 1] as string)
+  }
   const isChunked = body !== undefined && !hasLength
   if (isChunked) head += '\r\nTransfer-Encoding: chunked'
   // A request with such a method has the field even without content (RFC 9110 §8.6).
   else if (!hasLength && expectsContent.has(method)) head += '\r\nContent-Length: 0'
   head += identityText(identity)
   const isUpgrade = upgrade !== undefined
-  if (isUpgrade) head += `\r\nConnection: Upgrade${textOf(FieldLines.of(['Upgrade', upgrade]))}\r\n\r\n`
+  if (isUpgrade) head += `\r\nConnection: Upgrade${field('Upgrade', upgrade)}\r\n\r\n`
   // A connection is not used again after HEAD, so the upstream may close it.
   else head += method === 'HEAD' ? '\r\nConnection: close\r\n\r\n' : '\r\nConnection: keep-alive\r\n\r\n'
   return { method, head, body, isChunked, isUpgrade, client }
@@ -122,15 +125,16 @@ const identityTexts = new WeakMap<readonly string[], string>()
 function identityText(identity: readonly string[]): string {
   let text = identityTexts.get(identity)
   if (text !== undefined) return text
-  // In one piece, so that its pieces are not joined again for each request.
-  text = ownText(textOf(FieldLines.of(identity)))
+  text = ''
+  for (let at = 0; at + 1 < identity.length; at += 2) text += field(identity[at] as string, identity[at + 1] as string)
   if (Object.isFrozen(identity)) identityTexts.set(identity, text)
   return text
 }
 
 /** The last guard against field injection. Parser and configuration reject such fields already. */
-function textOf({ invalid, text }: FieldLines): string {
-  if (invalid !== undefined)
-    throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${invalid}" has an invalid name or value`)
-  return text
+function field(name: string, value: string): string {
+  const line = fieldLine(name, value)
+  if (line === undefined)
+    throw new GatewayError('ERR_REQUEST_MALFORMED', `the field "${name}" has an invalid name or value`)
+  return line
 }

@@ -1,6 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http2'
 import { GatewayError } from '../../core/errors.ts'
-import { FieldLines } from '../../wire/field-lines.ts'
 import { fieldLine } from '../../wire/fields.ts'
 import type { UpstreamRequest } from '../transport.ts'
 
@@ -14,8 +13,6 @@ export function requestFields(
   scheme: 'http' | 'https',
 ): OutgoingHttpHeaders {
   const fields: Record<string, string | string[]> = { ':method': method, ':scheme': scheme, ':path': path }
-  if (headers instanceof FieldLines)
-    throw new GatewayError('ERR_INTERNAL', 'a request over HTTP/2 needs names and values, not lines')
   for (const list of [headers, identity])
     for (let at = 0; at + 1 < list.length; at += 2) {
       const name = (list[at] as string).toLowerCase()

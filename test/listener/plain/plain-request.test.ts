@@ -10,15 +10,7 @@ import type { ReusedReads } from '../../../src/wire/read-buffers.ts'
 function lentRequest() {
   const lent = new Map<Buffer, number>()
   const connection = { holdContent: () => {} } as unknown as RequestConnection
-  const head = {
-    method: 'POST',
-    url: '/',
-    headers: {},
-    rawHeaders: [],
-    fieldText: undefined,
-    text: '',
-    isKeepAlive: true,
-  }
+  const head = { method: 'POST', url: '/', headers: {}, rawHeaders: [], text: '', isKeepAlive: true }
   const req = new PlainRequest(connection, { ...head, contentLength: 9 })
   const lend = (part: Buffer) => {
     lent.set(part, 1)

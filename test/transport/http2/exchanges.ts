@@ -9,7 +9,7 @@ import type {
   UpstreamRequest,
 } from '../../../src/transport/transport.ts'
 
-export const get: UpstreamRequest & { readonly headers: readonly string[] } = {
+export const get: UpstreamRequest = {
   method: 'GET',
   path: '/',
   headers: ['Host', 'orders.example.com'],
