@@ -119,8 +119,9 @@ export class Replica {
         this.#parts.record({ type: 'death', at: now(), replica: name, reason: String(signal ?? code) })
       }
       for (const key of this.#unreachableSince.keys()) this.#reachable(key)
-      log.end()
     })
+    // Lines may arrive after `exit`, but none after `close`.
+    child.once('close', () => log.end())
     await until(`${name} is ready`, async () => (await this.#isReady()) || !this.isRunning)
   }
 
