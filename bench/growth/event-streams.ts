@@ -26,7 +26,7 @@ opening(async ({ ports, count, cookies }) => {
 
 /** Resolves when the first event has arrived. */
 async function open(session: ClientHttp2Session, n: number, cookie: string): Promise<void> {
-  const stream = session.request({ ':path': `/events/${n}`, accept: 'text/event-stream', cookie }, { endStream: true })
+  const stream = session.request({ ':path': `/events/${n}`, accept: 'text/event-stream', cookie })
   const [fields] = (await once(stream, 'response')) as [{ readonly ':status'?: number }]
   if (fields[':status'] !== 200) throw new Error(`stream ${n} got ${fields[':status']}`)
   await once(stream, 'data')

@@ -65,7 +65,7 @@ const secrets = {
   CLIENT_SECRET: 'correct horse battery staple',
   SESSION_KEY: Buffer.alloc(32, 1).toString('base64'),
 }
-const anyStreams = 'max_streams: 65535, max_streams_per_client: 65535'
+const anyStreams = ['max_streams: 65535', 'max_streams_per_client: 65535']
 let worlds = 0
 
 /** Starts gateways on the first processor. Everything else runs on the second one. */
@@ -200,7 +200,7 @@ function configuration(bed: Bed, size: WorldSize, { port, external, client_id, y
   const decoy = (n: number) =>
     `  decoy-${n}: { url: "http://${bed.upstream}", path: /decoy-${n}, headers: { X-Remote-User: sub } }`
   const unmet = (n: number) => `      - { path: /rule-${n}/*, require: { claim: groups, any_of: [team-${n}] } }`
-  const ofEvents = `  events: { url: "${events}", protocol: h2c, path: /events, ${anyStreams}, headers: { X-Remote-User: sub } }`
+  const ofEvents = `  events: { url: "${events}", protocol: h2c, path: /events, ${anyStreams.join(', ')}, headers: { X-Remote-User: sub } }`
   const header = (name: string) => `      X-${name.replaceAll('_', '-')}: ${name}`
   return `version: 1
 listen: { address: 127.0.0.1:${port}, h2c: ${events !== undefined} }
@@ -216,7 +216,7 @@ ${lines(upstreams - 1, decoy)}
 ${events === undefined ? '' : ofEvents}
   application:
     url: http://${bed.upstream}
-    ${anyStreams.replace(', ', '\n    ')}
+    ${anyStreams.join('\n    ')}
     headers:
       X-Reload: { value: "0" }
 ${lines(claims, (n) => header(claimNames[n] ?? furtherClaimName(n)))}
