@@ -12,6 +12,7 @@ import { startDemoProvider } from '../examples/demo/provider.ts'
 import { Browser } from '../test/support/browser.ts'
 import { issueCertificates } from '../test/support/certificates.ts'
 import { freePort } from '../test/support/free-port.ts'
+import { imageFlags, imageVariables } from '../test/support/image.ts'
 import { startRedis } from '../test/support/redis.ts'
 import { holdingKinds, type HoldingFlood } from './holding.ts'
 import { builtGateway, start, startProgram, untilListening } from './process.ts'
@@ -32,9 +33,6 @@ export interface HeldOptions {
   readonly folder: string
 }
 
-/** The flags and variables of the image. */
-const flags = ['--max-semi-space-size=4', '--heap-growing-percent=100', '--no-maglev', '--expose-gc']
-const mallocVariables = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '32768', MALLOC_TRIM_THRESHOLD_: '4194304' }
 const clientSecret = 'correct horse battery staple'
 const sampleMs = 20
 /** A flood that opens its connections more slowly is measured with those that it has opened. */
@@ -134,8 +132,8 @@ upstreams:
   )
   const logFile = join(folder, `gateway-${port}.log`)
   const group = controlGroup(memory, scope)
-  const command = ['-c', `${group.enter}exec "$0" "$@"`, node, ...flags, builtGateway, 'run', '--config', file]
-  const env = { CLIENT_SECRET: clientSecret, SESSION_KEY: Buffer.alloc(32, 1).toString('base64'), ...mallocVariables }
+  const command = ['-c', `${group.enter}exec "$0" "$@"`, node, ...imageFlags, builtGateway, 'run', '--config', file]
+  const env = { CLIENT_SECRET: clientSecret, SESSION_KEY: Buffer.alloc(32, 1).toString('base64'), ...imageVariables }
   const running = startProgram({ command: 'sh', args: command, cpus: '0', env, logFile })
   scope.after(() => running.stop())
   await untilListening(port).catch((error: unknown) => {

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { imageFlags } from '../../test/support/image.ts'
 import { folderFor } from '../bed.ts'
 import { startProgram, untilListening } from '../process.ts'
 import type { Contender } from './contender.ts'
-import { nodeEnvironment, nodeFlags, nodeRunsWith } from './node-program.ts'
+import { nodeEnvironment, nodeRunsWith } from './node-program.ts'
 
 const program = fileURLToPath(new URL('carrier.mjs', import.meta.url))
 
@@ -22,7 +23,7 @@ export function carrier(packageName: '@fastify/http-proxy' | 'http-proxy'): Cont
     start: async (bed, { port, cpus, node, nodeOptions }) => {
       const running = startProgram({
         command: node,
-        args: [...nodeFlags, ...nodeOptions, program, packageName, `http://${bed.upstream}`, String(port)],
+        args: [...imageFlags, ...nodeOptions, program, packageName, `http://${bed.upstream}`, String(port)],
         cpus,
         env: nodeEnvironment(bed),
         logFile: join(folderFor(bed, `${name}-${port}`), 'output.log'),

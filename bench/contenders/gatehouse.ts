@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
+import { imageFlags } from '../../test/support/image.ts'
 import { folderFor, type Bed } from '../bed.ts'
 import type { FillPlace } from '../fill.ts'
 import { claimNames } from '../people.ts'
 import { builtGateway, readSlowly, startProgram, until } from '../process.ts'
 import type { Contender, Listening, Setting } from './contender.ts'
-import { nodeEnvironment, nodeFlags, nodeRunsWith } from './node-program.ts'
+import { nodeEnvironment, nodeRunsWith } from './node-program.ts'
 
 /** What an upstream may have besides, as YAML of the upstream, and what its title says. */
 const extras = {
@@ -102,7 +103,7 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const stdout = openSync(pipe, 'r+')
   const program = startProgram({
     command: node,
-    args: [...nodeFlags, ...nodeOptions, variant.program, 'run', '--config', file],
+    args: [...imageFlags, ...nodeOptions, variant.program, 'run', '--config', file],
     cpus,
     env: { ...env, ...nodeEnvironment(bed) },
     logFile: join(folder, 'errors'),

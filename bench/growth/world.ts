@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { noticesTag } from '../../src/session/store/redis/connection.ts'
 import { freePort } from '../../test/support/free-port.ts'
+import { imageFlags } from '../../test/support/image.ts'
 import { startCluster } from '../../test/support/redis-cluster.ts'
 import { startRedis, type RedisServer, type Scope } from '../../test/support/redis.ts'
 import { folderFor, type Bed } from '../bed.ts'
-import { nodeEnvironment, nodeFlags } from '../contenders/node-program.ts'
+import { nodeEnvironment } from '../contenders/node-program.ts'
 import type { Filled, FillOrder } from '../fill.ts'
 import { claimNames, furtherClaimName } from '../people.ts'
 import { builtGateway, start, startProgram, startServer, until } from '../process.ts'
@@ -163,7 +164,7 @@ async function startReplica(bed: Bed, name: string, text: string): Promise<Repli
   writeFileSync(file, text)
   const program = startProgram({
     command: process.execPath,
-    args: [...nodeFlags, builtGateway, 'run', '--config', file],
+    args: [...imageFlags, builtGateway, 'run', '--config', file],
     cpus: '0',
     env: { ...secrets, ...nodeEnvironment(bed) },
     logFile,
