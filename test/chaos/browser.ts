@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, type Dispatcher, request } from 'undici'
 import { errorCodes, errorRow } from '../../src/core/error-codes.ts'
+import { sha256 } from '../../src/core/random.ts'
 import { cookieField, keepCookies, type KeptCookie, readSetCookie } from '../../src/http/cookie-jar.ts'
 import { navigation } from '../support/browser.ts'
 import type { Random } from '../support/random.ts'
@@ -133,6 +134,11 @@ export class Browser {
     }
   }
 
+  /** Sometimes identity headers, with which the person pretends to be somebody else. */
+  #forged(): { readonly 'x-sub'?: string; readonly 'x-sid'?: string } {
+    return this.#parts.random.chance(0.2) ? { 'x-sub': 'forged', 'x-sid': 'forged' } : {}
+  }
+
   /** The fields that depend on the URL. */
   #fields(url: string): { readonly host: string; readonly cookie?: string } {
     const { host, hostname, pathname: path } = new URL(url)
@@ -168,6 +174,7 @@ export class Browser {
       headers: {
         ...{
           'x-chaos-request': id,
+          ...this.#forged(),
           ...(['script', 'upload'].includes(kind) && { accept: 'application/json', ...script }),
         },
         ...(submission !== undefined && { 'x-form': submission, ...form, ...this.#fromPage }),
@@ -278,13 +285,14 @@ export class Browser {
       else break
       replica = visit.replica || replica
     }
-    const identity = this.#site.issuedFor(new URL(visit.url).searchParams.get('code') ?? '')
+    const code = new URL(visit.url).searchParams.get('code') ?? ''
+    const identity = this.#site.issuedFor(code)
     const { session: replaces, ...outcome } = outcomeOf(visit)
     if (identity !== undefined) this.#sids.set(id, identity.sid)
     const signedIn = visit.status !== undefined && this.#sessionsHave(id)
     this.#site.record({
       ...{ type: 'sign-in', ...outcome, replica, id, begin, person, browser, signedIn },
-      ...(identity && { identity }),
+      ...(identity && { identity, grant: sha256(code) }),
       ...(replaces !== undefined && { replaces }),
     })
     return signedIn ? new URL(String(visit.headers['location'] ?? '/'), visit.url).href : undefined
@@ -327,7 +335,10 @@ export class Browser {
     try {
       const { status, headers, body, channel } = await (kind === 'stream' ? openEventStream : openWebSocket)({
         url: replica.url + new URL(url).pathname,
-        headers: { ...script, ...this.#fields(url), accept: 'text/event-stream', 'x-chaos-request': id },
+        headers: {
+          ...{ ...script, ...this.#fields(url), ...this.#forged() },
+          ...{ accept: 'text/event-stream', 'x-chaos-request': id },
+        },
         ...{ dispatcher: this.#agent, localAddress: this.#parts.localAddress, signal: leaving.signal },
       })
       const code = channel === undefined ? codeOf(url, status, headers, body) : undefined
@@ -351,12 +362,14 @@ export class Browser {
       clearTimeout(impatience)
       const leavesAt = setTimeout(leave, forMs)
       const { code: closeCode, failed } = await channel.ended
+      const otherMessage = channel.otherMessage()
       clearTimeout(leavesAt)
       this.#channels.delete(leave)
       const reason: Stream['reason'] = hasLeft ? 'browser' : failed ? 'error' : 'gateway'
       this.#site.record({
         ...{ ...base, type: 'stream', request: id, session: session ?? '', end: now(), reason },
         ...{ lastMessage: channel.lastMessage(), ...(closeCode !== undefined && { code: closeCode }) },
+        ...(otherMessage !== undefined && { otherMessage }),
       })
     } catch (error) {
       this.#record({ ...base, id, kind, end: now(), error: errorOf(error) })

@@ -16,6 +16,8 @@ export interface Opening {
 interface Channel {
   /** When the latest message arrived. */
   lastMessage(): number
+  /** The first message that is not as the one that opened the channel. */
+  otherMessage(): string | undefined
   /** Resolves when the channel ends. `failed`: without the end that the protocol has. */
   readonly ended: Promise<{ readonly code?: number; readonly failed: boolean }>
 }
@@ -35,10 +37,11 @@ export async function openEventStream({ url, headers, dispatcher, signal }: Open
   const base = { status: response.statusCode, headers: response.headers }
   if (response.headers['content-type'] !== 'text/event-stream') return { ...base, body: await response.body.text() }
   const messages = response.body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  const first = await messages.next()
-  let last = now()
+  const body = eventsIn((await messages.next()).value)[0] ?? ''
+  const received = new Received(body)
   const rest = async () => {
-    while ((await messages.next()).done !== true) last = now()
+    for (let part = await messages.next(); part.done !== true; part = await messages.next())
+      for (const message of eventsIn(part.value)) received.note(message)
   }
   const ended = rest().then(
     () => ({ failed: false }),
@@ -46,8 +49,29 @@ export async function openEventStream({ url, headers, dispatcher, signal }: Open
   )
   return {
     ...base,
-    body: /^data: (.*)/.exec(String(first.value))?.[1] ?? '',
-    channel: { lastMessage: () => last, ended },
+    body,
+    channel: { lastMessage: () => received.at, otherMessage: () => received.other, ended },
+  }
+}
+
+/** The events of a part of a stream. They are short, and each is one write of the application. */
+function eventsIn(part: unknown): string[] {
+  return [...String(part).matchAll(/^data: (.*)$/gm)].map(([, message = '']) => message)
+}
+
+/** The messages of a channel, which all have to be the same. */
+class Received {
+  readonly #first: string
+  at = now()
+  other: string | undefined
+
+  constructor(first: string) {
+    this.#first = first
+  }
+
+  note(message: string): void {
+    this.at = now()
+    if (message !== this.#first) this.other ??= message
   }
 }
 
@@ -64,12 +88,14 @@ export async function openWebSocket({ url, headers, localAddress, signal }: Open
       response.once('close', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }))
     })
     socket.once('message', (message: Buffer) => {
-      let last = now()
-      socket.on('message', () => (last = now())).on('error', () => {})
+      const body = String(message)
+      const received = new Received(body)
+      socket.on('message', (next: Buffer) => received.note(String(next))).on('error', () => {})
       const ended = new Promise<{ code: number; failed: boolean }>((done) =>
         socket.once('close', (code) => done({ code, failed: code === 1006 })),
       )
-      resolve({ status: 101, headers: {}, body: String(message), channel: { lastMessage: () => last, ended } })
+      const channel = { lastMessage: () => received.at, otherMessage: () => received.other, ended }
+      resolve({ status: 101, headers: {}, body, channel })
     })
   })
 }

@@ -106,6 +106,25 @@ class Planted {
     return stream
   }
 
+  /** A session whose refresh token the provider refuses, and when each replica knows that. */
+  refusedRefresh(begin: number): [SignIn, number] {
+    const signIn = this.change(this.freshSession(begin), { grant: 'planted' })
+    const use = { token: 'planted', sid: 'planted', grant: 'planted', replica: 'a', accepted: false, answered: true }
+    this.events.push({ type: 'refresh', ...use, begin: begin + 1_000, end: begin + 1_010 })
+    return [signIn, begin + 1_010 + 1_501]
+  }
+
+  /** A session that replica b has used waits at replica c while a replica is suspended. */
+  waitForReplica(suspended: string): void {
+    const { begin } = this.calmRequest()
+    const signIn = this.freshSession(begin)
+    this.admit(signIn, begin + 100, 'b')
+    this.admit(signIn, begin + 200, 'c')
+    const suspend = { id: 'planted', kind: 'suspend', part: 'replica', replicas: [suspended] } as const
+    this.events.push({ type: 'fault', ...suspend, begin: begin + 150, end: begin + 250 })
+    refuse(this, { status: 503, code: 'ERR_PROVIDER_UNAVAILABLE' }, this.all('request').at(-1))
+  }
+
   coveredBy(ending: Ending): SignIn {
     const { sid, session, begin } = ending
     return this.find('sign-in', (one) => (one.id === session || one.identity?.sid === sid) && one.end < begin)
@@ -140,6 +159,21 @@ test('a refresh that the network holds back may arrive after that of another rep
   const cut = { id: 'planted', kind: 'replica-provider', part: 'provider', replicas: ['d'] } as const
   history.events.push({ type: 'fault', ...cut, begin: use.begin - 3_000, end: begin })
   history.events.push({ ...use, begin, end, replica: 'd', accepted: false })
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
+test('a session may wait for a suspended replica that has used it', () => {
+  const history = new Planted(11)
+  history.waitForReplica('b')
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
+test('a worker that a fault has killed did not end by itself', () => {
+  const history = new Planted(11)
+  const { end, replicas } = history.fault(({ kind }) => kind === 'kill')
+  history.events.push({ type: 'death', at: end - 1, replica: replicas?.[0] ?? '', reason: 'SIGKILL', worker: 17 })
 
   assert.deepEqual(findingsOf(history.events), [])
 })
@@ -393,6 +427,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a session waits for the provider because of a replica that did not use it',
+    'reason',
+    (history) => history.waitForReplica('d'),
+  ],
+  [
     'a replica says that the store is unavailable, without a fault',
     'reason',
     (history) => {
@@ -542,11 +581,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
-    'a response takes 12 s without a fault',
+    'a response takes 6 s without a fault',
     'liveness',
     (history) => {
       const request = history.all('request').findLast((one) => one.identity !== undefined) as Request
-      history.change(request, { end: request.end + 12_000 })
+      history.change(request, { end: request.end + 6_000 })
     },
   ],
   [
@@ -561,11 +600,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
-    'a sign-out takes 12 s without a fault',
+    'a sign-out takes 6 s without a fault',
     'liveness',
     (history) => {
       const signOut = history.all('ending').findLast(({ by }) => by === 'sign-out') as Ending
-      history.change(signOut, { begin: signOut.end - 12_000 })
+      history.change(signOut, { begin: signOut.end - 6_000 })
     },
   ],
   [
@@ -583,6 +622,35 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
       history.change(last, { of: 'a-2', memory: (last.memory ?? 0) + 200 * 1024 ** 2 })
+    },
+  ],
+  [
+    'a worker keeps 20 MiB of objects',
+    'leak',
+    (history) => {
+      const last = history.all('sample').findLast(({ of }) => of === 'a-1') as EventOf<'sample'>
+      history.change(last, { used: (last.used ?? 0) + 20 * 1024 ** 2 })
+    },
+  ],
+  [
+    'a session is served after the provider has refused its refresh token',
+    'ended',
+    (history) => history.admit(...history.refusedRefresh(1_000), 'a'),
+  ],
+  [
+    'a stream delivers a message of another one',
+    'identity',
+    (history) => {
+      const stream = history.find('stream', ({ begin }) => history.isCalm(begin))
+      history.change(stream, { otherMessage: '{"sub":"ben","sid":"other"}' })
+    },
+  ],
+  [
+    'a worker ends by itself',
+    'liveness',
+    (history) => {
+      const death = { type: 'death', at: history.calmRequest().end, replica: 'b', reason: 'SIGABRT' } as const
+      history.events.push({ ...death, worker: 17 })
     },
   ],
   [

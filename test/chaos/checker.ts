@@ -2,7 +2,7 @@
 // program.
 import { bounds } from './bounds.ts'
 import { allParts, type CertainEnd, Facts } from './facts.ts'
-import type { HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
+import type { Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
 import { placeOf, whyWrong } from './reasons.ts'
 
 export type Property =
@@ -96,6 +96,8 @@ function describe(cause: CertainEnd['cause']): string {
       return `${cause.replica} had refused it as ended`
     case 'sign-in':
       return `the sign-in ${cause.id} of its browser`
+    case 'refresh':
+      return 'the provider had refused its refresh token'
     case 'ending':
       return `${cause.by} ${cause.id}`
   }
@@ -105,8 +107,24 @@ function describe(cause: CertainEnd['cause']): string {
  * No application sees another person, no request gets the response to another one, and each request
  * arrives only at its application.
  */
-const identity: Check = (facts) =>
-  facts.requests.flatMap((request) => {
+const identity: Check = (facts) => [
+  ...facts.requests.flatMap(identityOf(facts)),
+  ...facts.streams.flatMap(otherMessage),
+]
+
+const otherMessage = (one: Stream): Finding[] =>
+  one.otherMessage === undefined
+    ? []
+    : [
+        {
+          ...{ property: 'identity', events: [one] },
+          sentence: `The stream of request ${one.request} delivered a message of another one: ${one.otherMessage}`,
+        },
+      ]
+
+const identityOf =
+  (facts: Facts) =>
+  (request: Request): Finding[] => {
     const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
     const receipts = facts.receipts.get(request.id) ?? []
     const isOther = facts.seen(request).some(({ sub, sid }) => sub !== expected?.sub || sid !== expected.sid)
@@ -122,7 +140,7 @@ const identity: Check = (facts) =>
     const signIn = facts.signIns.get(request.session ?? '')
     const events = [...(signIn ? [signIn] : []), request, ...receipts]
     return [{ property: 'identity', sentence, events }]
-  })
+  }
 
 /** No refresh token is used again after its rotation, unless the response may have been lost. */
 const refreshToken: Check = (facts) =>
@@ -338,6 +356,9 @@ const liveness: Check = (facts) => {
     ...facts.run.replicas.filter((replica) => !events.some((one) => one.replica === replica)).map((who) => [what, who]),
   ])
   const last = made.findLast(({ part }) => part !== undefined)
+  const isUnexplained = ({ worker, at, replica }: Death) =>
+    worker === undefined ||
+    facts.disturbances(['replica'], { begin: at, end: at }, { replica }).every(({ observed }) => observed)
   return [
     ...slow.map((attempt): Finding => ({
       ...{
@@ -346,7 +367,7 @@ const liveness: Check = (facts) => {
         events: [attempt],
       },
     })),
-    ...facts.deaths.map((death): Finding => ({
+    ...facts.deaths.filter(isUnexplained).map((death): Finding => ({
       ...{ property: 'liveness', sentence: `${death.replica} ended by itself (${death.reason}).`, events: [death] },
     })),
     ...missing.map(([what, who]): Finding => ({
@@ -365,7 +386,7 @@ const leak: Check = (facts) => {
   const calm = facts.samples.filter((sample) => sample.calm)
   const kindOf = ({ of }: Sample) => of.replace(/\d+$/, '')
   return [...Map.groupBy(calm, ({ of }) => of).values()].flatMap((samples) =>
-    (['memory', 'files', 'keys'] as const).flatMap((what): Finding[] => {
+    (['memory', 'used', 'files', 'keys'] as const).flatMap((what): Finding[] => {
       const use = (sample: Sample | undefined) => sample?.[what] ?? 0
       const [first, ...later] = samples.filter((sample) => sample[what] !== undefined)
       if (first === undefined) return []

@@ -38,7 +38,7 @@ export interface CertainEnd {
   /** From when to when the order was carried out. */
   readonly order: Span
   /** A request that was refused because the session had ended, if no other cause is known. */
-  readonly cause: Ending | SignIn | Request | 'timeout'
+  readonly cause: Ending | SignIn | Request | Refresh | 'timeout'
 }
 
 /** The events of one type, in the order in which they begin. */
@@ -137,6 +137,15 @@ export class Facts {
     return request.identity !== undefined || this.receipts.has(request.id)
   }
 
+  /** The replicas that had a request or a stream of the session in this time. */
+  replicasUsing(session: string | undefined, { begin, end }: Span): readonly string[] {
+    if (session === undefined) return []
+    const uses = [...(this.#requestsOf.get(session) ?? []), ...this.streams.filter((one) => one.session === session)]
+    const signIn = this.signIns.get(session)
+    const all = signIn === undefined ? uses : [...uses, signIn]
+    return all.filter((use) => use.begin <= end && use.end >= begin).map(({ replica }) => replica)
+  }
+
   /** Who the applications saw in a request. */
   seen(request: Request): Identity[] {
     const received = (this.receipts.get(request.id) ?? []).map(({ identity }) => identity)
@@ -181,10 +190,28 @@ export class Facts {
       const order = { begin: cause.begin, end: Math.max(cause.end, ...orders.map(({ end }) => end)) }
       ends.push({ at: order.end + bounds.proof, order, cause })
     }
+    for (const cause of this.#refusedRefreshes(signIn))
+      ends.push({ at: cause.end + bounds.proof, order: { begin: cause.begin, end: cause.end }, cause })
     const { latest } = this.#timeout(signIn)
     const life = { begin: signIn.begin, end: latest + bounds.clocks }
     const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
     return [...ends, { at, order: { begin: at, end: at }, cause: 'timeout' }]
+  }
+
+  /**
+   * When the provider refused the refresh token of the session, and the replica was certain to hear
+   * of it in time. A token that was used before says nothing: another replica has its successor.
+   */
+  #refusedRefreshes({ grant, identity }: SignIn): Refresh[] {
+    const ofSid = this.#refreshesOf.get(identity?.sid ?? '') ?? []
+    const ofSession = ofSid.filter((refresh) => grant !== undefined && refresh.grant === grant)
+    return ofSession.filter(({ accepted, answered, token, begin, end, replica }) => {
+      const isReused = this.uses.get(token)?.some((use) => use.accepted) ?? false
+      const isInTime = answered && end - begin < bounds.refresh
+      const until = { begin, end: end + bounds.proof }
+      const near = this.disturbances(['store', 'replica', 'provider', 'clock'], until, { replica })
+      return !accepted && !isReused && isInTime && near.length === 0
+    })
   }
 
   /** Between which times a session without an ending expires. */

@@ -76,6 +76,8 @@ export interface SignIn extends Operation, Outcome {
   readonly signedIn: boolean
   /** As the provider issued it. Absent where the provider issued no ID Token. */
   readonly identity?: Identity
+  /** SHA-256 of the authorization code, which names the tokens of the session. */
+  readonly grant?: string
   /** The session whose cookie the browser sent with the callback: this sign-in ends it. */
   readonly replaces?: string
 }
@@ -146,6 +148,8 @@ export interface Refresh extends Operation {
   readonly token: string
   readonly next?: string
   readonly sid: string
+  /** The `grant` of the sign-in whose token it is. Absent where the provider does not know it. */
+  readonly grant?: string
   /** The replica that used it, where the provider knows it. */
   readonly replica?: string
   readonly accepted: boolean
@@ -163,6 +167,8 @@ export interface Stream extends Operation {
   readonly application: string
   /** When the last message of the application arrived. */
   readonly lastMessage?: number
+  /** The first message that was not as the one that opened the stream. */
+  readonly otherMessage?: string
   readonly reason: 'gateway' | 'browser' | 'error'
   /** The code of the WebSocket's Close frame. */
   readonly code?: number
@@ -196,12 +202,14 @@ export interface Unreachable extends Operation {
   readonly replica: string
 }
 
-/** A replica ended without an order to end. */
+/** A replica, or one of its workers, ended without an order to end. */
 export interface Death {
   readonly type: 'death'
   readonly at: number
   readonly replica: string
   readonly reason: string
+  /** Its process, where it was a worker. A fault may have killed it. */
+  readonly worker?: number
 }
 
 /** What a process uses. */
@@ -213,8 +221,10 @@ export interface Sample {
   readonly replica?: string
   /** No person was signed in, no exchange was open, and no fault was active or just healed. */
   readonly calm: boolean
-  /** Bytes after a garbage collection, where one was possible. */
+  /** Resident bytes. */
   readonly memory?: number
+  /** Bytes of objects and of memory that belongs to them, in V8, after a garbage collection. */
+  readonly used?: number
   readonly files?: number
   /** Keys in Redis that do not expire within the minutes of the run. */
   readonly keys?: number

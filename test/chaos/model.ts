@@ -173,7 +173,7 @@ class Model {
     if (failed !== undefined) return void this.#events.push({ ...common, ...failed, ...replaces, signedIn: false })
     browser.sid ??= this.#name('sid')
     const identity = { sub: person, sid: browser.sid }
-    const signIn: SignIn = { ...common, status: 302, ...replaces, signedIn: true, identity }
+    const signIn: SignIn = { ...common, status: 302, ...replaces, signedIn: true, identity, grant: id }
     if (session !== undefined) this.#end(session)
     browser.session = { signIn, identity, isLive: true, near: new Set(), token: 0, refreshAt: this.#now + 5_000 }
     this.#sessions.push(browser.session)
@@ -287,7 +287,13 @@ class Model {
     const token = `${session.signIn.id}-${session.token}`
     session.token += 1
     session.refreshAt = this.#now + 5_000
-    const use = { token, next: `${session.signIn.id}-${session.token}`, sid: session.identity.sid, replica }
+    const use = {
+      token,
+      next: `${session.signIn.id}-${session.token}`,
+      sid: session.identity.sid,
+      grant: session.signIn.id,
+      replica,
+    }
     this.#events.push({ type: 'refresh', ...use, begin: this.#now - 2, end: this.#now, accepted: true, answered: true })
     return undefined
   }
@@ -327,6 +333,7 @@ class Model {
         of: `${replica}-1`,
         calm: true,
         memory: 9e7,
+        used: 3e7,
         files: 40,
       })
     this.#events.push({ type: 'sample', at: this.#now, of: 'store', calm: true, keys: 3 })

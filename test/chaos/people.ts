@@ -24,8 +24,11 @@ const actions = {
 const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [3_000, 60_000] } as const
 const [browsersEach, tabsEach] = [2, 2]
 
-/** When copies of the cookies of an ended session are tried, in ms after its end. */
-const copiesAfterMs = [0, 2_500, 5_000, 7_500, 10_000, 14_000]
+/**
+ * When copies of the cookies of an ended session are tried, in ms after its end. Where only the
+ * provider knows of the end, a replica learns it when the access token has expired, after 20 s.
+ */
+const copiesAfterMs = [0, 2_500, 5_000, 7_500, 10_000, 14_000, 20_000, 24_000]
 
 export interface Crowd {
   /** Tries copies of the cookies of the sessions that an order has ended, again and again. */
@@ -117,7 +120,7 @@ export interface EndingParts {
   readonly random: Random
   /** Whether something is wrong between a replica and the store. */
   readonly isCut: (replica: string) => boolean
-  /** An order was confirmed. */
+  /** An order was confirmed, or a session has ended at the provider. */
   readonly onEnded: Crowd['useCopies']
 }
 
@@ -150,13 +153,14 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
 }
 
 /** The provider ends a session without a notice. */
-export function expireAtProvider({ site, provider, random }: EndingParts): void {
+export function expireAtProvider({ site, provider, random, onEnded }: EndingParts): void {
   const sessions = provider.sessions()
   if (sessions.length === 0) return
   const { sid } = random.pick(sessions)
   const begin = now()
   provider.expireSession(sid)
   site.record({ type: 'ending', id: site.id('e'), by: 'provider', sid, begin, end: now(), confirmed: false })
+  onEnded({ sid })
 }
 
 /**

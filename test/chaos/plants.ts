@@ -78,6 +78,28 @@ const table = {
     if (this.#isOver(near, now)) return void 0;`,
     finds: ['leak'],
   },
+  'objects-kept': {
+    from: 'const inMemory = this.findInMemory(key);',
+    to: `(globalThis.planted ??= []).push(new Array(3e3).fill({}));
+    const inMemory = this.findInMemory(key);`,
+    finds: ['leak'],
+  },
+  'invalid-grant-ignored': {
+    from: 'await parts.endings.endOne(current.key, "invalid_grant");\n    return void 0;',
+    to: 'return current;',
+    finds: ended,
+  },
+  'identity-of-the-client': {
+    from: '[...fieldsOf("signed_identity"), ...signed, ...all]',
+    to: '[...fieldsOf("signed_identity"), ...signed]',
+    finds: ['identity'],
+  },
+  'worker-dies': {
+    from: 'const inMemory = this.findInMemory(key);',
+    to: `if (Math.random() < 0.0005) process.abort();
+    const inMemory = this.findInMemory(key);`,
+    finds: ['liveness'],
+  },
 } as const satisfies Readonly<Record<string, Plant>>
 
 export const plants: Readonly<Record<string, Plant>> = table

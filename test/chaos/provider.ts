@@ -30,7 +30,7 @@ const accessTokenSeconds = 20
 export async function startChaosProvider(scope: Scope, parts: ProviderParts): Promise<ChaosProvider> {
   const { network, url, client_secret } = parts
   const store = new ProviderStore()
-  const grants: Grants = { issued: new Map(), sids: new Map() }
+  const grants: Grants = { issued: new Map(), sources: new Map() }
   const port = await freePort()
   const issuer = new URL(`http://${network.host('provider')}:${port}`)
   const cookieKeys = [randomToken(32)]
@@ -86,10 +86,16 @@ interface Grants {
   /** By authorization code. */
   readonly issued: Map<string, Identity>
   /** By the hash of a refresh token. */
-  readonly sids: Map<string, string>
+  readonly sources: Map<string, Source>
 }
 
-function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issued, sids }: Grants): void {
+interface Source {
+  readonly sid: string
+  /** See `Refresh`. */
+  readonly grant: string
+}
+
+function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issued, sources }: Grants): void {
   oidc.use(async (ctx, next) => {
     const begin = now()
     await next()
@@ -100,8 +106,8 @@ function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issu
     if (grant_type === 'authorization_code' && response.id_token !== undefined)
       issued.set(code, identityIn(response.id_token))
     const [token, next_token] = [sha256(refresh_token), response.refresh_token && sha256(response.refresh_token)]
-    const sid = issued.get(code)?.sid ?? sids.get(token) ?? ''
-    if (next_token !== undefined) sids.set(next_token, sid)
+    const source = code === '' ? sources.get(token) : { sid: issued.get(code)?.sid ?? '', grant: sha256(code) }
+    if (next_token !== undefined && source !== undefined) sources.set(next_token, source)
     if (grant_type !== 'refresh_token') return
     const replica = network.nameOf(ctx.req.socket.remoteAddress)
     ctx.res.once('close', () => {
@@ -109,7 +115,7 @@ function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issu
       setTimeout(() => {
         const answered = isWritten && !network.isTroubled(replica, 'provider')
         record({
-          ...{ type: 'refresh', begin, end, token, replica, accepted, answered, sid },
+          ...{ type: 'refresh', begin, end, token, replica, accepted, answered, sid: '', ...source },
           ...(next_token !== undefined && { next: next_token }),
         })
       }, arrivalMs)

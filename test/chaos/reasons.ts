@@ -1,4 +1,5 @@
 // What must have been so for a refusal of the gateway to be right.
+import { bounds } from './bounds.ts'
 import type { Facts } from './facts.ts'
 import type { Attempt, Fault } from './history.ts'
 
@@ -15,11 +16,14 @@ const during =
   (facts, attempt) =>
     facts.disturbances(parts, attempt, placeOf(attempt)).length > 0
 
-/** A session may be locked, or its tokens lost, because another replica failed. */
-const duringAnywhere =
+/** A session may be locked, or its tokens lost, because another replica that used it failed. */
+const duringAtAnother =
   (...parts: NonNullable<Fault['part']>[]): Reason =>
   (facts, attempt) =>
-    facts.disturbances(parts, attempt).length > 0
+    attempt.type === 'request' &&
+    facts
+      .replicasUsing(attempt.session, { begin: attempt.begin - bounds.lease, end: attempt.end })
+      .some((replica) => facts.disturbances(parts, attempt, { replica }).length > 0)
 
 const either =
   (...reasons: Reason[]): Reason =>
@@ -34,7 +38,7 @@ const signInEnds: Reason = (facts, attempt) => attempt.type === 'sign-in' && fac
 const signsInTwice: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isSigningIn(attempt)
 
 const upstream = during('application')
-const provider = either(during('provider', 'store'), duringAnywhere('replica'))
+const provider = either(during('provider', 'store', 'replica'), duringAtAnother('provider', 'store', 'replica'))
 
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {

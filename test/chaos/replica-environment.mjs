@@ -1,9 +1,10 @@
 // Loaded by a replica before the gateway (`node --import`): the replica connects from an address of
-// its own, and its clock is off by what a file says.
-import { readFileSync } from 'node:fs'
+// its own, its clock is off by what a file says, and SIGUSR2 collects garbage.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import process from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
 
 const { CHAOS_ADDRESS: localAddress, CHAOS_CLOCK: file = '' } = process.env
 const connect = net.connect
@@ -27,4 +28,16 @@ globalThis.Date = class Date extends RealDate {
   static now() {
     return RealDate.now() + offset
   }
+}
+
+process.on('SIGUSR2', () => void collectGarbage())
+
+async function collectGarbage() {
+  // What the first collection finalizes, the second one frees.
+  for (let times = 0; times < 2; times += 1) {
+    globalThis.gc()
+    await pause(50)
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  writeFileSync(`${file}.${process.pid}`, String(heapUsed + external))
 }

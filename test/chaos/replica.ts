@@ -1,12 +1,14 @@
-// One replica of the gateway: the built program with its workers, as an operator runs it.
+// One replica of the gateway: the built program with its workers, run as the image does.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createWriteStream, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import { childrenOf, isAlive, root } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
+import { imageFlags, imageVariables } from '../support/image.ts'
 import { until } from '../support/until.ts'
 import { type HistoryEvent, now } from './history.ts'
 import type { Network } from './network.ts'
@@ -22,6 +24,12 @@ export interface ReplicaParts {
   readonly builds: readonly [string, string]
   /** The text of the configuration for the ports of the replica. */
   readonly yaml: (ports: { readonly listen: number; readonly admin: number }) => string
+}
+
+export interface Usage {
+  readonly of: string
+  readonly memory: number
+  readonly files: number
 }
 
 /** The worker processes of each replica. */
@@ -98,10 +106,10 @@ export class Replica {
     const environment = pathToFileURL(join(root, 'test', 'chaos', 'replica-environment.mjs')).href
     const child = spawn(
       process.execPath,
-      ['--import', environment, builds[this.#build], 'run', '--config', this.#file],
+      [...imageFlags, '--import', environment, builds[this.#build], 'run', '--config', this.#file],
       {
         cwd: root,
-        env: { ...process.env, ...env, CHAOS_ADDRESS: network.host(name), CHAOS_CLOCK: this.#clock },
+        env: { ...process.env, ...imageVariables, ...env, CHAOS_ADDRESS: network.host(name), CHAOS_CLOCK: this.#clock },
         stdio: ['ignore', 'pipe', 'pipe'],
       },
     )
@@ -154,13 +162,28 @@ export class Replica {
     await until(`${this.name} has reloaded`, () => this.said('config.reloaded') > before || !this.isRunning)
   }
 
-  /** Memory in bytes and open files of each process. */
-  usage(): readonly { readonly of: string; readonly memory: number; readonly files: number }[] {
+  /** Resident memory in bytes and open files of each process. */
+  usage(): readonly Usage[] {
     return this.pids().map((pid, n) => ({
       of: n === 0 ? `${this.name} primary ${pid}` : `${this.name} worker ${pid}`,
       memory: Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024,
       files: readdirSync(`/proc/${pid}/fd`).length,
     }))
+  }
+
+  /** The same, and the bytes that V8 uses after a garbage collection. Each process responds. */
+  async usageAfterCollection(): Promise<readonly (Usage & { readonly used: number })[]> {
+    const used = await Promise.all(this.pids().map((pid) => this.#usedAfterCollection(pid)))
+    return this.usage().map((usage, n) => ({ ...usage, used: used[n] ?? 0 }))
+  }
+
+  async #usedAfterCollection(pid: number): Promise<number> {
+    const file = `${this.#clock}.${pid}`
+    rmSync(file, { force: true })
+    process.kill(pid, 'SIGUSR2')
+    const read = () => (existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0)
+    await until(`process ${pid} has collected garbage`, () => read() > 0)
+    return read()
   }
 
   async #isReady(): Promise<boolean> {
@@ -173,9 +196,13 @@ export class Replica {
 
   #observe(line: string): void {
     if (!line.startsWith('{')) return
-    const { msg, worker } = JSON.parse(line) as { readonly msg?: string; readonly worker?: unknown }
+    const { msg, worker, pid, how } = JSON.parse(line) as Readonly<Record<string, unknown>> & { readonly msg?: string }
     if (msg === undefined) return
     this.#seen.set(msg, this.said(msg) + 1)
+    if (msg === 'worker.died') {
+      const reason = `worker ${String(pid)}: ${String(how)}`
+      this.#parts.record({ type: 'death', at: now(), replica: this.name, reason, worker: Number(pid) })
+    }
     if (msg === 'store.unavailable') this.#unreachableSince.set(worker, now())
     if (msg === 'store.available') this.#reachable(worker)
   }

@@ -30,7 +30,7 @@ export interface RunOptions {
 }
 
 /** How often sessions end by others than their person, in ms on average. */
-const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [2_000, 4_000, 20_000]
+const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [2_000, 4_000, 8_000]
 const sampleEveryMs = 20_000
 const observeEveryMs = 500
 /**
@@ -41,6 +41,8 @@ const starvedMs = 200
 const failureTimeoutMs = 3_000
 /** How many faults are active at the same time at most, also when their healing takes longer. */
 const maxActive = 2
+/** How long healing a fault may take, in ms. */
+const healingMs = 120_000
 /** People use the site for this time before the run, in ms. */
 const warmUpMs = 10_000
 /** Before its end, a run leaves this time to sign out and in again, in ms. */
@@ -153,7 +155,8 @@ async function inject(
   record: (event: HistoryEvent) => void,
   beganAt: number,
 ): Promise<void> {
-  const active = new Set<Promise<void>>()
+  const active = new Set<Promise<unknown>>()
+  const failures: unknown[] = []
   const busy = new Set<string>()
   const isFree = (party: string) => !busy.has(party)
   const healLater = async ({ id, kind, lasts }: PlannedFault, begin: number, begun: BegunFault) => {
@@ -164,6 +167,7 @@ async function inject(
     record({ type: 'fault', id, kind, ...begun.facts, begin, end: now() })
   }
   for (const fault of plan) {
+    if (failures.length > 0) break
     await pause(Math.max(0, beganAt + fault.at - now()))
     while (active.size >= maxActive) await Promise.race(active)
     const begin = now()
@@ -175,10 +179,13 @@ async function inject(
       continue
     }
     say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)
-    const healing = healLater(fault, begin, begun).finally(() => active.delete(healing))
+    const healing = healLater(fault, begin, begun)
+      .catch((error: unknown) => failures.push(error))
+      .finally(() => active.delete(healing))
     active.add(healing)
   }
   await Promise.all(active)
+  if (failures.length > 0) throw failures[0]
 }
 
 /**
@@ -226,12 +233,17 @@ function waitedMs(pid: number): number {
   }
 }
 
-/** Heals a fault, and tries again when a node of Redis does not respond. */
+/**
+ * Heals a fault, and tries again when a node of Redis does not respond.
+ * @throws the error of the last try, after two minutes
+ */
 async function untilHealed(begun: BegunFault, say: (text: string) => void): Promise<void> {
+  const giveUpAt = now() + healingMs
   for (;;)
     try {
       return await begun.heal()
     } catch (error) {
+      if (now() > giveUpAt) throw error
       say(`  not healed yet: ${String(error)}`)
       await pause(observeEveryMs)
     }
@@ -248,6 +260,7 @@ async function comeBack(site: Site, person: string, seed: number, localAddress: 
 async function sample({ replicas, store }: World, record: (event: HistoryEvent) => void, calm: boolean): Promise<void> {
   const at = now()
   for (const replica of replicas)
-    for (const usage of replica.usage()) record({ type: 'sample', at, calm, replica: replica.name, ...usage })
+    for (const usage of calm ? await replica.usageAfterCollection() : replica.usage())
+      record({ type: 'sample', at, calm, replica: replica.name, ...usage })
   if (calm) record({ type: 'sample', at, calm, of: 'store', keys: await lastingKeys(store, longestKeyMs) })
 }

@@ -161,8 +161,11 @@ export async function nodesOfRole({ nodes }: Pick<Store, 'nodes'>, role: 'master
   return nodes.filter((_, n) => roles[n] === role)
 }
 
-/** Makes a primary reject all writes (MISCONF), as with a full disk: it cannot store a snapshot. */
-export async function failSnapshots({ redis }: StoreNode): Promise<() => Promise<void>> {
+/**
+ * Makes a primary reject all writes (MISCONF), as with a full disk: it cannot store a snapshot. A
+ * node that ended by itself meanwhile is started again.
+ */
+export async function failSnapshots({ name, redis, server }: StoreNode): Promise<() => Promise<void>> {
   const [, folder = ''] = (await redis.config('GET', 'dir')) as string[]
   const snapshot = join(folder, 'dump.rdb')
   rmSync(snapshot, { recursive: true, force: true })
@@ -171,6 +174,11 @@ export async function failSnapshots({ redis }: StoreNode): Promise<() => Promise
   await redis.bgsave().catch(() => {})
   return async () => {
     rmSync(snapshot, { recursive: true, force: true })
+    const lastWords = server.lastWords()
+    if (lastWords !== undefined) {
+      await server.restart()
+      throw new Error(`${name} had ended: ${lastWords}`)
+    }
     await redis.config('SET', 'save', '')
     await redis.bgsave()
   }

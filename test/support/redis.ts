@@ -40,6 +40,8 @@ export interface RedisTls {
 export interface RedisServer {
   readonly url: string
   readonly port: number
+  /** The end of what a server that has ended wrote. `undefined`: it runs. */
+  lastWords(): string | undefined
   /** Kills the server at once, as a crash does. */
   kill(): Promise<void>
   /** Suspends the server: connections stay open, and no command gets a reply. */
@@ -57,9 +59,12 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-redis-'))
   const port = options.port ?? (await freePort())
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(dir, name), text)
-  let child = await launch(port, dir, options)
+  let output = ''
+  const keep = (text: string) => (output = (output + text).slice(-2_000))
+  let child = await launch(port, dir, options, keep)
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const kill = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
+    if (hasEnded()) return
     const exited = once(child, 'exit')
     child.kill('SIGKILL')
     await exited
@@ -72,12 +77,13 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   return {
     url: `${options.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`,
     port,
+    lastWords: () => (hasEnded() ? output : undefined),
     kill,
     freeze: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     restart: async () => {
       await kill()
-      child = await launch(port, dir, options)
+      child = await launch(port, dir, options, keep)
     },
   }
 }
@@ -100,19 +106,23 @@ function portOf(port: number, tls: RedisTls | undefined): readonly string[] {
   return ['--port', '0', '--tls-port', String(port), ...files, '--tls-replication', 'yes', '--tls-cluster', 'yes']
 }
 
-async function launch(port: number, dir: string, options: RedisOptions): Promise<ChildProcess> {
+async function launch(
+  port: number,
+  dir: string,
+  options: RedisOptions,
+  /** Adds to what the server wrote, and returns it. */
+  keep: (text: string) => string,
+): Promise<ChildProcess> {
   const child = spawn(process.env['REDIS_SERVER'] ?? 'redis-server', argumentsOf(port, dir, options), {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => keep(String(chunk)))
   running.add(child)
   child.once('exit', () => running.delete(child))
   const startedAt = Date.now()
   while (!(await responds(port, options.tls))) {
-    if (child.exitCode !== null) throw new Error(`redis-server did not start: ${output}`)
-    if (Date.now() - startedAt > 10_000) throw new Error(`redis-server did not answer within 10 s: ${output}`)
+    if (child.exitCode !== null) throw new Error(`redis-server did not start: ${keep('')}`)
+    if (Date.now() - startedAt > 10_000) throw new Error(`redis-server did not answer within 10 s: ${keep('')}`)
   }
   return child
 }
