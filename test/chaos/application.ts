@@ -29,8 +29,8 @@ export async function startApplication(
     const digest = createHash('sha256')
     if (req.headers.accept === 'text/event-stream') {
       res.writeHead(200, { 'content-type': 'text/event-stream', 'x-application': name })
-      const send = () => res.write(`data: ${JSON.stringify(identity)}\n\n`)
-      const identity = note(req)
+      const message = messageTo(req, note(req))
+      const send = () => res.write(`data: ${message}\n\n`)
       send()
       const ticking = setInterval(send, tickMs)
       return void res.once('close', () => clearInterval(ticking))
@@ -49,9 +49,9 @@ export async function startApplication(
   })
   const sockets = new WebSocketServer({ server })
   sockets.on('connection', (socket, req) => {
-    const identity = JSON.stringify(note(req))
-    socket.send(identity)
-    const ticking = setInterval(() => socket.send(identity), tickMs)
+    const message = messageTo(req, note(req))
+    socket.send(message)
+    const ticking = setInterval(() => socket.send(message), tickMs)
     socket.on('close', () => clearInterval(ticking)).on('error', () => {})
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -63,6 +63,11 @@ export async function startApplication(
   const port = await freePort()
   await network.link(name, port, (server.address() as AddressInfo).port)
   return `http://${network.host(name)}:${port}`
+}
+
+/** Each message of a stream says whose it is, and which request opened it. */
+function messageTo(req: IncomingMessage, identity: Identity): string {
+  return JSON.stringify({ identity, echo: field(req, 'x-chaos-request') })
 }
 
 function field({ headers }: IncomingMessage, name: string): string {

@@ -18,6 +18,8 @@ export const bounds = {
   streamSilence: 5_000,
   /** A session stays locked after the replica that refreshed it was killed. */
   lease: 5_000,
+  /** A replica waits for another one that refreshes a session. Not promised exactly. */
+  wait: 8_000,
   /** A replica repeats an order that the store did not accept. Not promised exactly. */
   repeatedOrder: 30_000,
   /** The part of `idle_timeout` by which a session may end earlier. */

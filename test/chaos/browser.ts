@@ -342,7 +342,7 @@ export class Browser {
         ...{ dispatcher: this.#agent, localAddress: this.#parts.localAddress, signal: leaving.signal },
       })
       const code = channel === undefined ? codeOf(url, status, headers, body) : undefined
-      const identity = channel && (JSON.parse(body) as Identity)
+      const opened = channel && (JSON.parse(body) as Pick<Request, 'identity' | 'echo'>)
       this.#record({
         ...base,
         id,
@@ -350,7 +350,7 @@ export class Browser {
         end: now(),
         status,
         ...(code !== undefined && { code }),
-        ...(identity && { identity }),
+        ...opened,
       })
       if (channel === undefined) return
       let hasLeft = false

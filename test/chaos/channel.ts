@@ -16,7 +16,7 @@ export interface Opening {
 interface Channel {
   /** When the latest message arrived. */
   lastMessage(): number
-  /** The first message that is not as the one that opened the channel. */
+  /** The first message that differs from the one that opened the channel. */
   otherMessage(): string | undefined
   /** Resolves when the channel ends. `failed`: without the end that the protocol has. */
   readonly ended: Promise<{ readonly code?: number; readonly failed: boolean }>
@@ -37,13 +37,15 @@ export async function openEventStream({ url, headers, dispatcher, signal }: Open
   const base = { status: response.statusCode, headers: response.headers }
   if (response.headers['content-type'] !== 'text/event-stream') return { ...base, body: await response.body.text() }
   const messages = response.body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  const body = eventsIn((await messages.next()).value)[0] ?? ''
+  const events = new Events()
+  const [body = '', ...more] = events.read((await messages.next()).value)
   const received = new Received(body)
-  const rest = async () => {
+  for (const message of more) received.note(message)
+  const readRest = async () => {
     for (let part = await messages.next(); part.done !== true; part = await messages.next())
-      for (const message of eventsIn(part.value)) received.note(message)
+      for (const message of events.read(part.value)) received.note(message)
   }
-  const ended = rest().then(
+  const ended = readRest().then(
     () => ({ failed: false }),
     () => ({ failed: true }),
   )
@@ -54,9 +56,16 @@ export async function openEventStream({ url, headers, dispatcher, signal }: Open
   }
 }
 
-/** The events of a part of a stream. They are short, and each is one write of the application. */
-function eventsIn(part: unknown): string[] {
-  return [...String(part).matchAll(/^data: (.*)$/gm)].map(([, message = '']) => message)
+/** Splits an event stream into the data of its events. */
+class Events {
+  #rest = ''
+
+  /** The events that are complete with this part. */
+  read(part: unknown): string[] {
+    const events = (this.#rest + String(part ?? '')).split('\n\n')
+    this.#rest = events.pop() ?? ''
+    return events.flatMap((event) => /^data: (.*)$/m.exec(event)?.[1] ?? [])
+  }
 }
 
 /** The messages of a channel, which all have to be the same. */

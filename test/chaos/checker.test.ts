@@ -106,12 +106,13 @@ class Planted {
     return stream
   }
 
-  /** A session whose refresh token the provider refuses, and when each replica knows that. */
-  refusedRefresh(begin: number): [SignIn, number] {
+  /** A session whose refresh token the provider rejects, and when each replica knows that. */
+  rejectedRefresh(begin: number): [SignIn, number] {
     const signIn = this.change(this.freshSession(begin), { grant: 'planted' })
-    const use = { token: 'planted', sid: 'planted', grant: 'planted', replica: 'a', accepted: false, answered: true }
-    this.events.push({ type: 'refresh', ...use, begin: begin + 1_000, end: begin + 1_010 })
-    return [signIn, begin + 1_010 + 1_501]
+    const use = { token: 'planted', sid: 'planted', grant: 'planted', replica: 'a', accepted: false }
+    const response = { isRejected: true, answered: true, begin: begin + 1_000, end: begin + 1_010 }
+    this.events.push({ type: 'refresh', ...use, ...response })
+    return [signIn, response.end + 2 * 1_500 + 1]
   }
 
   /** A session that replica b has used waits at replica c while a replica is suspended. */
@@ -172,8 +173,10 @@ test('a session may wait for a suspended replica that has used it', () => {
 
 test('a worker that a fault has killed did not end by itself', () => {
   const history = new Planted(11)
-  const { end, replicas } = history.fault(({ kind }) => kind === 'kill')
-  history.events.push({ type: 'death', at: end - 1, replica: replicas?.[0] ?? '', reason: 'SIGKILL', worker: 17 })
+  const { end } = history.calmRequest()
+  const kill = { id: 'planted', kind: 'kill-worker', part: 'replica', replicas: ['b'] } as const
+  history.events.push({ type: 'fault', ...kill, begin: end - 5, end })
+  history.events.push({ type: 'death', at: end, replica: 'b', reason: 'SIGKILL', worker: 17 })
 
   assert.deepEqual(findingsOf(history.events), [])
 })
@@ -633,9 +636,9 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
-    'a session is served after the provider has refused its refresh token',
+    'a session is served after the provider has rejected its refresh token',
     'ended',
-    (history) => history.admit(...history.refusedRefresh(1_000), 'a'),
+    (history) => history.admit(...history.rejectedRefresh(1_000), 'a'),
   ],
   [
     'a stream delivers a message of another one',

@@ -3,7 +3,7 @@
 import { bounds } from './bounds.ts'
 import { allParts, type CertainEnd, Facts } from './facts.ts'
 import type { Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
-import { placeOf, whyWrong } from './reasons.ts'
+import { placeOf, waitsForAnother, whyWrong } from './reasons.ts'
 
 export type Property =
   | 'complete'
@@ -97,7 +97,7 @@ function describe(cause: CertainEnd['cause']): string {
     case 'sign-in':
       return `the sign-in ${cause.id} of its browser`
     case 'refresh':
-      return 'the provider had refused its refresh token'
+      return 'the provider had rejected its refresh token'
     case 'ending':
       return `${cause.by} ${cause.id}`
   }
@@ -342,7 +342,8 @@ const liveness: Check = (facts) => {
   const slow = [...facts.requests, ...orders].filter(
     (attempt) =>
       attempt.end - attempt.begin > bounds.response &&
-      facts.disturbances(allParts, attempt, placeOf(attempt)).length === 0,
+      facts.disturbances(allParts, attempt, placeOf(attempt)).length === 0 &&
+      (attempt.end - attempt.begin > bounds.wait || !waitsForAnother(facts, attempt)),
   )
   const done = {
     sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),
@@ -358,7 +359,7 @@ const liveness: Check = (facts) => {
   const last = made.findLast(({ part }) => part !== undefined)
   const isUnexplained = ({ worker, at, replica }: Death) =>
     worker === undefined ||
-    facts.disturbances(['replica'], { begin: at, end: at }, { replica }).every(({ observed }) => observed)
+    facts.disturbances(['replica'], { begin: at, end: at }, { replica }).every(({ kind }) => kind !== 'kill-worker')
   return [
     ...slow.map((attempt): Finding => ({
       ...{
@@ -368,7 +369,11 @@ const liveness: Check = (facts) => {
       },
     })),
     ...facts.deaths.filter(isUnexplained).map((death): Finding => ({
-      ...{ property: 'liveness', sentence: `${death.replica} ended by itself (${death.reason}).`, events: [death] },
+      ...{
+        property: 'liveness',
+        sentence: `${death.worker === undefined ? '' : `Worker ${death.worker} of `}${death.replica} ended by itself (${death.reason}).`,
+        events: [death],
+      },
     })),
     ...missing.map(([what, who]): Finding => ({
       property: 'liveness',

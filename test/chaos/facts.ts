@@ -190,8 +190,11 @@ export class Facts {
       const order = { begin: cause.begin, end: Math.max(cause.end, ...orders.map(({ end }) => end)) }
       ends.push({ at: order.end + bounds.proof, order, cause })
     }
-    for (const cause of this.#refusedRefreshes(signIn))
-      ends.push({ at: cause.end + bounds.proof, order: { begin: cause.begin, end: cause.end }, cause })
+    for (const cause of this.#rejectedRefreshes(signIn)) {
+      // The replica ends the session after the response, so a fault may begin in between.
+      const at = cause.end + bounds.proof
+      ends.push({ at, order: { begin: cause.begin, end: at }, cause })
+    }
     const { latest } = this.#timeout(signIn)
     const life = { begin: signIn.begin, end: latest + bounds.clocks }
     const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
@@ -199,18 +202,19 @@ export class Facts {
   }
 
   /**
-   * When the provider refused the refresh token of the session, and the replica was certain to hear
-   * of it in time. A token that was used before says nothing: another replica has its successor.
+   * When the provider rejected the refresh token of the session, and the replica was certain to
+   * hear of it in time. A token that was used before says nothing: another replica has its
+   * successor.
    */
-  #refusedRefreshes({ grant, identity }: SignIn): Refresh[] {
+  #rejectedRefreshes({ grant, identity }: SignIn): Refresh[] {
     const ofSid = this.#refreshesOf.get(identity?.sid ?? '') ?? []
     const ofSession = ofSid.filter((refresh) => grant !== undefined && refresh.grant === grant)
-    return ofSession.filter(({ accepted, answered, token, begin, end, replica }) => {
+    return ofSession.filter(({ isRejected = false, answered, token, begin, end, replica }) => {
       const isReused = this.uses.get(token)?.some((use) => use.accepted) ?? false
       const isInTime = answered && end - begin < bounds.refresh
       const until = { begin, end: end + bounds.proof }
       const near = this.disturbances(['store', 'replica', 'provider', 'clock'], until, { replica })
-      return !accepted && !isReused && isInTime && near.length === 0
+      return isRejected && !isReused && isInTime && near.length === 0
     })
   }
 

@@ -153,6 +153,8 @@ export interface Refresh extends Operation {
   /** The replica that used it, where the provider knows it. */
   readonly replica?: string
   readonly accepted: boolean
+  /** Whether the response was `invalid_grant`. */
+  readonly isRejected?: boolean
   /** Whether the whole response was written, and the connection was open until then. */
   readonly answered: boolean
 }
@@ -167,7 +169,7 @@ export interface Stream extends Operation {
   readonly application: string
   /** When the last message of the application arrived. */
   readonly lastMessage?: number
-  /** The first message that was not as the one that opened the stream. */
+  /** The first message that differs from the one that opened the stream. */
   readonly otherMessage?: string
   readonly reason: 'gateway' | 'browser' | 'error'
   /** The code of the WebSocket's Close frame. */

@@ -25,13 +25,14 @@ const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [
 const [browsersEach, tabsEach] = [2, 2]
 
 /**
- * When copies of the cookies of an ended session are tried, in ms after its end. Where only the
- * provider knows of the end, a replica learns it when the access token has expired, after 20 s.
+ * When copies of the cookies of an ended session are tried, in ms after its end. When only the
+ * provider knows of the end, a replica learns of it from UserInfo, or from the refresh that a
+ * request needs when the access token has expired after 20 s.
  */
 const copiesAfterMs = [0, 2_500, 5_000, 7_500, 10_000, 14_000, 20_000, 24_000]
 
 export interface Crowd {
-  /** Tries copies of the cookies of the sessions that an order has ended, again and again. */
+  /** Tries copies of the cookies of ended sessions, again and again. */
   useCopies(order: Pick<Ending, 'sid' | 'sub'>): void
   /** Lets all people complete what they do, and sign out. */
   leave(): Promise<void>

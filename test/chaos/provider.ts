@@ -102,7 +102,8 @@ function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issu
     if (ctx.path !== '/oauth/token') return
     const { grant_type, code = '', refresh_token = '' } = ctx.oidc.params as Record<string, string | undefined>
     const accepted = ctx.status === 200
-    const response = (accepted ? ctx.body : {}) as { readonly id_token?: string; readonly refresh_token?: string }
+    const response = (ctx.body ?? {}) as Partial<Record<'id_token' | 'refresh_token' | 'error', string>>
+    const isRejected = response.error === 'invalid_grant'
     if (grant_type === 'authorization_code' && response.id_token !== undefined)
       issued.set(code, identityIn(response.id_token))
     const [token, next_token] = [sha256(refresh_token), response.refresh_token && sha256(response.refresh_token)]
@@ -115,7 +116,7 @@ function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issu
       setTimeout(() => {
         const answered = isWritten && !network.isTroubled(replica, 'provider')
         record({
-          ...{ type: 'refresh', begin, end, token, replica, accepted, answered, sid: '', ...source },
+          ...{ type: 'refresh', begin, end, token, replica, accepted, isRejected, answered, sid: '', ...source },
           ...(next_token !== undefined && { next: next_token }),
         })
       }, arrivalMs)

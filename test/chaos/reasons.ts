@@ -16,14 +16,12 @@ const during =
   (facts, attempt) =>
     facts.disturbances(parts, attempt, placeOf(attempt)).length > 0
 
-/** A session may be locked, or its tokens lost, because another replica that used it failed. */
-const duringAtAnother =
-  (...parts: NonNullable<Fault['part']>[]): Reason =>
-  (facts, attempt) =>
-    attempt.type === 'request' &&
-    facts
-      .replicasUsing(attempt.session, { begin: attempt.begin - bounds.lease, end: attempt.end })
-      .some((replica) => facts.disturbances(parts, attempt, { replica }).length > 0)
+/** A session may be locked, or its tokens lost, by a fault at another replica that used it. */
+export const waitsForAnother: Reason = (facts, attempt) =>
+  attempt.type === 'request' &&
+  facts
+    .replicasUsing(attempt.session, { begin: attempt.begin - bounds.wait, end: attempt.end })
+    .some((replica) => facts.disturbances(['provider', 'store', 'replica'], attempt, { replica }).length > 0)
 
 const either =
   (...reasons: Reason[]): Reason =>
@@ -38,7 +36,7 @@ const signInEnds: Reason = (facts, attempt) => attempt.type === 'sign-in' && fac
 const signsInTwice: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isSigningIn(attempt)
 
 const upstream = during('application')
-const provider = either(during('provider', 'store', 'replica'), duringAtAnother('provider', 'store', 'replica'))
+const provider = either(during('provider', 'store', 'replica'), waitsForAnother)
 
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {

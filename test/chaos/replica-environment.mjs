@@ -33,7 +33,7 @@ globalThis.Date = class Date extends RealDate {
 process.on('SIGUSR2', () => void collectGarbage())
 
 async function collectGarbage() {
-  // What the first collection finalizes, the second one frees.
+  // The second collection frees what the first one has finalized.
   for (let times = 0; times < 2; times += 1) {
     globalThis.gc()
     await pause(50)

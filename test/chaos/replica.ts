@@ -171,19 +171,25 @@ export class Replica {
     }))
   }
 
-  /** The same, and the bytes that V8 uses after a garbage collection. Each process responds. */
-  async usageAfterCollection(): Promise<readonly (Usage & { readonly used: number })[]> {
-    const used = await Promise.all(this.pids().map((pid) => this.#usedAfterCollection(pid)))
-    return this.usage().map((usage, n) => ({ ...usage, used: used[n] ?? 0 }))
+  /** Like `usage`, with the bytes that V8 uses after a garbage collection. No process may hang. */
+  async usageAfterCollection(): Promise<readonly (Usage & { readonly used?: number })[]> {
+    const pids = this.pids()
+    const found = await Promise.all(pids.map((pid) => this.#usedAfterCollection(pid)))
+    return this.usage().map((usage) => {
+      const used = found[pids.findIndex((pid) => usage.of.endsWith(` ${pid}`))]
+      return { ...usage, ...(used !== undefined && { used }) }
+    })
   }
 
-  async #usedAfterCollection(pid: number): Promise<number> {
+  /** `undefined`: the process has ended. */
+  async #usedAfterCollection(pid: number): Promise<number | undefined> {
     const file = `${this.#clock}.${pid}`
     rmSync(file, { force: true })
+    if (!isAlive(pid)) return undefined
     process.kill(pid, 'SIGUSR2')
     const read = () => (existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0)
-    await until(`process ${pid} has collected garbage`, () => read() > 0)
-    return read()
+    await until(`process ${pid} has collected garbage`, () => read() > 0 || !isAlive(pid))
+    return read() || undefined
   }
 
   async #isReady(): Promise<boolean> {
@@ -200,8 +206,8 @@ export class Replica {
     if (msg === undefined) return
     this.#seen.set(msg, this.said(msg) + 1)
     if (msg === 'worker.died') {
-      const reason = `worker ${String(pid)}: ${String(how)}`
-      this.#parts.record({ type: 'death', at: now(), replica: this.name, reason, worker: Number(pid) })
+      const death = { type: 'death', at: now(), replica: this.name, reason: String(how) } as const
+      this.#parts.record({ ...death, worker: Number(pid) })
     }
     if (msg === 'store.unavailable') this.#unreachableSince.set(worker, now())
     if (msg === 'store.available') this.#reachable(worker)

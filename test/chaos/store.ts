@@ -174,10 +174,10 @@ export async function failSnapshots({ name, redis, server }: StoreNode): Promise
   await redis.bgsave().catch(() => {})
   return async () => {
     rmSync(snapshot, { recursive: true, force: true })
-    const lastWords = server.lastWords()
-    if (lastWords !== undefined) {
+    const output = server.outputAfterEnd()
+    if (output !== undefined) {
       await server.restart()
-      throw new Error(`${name} had ended: ${lastWords}`)
+      throw new Error(`${name} had ended: ${output}`)
     }
     await redis.config('SET', 'save', '')
     await redis.bgsave()

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { root } from './command.ts'
 
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
-const [, entrypoint = '[]'] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
+const entrypoint = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1]
+if (entrypoint === undefined) throw new Error('The Dockerfile has no ENTRYPOINT in JSON form.')
 
 /** The options of Node.js. */
 export const imageFlags: readonly string[] = (JSON.parse(entrypoint) as string[]).filter((arg) => arg.startsWith('--'))

@@ -40,8 +40,8 @@ export interface RedisTls {
 export interface RedisServer {
   readonly url: string
   readonly port: number
-  /** The end of what a server that has ended wrote. `undefined`: it runs. */
-  lastWords(): string | undefined
+  /** The end of the output of a server that has ended. `undefined`: the server runs. */
+  outputAfterEnd(): string | undefined
   /** Kills the server at once, as a crash does. */
   kill(): Promise<void>
   /** Suspends the server: connections stay open, and no command gets a reply. */
@@ -77,7 +77,7 @@ export async function startRedis(scope: Scope, options: RedisOptions = {}): Prom
   return {
     url: `${options.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`,
     port,
-    lastWords: () => (hasEnded() ? output : undefined),
+    outputAfterEnd: () => (hasEnded() ? output : undefined),
     kill,
     freeze: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
