@@ -30,6 +30,8 @@ export const bounds = {
   lostWrites: 1_000,
   /** From the end of a session at the provider until the provider sends the Logout Token. */
   order: 1_000,
+  /** A replica tells the others of an ending that it has learned of. Not promised. */
+  ending: 200,
   /** A response of the token endpoint that takes longer may come too late for the gateway. */
   refresh: 1_000,
   /** A response that no fault delays. Not promised. */

@@ -112,7 +112,7 @@ class Planted {
     const use = { token: 'planted', sid: 'planted', grant: 'planted', replica: 'a', accepted: false }
     const response = { isRejected: true, answered: true, begin: begin + 1_000, end: begin + 1_010 }
     this.events.push({ type: 'refresh', ...use, ...response })
-    return [signIn, response.end + 2 * 1_500 + 1]
+    return [signIn, response.end + 1_501]
   }
 
   /** A session that replica b has used waits at replica c while a replica is suspended. */

@@ -192,8 +192,8 @@ export class Facts {
     }
     for (const cause of this.#rejectedRefreshes(signIn)) {
       // The replica ends the session after the response, so a fault may begin in between.
-      const at = cause.end + bounds.proof
-      ends.push({ at, order: { begin: cause.begin, end: at }, cause })
+      const order = { begin: cause.begin, end: cause.end + bounds.ending }
+      ends.push({ at: cause.end + bounds.proof, order, cause })
     }
     const { latest } = this.#timeout(signIn)
     const life = { begin: signIn.begin, end: latest + bounds.clocks }
