@@ -202,7 +202,9 @@ class YamlReader {
         const where = first.file === place.file ? `line ${first.line}` : `${first.file}:${first.line}`
         at.below(name).errorAtPlace(place, 'is set twice', `the first one is at ${where}`)
       } else {
-        values.set(name, this.#read(pair.value, at.below(name), place))
+        const value = this.#read(pair.value, at.below(name), place)
+        // An alias without a target: the setting has its default, as after any other error.
+        if (value !== undefined) values.set(name, value)
       }
     }
     return Object.fromEntries(values)
