@@ -44,7 +44,7 @@ export async function startApplication(
       const hash = digest.digest('hex')
       const identity = note(req, req.method === 'GET' ? {} : { digest: hash })
       res.writeHead(200, { 'content-type': 'application/json', 'x-application': name })
-      res.end(JSON.stringify({ identity, echo: field(req, 'x-chaos-request') }))
+      res.end(messageTo(req, identity))
     })
   })
   const sockets = new WebSocketServer({ server })
@@ -65,7 +65,7 @@ export async function startApplication(
   return `http://${network.host(name)}:${port}`
 }
 
-/** Each message of a stream says whose it is, and which request opened it. */
+/** Each response and each message of a stream names the person and the request. */
 function messageTo(req: IncomingMessage, identity: Identity): string {
   return JSON.stringify({ identity, echo: field(req, 'x-chaos-request') })
 }

@@ -128,8 +128,8 @@ const identityOf =
     const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
     const receipts = facts.receipts.get(request.id) ?? []
     const isOther = facts.seen(request).some(({ sub, sid }) => sub !== expected?.sub || sid !== expected.sid)
-    const namesRequest = request.identity !== undefined && !['stream', 'websocket'].includes(request.kind)
-    const isOthersResponse = (namesRequest || request.echo !== undefined) && request.echo !== request.id
+    const isResponse = request.identity !== undefined || request.echo !== undefined
+    const isOthersResponse = isResponse && request.echo !== request.id
     const stray = receipts.find(({ application }) => application !== request.application)
     if (!isOther && !isOthersResponse && stray === undefined) return []
     const sentence = isOther
