@@ -7,6 +7,9 @@ ARG BASE=node:24-bookworm-slim
 FROM $BASE AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
+COPY packages ./packages
+COPY bench/package.json ./bench/
+COPY chaos/package.json ./chaos/
 RUN npm ci
 COPY src ./src
 COPY examples/demo ./examples/demo

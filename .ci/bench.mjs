@@ -6,10 +6,12 @@
 // sessions cost. `npm run bench:growth [-- --only CURVES --quick --write]`: how costs grow.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { ensureBuild, ensurePackages, root } from './prepare.mjs'
+import { ensureBuild, ensurePackages, ensurePrograms, root } from './prepare.mjs'
 
-ensurePackages()
-ensureBuild()
 const [name, ...options] = process.argv.slice(2)
+ensurePackages()
+const isHelp = options.includes('--help')
+if (!isHelp && process.env.REDIS_SERVER === undefined) ensurePrograms(['redis-server'], [])
+ensureBuild()
 const args = ['--import', 'tsx', join('bench', `${name}.ts`), ...options]
 process.exit(spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1)

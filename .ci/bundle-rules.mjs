@@ -14,11 +14,14 @@ const replaced = new Map([
       const file = new URL('../schemas/gateway.schema.json', import.meta.url)
       export const schemaText = () => readFileSync(file, 'utf8')`,
   ],
-  // The program contains the texts of uPlot.
+  // The program contains the texts of the administration page.
   [
-    'src/admin/page/uplot.ts',
-    `export { default as uPlotScript } from 'uplot/dist/uPlot.iife.min.js'
-      export { default as uPlotStyle } from 'uplot/dist/uPlot.min.css'`,
+    'src/admin/page/texts.ts',
+    `import uPlotScript from 'uplot/dist/uPlot.iife.min.js' with { type: 'text' }
+      import uPlotStyle from 'uplot/dist/uPlot.min.css' with { type: 'text' }
+      import script from './script.js' with { type: 'text' }
+      import style from './style.css' with { type: 'text' }
+      export const texts = { uPlotScript, uPlotStyle, script, style }`,
   ],
 ])
 
@@ -42,33 +45,20 @@ export const replaceModules = {
 }
 
 /**
- * Parts of fastify that the gateway has no use for, because its endpoints have no JSON schemas and
- * `inject` is for tests. Node.js would read them at every start.
- */
-const omitted = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request)$/
-
-/**
- * Fastify and undici load HTTP/2 at every start, and use it only when they are told to. The gRPC
- * server of the gateway loads it by itself.
+ * undici loads HTTP/2 at every start, and uses it only when it is told to. The gRPC server of the
+ * gateway loads it by itself.
  */
 const http2Modules = /^node:http2$|\/client-h2\.js$/
-const packagesWithoutHttp2 = /\/node_modules\/(?:fastify|undici)\//
+const packagesWithoutHttp2 = /\/node_modules\/undici\//
 
-/**
- * Puts a module that throws an error in the place of each omitted package, and an empty one in that
- * of HTTP/2, because it is loaded.
- */
-export const omit = {
-  name: 'omit',
+/** Puts an empty module in the place of HTTP/2, because it is loaded. */
+export const omitHttp2 = {
+  name: 'omit-http2',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: http2Modules }, ({ path, importer }) =>
       packagesWithoutHttp2.test(importer) ? { path, namespace: 'empty' } : undefined,
     )
     onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'module.exports = {}' }))
-    onResolve({ filter: omitted }, ({ path }) => ({ path, namespace: 'omitted' }))
-    onLoad({ filter: /.*/, namespace: 'omitted' }, ({ path }) => ({
-      contents: `throw new Error(${JSON.stringify(`${path} is not part of the program.`)})`,
-    }))
   },
 }
 

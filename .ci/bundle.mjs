@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { adapted, banner, omit, replaceModules } from './bundle-rules.mjs'
+import { adapted, banner, omitHttp2, replaceModules } from './bundle-rules.mjs'
 import { billOfMaterials, licenses, packagesIn } from './bundled-packages.mjs'
 import { schemaValidatorPlugin } from './schema-validator.mjs'
 
@@ -22,7 +22,7 @@ const { metafile } = await build({
   splitting: true,
   format: 'esm',
   platform: 'node',
-  target: 'node22.19',
+  target: 'node22.21',
   // undici leaves out its second, experimental parser where this name is defined.
   define: { esbuildDetection: 'true' },
   // Only the demo needs them, which no installation has.
@@ -35,8 +35,7 @@ const { metafile } = await build({
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
-  loader: { '.iife.min.js': 'text', '.min.css': 'text' },
-  plugins: [schemaValidatorPlugin, replaceModules, omit],
+  plugins: [schemaValidatorPlugin, replaceModules, omitHttp2],
 })
 for (const path of Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'))) {
   const file = resolve(root, path)

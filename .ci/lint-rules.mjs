@@ -172,7 +172,51 @@ const unitInName = {
   }),
 }
 
+/** The expression without `as T` and `satisfies T`. */
+function bare(node) {
+  return node?.type === 'TSAsExpression' || node?.type === 'TSSatisfiesExpression' ? bare(node.expression) : node
+}
+
+/**
+ * An object literal has the members of every object: `{}['constructor']` is a function. So a table
+ * that any name may be looked up in is a `Map`, has no prototype, or `Object.hasOwn` precedes.
+ */
+const namesFromOutside = {
+  meta: { type: 'problem', schema: [] },
+  create: (context) => {
+    const text = context.sourceCode.getText()
+    const tables = new Set()
+    const reads = []
+    return {
+      VariableDeclarator({ id, init }) {
+        if (id.type !== 'Identifier' || bare(init)?.type !== 'ObjectExpression') return
+        const type = id.typeAnnotation === undefined ? '' : text.slice(id.range[0], init.range[0])
+        const isEmpty = bare(init).properties.length === 0 && !/:/.test(type)
+        if (isEmpty || /\bRecord<string,/.test(type)) tables.add(id.name)
+      },
+      MemberExpression(node) {
+        const { computed, object, property, parent } = node
+        const isRead = parent.type !== 'AssignmentExpression' || parent.left !== node || parent.operator !== '='
+        if (computed && isRead && object.type === 'Identifier' && property.type !== 'Literal') reads.push(node)
+      },
+      'Program:exit'() {
+        for (const node of reads)
+          if (tables.has(node.object.name) && !text.includes(`Object.hasOwn(${node.object.name}, `))
+            context.report({
+              node,
+              message: `"${node.object.name}" has members of every object, such as "constructor": use a Map, Object.create(null) or Object.hasOwn.`,
+            })
+      },
+    }
+  },
+}
+
 export default {
   meta: { name: 'gatehouse' },
-  rules: { 'import-order': importOrder, 'comment-length': commentLength, 'unit-in-name': unitInName },
+  rules: {
+    'import-order': importOrder,
+    'comment-length': commentLength,
+    'unit-in-name': unitInName,
+    'names-from-outside': namesFromOutside,
+  },
 }

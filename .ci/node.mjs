@@ -1,12 +1,12 @@
 // Prints the path of the Node.js that commands of a clone run on: the one that runs this file, if
-// it is version 24 or newer, otherwise one from the npm registry. It stays in the cache of the
-// user. With INSTALLED_NODE=1, a supported older version stays in use. Runs with Node.js 20.
+// it is version 24 or 26, otherwise 24 from the npm registry. It stays in the cache of the user.
+// With INSTALLED_NODE=1, any supported version stays in use. Runs with Node.js 20.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
-import { cacheFolder, isSupported, run, stop } from './prepare.mjs'
+import { cacheFolder, isSupported, isTested, run, stop } from './prepare.mjs'
 
 const version = '24.21.0'
 /** Platform → the integrity of its package, which has the name `node-PLATFORM`. */
@@ -16,7 +16,7 @@ const packages = {
 }
 
 const [major] = process.versions.node.split('.').map(Number)
-const keepsInstalled = major >= 24 || (isSupported && process.env['INSTALLED_NODE'] === '1')
+const keepsInstalled = (isTested && major >= 24) || (isSupported && process.env['INSTALLED_NODE'] === '1')
 process.stdout.write(keepsInstalled ? process.execPath : nodeOfRegistry())
 
 /** The path of Node.js in the cache. */

@@ -36,8 +36,10 @@ export function stop(message) {
 }
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-/** Whether package.json allows this version of Node.js. */
-export const isSupported = major > 22 || (major === 22 && minor >= 19)
+/** Whether the program runs on this version of Node.js: see src/main.ts. */
+export const isSupported = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 21)
+/** Whether CI runs this major version: see src/core/private-parts.ts. */
+export const isTested = isSupported && [22, 24, 26].includes(major)
 
 /** The cache of the user, which all clones share. */
 export const cacheFolder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse')
@@ -104,6 +106,7 @@ function newestInput() {
   const files = ['schemas/gateway.schema.json', 'package-lock.json', ...scripts]
   return Math.max(
     newestSource(at('src')),
+    newestSource(at('packages')),
     newestSource(at('examples', 'demo')),
     ...files.map((file) => changedAt(at(file))),
   )
@@ -126,18 +129,19 @@ function build() {
 }
 
 /**
- * The programs that the tests run for real, which are packages of Debian with the same names.
- * Without the headless shell, all tests use the whole Chromium, which takes more processor time.
+ * The programs that run for real, which are packages of Debian with the same names. By default,
+ * those of the tests. Without the headless shell, all tests use the whole Chromium, which takes
+ * more processor time.
  */
-export function ensurePrograms() {
+export function ensurePrograms(programs = ['redis-server', 'chromium'], faster = ['chromium-headless-shell']) {
   const lacks = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0
-  const needed = ['redis-server', 'chromium'].filter(lacks)
-  const missing = [...needed, ...['chromium-headless-shell'].filter(lacks)]
+  const needed = programs.filter(lacks)
+  const missing = [...needed, ...faster.filter(lacks)]
   if (missing.length === 0) return
   const byHand = `apt-get update && apt-get install -y ${missing.join(' ')}`
   const isInstalled = process.getuid?.() === 0 && !lacks('apt-get') && installPrograms(missing)
   if (!isInstalled && needed.length > 0)
-    stop(`The tests need ${needed.join(' and ')}, which could not be installed. As root, run:\n  ${byHand}`)
+    stop(`This command needs ${needed.join(' and ')}, which could not be installed. As root, run:\n  ${byHand}`)
 }
 
 function installPrograms(names) {

@@ -7,10 +7,10 @@ import { randomToken } from '../src/core/random.ts'
 import { Keyring } from '../src/core/seal.ts'
 import type { Audit } from '../src/observe/audit.ts'
 import type { Log } from '../src/observe/log.ts'
+import { Sessions } from '../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../src/session/live/pending-endings.ts'
-import { Sessions } from '../src/session/live/sessions.ts'
 import { audienceOf, claimsOfSession, sessionKey } from '../src/session/record/record.ts'
-import { RedisStore } from '../src/session/store/redis/store.ts'
+import { RedisStore } from '../src/session/store/redis/redis-store.ts'
 import { claimNames, manyClaimsOf, subOf } from './people.ts'
 
 /** The store and the gateway of the sessions. */

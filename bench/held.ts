@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { request as httpRequest, createServer } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { startDemoProvider } from '../examples/demo/provider.ts'
@@ -40,9 +41,11 @@ const longestBeginMs = 12_000
 
 export async function measureHeld(options: HeldOptions): Promise<void> {
   console.log(
-    '| MiB | workers | listen | flood of | opened | closed | responses | peak MiB | idle MiB | held MiB | signed-in served | longest ms | Logout Tokens | |',
+    '| MiB | workers | listen | flood of | opened | closed | responses | peak MiB | idle MiB | held MiB | signed-in served | longest ms | Logout Tokens | ran % | waited % | |',
   )
-  console.log('| ---: | ---: | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |')
+  console.log(
+    '| ---: | ---: | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |',
+  )
   for (const memory of options.memory)
     for (const workers of options.workers)
       for (const listen of options.listen)
@@ -69,11 +72,15 @@ async function measure(kind: string, memory: number, workers: number, listen: st
     const { connections, addresses } = options
     const order: HoldingFlood = { kind, port: gateway.port, isTls, connections, addresses }
     const flood = start('holding.ts', [JSON.stringify(order)])
+    // The person shares a processor with the flood, and must not wait for it.
+    setPriority(flood.pid ?? 0, 19)
     let isOver = false
     const person = serve(gateway.url, gateway.cookie, () => isOver)
     const tokens = sendTokens(gateway.url, () => isOver)
     await Promise.race([once(flood, 'message'), wait(longestBeginMs)])
+    const before = gateway.processor()
     await wait(6000)
+    const shares = gateway.processor().map((total, at) => ((total - (before[at] ?? 0)) / 6000) * 100)
     isOver = true
     const [served, answered] = await Promise.all([person, tokens])
     clearInterval(sampling)
@@ -83,7 +90,7 @@ async function measure(kind: string, memory: number, workers: number, listen: st
     const texts = Object.entries(statuses).map(([status, count]) => `${status}: ${count}`)
     const ended = gateway.ended()
     console.log(
-      `| ${[memory, workers, listen, kind, opened, closed, texts.join(', '), peak.toFixed(0), idle.toFixed(0), held.map((bytes) => (bytes / 2 ** 20).toFixed(0)).join(' of '), `${served.served} of ${served.sent}`, served.longest.toFixed(0), `${answered.served} of ${answered.sent}`, ended].join(' | ')} |`,
+      `| ${[memory, workers, listen, kind, opened, closed, texts.join(', '), peak.toFixed(0), idle.toFixed(0), held.map((bytes) => (bytes / 2 ** 20).toFixed(0)).join(' of '), `${served.served} of ${served.sent}`, served.longest.toFixed(0), `${answered.served} of ${answered.sent}`, ...shares.map((share) => share.toFixed(0)), ended].join(' | ')} |`,
     )
   } finally {
     for (const tidy of over.reverse()) await tidy()
@@ -149,6 +156,7 @@ upstreams:
   const isRunning = () => existsSync(`/proc/${running.pid}`)
   return {
     ...{ port, url, cookie },
+    processor: () => sums(group.pids().map(processorOf)),
     anonymous: () => group.pids().reduce((sum, pid) => sum + anonymousOf(pid), 0),
     held: async () => {
       const text = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
@@ -192,6 +200,23 @@ function anonymousOf(pid: number): number {
   } catch {
     return 0
   }
+}
+
+/**
+ * How long the main thread of a process has run, and how long it has waited for a processor that
+ * others used, in ms. On a quiet machine it hardly waits.
+ */
+function processorOf(pid: number): readonly [ran: number, waited: number] {
+  try {
+    const [ran = 0, waited = 0] = readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ').map(Number)
+    return [ran / 1e6, waited / 1e6]
+  } catch {
+    return [0, 0]
+  }
+}
+
+function sums(pairs: readonly (readonly [number, number])[]): readonly [number, number] {
+  return pairs.reduce(([ran, waited], [one, other]) => [ran + one, waited + other], [0, 0])
 }
 
 /** `/slow` gets no response, and no content of `/unread` is read. */

@@ -5,6 +5,11 @@ export function markersOf(section: string): readonly [string, string] {
   return [`<!-- bench ${section}: begin -->`, `<!-- bench ${section}: end -->`]
 }
 
+/** Whether the page shows a section: it need not have those that no target refers to. */
+export function hasSection(page: string, section: string): boolean {
+  return markersOf(section).some((marker) => page.includes(marker))
+}
+
 /**
  * The page with other content in one section. Everything else stays the same, to the byte.
  * @throws {Error} when the page does not have each marker once, the first one first

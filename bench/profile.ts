@@ -1,5 +1,5 @@
 // Profiles the processor time of a signed-in request or of a sign-in. `npm run profile`; see
-// docs/performance.md.
+// bench/README.md.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { issueCertificates } from '../test/support/certificates.ts'

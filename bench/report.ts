@@ -14,22 +14,23 @@ export function withSpread(values: readonly number[], digits = 0): string {
   return `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`
 }
 
-/** `3 of 3`; with disturbed rounds also how much of a processor other programs used (median). */
+/** `all`, or `2 of 3` and how much of a processor other programs used (median). */
 export function quietness(rounds: readonly Disturbed[]): string {
   const count = rounds.filter(isQuiet).length
+  if (count === rounds.length) return 'all'
   const foreign = spread(rounds.map((round) => round.foreign)).median
-  const others = count === rounds.length ? '' : `, others ${(foreign * 100).toFixed(0)} %`
-  return `${count} of ${rounds.length}${others}`
+  return `${count} of ${rounds.length}, others ${(foreign * 100).toFixed(0)} %`
 }
 
-/** The seconds, and whether they were enough. */
-export function warmedUp({ seconds, isStable }: WarmUp): string {
-  return `${seconds.toFixed(1)}${isStable ? '' : ', not stable'}`
+/** Whether the rounds were quiet, and the warm-up before them was long enough. */
+export function conditions(rounds: readonly Disturbed[], { isStable }: Pick<WarmUp, 'isStable'>): string {
+  return `${quietness(rounds)}${isStable ? '' : '; not stable'}`
 }
 
 /**
  * A table of rounds: requests per second, latency, processor time, memory, and the ratio of the
- * processor time to that of the first contender.
+ * processor time to that of the first contender. It has a column for the conditions unless all
+ * rounds were quiet and all warm-ups long enough.
  */
 export function roundsTable(measured: ReadonlyMap<Stand, Measured>): string {
   const [first] = measured.values()
@@ -45,23 +46,22 @@ export function roundsTable(measured: ReadonlyMap<Stand, Measured>): string {
       of('p99', 2),
       of('cpu', 1),
       (medianOf(each, 'cpu') / medianOf(first, 'cpu')).toFixed(2),
-      medianOf(each, 'support').toFixed(1),
       (medianOf(each, 'memory') / 2 ** 20).toFixed(0),
-      warmedUp(each.warmUp),
-      quietness(each.rounds),
+      conditions(each.rounds, each.warmUp),
     ]
   })
-  const head = [
-    '',
-    'requests/s',
-    'p50 ms',
-    'p99 ms',
-    'CPU µs/request',
-    'times the first',
-    'other side’s',
-    'memory MB',
-    'warm-up s',
-    'quiet rounds',
-  ]
-  return table(head, rows)
+  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs/request', 'times the first', 'memory MB', 'quiet rounds']
+  const columns = rows.every((row) => row.at(-1) === 'all') ? -1 : head.length
+  return table(
+    head.slice(0, columns),
+    rows.map((row) => row.slice(0, columns)),
+  )
+}
+
+/** The processor time of the first contender: `Gatehouse, sessions in Redis: 33.9` */
+export function firstProcessorTime(measured: ReadonlyMap<Stand, Measured>): string {
+  return [...measured]
+    .slice(0, 1)
+    .map(([{ title }, each]) => `${title}: ${medianOf(each, 'cpu').toFixed(1)}`)
+    .join()
 }

@@ -1,5 +1,5 @@
 // Compares the cost of a signed-in request with other gateways and with proxies without sign-in.
-// `npm run bench`; see docs/performance.md.
+// `npm run bench`; see bench/README.md.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -16,7 +16,7 @@ import { haproxy } from './contenders/haproxy.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
-import { replaceSection } from './page.ts'
+import { hasSection, replaceSection } from './page.ts'
 import { table } from './report.ts'
 import type { Figure, Plan } from './rounds.ts'
 import { forTargets, further } from './scenarios/all.ts'
@@ -64,7 +64,7 @@ if (values.help) {
   console.log(`npm run bench -- [--only SCENARIO,…] [--contenders NAME,…] [--node PATH] [--build NAME=PATH] [--write]
                  [--rounds 3] [--seconds 2] [--warm-up 1] [--patience 1] [--repeat-for 12]
 
-docs/performance.md explains them.
+bench/README.md explains them.
 scenarios:  ${listed(forTargets)}
 and:        ${listed(further)}
 contenders: ${listed(everyContender)}`)
@@ -136,7 +136,9 @@ async function report(section: string, title: string, text: string): Promise<voi
   console.log(`\n## ${title}\n\n${text}\n\n(after ${minutes()} minutes)`)
   if (!values.write) return
   const file = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
-  const page = replaceSection(readFileSync(file, 'utf8'), section, text)
+  const shown = readFileSync(file, 'utf8')
+  if (further.some(({ name }) => name === section) && !hasSection(shown, section)) return
+  const page = replaceSection(shown, section, text)
   writeFileSync(file, await format(page, { ...(await resolveConfig(file)), parser: 'markdown' }))
 }
 
@@ -187,9 +189,14 @@ function processor(): string {
 /** What each contender runs with. */
 function contendersTable(): string {
   const setting = settingOf(0, { node })
+  const firstWith = new Map<string, string>()
   const rows = wanted.map(({ title, missing, version, runsWith }) => {
     const why = missing()
-    return why === undefined ? [title, version(), runsWith(setting)] : [title, '—', `left out: ${why}`]
+    if (why !== undefined) return [title, '—', `left out: ${why}`]
+    const text = runsWith(setting)
+    const first = firstWith.get(text)
+    if (first === undefined) firstWith.set(text, title)
+    return [title, version(), first === undefined ? text : `as ${first}`]
   })
   return `${headline()}\n\n${table(['', 'version', 'runs with'], rows)}`
 }

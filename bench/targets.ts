@@ -112,9 +112,20 @@ export function targetsTable(facts: Facts): string {
     const verdict = figure === undefined ? 'not measured' : verdictOn(target, figure)
     const text = (each: Figure | undefined) => each?.value.toFixed(digits) ?? '—'
     const also = shown === undefined ? '—' : `${text(shown)}${disturbance(shown)}`
-    return [what, `at ${more ? 'least' : 'most'} ${limit}`, text(figure), verdict, also, figure?.measured ?? '—']
+    const cells = [what, `at ${more ? 'least' : 'most'} ${limit}`, text(figure), verdict, also]
+    return { cells, when: figure?.measured ?? '—' }
   })
-  return table(['', 'target', 'measured', 'result', 'with few header fields', 'when, and on what'], rows)
+  const head = ['', 'target', 'measured', 'result', 'with few header fields']
+  const [common, ...others] = new Set(rows.map(({ when }) => when))
+  if (common !== undefined && common !== '—' && others.length === 0)
+    return `${common}:\n\n${table(
+      head,
+      rows.map(({ cells }) => cells),
+    )}`
+  return table(
+    [...head, 'when, and on what'],
+    rows.map(({ cells, when }) => [...cells, when]),
+  )
 }
 
 function verdictOn({ limit, more }: Target, figure: Figure): string {

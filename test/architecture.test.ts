@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { importsOf, isCode } from './support/sources.ts'
 
-const src = join(dirname(fileURLToPath(import.meta.url)), '..', 'src')
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+const src = join(root, 'src')
 
 interface Row {
   readonly rooms: readonly string[]
@@ -39,11 +40,14 @@ function readMap(markdown: string): Map<string, Row> {
   )
 }
 
+/** The names of `src` that the importers use. */
+const entry = 'import-entry.ts'
+
 /** What is wrong with one source; `file` is its path below src/. */
 function violations(file: string, source: string, map: ReadonlyMap<string, Row>): string[] {
-  if (file === 'main.ts') return []
+  if (file === 'main.ts' || file === entry) return []
   const [room = ''] = file.split('/')
-  if (room === file) return [`${file}: only main.ts lies directly in src/`]
+  if (room === file) return [`${file}: only main.ts and ${entry} lie directly in src/`]
   const row = map.get(room)
   if (row === undefined) return [`${file}: "${room}" has no row in src/README.md`]
   return importsOf(source).flatMap((specifier) => {
@@ -55,6 +59,7 @@ function violations(file: string, source: string, map: ReadonlyMap<string, Row>)
     const path = posix.join(posix.dirname(file), specifier)
     // The one command that no installation has.
     if (file === 'cli/demo.ts' && path === '../examples/demo/demo.ts') return []
+    if (file === 'cli/import.ts' && path.startsWith('../packages/import/')) return []
     if (path.startsWith('..')) return [`${file}: "${specifier}" lies outside of src/`]
     const entered = path.includes('/') ? path.slice(0, path.indexOf('/')) : path
     return entered === room || row.rooms.includes(entered) ? [] : [`${file}: "${room}" may not enter "${entered}"`]
@@ -109,7 +114,8 @@ const sources = new Map(
 
 test('no source exports a part of another room, past the map', () => {
   for (const [file, source] of sources)
-    for (const [, specifier = ''] of source.matchAll(/^export [^'"=]*? from '(\.\.[^']*)'/gm)) {
+    for (const [, specifier = ''] of source.matchAll(/^export [^'"=]*? from '(\.\.?\/[^']*)'/gm)) {
+      if (file === entry) continue
       const [room] = posix.join(dirname(file), specifier).split('/')
       assert.equal(room, file.split('/')[0], `${file} exports ${specifier}`)
     }
@@ -191,6 +197,23 @@ test('no files import each other in a circle', () => {
   for (const file of sources.keys()) visit(file, [])
 })
 
+test('the importers use nothing of the gateway but its entry, and no package that they do not name', () => {
+  const folder = join(root, 'packages/import')
+  const { devDependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+    readonly devDependencies: Readonly<Record<string, string>>
+  }
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isCode)
+  const used = files.flatMap((file) => importsOf(readFileSync(join(folder, file), 'utf8')).map((name) => [file, name]))
+  const outside = used.map(([file = '', specifier = '']) =>
+    specifier.startsWith('.') ? posix.join('packages/import', posix.dirname(file), specifier) : packageOf(specifier),
+  )
+
+  assert.deepEqual(
+    [...new Set(outside.filter((path) => !path.startsWith('packages/import/')))].toSorted(),
+    [...Object.keys(devDependencies), `src/${entry}`].toSorted(),
+  )
+})
+
 const planted = readMap(`
 | room | what |
 | --- | --- |
@@ -234,7 +257,7 @@ for (const [file, source, found] of [
     ['"core" may not use "node:timers"', '"core" may not use "undici"'],
   ],
   ['attic/a.ts', '', ['"attic" has no row in src/README.md']],
-  ['helpers.ts', '', ['only main.ts lies directly in src/']],
+  ['helpers.ts', '', ['only main.ts and import-entry.ts lie directly in src/']],
   ['session/s.ts', "import '../provider/p.ts'; import '../core/c.ts'; import './t.ts'; import 'node:fs/promises'", []],
   ['provider/p.ts', "import { Pool } from 'undici'; import 'undici/x'; import '@scope/one/y'", []],
   ['core/c.ts', "import { setTimeout } from 'node:timers/promises'", []],

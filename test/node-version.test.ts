@@ -1,3 +1,4 @@
+// Slow: 4 s, the program starts with each supported version of Node.js
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -40,28 +41,48 @@ const waits = `for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, ()
   console.log('started', process.pid)`
 
 test('The manifest names the supported versions of Node.js', () => {
-  assert.equal(manifest.engines.node, '^22.19.0 || >=24.0.0')
+  assert.equal(manifest.engines.node, '^22.21.0 || ^24.9.0 || ^26.0.0')
 })
 
-for (const version of ['20.19.0', '22.18.0'])
+for (const version of ['20.19.0', '22.20.0', '23.11.1', '24.8.0'])
   test(`The program says in one line that it does not run on Node.js ${version}`, async (t) => {
     const program = startCommand(t, ['--version'], { program: gatehouse, env: ofVersion(version) })
 
     assert.equal(await program.ended, 1)
-    assert.equal(program.err(), `gatehouse: This is Node.js ${version}. Gatehouse needs 22.19 or newer, or 24.\n`)
+    assert.equal(
+      program.err(),
+      `gatehouse: This is Node.js ${version}. Gatehouse needs 22.21 or a newer 22, 24.9 or a newer 24, or 26.\n`,
+    )
     assert.equal(program.out(), '')
   })
 
-test('The program runs on Node.js 22.19', async (t) => {
-  const program = startCommand(t, ['--version'], { program: gatehouse, env: ofVersion('22.19.0') })
+for (const version of ['22.21.0', '24.9.0', '26.0.0', '28.0.0'])
+  test(`The program runs on Node.js ${version}`, async (t) => {
+    const program = startCommand(t, ['--version'], { program: gatehouse, env: ofVersion(version) })
 
-  assert.equal(await program.ended, 0)
-  assert.match(program.out(), new RegExp(manifest.version))
-})
+    assert.equal(await program.ended, 0)
+    assert.match(program.out(), new RegExp(manifest.version))
+  })
+
+for (const [version, isUsed] of [
+  ['24.9.0', true],
+  ['26.0.0', true],
+  ['24.8.0', false],
+  ['25.9.0', false],
+  ['28.0.0', false],
+] as const)
+  test(`Commands of a clone ${isUsed ? 'use' : 'do not use'} an installed Node.js ${version}`, async (t) => {
+    const { env } = freshUser(t, unreachable)
+
+    const command = startCommand(t, printVersion, { program: [node], env: { ...env, ...ofVersion(version) } })
+
+    await command.ended
+    assert.equal(!command.err().includes('could not provide'), isUsed)
+  })
 
 test('Commands of a clone run on Node.js 24 where the installed one is older', async (t) => {
   const installed = execFileSync('node', printVersion, { encoding: 'utf8' }).trim()
-  if (Number(installed.split('.')[0]) >= 24) return t.skip(`Node.js ${installed} is installed`)
+  if (['24', '26'].includes(installed.split('.')[0] ?? '')) return t.skip(`Node.js ${installed} is installed`)
   const env = { INSTALLED_NODE: undefined }
   const version = startCommand(t, printVersion, { program: [node], env })
   const ofClone = startCommand(t, ['run', '-s', 'gatehouse', '--', '--version'], { program: ['npm'], env })
@@ -102,21 +123,21 @@ test('Without the registry, a command on Node.js 20 ends with an advice', async 
 test('Without the registry, a command on Node.js 22 uses it', async (t) => {
   const { env } = freshUser(t, unreachable)
 
-  const command = startCommand(t, printVersion, { program: [node], env: { ...env, ...ofVersion('22.19.0') } })
+  const command = startCommand(t, printVersion, { program: [node], env: { ...env, ...ofVersion('22.21.0') } })
 
   assert.equal(await command.ended, 0)
-  assert.equal(command.out(), '22.19.0\n')
-  assert.match(command.err(), /\nGatehouse also supports 22\.19\.0\. To use it, set INSTALLED_NODE=1\.\n$/)
+  assert.equal(command.out(), '22.21.0\n')
+  assert.match(command.err(), /\nGatehouse also supports 22\.21\.0\. To use it, set INSTALLED_NODE=1\.\n$/)
 })
 
 test('With INSTALLED_NODE=1, a command on Node.js 22 does not ask the registry', async (t) => {
   const { env } = freshUser(t, unreachable)
-  const withInstalled = { ...env, ...ofVersion('22.19.0'), INSTALLED_NODE: '1' }
+  const withInstalled = { ...env, ...ofVersion('22.21.0'), INSTALLED_NODE: '1' }
 
   const command = startCommand(t, printVersion, { program: [node], env: withInstalled })
 
   assert.equal(await command.ended, 0)
-  assert.deepEqual([command.out(), command.err()], ['22.19.0\n', ''])
+  assert.deepEqual([command.out(), command.err()], ['22.21.0\n', ''])
 })
 
 test('A package with other content than the pinned one does not run', async (t) => {

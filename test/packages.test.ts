@@ -10,6 +10,7 @@ const read = (file: string) => readFileSync(new URL(file, root), 'utf8')
 interface Locked {
   readonly version?: string
   readonly resolved?: string
+  readonly link?: boolean
   readonly integrity?: string
   readonly hasInstallScript?: boolean
   readonly license?: string
@@ -35,12 +36,15 @@ for (const [file, thanked] of [
     const hosts = new Set([...text.matchAll(/https?:\/\/([^/"]+)/g)].map(([, host]) => host))
     const entries = Object.entries((JSON.parse(text) as { readonly packages: Record<string, Locked> }).packages)
 
-    assert.doesNotMatch(text, /"resolved"/)
+    // The workspaces of this repository are folders, and links to them.
+    const isOurs = ([path, { link }]: (typeof entries)[number]) => link === true || !path.includes('node_modules/')
+    const fetched = entries.filter((entry) => !isOurs(entry))
     assert.deepEqual([...hosts].sort(), thanked)
     assert.deepEqual(
-      entries.filter(([path, { integrity }]) => path !== '' && !integrity?.startsWith('sha512-')).map(([path]) => path),
+      fetched.filter(([, { resolved, integrity }]) => resolved !== undefined || !integrity?.startsWith('sha512-')),
       [],
     )
+    for (const [, { resolved }] of entries.filter(isOurs)) assert.ok(resolved === undefined || existsSync(resolved))
   })
 
 test('no package of the program runs a script when it is installed, and each says its license', () => {

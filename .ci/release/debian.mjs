@@ -1,7 +1,8 @@
 // The Debian package: the program, its unit, a configuration to edit, and no network at
 // installation.
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../prepare.mjs'
 import { filesBelow, gzip, normalize, write } from './archive.mjs'
@@ -51,6 +52,26 @@ function unit(source) {
   return text.replaceAll(path, '/usr/bin/gatehouse')
 }
 
+/** Where each shell looks for completions. */
+const completions = [
+  ['bash', 'bash-completion/completions/gatehouse'],
+  ['zsh', 'zsh/vendor-completions/_gatehouse'],
+  ['fish', 'fish/vendor_completions.d/gatehouse.fish'],
+]
+
+/** What the program prints for `gatehouse completion NAME`. */
+function printed(program, name) {
+  return execFileSync(process.execPath, [join(program, 'main.js'), 'completion', name], { encoding: 'utf8' })
+}
+
+/** The Node.js of the package that this one depends on, and not another one of the `PATH`. */
+function useNodeOfPackage(file) {
+  const text = readFileSync(file, 'utf8')
+  const firstLine = '#!/usr/bin/env node\n'
+  if (!text.startsWith(firstLine)) throw new Error(`${file} does not begin with ${firstLine}`)
+  writeFileSync(file, text.replace(firstLine, '#!/usr/bin/node\n'))
+}
+
 /** Writes `gatehouse_VERSION_all.deb`. */
 export function writeDebianPackage({ identity, source, program, work, out, epoch }) {
   const stage = join(work, 'debian')
@@ -60,6 +81,9 @@ export function writeDebianPackage({ identity, source, program, work, out, epoch
   cpSync(program, at('usr/lib/gatehouse/dist'), { recursive: true })
   mkdirSync(at('usr/bin'), { recursive: true })
   symlinkSync('../lib/gatehouse/dist/main.js', at('usr/bin/gatehouse'))
+  useNodeOfPackage(at('usr/lib/gatehouse/dist/main.js'))
+  for (const [name, file] of completions) write(at('usr/share', file), printed(program, name))
+  write(at('usr/share/man/man1/gatehouse.1.gz'), gzip(Buffer.from(printed(program, 'man')), epoch))
   write(at('usr/lib/systemd/system/gatehouse.service'), unit(source))
   write(at('usr/lib/systemd/system/gatehouse.socket'), readFileSync(join(source, 'examples/systemd/gatehouse.socket')))
   write(at('etc/gatehouse/gateway.yaml'), readFileSync(join(source, 'examples/systemd/gateway.yaml')))

@@ -76,23 +76,33 @@ function seriesOf({ points }: CurveFigures): readonly Series[] {
 
 /**
  * Medians in µs with the ratio to the smallest size, and how far half of the rounds were from it at
- * most.
+ * most. Costs that do not grow have a line of their own.
  */
 export function tableOf(figures: CurveFigures): string {
   const { axis, date, node, processor, rounds, foreign, points } = figures
-  const rows = seriesOf(figures).map(({ name, points: all, growth }) => {
-    const first = all[0]?.y.median ?? NaN
-    const cells = all.map(({ y: { median } }, n) =>
-      n === 0 ? shortNumber(median) : `${shortNumber(median)} (× ${(median / first).toFixed(2)})`,
+  const series = seriesOf(figures)
+  const rows = series
+    .filter(({ growth }) => growth.verdict !== 'flat')
+    .map(({ name, points: all, growth }) => {
+      const first = all[0]?.y.median ?? NaN
+      const cells = all.map(({ y: { median } }, n) =>
+        n === 0 ? shortNumber(median) : `${shortNumber(median)} (× ${(median / first).toFixed(2)})`,
+      )
+      const differ = Math.max(...all.map(({ y: { median, low, high } }) => (high - low) / 2 / median))
+      return [name, ...cells, `± ${(differ * 100).toFixed(0)} %`, verdictOf(growth)]
+    })
+  const flat = series
+    .filter(({ growth }) => growth.verdict === 'flat')
+    .map(
+      ({ name, points: all }) =>
+        `${name} (${[all[0], all.at(-1)].map((point) => shortNumber(point?.y.median ?? NaN)).join(', ')})`,
     )
-    const differ = Math.max(...all.map(({ y: { median, low, high } }) => (high - low) / 2 / median))
-    return [name, ...cells, `± ${(differ * 100).toFixed(0)} %`, `× ${growth.perDecade.toFixed(2)}`, verdictOf(growth)]
-  })
   const others = `Other programs used ${foreign.median.toFixed(2)} processors (half of the rounds: ${foreign.low.toFixed(2)} to ${foreign.high.toFixed(2)}).`
-  return (
-    `${date}, Node.js ${node.slice(1)}, ${processor}, ${rounds} rounds in turn. ${others}\n\n` +
-    table([axis, ...points.map(({ x }) => shortNumber(x)), 'rounds', '10 times', 'verdict'], rows)
-  )
+  return [
+    `${date}, Node.js ${node.slice(1)}, ${processor}, ${rounds} rounds in turn. ${others}`,
+    ...(rows.length === 0 ? [] : [table([axis, ...points.map(({ x }) => shortNumber(x)), 'rounds', 'verdict'], rows)]),
+    ...(flat.length === 0 ? [] : [`Flat, at the smallest and at the largest size: ${flat.join('; ')}.`]),
+  ].join('\n\n')
 }
 
 function verdictOf({ verdict, slope }: Growth): string {

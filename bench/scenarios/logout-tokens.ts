@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { request } from 'undici'
 import { microsOf, multiplyKeys } from '../redis-figures.ts'
-import { quietness, table, warmedUp, withSpread } from '../report.ts'
-import { figureOf, runInTurn, startMeter, warmUp, type Disturbed } from '../rounds.ts'
+import { conditions, table, withSpread } from '../report.ts'
+import { figureOf, runInTurn, startMeter, warmUp, type Disturbed, type WarmUp } from '../rounds.ts'
 import type { Stand } from '../stand.ts'
 import { exactTreeMicros } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
@@ -41,13 +41,13 @@ async function measureLogouts(bench: Bench, stored: number): Promise<void> {
   }
   // The copies take memory and places in Redis like sessions, under names that no contender reads.
   if (isMany) for (const database of [0, 2]) print(await multiplyKeys(redis, database, Math.ceil(stored / people)))
-  const warmUps = new Map<Crowd, string>()
+  const warmUps = new Map<Crowd, WarmUp>()
   for (const crowd of crowds) {
     const window = async () => {
       const { cpu } = await endSessions(crowd, warmUpWindow.tokens)
       return { each: cpu, cpuSeconds: (cpu * warmUpWindow.tokens) / 1e6 }
     }
-    warmUps.set(crowd, warmedUp(await warmUp(window, warmUpWindow)))
+    warmUps.set(crowd, await warmUp(window, warmUpWindow))
   }
   const measured = await runInTurn(crowds, plan, (crowd) => endSessions(crowd, inARound))
   redis.disconnect()
@@ -60,9 +60,10 @@ async function measureLogouts(bench: Bench, stored: number): Promise<void> {
       return value.toFixed(2)
     }
     const of = (figure: 'cpu' | 'redis') => withSpread(rounds.map((round) => round[figure]))
-    return [crowd.stand.title, at(0.5), at(0.99), of('cpu'), of('redis'), warmUps.get(crowd) ?? '', quietness(rounds)]
+    const under = conditions(rounds, warmUps.get(crowd) as WarmUp)
+    return [crowd.stand.title, at(0.5), at(0.99), of('cpu'), of('redis'), under]
   })
-  const columns = ['p50 ms', 'p99 ms', 'CPU µs', 'CPU µs of Redis', 'warm-up s', 'quiet rounds']
+  const columns = ['p50 ms', 'p99 ms', 'CPU µs', 'CPU µs of Redis', 'quiet rounds']
   print(table(['', ...columns], rows))
 }
 

@@ -1,7 +1,7 @@
 import { measureInTurn, medianOf, usualLoad } from '../measure.ts'
 import { figureOf } from '../rounds.ts'
 import type { Stand } from '../stand.ts'
-import { measureAll, record, standAll } from './requests.ts'
+import { measureAll, record, standAll, withRedis } from './requests.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /** The slowest responses of a round differ much, so more rounds than elsewhere. */
@@ -15,7 +15,7 @@ export const sameRate: Scenario = {
   name: 'same-rate',
   title: 'Latency at the same rate, half of the maximum of Gatehouse; 1 KiB, 32 connections',
   async run(bench) {
-    const stands = await standAll(bench)
+    const stands = await standAll(withRedis(bench))
     const rate = Math.round((await mostOf(bench, stands)) / 2)
     // A contender below this rate would only show a growing queue.
     const able = stands.filter(({ contender }) => (bench.facts.get(`rate ${contender.name}`)?.value ?? Infinity) > rate)

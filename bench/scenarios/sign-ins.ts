@@ -1,4 +1,4 @@
-import { quietness, table, warmedUp, withSpread } from '../report.ts'
+import { conditions, quietness, table, withSpread } from '../report.ts'
 import { figureOf, runInTurn, startMeter, warmUp, type Disturbed, type WarmUp } from '../rounds.ts'
 import { signIn, type Stand } from '../stand.ts'
 import { standAll } from './requests.ts'
@@ -46,12 +46,11 @@ export const signIns: Scenario = {
         title,
         perSecond,
         withSpread(cpuOf(rounds), 2),
-        quietness(rounds),
-        warmedUp(warmUps.get(stand) as WarmUp),
+        conditions(rounds, warmUps.get(stand) as WarmUp),
         ...coldly,
       ]
     })
-    const warmly = ['warm: sign-ins/s', 'CPU ms', 'quiet rounds', 'warm-up s']
+    const warmly = ['warm: sign-ins/s', 'CPU ms', 'quiet rounds']
     bench.print(table(['', ...warmly, `cold: CPU ms`, 'quiet rounds'], rows))
   },
 }

@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import { table } from '../report.ts'
 import { memoryBytes } from '../usage.ts'
-import { measureAll, record, standAll } from './requests.ts'
+import { measureAll, record, standAll, withRedis } from './requests.ts'
 import type { Scenario } from './scenario.ts'
 
 export const messages: Scenario = {
   name: 'websocket-messages',
   title: 'WebSocket messages of 32 bytes that come back, 32 connections; a request is a message and its echo',
   async run(bench) {
-    const stands = await standAll(bench, {}, 'websockets')
+    const stands = await standAll(withRedis(bench), {}, 'websockets')
     const load = { kind: 'websockets', connections: 32, areIdle: false } as const
     record(bench, await measureAll(bench, stands, load), 'cpu message', 'cpu')
   },

@@ -16,11 +16,21 @@ const app = Fastify({
 
 app.get('/health', () => ({ ok: true }))
 
+/** The gateway believes these fields of a trusted proxy, so those of a client do not pass. */
+const ofProxies = new Set([
+  'forwarded',
+  'client-cert',
+  'client-cert-chain',
+  'x-request-id',
+  'traceparent',
+  'tracestate',
+])
+
 /** What the gateway trusts, in place of what a client says. Its address is in trusted_proxies. */
 function forwarded(request, headers) {
-  const { forwarded: _, ...others } = headers
+  const others = Object.entries(headers).filter(([name]) => !ofProxies.has(name))
   return {
-    ...others,
+    ...Object.fromEntries(others),
     host: request.headers.host,
     'x-forwarded-for': request.socket.remoteAddress,
     'x-forwarded-host': request.headers.host,

@@ -18,14 +18,17 @@ export interface Admin {
   close(): Promise<void>
 }
 
+type Probe = (processes: Processes) => Promise<Response>
+
+/** What monitoring reads with GET, by path. */
+const probes: ReadonlyMap<string, Probe> = new Map([
+  ['/live', liveProbe],
+  ['/ready', readyProbe],
+  ['/metrics', metricsProbe],
+])
+
 /**
- * The administration listener:
- * - `GET /live`: 200 when a process responds.
- * - `GET /ready`: 200 when a process may get requests: it is not shutting down, and the session
- *   store responds or `session.store_outage_grace` lasts. An unreachable provider does not matter,
- *   because signed-in people are still served.
- * - `GET /metrics`: metrics for Prometheus.
- * - `GET /`: the administration page.
+ * Starts the administration listener, which has the probes, and the page if it is configured.
  * @throws {OperatorError} when the address cannot be listened on
  */
 export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, parts: AdminParts): Promise<Admin> {
@@ -38,12 +41,8 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
     connectionsCheckingInterval: Math.min(requestTimeout / 2, 1000),
   }
   const server = createServer(options, (req, res) => {
-    if (page?.(req, res) === true) return
-    respond(req, processes, page !== undefined).then(
-      (response) => void writeResponse({ req, res }, response),
-      (error: unknown) =>
-        void writeResponse({ req, res }, json(503, { status: 'not available', reason: reason(error) })),
-    )
+    const response = page?.(req) ?? probe(req, processes, page !== undefined)
+    void response.then((value) => writeResponse({ req, res }, value))
   })
   server.on('connection', lingerOnClose)
   await new Promise<void>((resolve, fail) => {
@@ -62,20 +61,32 @@ export async function startAdmin(listen: AdminConfig, limits: LimitsConfig, part
   }
 }
 
-async function respond({ method, url }: IncomingMessage, processes: Processes, hasPage: boolean): Promise<Response> {
+async function probe({ method, url = '' }: IncomingMessage, processes: Processes, hasPage: boolean): Promise<Response> {
   if (method !== 'GET' && method !== 'HEAD') return json(405, { status: 'method not allowed' }, { Allow: 'GET, HEAD' })
-  if (url === '/live') {
-    await processes.call('live')
-    return json(200, { status: 'live' })
-  }
-  if (url === '/metrics') {
-    const body = exposition(await processes.metrics())
-    return { status: 200, headers: { ...ownHeaders, 'Content-Type': expositionType }, body }
-  }
-  if (url === '/ready') {
-    const { ready, ...details } = await processes.call('readiness')
-    return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...details })
-  }
+  const found = probes.get(url)
   const hint = hasPage ? {} : { hint: 'admin.page opens a page for browsers at /' }
-  return json(404, { status: 'not found', there: ['/live', '/ready', '/metrics'], ...hint })
+  if (found === undefined) return json(404, { status: 'not found', there: [...probes.keys()], ...hint })
+  return found(processes).catch((error: unknown) => json(503, { status: 'not available', reason: reason(error) }))
+}
+
+/** 200 when a process responds. */
+async function liveProbe(processes: Processes): Promise<Response> {
+  await processes.call('live')
+  return json(200, { status: 'live' })
+}
+
+/**
+ * 200 when a process may get requests: it is not shutting down, and the session store responds or
+ * `session.store_outage_grace` lasts. An unreachable provider does not matter, because signed-in
+ * people are still served.
+ */
+async function readyProbe(processes: Processes): Promise<Response> {
+  const { ready: isReady, ...details } = await processes.call('readiness')
+  return json(isReady ? 200 : 503, { status: isReady ? 'ready' : 'not ready', ...details })
+}
+
+/** The metrics, for Prometheus. */
+async function metricsProbe(processes: Processes): Promise<Response> {
+  const body = exposition(await processes.metrics())
+  return { status: 200, headers: { ...ownHeaders, 'Content-Type': expositionType }, body }
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
@@ -7,15 +7,16 @@ import { reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { isSameSecret } from '../core/random.ts'
 import { retryAfter } from '../core/repeating.ts'
+import { mediaTypeOf, readContent } from '../http/read-content.ts'
 import { isFromSite } from '../http/requesting-page.ts'
-import { json, ownHeaders, type Response, writeResponse } from '../http/response.ts'
+import { json, ownHeaders, type Response } from '../http/response.ts'
 import { ClientBudget } from '../limits/client-budget.ts'
 import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { overviewOf, recentConnections, type OverviewParts } from './overview.ts'
 import { PageStreams } from './page-streams.ts'
 import { AdminPages } from './page/page.ts'
-import type { SessionQuery } from './page/view.ts'
+import { sessionColumns, type SessionQuery } from './page/view.ts'
 import type { PersonSelection } from './selection.ts'
 import { SessionCounts } from './session-counts.ts'
 import { notEnded } from './sessions.ts'
@@ -36,50 +37,63 @@ export interface AdminPageParts extends Omit<OverviewParts, 'counts'> {
  * - It opens an event stream only for its own script.
  * - It ends a session only for a form that the page itself contained, or for JSON of a program,
  *   which pages of other sites cannot send without its consent (Fetch, "CORS-preflight request").
- * @returns a handler, which returns whether the request was for the page
+ * @returns a handler, which returns `undefined` when the request is not for the page
  */
-export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage, res: ServerResponse) => boolean {
+export function createAdminPage(parts: AdminPageParts): (req: IncomingMessage) => Promise<Response> | undefined {
   const { log } = parts
   const authenticate = createAuthentication(parts)
   const connections = recentConnections()
   const withCounts = { ...parts, counts: new SessionCounts() }
   const overview = (query: SessionQuery) => overviewOf(query, { ...withCounts, connections })
   const streams = new PageStreams({ ...parts, overview })
-
-  return (req, res) => {
-    const path = (req.url ?? '').replace(/\?.*$/s, '')
-    if (!isPagePath(path)) return false
-    respond(req, path).then(
-      (response) => writeResponse({ req, res }, response),
-      (error: unknown) => {
-        log.error('request.failed', { reason: reason(error), where: 'admin.page' })
-        writeResponse({ req, res }, plain(500, 'Internal error. The log has the reason.'))
-      },
-    )
-    return true
+  const pages = () => new AdminPages(parts.running().pages)
+  const overviewPage = async (req: IncomingMessage) => pages().overview(await overviewOf(queryOf(req), withCounts))
+  const routes: Readonly<Record<string, PageRoute>> = {
+    '/': { methods: ['GET', 'HEAD'], mayUse: isSameSite, respond: overviewPage },
+    '/events': { methods: ['GET'], mayUse: isOwnStream, respond: async (req) => streams.open(queryOf(req)) },
+    '/sessions/end': {
+      methods: ['POST'],
+      mayUse: isSameSite,
+      respond: async (req) => endSessions(req, pages(), parts),
+    },
   }
 
-  async function respond(req: IncomingMessage, path: PagePath): Promise<Response> {
-    const refusal = refusalOf(req, path, parts.page) ?? authenticate(req)
-    if (refusal !== undefined) return refusal
-    if (path === '/events') return streams.open(queryOf(req.url ?? ''))
-    const pages = new AdminPages(parts.running().pages)
-    if (path === '/') return pages.overview(await overviewOf(queryOf(req.url ?? ''), withCounts))
-    const peer = peerOf(req)
-    const content = await readContent(req)
-    if (isJson(req)) return endPerson(content, peer, parts)
-    const order = new URLSearchParams(isForm(req) ? content : '').get('order') ?? ''
-    const outcome = parts.processes.call('end', order, peer)
-    return pages.outcome(await outcome.catch((error: unknown) => notEnded(reason(error))))
+  return (req) => {
+    const path = (req.url ?? '').replace(/\?.*$/s, '')
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined
+    return route && respond(req, route)
+  }
+
+  async function respond(req: IncomingMessage, route: PageRoute): Promise<Response> {
+    try {
+      return refusalOf(req, route, parts.page) ?? authenticate(req) ?? (await route.respond(req))
+    } catch (error) {
+      log.error('request.failed', { reason: reason(error), where: 'admin.page' })
+      return plain(500, 'Internal error. The log has the reason.')
+    }
   }
 }
 
+interface PageRoute {
+  readonly methods: readonly string[]
+  readonly mayUse: (req: IncomingMessage) => boolean
+  respond(req: IncomingMessage): Promise<Response>
+}
+
+/** `POST /sessions/end`: of a form of the page, or of a program. */
+async function endSessions(req: IncomingMessage, pages: AdminPages, parts: AdminPageParts): Promise<Response> {
+  const peer = peerOf(req)
+  const content = await readContent(req, maxContentBytes)
+  const text = typeof content === 'string' ? '' : content.toString()
+  const type = mediaTypeOf(req)
+  if (type === 'application/json') return endPerson(text, peer, parts)
+  const order = new URLSearchParams(type === 'application/x-www-form-urlencoded' ? text : '').get('order') ?? ''
+  const outcome = parts.processes.call('end', order, peer)
+  return pages.outcome(await outcome.catch((error: unknown) => notEnded(reason(error))))
+}
+
 /** `POST /sessions/end` of a program: the content is `{ "sub" | "email" | "sid": … }`. */
-async function endPerson(
-  content: string | undefined,
-  peer: string,
-  { processes, log }: AdminPageParts,
-): Promise<Response> {
+async function endPerson(content: string, peer: string, { processes, log }: AdminPageParts): Promise<Response> {
   const person = personIn(content)
   if (person === undefined)
     return json(400, { error: 'the content must be an object with one of sub, email and sid, which is a text' })
@@ -92,10 +106,10 @@ async function endPerson(
   }
 }
 
-function personIn(content: string | undefined): PersonSelection | undefined {
+function personIn(content: string): PersonSelection | undefined {
   let value: unknown
   try {
-    value = JSON.parse(content ?? '')
+    value = JSON.parse(content)
   } catch {
     return undefined
   }
@@ -104,25 +118,13 @@ function personIn(content: string | undefined): PersonSelection | undefined {
   return isValid && ['sub', 'email', 'sid'].includes(name) ? { [name]: text } : undefined
 }
 
-const isJson = (req: IncomingMessage) => /^application\/json\b/i.test(req.headers['content-type'] ?? '')
-const isForm = (req: IncomingMessage) =>
-  /^application\/x-www-form-urlencoded\b/i.test(req.headers['content-type'] ?? '')
-
-const methodsOf = { '/': ['GET', 'HEAD'], '/events': ['GET'], '/sessions/end': ['POST'] } as const
-
-type PagePath = keyof typeof methodsOf
-
-function isPagePath(path: string): path is PagePath {
-  return Object.hasOwn(methodsOf, path)
-}
-
 /** The refusal of a request by its host name, method or origin, or `undefined`. */
-function refusalOf(req: IncomingMessage, path: PagePath, { hosts }: AdminPageConfig): Response | undefined {
-  const methods: readonly string[] = methodsOf[path]
+function refusalOf(req: IncomingMessage, route: PageRoute, { hosts }: AdminPageConfig): Response | undefined {
+  const { methods, mayUse } = route
   if (!isAllowedHost(req.headers.host, hosts))
     return plain(421, 'This page is not available under this host name. Add the name to admin.page.hosts.')
   if (!methods.includes(req.method ?? '')) return plain(405, 'Method not allowed.', { Allow: methods.join(', ') })
-  if (path === '/events' ? !isOwnStream(req) : !isSameSite(req))
+  if (!mayUse(req))
     return plain(
       403,
       'Another site requested this page. Open it directly. A program sends Content-Type: application/json.',
@@ -185,7 +187,7 @@ function isSameSite(req: IncomingMessage): boolean {
   const { origin, host } = headers
   const secFetchSite = headers['sec-fetch-site']
   if (method === 'POST')
-    return isFromSite(isJson(req) ? 'admin_json' : 'admin_form', { secFetchSite, origin }, [
+    return isFromSite(mediaTypeOf(req) === 'application/json' ? 'admin_json' : 'admin_form', { secFetchSite, origin }, [
       `http://${host}`,
       `https://${host}`,
     ])
@@ -205,27 +207,12 @@ function isOwnStream({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return isOwn && (secFetchSite !== undefined || headers.accept === 'text/event-stream')
 }
 
-function queryOf(url: string): SessionQuery {
+function queryOf({ url = '' }: IncomingMessage): SessionQuery {
   const params = new URL(url, 'http://localhost').searchParams
   const text = (name: string) => params.get(name)?.trim() ?? ''
-  return { sub: text('sub'), sid: text('sid'), text: text('q') }
-}
-
-/** Reads the content; `undefined` when it is too long or incomplete. */
-async function readContent(req: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of req as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > maxContentBytes) return undefined
-      chunks.push(chunk)
-    }
-  } catch {
-    // The client has closed the connection.
-    return undefined
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const sort = sessionColumns.flatMap((column) => [column, `-${column}` as const]).find((one) => one === text('sort'))
+  const page = Math.max(1, Number.parseInt(text('page'), 10) || 1)
+  return { sub: text('sub'), sid: text('sid'), text: text('q'), sort: sort ?? 'began', page }
 }
 
 function plain(status: number, text: string, headers: Response['headers'] = {}): Response {

@@ -1,5 +1,6 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { Repeating } from '../core/repeating.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
@@ -9,8 +10,6 @@ import type { Overview, SessionQuery } from './page/view.ts'
 
 /** How many streams are open at most. */
 const maxStreams = 10
-/** The pause between two updates, in ms. */
-const defaultPauseMs = 2_000
 /**
  * The pause is this many times as long as the updates took, so that a slow store is not busy with
  * them. It is limited because a browser gives up a stream without updates.
@@ -28,8 +27,6 @@ export interface PageStreamsParts {
   readonly running: () => GatewayConfig
   readonly overview: (query: SessionQuery) => Promise<Overview>
   readonly log: Log
-  /** The pause between two updates, in ms. Default: 2 s. */
-  readonly pauseMs?: number
 }
 
 interface Stream {
@@ -72,7 +69,7 @@ export class PageStreams {
         const stream: Stream = { res, query, config, sent: new Map(), renewedAt: now, readAt: now }
         this.#streams.add(stream)
         res.once('close', () => this.#streams.delete(stream))
-        res.write(Buffer.from(`retry: ${defaultPauseMs}\n\n`))
+        res.write(Buffer.from(`retry: ${pauses.updateAdminPageMs}\n\n`))
         this.#updating.wakeIn(0)
       },
     }
@@ -81,7 +78,6 @@ export class PageStreams {
   /** @returns a pause while there are streams, in ms */
   async #updateAll(): Promise<number | undefined> {
     if (this.#streams.size === 0) return undefined
-    const { pauseMs = defaultPauseMs } = this.#parts
     const began = performance.now()
     try {
       await this.#update()
@@ -90,7 +86,7 @@ export class PageStreams {
       for (const { res } of this.#streams) res.end()
     }
     const took = performance.now() - began
-    return Math.min(longestPauseMs, Math.max(pauseMs, pauseFactor * took))
+    return Math.min(longestPauseMs, Math.max(pauses.updateAdminPageMs, pauseFactor * took))
   }
 
   async #update(): Promise<void> {

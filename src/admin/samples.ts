@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import { ownMember } from '../core/json.ts'
 import type { Family, Metrics } from '../observe/metrics.ts'
 
 /** How much time a sample covers, in ms. */
@@ -206,7 +207,7 @@ function mergedSample(samples: readonly Sample[], bounds: Samples['bounds']): Me
     )
   const refusals: Record<string, number> = {}
   for (const [code, count] of samples.flatMap((sample) => Object.entries(sample.refusals)))
-    refusals[code] = (refusals[code] ?? 0) + count
+    refusals[code] = (ownMember(refusals, code) ?? 0) + count
   return {
     requestsPerSecond: perSecond(({ requests }) => requests),
     signInsPerMinute: 60 * perSecond(({ signIns }) => signIns),

@@ -3,7 +3,7 @@ import { type JsonValue, readClaim } from '../core/claims.ts'
 import { OperatorError, printable } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { browserText } from '../http/user-agent.ts'
-import type { Sessions } from '../session/live/sessions.ts'
+import type { Sessions } from '../session/live/live-sessions.ts'
 import { sidTag, subTag, type SessionRecord, type StoredSession } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
 

@@ -11,7 +11,7 @@ export class SessionCounts {
 
   /** Keeps the number that an overview has. The number for a search is of another kind. */
   note({ at, query, sessions }: Pick<Overview, 'at' | 'query' | 'sessions'>): void {
-    const isSearch = Object.values(query).some((value) => value !== '')
+    const isSearch = query.sub + query.sid + query.text !== ''
     if (isSearch || 'fault' in sessions || sessions.count === undefined) return
     this.#bySlot.set(slotOf(at), sessions.count)
     for (const slot of this.#bySlot.keys()) if (slot <= at - maxSamples * sampleMs) this.#bySlot.delete(slot)

@@ -1,15 +1,16 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
-import { isShared } from '../config/model/session.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
-import type { SessionQuery, OrderOutcome, Overview, SessionView } from './page/view.ts'
+import type { SessionColumn, SessionQuery, OrderOutcome, Overview, SessionView } from './page/view.ts'
 import type { Selection } from './selection.ts'
 
-/** How many sessions the page shows at most. */
-const maxSessions = 100
+/** How many sessions are listed at most, on all pages. */
+const maxSessions = 10_000
+/** How many sessions a page of the list has. */
+const pageSize = 25
 /** How long finding sessions, and then counting them, may take, in ms. */
 const searchTimeoutMs = 2_000
 /** How long the form on the page can be used, in ms. */
@@ -35,23 +36,40 @@ export async function findSessions(query: SessionQuery, parts: AdminSessionsPart
         found.set(session.key, session)
         if (found.size > maxSessions) break
       }
-    const isTooMany = found.size > maxSessions
-    const isTooSlow = performance.now() > search.deadline
-    const newest = [...found.values()].slice(0, maxSessions).toSorted((a, b) => b.created_at - a.created_at)
+    const isCut = found.size > maxSessions || performance.now() > search.deadline
+    const sorted = sortedBy(query.sort, [...found.values()].slice(0, maxSessions))
+    const pages = Math.max(1, Math.ceil(sorted.length / pageSize))
+    const page = Math.min(query.page, pages)
     const countDeadline = performance.now() + searchTimeoutMs
-    const isNarrow = query.sub !== '' || query.sid !== ''
     return {
-      found: newest.map((session) => viewOf(session, parts)),
-      cut: isTooMany ? 'too_many' : isTooSlow ? 'too_slow' : undefined,
+      found: sorted.slice((page - 1) * pageSize, page * pageSize).map((session) => viewOf(session, parts)),
+      ...{ page, pages, listed: sorted.length },
+      isCut,
       // A text is in no index, so the count is that of all sessions.
-      count: isTooMany || isTooSlow ? await administration.count(exactSelection(query), countDeadline) : found.size,
+      count: isCut ? await administration.count(exactSelection(query), countDeadline) : found.size,
       read: search.read,
-      // Redis lists all sessions in no particular order.
-      areLatest: query.text === '' && (!isShared(parts.running().session.store) || isNarrow),
     }
   } catch (error) {
     return { fault: reason(error) }
   }
+}
+
+/** People by name, and the latest times first. */
+const sortKeys: Readonly<Record<SessionColumn, (session: SessionSummary) => string | number>> = {
+  person: ({ person, sub }) => (person ?? sub).toLowerCase(),
+  // To the minute, as the page shows it: the store is not exact, and rows must keep their places.
+  activity: ({ last_used_at = 0 }) => -Math.floor(last_used_at / 60_000),
+  began: ({ created_at }) => -created_at,
+}
+
+/** Equal sessions are in the order of their keys, so that no page repeats one of another. */
+function sortedBy(sort: SessionQuery['sort'], sessions: readonly SessionSummary[]): readonly SessionSummary[] {
+  const keyOf = sortKeys[sort.replace('-', '') as SessionColumn]
+  const sign = sort.startsWith('-') ? -1 : 1
+  const keyed = sessions.map((session) => [keyOf(session), session] as const)
+  return keyed
+    .toSorted(([a, one], [b, other]) => (a < b ? -sign : a > b ? sign : one.key < other.key ? -1 : 1))
+    .map(([, session]) => session)
 }
 
 /**

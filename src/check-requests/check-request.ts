@@ -72,6 +72,9 @@ export function checkRequestInFields({ rawHeaders, headers, socket }: ReceivedRe
     host: [forwarded('X-Forwarded-Host'), ['X-Original-URL', authority]],
     target: [forwarded('X-Forwarded-Uri'), ['X-Original-URL', path], forwarded('X-Original-URI')],
   } as const
+  // Many examples for nginx send only this field.
+  if (field('X-Original-URI') !== undefined && statements.method.every(([, value]) => value === undefined))
+    refuse('X-Original-URI names no method and no host: let nginx send X-Original-URL and X-Original-Method too')
   const isOriginal = url !== undefined || field('X-Original-Method') !== undefined
   const described = (part: keyof typeof statements) =>
     isOriginal

@@ -50,6 +50,8 @@ interface EnvoyCheckRequest {
   readonly scheme: string
   /** The address of the client of Envoy; empty when it is unknown. */
   readonly source: string
+  /** The verified certificate of the client (`include_peer_certificate`), or empty. */
+  readonly certificate: string
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -57,10 +59,12 @@ interface EnvoyCheckRequest {
 function readRequest(bytes: Uint8Array): EnvoyCheckRequest | { readonly malformed: string } {
   try {
     const attributes = messageIn(readMessage(bytes), 1)
-    const socketAddress = messageIn(messageIn(messageIn(attributes, 1), 1), 1)
+    const peer = messageIn(attributes, 1)
+    const socketAddress = messageIn(messageIn(peer, 1), 1)
     const http = messageIn(messageIn(attributes, 4), 2)
     const [method, path, host, scheme] = [2, 4, 5, 6].map((number) => textIn(http, number)) as Four
-    return { method, path, host, scheme, source: textIn(socketAddress, 2), headers: headersIn(http) }
+    const [source, certificate] = [textIn(socketAddress, 2), textIn(peer, 5)]
+    return { method, path, host, scheme, source, certificate, headers: headersIn(http) }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     return { malformed: error.message }
@@ -86,7 +90,7 @@ function headersIn(http: Message): Readonly<Record<string, string>> {
 function toCheckRequest(request: ReturnType<typeof readRequest>, peer: string | undefined): CheckRequest {
   if ('malformed' in request)
     throw new GatewayError('ERR_FORWARD_AUTH', `the CheckRequest is malformed: ${request.malformed}`)
-  const { method, path, host, scheme, source, headers } = request
+  const { method, path, host, scheme, source, certificate, headers } = request
   for (const [field, value] of Object.entries({ method, path, host, scheme, 'source.address': source }))
     if (value === '') throw new GatewayError('ERR_FORWARD_AUTH', `${field} is missing in the CheckRequest`)
   const forwardedFor = headers['x-forwarded-for']
@@ -97,10 +101,17 @@ function toCheckRequest(request: ReturnType<typeof readRequest>, peer: string | 
     // With a load balancer before Envoy, this is the scheme that the client used.
     proto: (headers['x-forwarded-proto'] ?? scheme).toLowerCase(),
     forwardedFor: forwardedFor === undefined ? source : `${forwardedFor}, ${source}`,
-    headers,
+    // Envoy passes on what its client writes, and states the certificate beside the fields.
+    headers: { ...headers, 'client-cert': certificate === '' ? undefined : asByteSequence(certificate) },
     peer,
     removesListed: true,
   })
+}
+
+/** A percent-encoded PEM certificate as `Client-Cert` has it (RFC 9440 §2.1). */
+function asByteSequence(certificate: string): string {
+  const pem = certificate.replaceAll(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+  return `:${pem.replaceAll(/-----[A-Z ]+-----|\s/g, '')}:`
 }
 
 /** The field numbers are those of envoy/service/auth/v3/external_auth.proto. */

@@ -3,7 +3,7 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
-import { kindOfField } from '../core/header-fields.ts'
+import { fieldsOf, kindOfField } from '../core/header-fields.ts'
 import type { MisuseLog } from '../device/misuse.ts'
 import { type Admission, misuseIn } from '../gate/admission.ts'
 import type { Admit } from '../gate/admit.ts'
@@ -12,7 +12,7 @@ import { withoutCookies } from '../http/cookies.ts'
 import type { TrustedProxies } from '../http/forwarded.ts'
 import { isPage, isReserved, type RequestFacts, returnPage } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
-import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import { canonicalName, ReservedNames, reservedNames } from '../identity/reserved-names.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
@@ -50,6 +50,8 @@ export interface Refusal {
 
 /** Fields that applications may read in place of the URL that the proxy sends. */
 const addressFields = ['x-original-url', 'x-original-uri', 'x-original-method', 'x-rewrite-url']
+/** The application could take the certificate of a client for one that the proxy has verified. */
+const certificateFields = fieldsOf('client_certificate')
 
 type ForwardAuthConfig = Pick<GatewayConfig, 'upstreams' | 'externalUrl' | 'reservedPrefix' | 'session'>
 
@@ -60,7 +62,7 @@ type ForwardAuthConfig = Pick<GatewayConfig, 'upstreams' | 'externalUrl' | 'rese
 export class ForwardAuth {
   readonly #config: ForwardAuthConfig
   readonly #parts: ForwardAuthParts
-  readonly #reserved: ReadonlyMap<UpstreamConfig, ReadonlySet<string>>
+  readonly #reserved: ReadonlyMap<UpstreamConfig, ReservedNames>
 
   constructor(config: ForwardAuthConfig, parts: ForwardAuthParts) {
     this.#config = config
@@ -121,19 +123,19 @@ export class ForwardAuth {
     { headers, removesListed }: CheckRequest,
     { cookie, host, target }: RequestFacts,
   ): Permission {
-    const reserved = this.#reserved.get(upstream) ?? new Set<string>()
+    const reserved = this.#reserved.get(upstream) ?? new ReservedNames([], [])
     const received = Object.keys(headers).filter((name) => headers[name] !== undefined)
     const disguised = received.find((name) => isDisguised(name, reserved))
     if (disguised !== undefined && !removesListed)
       throw new GatewayError(
         'ERR_REQUEST_MALFORMED',
-        `the application could read the field ${disguised} as one that only the gateway sets`,
+        `the application must not get the field ${disguised}: it could read it as one that only the gateway sets, or request_headers removes it`,
       )
     const kept = cookie && withoutCookies(cookie, (name) => this.#isWithheld(name, withheldCookies))
     const set = [...pairsOf(identity), ...(kept === undefined ? [] : [['Cookie', kept] as const])]
     const isSet = new Set(set.map(([name]) => name.toLowerCase()))
     const unwanted = [
-      ...[...reserved, 'cookie', ...addressFields, ...received.filter(isUnwanted)],
+      ...[...reserved.own, 'cookie', ...addressFields, ...certificateFields, ...received.filter(isUnwanted)],
       // The credentials are for the gateway.
       ...(caller === undefined ? [] : ['authorization']),
     ]
@@ -236,18 +238,18 @@ function refused(response: Response): Refusal {
 
 /**
  * Whether an application may read a field of the client as one that only the gateway sets, although
- * its name is spelt differently, or as another method. A proxy that removes fields by their exact
- * names lets it through.
+ * its name is spelt differently, or as another method, or whether `request_headers` removes it. A
+ * proxy that removes fields by the exact names of `headers` lets it through.
  */
-function isDisguised(name: string, reserved: ReadonlySet<string>): boolean {
+function isDisguised(name: string, reserved: ReservedNames): boolean {
   if (kindOfField(name) === 'method_override') return reserved.has(name)
-  return !reserved.has(name) && reserved.has(canonicalName(name))
+  return !reserved.own.has(name) && reserved.has(canonicalName(name))
 }
 
 /** Whether a field must not reach an application, whatever the configuration says. */
 function isUnwanted(name: string): boolean {
   const kind = kindOfField(name)
-  return kind === 'other_address' || kind === 'proxy_setting'
+  return kind === 'other_address' || kind === 'proxy_setting' || kind === 'client_certificate'
 }
 
 function pairsOf(fields: readonly string[]): (readonly [string, string])[] {

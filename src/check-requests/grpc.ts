@@ -11,6 +11,7 @@ import type { ExtAuthzConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
 import { grpcFields, type GrpcStatus, grpcStatuses as statuses } from '../core/grpc.ts'
+import { readContent } from '../http/read-content.ts'
 import type { Log } from '../observe/log.ts'
 import { replaceAfterCancellations } from '../wire/http2-cancellations.ts'
 
@@ -114,21 +115,12 @@ type Received = { readonly message: Uint8Array } | { readonly status: GrpcStatus
 
 /** Reads the one message of a call; `undefined` when the client has cancelled it. */
 async function readCall(stream: ServerHttp2Stream, maxBytes: number): Promise<Received | undefined> {
-  const chunks: Buffer[] = []
-  let length = 0
-  try {
-    for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      length += chunk.length
-      // More cannot be one message within the limit, whatever its prefix says.
-      if (length > prefixBytes + maxBytes)
-        return { status: statuses.resourceExhausted, why: `the message is longer than ${maxBytes} bytes` }
-    }
-  } catch {
-    return undefined
-  }
-  if (stream.destroyed) return undefined
-  const all = Buffer.concat(chunks)
+  const all = await readContent(stream, prefixBytes + maxBytes)
+  // For Node.js, content also ends when the client resets the stream.
+  if (all === 'incomplete' || stream.aborted || stream.destroyed) return undefined
+  // More cannot be one message within the limit, whatever its prefix says.
+  if (all === 'too_large')
+    return { status: statuses.resourceExhausted, why: `the message is longer than ${maxBytes} bytes` }
   if (all.length < prefixBytes) return { status: statuses.invalidArgument, why: 'there is no message' }
   if (all[0] !== 0) return { status: statuses.unimplemented, why: 'the message is compressed' }
   if (all.readUInt32BE(1) !== all.length - prefixBytes)

@@ -1,16 +1,24 @@
+import { claimsNeeded } from '../config/claims-in-use.ts'
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { proxyFor, proxyText } from '../config/hosts.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import {
+  fixedClaims,
   harmOfOfflineAccess,
   lackOfOauth2,
   offlineAccess,
   providerKind,
   type ProviderKind,
 } from '../config/provider-kind.ts'
-import { registrationsOf, registrationsText, signedIdentityFacts, signedIdentityText } from '../config/registration.ts'
+import {
+  registrationFile,
+  registrationsOf,
+  registrationsText,
+  signedIdentityFacts,
+  signedIdentityText,
+} from '../config/registration.ts'
 import { parseKnownVersion, type ReadFor } from '../config/setting-versions.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
@@ -26,9 +34,7 @@ import {
   readOptions,
   takeNone,
 } from './command.ts'
-import { lineDiff } from './line-diff.ts'
-import { migrations } from './migrate.ts'
-import { differencesText, registrationDifferences, stateFileOf } from './register.ts'
+import { differencesText, registrationDifferences } from './register.ts'
 import { countOf, gitHubCommand, formatDiagnostics } from './show-diagnostics.ts'
 
 const formats = ['text', 'json', 'github'] as const
@@ -50,7 +56,7 @@ export const readCheckCall = reader((argv) => {
   const { for: version } = values
   const fault = faultOf(parseKnownVersion, version)
   if (fault !== undefined) throw new CallFault(`--for: ${fault}`)
-  const { registration, state = stateFileOf(values.config) } = values
+  const { registration, state = registrationFile(values.config) } = values
   if (!registration && values.state !== undefined) throw new CallFault('--state needs --registration')
   const readFor = version === undefined ? {} : { version }
   return (terminal) => check({ ...terminal, file: values.config }, format, readFor, registration ? state : undefined)
@@ -85,7 +91,6 @@ interface CheckResult {
   readonly tests: number
   /** `undefined` when the file has errors or a test fails. */
   readonly config: GatewayConfig | undefined
-  readonly renames: LoadResult['renames']
   /** The version of Gatehouse that the file is checked for, if it is named. */
   readonly version: string | undefined
   /** How the registration differs from what is needed. Absent: it was not read. */
@@ -93,9 +98,8 @@ interface CheckResult {
 }
 
 function checkFile({ file, env }: CommandInput, readFor: ReadFor): CheckResult {
-  const loaded = loadConfig(file, env, readFor)
-  const { sources, renames } = loaded
-  const common = { file, sources, renames, version: readFor.version }
+  const loaded = loadConfig(file, env, { ...readFor, isBeforeStart: true })
+  const common = { file, sources: loaded.sources, version: readFor.version }
   if (!loaded.ok) return { ...common, diagnostics: loaded.diagnostics, tests: 0, config: undefined }
   const { config, warnings } = loaded
   const failures = failingTests(config)
@@ -117,20 +121,31 @@ const defaultScopes: Readonly<Record<ProviderKind, string>> = {
     'openid profile email, and offline_access unless the provider lists its scopes without it (gatehouse doctor shows which)',
 }
 
+const groupsNote =
+  ' Rules or headers read groups, which many providers send only with a scope of that name: gatehouse doctor shows whether this one has it.'
+
 /**
  * The scopes that a sign-in requests, and a note when the provider may require consent before it
  * issues a refresh token. With `kind: oauth2` there are no default scopes, but other limits.
  */
-function providerNote({ setting, issuer, scopes, authorizationParams, oauth2 }: ProviderConfig): string {
+function providerNote(
+  { setting, issuer, scopes, authorizationParams, oauth2, idTokenClaims, claimsFrom }: ProviderConfig,
+  readsGroups: boolean,
+): string {
   if (oauth2 !== undefined)
     return `\nThe provider issues no ID Tokens (${setting}.kind: oauth2), so it has ${lackOfOauth2}.\n`
   const kind = providerKind(issuer)
+  const isFromElsewhere = [...idTokenClaims, ...claimsFrom.map(({ name }) => name)].includes('groups')
+  const lacksGroups =
+    readsGroups && !isFromElsewhere && fixedClaims(issuer) === undefined && scopes?.includes('groups') !== true
+  const groups = lacksGroups ? groupsNote : ''
   if (scopes === undefined)
-    return `\nWithout ${setting}.scopes, the gateway requests the scopes ${defaultScopes[kind]}.\n`
+    return `\nWithout ${setting}.scopes, the gateway requests the scopes ${defaultScopes[kind]}.${groups}\n`
+  const note = groups && `\n${groups.trim()}\n`
   const prompts = authorizationParams['prompt']?.split(' ') ?? []
   if (harmOfOfflineAccess(kind) !== undefined || !scopes.includes(offlineAccess) || prompts.includes('consent'))
-    return ''
-  return `\nIf the log says provider.no_refresh_token after a sign-in, set ${setting}.authorization_params: { prompt: consent }.\n`
+    return note
+  return `${note}\nIf the log says provider.no_refresh_token after a sign-in, set ${setting}.authorization_params: { prompt: consent }.\n`
 }
 
 /** The proxy for requests to the provider, if there is one. */
@@ -152,20 +167,16 @@ function forwardAuthNote({ upstreams }: GatewayConfig): string {
 }
 
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
-  text(
-    { file, diagnostics, sources, tests, config, renames, version, registration },
-    { out, err, paintOut, paintErr },
-  ) {
+  text({ file, diagnostics, sources, tests, config, version, registration }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
-    const migrated = migrations(renames)
-    if (migrated.length > 0) err('\ngatehouse migrate would change:\n')
-    for (const { name, before, after } of migrated) err(lineDiff(name, before, after))
     const forVersion = version === undefined ? '' : ` for Gatehouse ${version}`
     if (config === undefined) return err(`\n${file} is invalid${forVersion}: ${countOf(diagnostics)}\n`)
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${forVersion}${passed}.`
+    const readsGroups = config.upstreams.flatMap(claimsNeeded).some(([name]) => name === 'groups')
+    const notes = config.providers.map((provider) => providerNote(provider, readsGroups) + proxyNote(provider)).join('')
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${config.providers.map((provider) => providerNote(provider) + proxyNote(provider)).join('')}${forwardAuthNote(config)}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${notes}${forwardAuthNote(config)}`,
     )
     if (registration !== undefined)
       out(

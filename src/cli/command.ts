@@ -126,6 +126,7 @@ function checkOptions(given: readonly GivenOption[], options: Options, hint: (is
 }
 
 function unknownOption(rawName: string, options: Options): string {
+  if (rawName === '--json' && 'format' in options) return 'unknown option --json; write --format json'
   const meant = didYouMean(rawName, Object.keys(options))
   return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }

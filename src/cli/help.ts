@@ -6,15 +6,14 @@ export const overview = `gatehouse: an authentication gateway for applications w
   gatehouse run      --config FILE   run the gateway in the foreground until SIGTERM or SIGINT
   gatehouse check    --config FILE   print all errors of the file and run its tests
   gatehouse register --config FILE   register the gateway as a client of its provider, and update the registration
-  gatehouse migrate  FILE            rewrite settings that have a new name since an earlier version
   gatehouse doctor   --config FILE   examine the provider, Redis, the applications and the external URL
   gatehouse explain  METHOD URL      show step by step how the gateway decides a request, or what the log says about one
   gatehouse sessions list|show|end   list, show and end sessions of running gateways (with Redis)
   gatehouse service-account NAME     print the line of a service account for the file of service_accounts
-  gatehouse size     --people N      calculate processors, memory and Redis for a number of people
   gatehouse health   --config FILE   exit with 0 when the gateway of this file is healthy on this machine
   gatehouse schema                   print the JSON Schema of the configuration, for editors
   gatehouse demo     --config FILE   run the gateway with a demo provider and a demo application
+  gatehouse completion SHELL         print the completion of commands and options for bash, zsh or fish, or the manual page
   gatehouse help [COMMAND]           describe a command
   gatehouse version
 
@@ -106,16 +105,6 @@ to the file that client_secret names, or is printed. Afterwards prints what the 
 Exit codes: 0 the client is registered as printed; 1 the provider refuses, the file is invalid, or a file cannot be read or written;
 2 the call is invalid.
 `,
-  migrate: `gatehouse migrate [FILE] [--write]
-
-Rewrites settings that have a new name since an earlier version, in the file and in those that it includes. Comments stay. Prints the
-difference, and writes nothing without --write. FILE defaults to gateway.yaml.
-
-  --write   rewrite the files
-
-Exit codes: 0 nothing to rewrite, or the difference is printed or written; 1 a file is invalid, or cannot be read or written;
-2 the call is invalid.
-`,
   doctor: `gatehouse doctor [--config FILE] [--as CLAIMS.json] [--format text|json]
 
 Examines the environment of the gateway: the provider (discovery, keys, clocks, logout, this client and its redirect URIs), Redis
@@ -177,20 +166,6 @@ secret is generated and shown once, on standard error:
 
 Exit codes: 0 printed; 1 the secret on standard input cannot be used; 2 the call is invalid.
 `,
-  size: `gatehouse size --people N [--requests N] [--sign-ins N] [--logouts N] [--streams N] [--format text|json]
-
-Calculates the processors and the memory of the gateway, and the memory, the commands and the network traffic of Redis. The figures of the
-calculation were measured, and the result says what is extrapolated. Reads no file and sends no requests.
-
-  --people      people who are signed in at the same time
-  --requests    requests each second at the busiest time. Default: 20 requests of each person in a minute
-  --sign-ins    sign-ins each second. Default: all people within half an hour
-  --logouts     Logout Tokens each second. Default: one for each person within an hour
-  --streams     WebSockets and event streams that are open at the same time. Default: 0
-  --format json print the result for programs
-
-Exit codes: 0 success; 2 the call is invalid.
-`,
   health: `gatehouse health [--config FILE]
 
 For the health check of a container: requests /live at admin.listen. Without admin.listen, checks that the gateway responds.
@@ -204,6 +179,17 @@ line names the schema:
 
   gatehouse schema > gateway.schema.json
   # yaml-language-server: $schema=gateway.schema.json
+
+Exit codes: 0 printed; 2 the call is invalid.
+`,
+  completion: `gatehouse completion bash|zsh|fish|man
+
+Prints a script that completes commands, options and files in a shell, or with man the manual page. For example:
+
+  source <(gatehouse completion bash)                                        in ~/.bashrc
+  source <(gatehouse completion zsh)                                         in ~/.zshrc, after compinit
+  gatehouse completion fish > ~/.config/fish/completions/gatehouse.fish
+  gatehouse completion man | man -l -
 
 Exit codes: 0 printed; 2 the call is invalid.
 `,

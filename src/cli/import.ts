@@ -1,71 +1,26 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { levels } from '../../packages/import/common/notes.ts'
+import type { Translated } from '../../packages/import/common/translated-file.ts'
+import type { GivenText } from '../../packages/import/common/written-config.ts'
+import { type Program, programs, type Told } from '../../packages/import/programs.ts'
 import { parseOrigin } from '../config/addresses.ts'
+import { didYouMean } from '../config/document/did-you-mean.ts'
 import { OperatorError, printable } from '../core/errors.ts'
-import { translateApache } from '../setup/mod-auth-openidc.ts'
-import { levels } from '../setup/notes.ts'
-import { readOptionsOf } from '../setup/oauth2-proxy-sources.ts'
-import { translate as translateOauth2Proxy } from '../setup/oauth2-proxy.ts'
-import { readOptions as readProgramOptions } from '../setup/option-sources.ts'
-import { translatePomerium } from '../setup/pomerium.ts'
-import { traefikDialect, translateTraefik } from '../setup/traefik-forward-auth.ts'
-import type { Translated } from '../setup/translated-file.ts'
-import { translateVouch, vouchDialect } from '../setup/vouch.ts'
-import type { GivenText } from '../setup/written-config.ts'
 import { CallFault, commandPrefix, faultOf, reader, readOptions, type Terminal } from './command.ts'
 import { displayName, readText, writeText } from './given-file.ts'
 import { type Paint, withoutColors } from './paint.ts'
 
 /** The arguments of `gatehouse import`. */
-interface ImportTask {
+interface ImportTask extends Told {
   readonly program: Program
   /** Files with options; `-` is standard input. */
   readonly files: readonly string[]
-  /** Arguments of the other program. */
-  readonly args: readonly string[]
-  /** The service of a Compose file. Absent: the one that runs the other program. */
-  readonly service: string | undefined
-  /** The origin at which browsers reach the gateway, when the files do not contain it. */
-  readonly url: string | undefined
   /** The file to write; `undefined`: standard output. */
   readonly target: string | undefined
   /** Overwrite an existing file. */
   readonly force: boolean
 }
-
-/** A program whose configuration can be translated. @throws {SyntaxError} quotes no value */
-type Translate = (texts: readonly GivenText[], task: ImportTask) => Translated
-
-interface Program {
-  readonly translate: Translate
-  /** What else may configure the program. */
-  readonly elsewhere: string
-}
-
-const programs = {
-  'oauth2-proxy': {
-    translate: (texts, { args, service, url }) => translateOauth2Proxy(readOptionsOf(texts, args, service), url),
-    elsewhere: 'the flags (after --) and the OAUTH2_PROXY_ variables of oauth2-proxy',
-  },
-  mod_auth_openidc: {
-    translate: (texts, { args, url }) => translateApache(texts, args, url),
-    elsewhere: 'all files of Apache that it includes, and -D NAME (after --)',
-  },
-  pomerium: {
-    translate: (texts, { url }) => translatePomerium(texts, url),
-    elsewhere: 'the settings in environment variables of Pomerium (as lines of YAML), and all files of routes',
-  },
-  'traefik-forward-auth': {
-    translate: (texts, { args, service, url }) =>
-      translateTraefik(readProgramOptions(texts, args, service, traefikDialect), url),
-    elsewhere: 'the flags (after --) and the variables of traefik-forward-auth',
-  },
-  vouch: {
-    translate: (texts, { args, service, url }) =>
-      translateVouch(readProgramOptions(texts, args, service, vouchDialect), url),
-    elsewhere: 'the VOUCH_ and OAUTH_ variables of Vouch Proxy',
-  },
-} satisfies Readonly<Record<string, Program>>
 
 type ProgramName = keyof typeof programs
 
@@ -82,10 +37,7 @@ export const readImportCall = reader((argv) => {
   const { values, positionals } = readOptions(end < 0 ? argv : argv.slice(0, end), options)
   const args = end < 0 ? [] : argv.slice(end + 1)
   const [from, ...files] = positionals
-  if (from === undefined || !isKnown(from))
-    throw new CallFault(
-      `import needs the name of a program and its files, such as import oauth2-proxy FILE. Known: ${Object.keys(programs).join(', ')}`,
-    )
+  if (from === undefined || !isKnown(from)) throw new CallFault(unknownProgram(from))
   if (files.length === 0 && args.length === 0)
     throw new CallFault(`import ${from} needs a configuration file (- is standard input), or flags after --`)
   const { url, service, out: target, force } = values
@@ -94,6 +46,14 @@ export const readImportCall = reader((argv) => {
   return async (terminal) =>
     importFiles({ program: programs[from], files, args, service, url, target, force }, terminal)
 })
+
+function unknownProgram(name: string | undefined): string {
+  const known = Object.keys(programs)
+  if (name === undefined)
+    return `import needs the name of a program and its files, such as import oauth2-proxy FILE. Known: ${known.join(', ')}`
+  const meant = didYouMean(name, known)
+  return `import: unknown program "${printable(name)}"; ${meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`}`
+}
 
 function isKnown(name: string): name is ProgramName {
   return Object.hasOwn(programs, name)

@@ -69,7 +69,7 @@ async function init({ given, file, force }: InitTask, terminal: Terminal): Promi
 }
 
 async function complete(given: Partial<Answers>, terminal: Terminal): Promise<Answers> {
-  const answers: Record<string, string> = { ...given }
+  const answers: Partial<Record<keyof Answers, string>> = { ...given }
   for (const question of questions) answers[question.name] ??= await answerTo(question, terminal)
   return answers as unknown as Answers
 }

@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/document/did-you-mean.ts'
 import { OperatorError } from '../core/errors.ts'
+import { ownMember } from '../core/json.ts'
 import { version } from '../core/version.ts'
 import {
   aboutFile,
@@ -26,15 +27,14 @@ const commands: Readonly<Record<string, () => Promise<CommandReader>>> = {
   run: async () => aboutFile((await import('./run.ts')).run),
   check: async () => (await import('./check.ts')).readCheckCall,
   register: async () => (await import('./register.ts')).readRegisterCall,
-  migrate: async () => (await import('./migrate.ts')).readMigrateCall,
   doctor: async () => (await import('./doctor.ts')).readDoctorCall,
   explain: async () => (await import('./explain.ts')).readExplainCall,
   sessions: async () => (await import('./sessions.ts')).readSessionsCall,
   'service-account': async () => (await import('./service-account.ts')).readServiceAccountCall,
-  size: async () => (await import('./size.ts')).readSizeCall,
   health: async () => aboutFile((await import('./health.ts')).health),
   schema: async () => printing((await import('../config/document/schema-text.ts')).schemaText),
   demo: async () => aboutFile((await import('./demo.ts')).demo),
+  completion: async () => (await import('./completion.ts')).readCompletionCall,
   help: async () => readHelpCall,
   version: async () => printing(() => `${version}\n`),
 }
@@ -52,11 +52,13 @@ export async function main(argv: readonly string[]): Promise<number> {
   const { name, rest } = commandOf(argv)
   const call = await callOf(name, rest)
   if ('fault' in call) {
-    err(`gatehouse: ${call.fault}\nFor help, run: gatehouse help${help[name] === undefined ? '' : ` ${name}`}\n`)
+    err(
+      `gatehouse: ${call.fault}\nFor help, run: gatehouse help${ownMember(help, name) === undefined ? '' : ` ${name}`}\n`,
+    )
     return 2
   }
   if ('help' in call) {
-    out(help[name] ?? overview)
+    out(ownMember(help, name) ?? overview)
     return 0
   }
   const { env } = process
@@ -78,7 +80,8 @@ function commandOf(argv: readonly string[]): { readonly name: string; readonly r
   const options = { config: { type: 'string', short: 'c' } } as const
   const { tokens } = parseArgs({ args: [...argv], strict: false, tokens: true, options })
   const first = tokens.find(({ kind }) => kind === 'positional')
-  if (first === undefined) return { name: argv.includes('--version') ? 'version' : 'help', rest: [] }
+  const asksVersion = ['--version', '-v', '-V'].some((option) => argv.includes(option))
+  if (first === undefined) return { name: asksVersion ? 'version' : 'help', rest: [] }
   return { name: argv[first.index] as string, rest: argv.toSpliced(first.index, 1) }
 }
 
@@ -103,7 +106,7 @@ const readHelpCall = reader(([about, ...more]) => {
   takeNone(more)
   if (about !== undefined && !about.startsWith('-') && !Object.hasOwn(commands, about))
     throw new CallFault(unknownCommand(about))
-  return async ({ out }) => (out(help[about ?? ''] ?? overview), 0)
+  return async ({ out }) => (out(ownMember(help, about ?? '') ?? overview), 0)
 })
 
 /**

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
+import { publishedFolderOf } from '../config/published-folders.ts'
+import { registrationFile } from '../config/registration.ts'
 import { OperatorError, printable } from '../core/errors.ts'
 import { type Difference, differences } from '../setup/client-metadata.ts'
 import {
@@ -62,11 +64,6 @@ export const readRegisterCall = reader((argv) => {
   return (terminal) => register(task, { ...terminal, file: values.config })
 })
 
-/** The file beside the configuration that says where its clients are registered. */
-export function stateFileOf(file: string): string {
-  return join(dirname(file), 'gatehouse-registration.json')
-}
-
 /**
  * `gatehouse register`: registers the gateway as a client of its provider (RFC 7591), or changes
  * its registration (RFC 7592).
@@ -80,7 +77,12 @@ async function register(task: RegisterTask, input: CommandInput): Promise<number
   }
   const { config } = loaded
   const provider = chosen(config, task.provider)
-  const state = task.state ?? stateFileOf(input.file)
+  const state = task.state ?? registrationFile(input.file)
+  const folder = publishedFolderOf(state, config)
+  if (folder !== undefined)
+    throw new OperatorError(
+      `${state} would be published, because a rule responds with the files of ${folder}: name another file with --state`,
+    )
   const registrar = new Registrar(provider, config)
   try {
     return task.isUpdate
@@ -115,7 +117,7 @@ async function registerNew(
   { task, input, state }: Invocation,
 ): Promise<number> {
   const known = readClients(state)
-  if (known[provider.issuer] !== undefined)
+  if (Object.keys(known).some((issuer) => isSameIssuer(issuer, provider.issuer)))
     throw new OperatorError(`${state} has a client at ${provider.issuer} already: use --update, or another --state`)
   const wanted = await registrar.wanted()
   if (task.isDryRun) {
@@ -171,7 +173,7 @@ async function update(
 }
 
 function clientAt({ issuer }: ProviderConfig, known: Clients, state: string): RegisteredClient {
-  const client = known[issuer]
+  const [, client] = Object.entries(known).find(([each]) => isSameIssuer(each, issuer)) ?? []
   if (client !== undefined) return client
   throw new OperatorError(`${state} has no client at ${issuer}: run gatehouse register, or name its file with --state`)
 }
@@ -245,9 +247,15 @@ function saveSecret({ client_secret }: Registered, place: SecretPlace): readonly
   return [`Its secret is in ${place.file}.`]
 }
 
+/** A provider may add or remove the slash at the end of its issuer, and keeps its clients. */
+function isSameIssuer(one: string, other: string): boolean {
+  return one.replace(/\/$/, '') === other.replace(/\/$/, '')
+}
+
 /** Writes the file. Returns what is in it then. */
 function saveClient(state: string, known: Clients, issuer: string, client: Clients[string]): Clients {
-  const clients = { ...known, [issuer]: client }
+  const others = Object.entries(known).filter(([each]) => !isSameIssuer(each, issuer))
+  const clients = Object.fromEntries([...others, [issuer, client]])
   replaceText(state, `${JSON.stringify({ version: 1, clients }, null, 2)}\n`, 0o600)
   return clients
 }

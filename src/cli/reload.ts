@@ -3,6 +3,7 @@ import { stampOf } from '../config/document/files.ts'
 import { loadConfigInSteps } from '../config/load.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { runInTurns } from '../core/steps.ts'
 import { failingTestsInSteps } from '../explain/embedded-tests.ts'
 import type { Log } from '../observe/log.ts'
@@ -76,9 +77,6 @@ function isError({ severity }: Diagnostic): boolean {
   return severity === 'error'
 }
 
-/** How often the files are checked, in ms. */
-const pollEveryMs = 2_000
-
 interface FileWatch {
   /** Watches these files from now on. Each has the stamp that it had before it was read. */
   watch(files: ReadonlyMap<string, string>): void
@@ -90,7 +88,7 @@ interface FileWatch {
  * changes between two checks, because a program may write several files. It polls, because
  * `fs.watch` does not notice when a symbolic link leads elsewhere, as in a container.
  */
-export function watchFiles(onChange: () => void, everyMs = pollEveryMs): FileWatch {
+export function watchFiles(onChange: () => void, everyMs: number = pauses.watchFilesMs): FileWatch {
   let files: readonly string[] = []
   let reported = ''
   let last = ''

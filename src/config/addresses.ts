@@ -7,6 +7,13 @@ import type { TargetConfig, UpstreamConfig } from './model/upstream.ts'
  * @throws {SyntaxError} names what is wrong
  */
 export function parseAddress(text: string | number, hostOfPortAlone: string): Address {
+  const [, scheme, authority = ''] = /^([a-z]+):\/\/([^\s/]+)/i.exec(String(text)) ?? []
+  if (scheme !== undefined)
+    throw new SyntaxError(
+      `must be HOST:PORT, without ${scheme}://; write ${authority}${scheme.toLowerCase() === 'https' ? ', and listen.tls for https' : ''}`,
+    )
+  if (/\s(ssl|tls|http2|quic)\b/i.test(String(text)))
+    throw new SyntaxError('must be HOST:PORT, without words after it; for https, set listen.tls')
   const [, host, port] = /^(?:(.*):)?(\d{1,5})$/s.exec(String(text)) ?? []
   if (port === undefined)
     throw new SyntaxError('must be "HOST:PORT" such as 0.0.0.0:8080 or [::]:8080, or a port alone')

@@ -2,6 +2,7 @@ import type { ClaimPath } from '../core/claims.ts'
 import type { HeaderConfig } from './model/header.ts'
 import type { RequirementConfig } from './model/requirement.ts'
 import type { RuleConfig } from './model/rule.ts'
+import type { UpstreamConfig } from './model/upstream.ts'
 
 /** The claims that the value of a header is made of. */
 export function claimsIn({ source }: HeaderConfig): readonly ClaimPath[] {
@@ -44,4 +45,13 @@ export function claimsOf(requirement: RequirementConfig): readonly ClaimPath[] {
 export function claimsOfRule({ require, respond }: Pick<RuleConfig, 'require' | 'respond'>): readonly ClaimPath[] {
   const unless = respond?.kind === 'maintenance' ? respond.unless : []
   return [...require, ...unless].flatMap(claimsOf)
+}
+
+/** The claims that the rules and the headers of an upstream read. */
+export function claimsNeeded({ headers, rules, signedIdentity, authorizeWith }: UpstreamConfig): readonly ClaimPath[] {
+  return [
+    ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
+    ...rules.flatMap(claimsOfRule),
+    ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
+  ]
 }

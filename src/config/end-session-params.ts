@@ -1,3 +1,5 @@
+import { ownMember } from '../core/json.ts'
+
 /** What a value of `end_session_params` may contain, in braces. */
 export const endSessionPlaceholders = ['client_id', 'id_token_hint', 'post_logout_redirect_uri', 'state'] as const
 
@@ -10,6 +12,6 @@ export function placeholdersIn(value: string): string[] {
 
 /** The value with its placeholders replaced; `undefined` when one of them has no value. */
 export function fillPlaceholders(value: string, values: Readonly<Partial<Record<string, string>>>): string | undefined {
-  if (placeholdersIn(value).some((name) => values[name] === undefined)) return undefined
-  return value.replace(pattern, (_, name: string) => values[name] ?? '')
+  if (placeholdersIn(value).some((name) => ownMember(values, name) === undefined)) return undefined
+  return value.replace(pattern, (_, name: string) => ownMember(values, name) ?? '')
 }

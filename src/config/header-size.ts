@@ -1,4 +1,5 @@
 import type { ClaimPath, ClaimTemplate } from '../core/claims.ts'
+import { ownMember } from '../core/json.ts'
 import type { HeaderConfig } from './model/header.ts'
 import type { SignedIdentityConfig, UpstreamConfig } from './model/upstream.ts'
 
@@ -44,7 +45,8 @@ export const usualLists: ReadonlySet<string> = new Set([
 export type ClaimLength = (path: ClaimPath, maxBytes: number) => number | undefined
 
 /** The usual length of claims that OpenID Connect defines. */
-export const knownLength: ClaimLength = (path) => (path.length === 1 ? usualBytes[String(path[0])] : undefined)
+export const knownLength: ClaimLength = (path) =>
+  path.length === 1 ? ownMember(usualBytes, String(path[0])) : undefined
 
 /** `max_bytes` of a header by default. */
 const defaultMaxBytes = 4 * 1024

@@ -4,12 +4,12 @@ import { checkConfig } from './checks/checks.ts'
 import type { Diagnostic, Sources } from './document/diagnostics.ts'
 import { withIncluded } from './document/include.ts'
 import { readYaml } from './document/read-yaml.ts'
-import { type Environment, type FoundRename, Report, type SecretFile } from './document/report.ts'
+import { type Environment, Report, type SecretFile } from './document/report.ts'
 import { compiledSchema } from './document/schema-validator.ts'
 import { validate } from './document/schema.ts'
 import type { GatewayConfig } from './model/gateway.ts'
 import { withPresets } from './presets.ts'
-import { type ReadFor, readRenamed, reportNewer } from './setting-versions.ts'
+import { type ReadFor, reportNewer } from './setting-versions.ts'
 
 /** A valid configuration, or all diagnostics. Both with the sources that were read. */
 export type LoadResult = (
@@ -24,8 +24,6 @@ export type LoadResult = (
   readonly files: ReadonlyMap<string, string>
   /** The files among them that contain secrets. */
   readonly secretFiles: readonly SecretFile[]
-  /** The settings with a former name, for `gatehouse migrate`. */
-  readonly renames: readonly FoundRename[]
 }
 
 /**
@@ -48,12 +46,12 @@ export function* loadConfigInSteps(
   readFor: ReadFor = {},
   given?: string,
 ): Steps<LoadResult> {
-  const report = new Report(file, env, readFor.isUnregistered)
+  const report = new Report(file, env, readFor)
   const config = yield* read(file, report, readFor, given)
-  const { diagnostics, sources, files, secretFiles, renames } = report
+  const { diagnostics, sources, files, secretFiles } = report
   return config === undefined || report.hasErrors
-    ? { ok: false, diagnostics, sources, files, secretFiles, renames }
-    : { ok: true, config, warnings: diagnostics, sources, files, secretFiles, renames }
+    ? { ok: false, diagnostics, sources, files, secretFiles }
+    : { ok: true, config, warnings: diagnostics, sources, files, secretFiles }
 }
 
 function* read(
@@ -66,7 +64,6 @@ function* read(
   if (document === undefined) return undefined
   yield
   const written = yield* withIncluded(document, file, report)
-  readRenamed(written, report, readFor)
   if (readFor.version !== undefined) reportNewer(written, compiledSchema().schema, report, readFor.version)
   const whole = withPresets(written, report)
   yield

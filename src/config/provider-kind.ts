@@ -31,6 +31,59 @@ export function providerKind(issuer: string): ProviderKind {
   return pathname.includes('/realms/') ? 'keycloak' : 'other'
 }
 
+/** What a provider sends that has no other claims, and how to get one of them all the same. */
+export interface FixedClaims {
+  readonly provider: string
+  /** The claims that UserInfo may have. */
+  readonly claims: Pick<ReadonlySet<string>, 'has'>
+  /** Why the gateway does not have another claim. */
+  readonly why: string
+  /** What it does when it is asked for the scope `groups`. */
+  readonly scopeGroups: string
+  /** How to get a claim. `claims`: those of `id_token_claims` so far. */
+  readonly todo: (claim: string, setting: string, claims: readonly string[]) => string
+}
+
+const userinfo = ['sub', 'name', 'given_name', 'family_name', 'picture', 'email']
+
+/** What a provider sends, where nobody can add claims to its UserInfo. */
+export function fixedClaims(issuer: string): FixedClaims | undefined {
+  const kind = providerKind(issuer)
+  return kind === 'entra' || kind === 'google' || kind === 'cognito' ? fixed[kind] : undefined
+}
+
+const fixed: Readonly<Record<'entra' | 'google' | 'cognito', FixedClaims>> = {
+  entra: {
+    provider: 'Entra ID',
+    claims: new Set(userinfo),
+    why: 'Entra ID sends in the ID Token only, and the gateway reads UserInfo',
+    scopeGroups: 'AADSTS650053',
+    todo: (claim, setting, claims) =>
+      claim === 'email_verified'
+        ? 'Entra ID does not issue it: in place of email_domains, require a claim that it has, such as roles'
+        : `write ${setting}.id_token_claims: [${[...new Set([...claims, claim])].join(', ')}]`,
+  },
+  cognito: {
+    provider: 'Amazon Cognito',
+    // UserInfo has all other attributes of a person.
+    claims: { has: (claim) => !/^(?:cognito:)?groups$/.test(claim) },
+    why: 'the UserInfo of Amazon Cognito does not have',
+    scopeGroups: 'invalid_scope',
+    todo: (_, setting, claims) =>
+      `name cognito:groups in its place, and write ${setting}.id_token_claims: [${[...new Set([...claims, 'cognito:groups'])].join(', ')}]`,
+  },
+  google: {
+    provider: 'Google',
+    claims: new Set([...userinfo, 'email_verified', 'hd', 'locale', 'profile', 'gender', 'birthdate', 'link']),
+    why: 'Google does not send',
+    scopeGroups: 'invalid_scope',
+    todo: (claim, setting) =>
+      claim === 'groups'
+        ? `write ${setting}.claims_from, which reads them from the Cloud Identity API (docs/providers/google.md)`
+        : 'write one of the claims that it has, such as email, hd or sub',
+  },
+}
+
 /** The scope that requests a refresh token (OpenID Connect Core §11). */
 export const offlineAccess = 'offline_access'
 

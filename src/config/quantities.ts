@@ -1,10 +1,11 @@
+import { ownMember } from '../core/json.ts'
 const durations = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const units: Readonly<Record<string, number>> = { ...durations, b: 1, kb: 1024, mb: 1024 * 1024 }
 
 /** `30m` in milliseconds, `16kb` in bytes. The schema has checked the text. */
 export function amountOf(text: string): number {
   const [, amount, unit = ''] = /^(\d+)([a-z]+)$/.exec(text) ?? []
-  return Number(amount) * (units[unit] ?? NaN)
+  return Number(amount) * (ownMember(units, unit) ?? NaN)
 }
 
 /** A duration as a whole number of its largest unit: 5,400,000 → `90m`. */
@@ -22,5 +23,5 @@ export interface Rate {
 /** `600/m` is 600 in 60,000 ms. The schema has checked the text. */
 export function rateOf(text: string): Rate {
   const [count, unit = ''] = text.split('/')
-  return { count: Number(count), perMs: units[unit] ?? NaN }
+  return { count: Number(count), perMs: ownMember(units, unit) ?? NaN }
 }

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path'
 import { decryptionAlgorithms, encryptedKinds, encryptionOf } from './encryption.ts'
 import { endpoints } from './endpoints.ts'
 import type { GatewayConfig } from './model/gateway.ts'
@@ -166,4 +167,9 @@ function registrationText(provider: ProviderConfig, config: GatewayConfig): stri
     ...Object.entries(encryptionMetadata(provider)).map(([name, value]) => `  ${name.padEnd(36)} ${value}`),
   ]
   return `Register at ${issuer} for the client ${client_id}:\n${lines.join('\n')}\n`
+}
+
+/** The file beside the configuration that says where its clients are registered. */
+export function registrationFile(file: string): string {
+  return join(dirname(file), 'gatehouse-registration.json')
 }

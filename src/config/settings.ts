@@ -323,6 +323,7 @@ export interface UpstreamSettings {
   readonly streamsPerConnection: number
   readonly connectionsPerTarget?: number | undefined
   readonly forwardAuth?: true | undefined
+  readonly clientCertHeader: boolean
   readonly deviceBinding?: 'when_supported' | 'required' | undefined
   readonly authorizeWith?: UpstreamAuthorizeWithSettings | undefined
   readonly preset?:
@@ -350,6 +351,7 @@ export interface UpstreamSettings {
   readonly compress: false | UpstreamCompressSettings
   readonly sessionNotice: boolean
   readonly setCookie: UpstreamSetCookieSettings
+  readonly requestHeaders: UpstreamRequestHeadersSettings
   readonly responseHeaders: UpstreamResponseHeadersSettings
   readonly providers?: List<string> | undefined
   readonly externalUrl?: string | undefined
@@ -434,6 +436,10 @@ export interface UpstreamSetCookieSettings {
   readonly path?: string | undefined
   readonly secure: boolean
   readonly sameSite?: 'strict' | 'lax' | 'none' | undefined
+}
+
+export interface UpstreamRequestHeadersSettings {
+  readonly remove: List<string>
 }
 
 export interface UpstreamResponseHeadersSettings {

@@ -29,6 +29,11 @@ export class AddressSet {
   covers(other: AddressSet): boolean {
     return other.subnets.every((inner) => this.subnets.some((outer) => isWithin(inner, outer)))
   }
+
+  /** Whether some address lies in this set and in another one. */
+  overlaps(other: AddressSet): boolean {
+    return this.subnets.some((one) => other.subnets.some((two) => isWithin(one, two) || isWithin(two, one)))
+  }
 }
 
 export interface Subnet {

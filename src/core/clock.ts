@@ -26,3 +26,13 @@ export function steadyClock(clock: Clock): Clock {
     },
   }
 }
+
+const latestTime = Date.UTC(9999, 11, 31)
+
+/**
+ * A time that another party names in seconds since the epoch, in ms: within the years 1970 to 9999.
+ * A store, a timer or a `Date` cannot take every number, such as one of a party that counts in ms.
+ */
+export function timeOfSeconds(seconds: number): number {
+  return Math.min(Math.max(seconds * 1000, 0), latestTime)
+}

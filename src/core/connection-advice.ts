@@ -5,11 +5,18 @@ export interface ConnectionFailure {
   readonly why: string
   /** Whether the gateway stopped waiting for a response. */
   readonly isTimeout?: boolean
+  /** Whether a response had begun. */
+  readonly hasBegun?: boolean
 }
 
 /** What to do about a failed connection. `SETTING` and `CA_FILE` become the given settings. */
-export function connectionAdvice({ why, isTimeout }: ConnectionFailure, setting: string, caSetting: string): string {
-  const found = isTimeout === true ? unreachable : advice.find(([pattern]) => pattern.test(why))?.[1]
+export function connectionAdvice(
+  { why, isTimeout, hasBegun }: ConnectionFailure,
+  setting: string,
+  caSetting: string,
+): string {
+  const known = advice.find(([pattern]) => pattern.test(why))?.[1]
+  const found = isTimeout === true ? unreachable : hasBegun === true ? brokenOff : known
   return (found ?? 'check that it runs, and that SETTING is its address as seen from this machine')
     .replaceAll('SETTING', setting)
     .replaceAll('CA_FILE', caSetting)
@@ -21,6 +28,9 @@ export function asHint(advice: string): string {
 }
 
 const unreachable = 'it is unreachable from this machine: look for a firewall, a network policy or a missing route'
+
+const brokenOff =
+  'it broke off a response that had begun: check its log, and whether it, or a proxy in front of it, was restarted or has a limit or a timeout that is too low'
 
 /** By the error codes and messages of Node.js, undici and ioredis. */
 const advice: readonly (readonly [RegExp, string])[] = [
@@ -42,11 +52,11 @@ const advice: readonly (readonly [RegExp, string])[] = [
   [/CERT_HAS_EXPIRED|certificate has expired/, 'its certificate has expired: renew it'],
   [
     /DEPTH_ZERO|self.signed certificate(?! in)/i,
-    'its certificate is self-signed: set CA_FILE to this certificate, or give it one of an authority',
+    'its certificate is self-signed: set CA_FILE to this certificate (a file that is set has another), or give it one of an authority',
   ],
   [
     /SELF_SIGNED|UNABLE_TO_|unable to (?:verify|get)|self.signed/i,
-    'set CA_FILE to the authority that signed its certificate',
+    'set CA_FILE to the authority that signed its certificate (a file that is set does not contain it)',
   ],
   [
     /EPROTO|wrong version number|packet length|socket disconnected before secure TLS/,
@@ -54,9 +64,13 @@ const advice: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /ECONNRESET|EPIPE|closed the connection|other side closed|socket hang up/i,
-    'it closed the connection without a response: check its log, and whether a limit or a timeout of it is too low',
+    'it closed the connection without a response: check its log, whether it speaks TLS as SETTING says, and whether a limit or a timeout of it is too low',
   ],
   [/ETIMEDOUT|Timeout|timed out|EHOSTUNREACH|ENETUNREACH/i, unreachable],
+  [
+    /what it sends is not HTTP/,
+    'another program listens there, such as a database or an SSH server: compare the port with SETTING',
+  ],
 ]
 
 /**

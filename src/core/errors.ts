@@ -26,6 +26,16 @@ export function unreachable(value: never): never {
   throw new TypeError(`not a member of the set: ${String(value)}`)
 }
 
+/** How parsers say that another program responds, and what that means. */
+const wordsOfParsers: readonly (readonly [RegExp, string])[] = [
+  [/^.*Expected HTTP\/.*$/s, 'what it sends is not HTTP'],
+  [/Unknown RESP type.*$/s, 'what it sends is not the protocol of Redis'],
+]
+
+function plainWords(message: string): string {
+  return wordsOfParsers.reduce((text, [pattern, words]) => text.replace(pattern, words), message)
+}
+
 /**
  * The messages of an error and its causes, outermost first, on one line for the log. Error codes of
  * the system or of a library are added.
@@ -35,7 +45,10 @@ export function reason(error: unknown): string {
   for (let at: unknown = error; at instanceof Error && texts.length < 4; at = at.cause) {
     // A GatewayError has no code here, because its code is a field of the log.
     const code = at instanceof GatewayError ? '' : codeBehind(at)
-    const text = `${at.message || at.name}${code}`
+    // Node.js advises an option of its own, which the gateway does not need.
+    const message = at.message.replace(/; if the root CA is installed locally, .*$/s, '')
+    const words = plainWords(message)
+    const text = words === message ? `${words || at.name}${code}` : words
     if (!texts.some((known) => known.includes(text))) texts.push(text)
     if (at instanceof AggregateError && at.errors.length > 0) texts.push(reason(at.errors[0]))
   }

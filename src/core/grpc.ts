@@ -1,3 +1,5 @@
+import { ownMember } from './json.ts'
+
 /** The status codes of gRPC that the gateway itself sends. */
 export const grpcStatuses = {
   ok: 0,
@@ -50,5 +52,5 @@ const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1
  */
 export function grpcTimeoutMs(value: unknown): number {
   const [, number, unit = ''] = (typeof value === 'string' && timeout.exec(value)) || []
-  return number === undefined ? Infinity : Math.max(Number(number) * (unitMs[unit] ?? Infinity), 1)
+  return number === undefined ? Infinity : Math.max(Number(number) * (ownMember(unitMs, unit) ?? Infinity), 1)
 }

@@ -101,9 +101,14 @@ const plainName = /^[a-z0-9-]+$/
 
 /** Whether the configuration cannot set this field of requests, by its name in lower case. */
 export function isReservedField(name: string): boolean {
-  if (forwardedIdentity.has(name)) return false
+  return name.startsWith('proxy-') || !isRemovableField(name)
+}
+
+/** Whether the configuration can remove this field of clients, by its name in lower case. */
+export function isRemovableField(name: string): boolean {
+  if (forwardedIdentity.has(name)) return true
   const kind = kindOfField(name)
-  return name.startsWith('proxy-') || (kind !== undefined && (fields[kind] as FieldRow).isReserved === true)
+  return kind === undefined || (fields[kind] as FieldRow).isReserved !== true
 }
 
 /** Identity headers of other gateways. A client can never set them: see `x-forwarded-` above. */
@@ -159,4 +164,12 @@ export function isCorsField(lowerCase: string): boolean {
 /** Whether one of the policies in a `Content-Security-Policy` has a directive (CSP §2.2.1). */
 export function hasDirective(policies: string, directive: string): boolean {
   return policies.split(/[;,]/).some((each) => each.trim().split(/\s/, 1)[0]?.toLowerCase() === directive)
+}
+
+const fieldsOfResponses =
+  /^(?:X-(?:Frame-Options|Content-Type-Options|XSS-Protection|Powered-By|Robots-Tag)|Content-Security-Policy(?:-Report-Only)?|Strict-Transport-Security|(?:Referrer|Permissions|Feature)-Policy|Access-Control-Allow-.*|Access-Control-(?:Expose-Headers|Max-Age)|Cross-Origin-.*-Policy|WWW-Authenticate)$/i
+
+/** Whether a field is one that browsers receive, and that no application reads. */
+export function isFieldOfResponses(name: string): boolean {
+  return fieldsOfResponses.test(name)
 }

@@ -21,3 +21,11 @@ export function isDeeperThan(limit: number, value: unknown): boolean {
 
 /** The deepest nesting that is accepted in documents and tokens of a provider. */
 export const maxJsonDepth = 64
+
+/**
+ * The member of a table; `undefined` for other names. Every object has members such as
+ * `constructor`, so a name from outside must not index a table.
+ */
+export function ownMember<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined
+}

@@ -1,3 +1,4 @@
+import { ownMember } from './json.ts'
 /** What one character of a text must be. Takes a code point. */
 type CharacterTest = (character: number) => boolean
 
@@ -30,6 +31,9 @@ export class LinearPattern {
   /** @throws {SyntaxError} names what is wrong */
   constructor(text: string) {
     this.text = text
+    const [, slashed, inline] = /^\/\^(.*)\/[a-z]*$|^\(\?[a-z]+\)(.*)$/.exec(text) ?? []
+    const delimited = slashed ?? inline
+    if (delimited !== undefined) throw new SyntaxError(`has delimiters or flags; ${withoutDelimiters(delimited)}`)
     const steps: Step[] = []
     append(new Parser(text).parse(), steps)
     add({ kind: 'end' }, steps)
@@ -65,6 +69,11 @@ export class LinearPattern {
     }
     return reached
   }
+}
+
+/** What to write in place of `/^pattern$/i` and `(?i)pattern`. */
+export function withoutDelimiters(pattern: string): string {
+  return `write ${pattern.replaceAll(/^\^|\$$/g, '')}, without slashes and flags around it: upper and lower case always differ`
 }
 
 /** A part of a pattern. */
@@ -203,7 +212,7 @@ class Parser {
 
   #escaped(): CharacterTest {
     const character = this.#next()
-    const known = classes[character]
+    const known = ownMember(classes, character)
     if (known !== undefined) return known
     if (/[\p{L}\p{N}]/u.test(character)) throw new SyntaxError(`"\\${character}" is not supported`)
     return is(character)

@@ -5,9 +5,7 @@ import { connect, isIP } from 'node:net'
 import type { UpstreamTlsConfig } from '../config/model/upstream.ts'
 import type { ConnectionFailure } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'
-
-/** How long each request or lookup may take, in ms. */
-export const checkTimeoutMs = 5_000
+import { pauses } from '../core/pauses.ts'
 
 export type HttpOutcome =
   | {
@@ -35,7 +33,7 @@ export function request(url: URL, options: RequestOptions): Promise<HttpOutcome>
   const { method, headers = {}, tls, socketPath, contentBytes = 0 } = options
   const began = performance.now()
   return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(checkTimeoutMs)
+    const signal = AbortSignal.timeout(pauses.examineMs)
     const common = {
       method,
       headers: { ...headers },
@@ -79,7 +77,7 @@ export function request(url: URL, options: RequestOptions): Promise<HttpOutcome>
     sent.once('error', (error) =>
       resolve(
         signal.aborted
-          ? { why: `no response within ${checkTimeoutMs / 1000} s`, isTimeout: true }
+          ? { why: `no response within ${pauses.examineMs / 1000} s`, isTimeout: true }
           : { why: reason(error) },
       ),
     )
@@ -106,7 +104,7 @@ export function listens(host: string, port: number): Promise<boolean> {
 export async function addressesOf(host: string): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1')
   if (isIP(bare) !== 0) return [bare]
-  const timeout = new Promise<[]>((resolve) => setTimeout(() => resolve([]), checkTimeoutMs).unref())
+  const timeout = new Promise<[]>((resolve) => setTimeout(() => resolve([]), pauses.examineMs).unref())
   const found = lookup(bare, { all: true })
     .then((all) => all.map(({ address }) => address))
     .catch(() => [])

@@ -9,6 +9,7 @@ import { inSettingsOf } from '../config/provider-setting.ts'
 import { registrationOf, securityEventsUri } from '../config/registration.ts'
 import type { Claims } from '../core/claims.ts'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import {
   examineApis,
   examineClaimSources,
@@ -18,7 +19,6 @@ import {
 } from '../provider/examine.ts'
 import { claimsOfSession } from '../session/record/record.ts'
 import { examineRedis } from '../session/store/redis/examine.ts'
-import { checkTimeoutMs } from './connect.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
 import { apiFinding, claimSourceFinding, providerFindings } from './provider.ts'
@@ -120,7 +120,7 @@ async function listedClaims([examination, ...others]: readonly Promise<ProviderF
   readonly string[] | undefined
 > {
   if (examination === undefined || others.length > 0) return undefined
-  const timeout = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), checkTimeoutMs).unref())
+  const timeout = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), pauses.examineMs).unref())
   const facts = await Promise.race([examination, timeout])
   if (facts === undefined || 'why' in facts.metadata) return undefined
   const { claims_supported } = facts.metadata.value

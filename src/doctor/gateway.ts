@@ -92,7 +92,7 @@ function tlsFinding({ externalUrl, listen, trustedProxies }: GatewayConfig): Fin
   if (trustedProxies.length > 0) return ok(id, 'external_url is https, and TLS ends in a proxy of trusted_proxies')
   return warning(id, 'external_url is https, but neither listen.tls nor trusted_proxies is set', {
     why: 'the gateway does not trust the proxy that terminates TLS, so applications get the scheme http, and the address of the proxy instead of the client’s',
-    todo: 'add the addresses of that proxy to trusted_proxies',
+    todo: 'add the addresses of the proxy that terminates TLS to trusted_proxies; without such a proxy, set listen.tls',
   })
 }
 

@@ -4,11 +4,12 @@ import type { ProviderConfig } from '../config/model/provider.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { harmOfOfflineAccess, lackOfOauth2, offlineAccess } from '../config/provider-kind.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
+import { ownMember } from '../core/json.ts'
 import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
 import type { ApiFact, ClaimSourceFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
 import { issuerHint } from '../provider/metadata.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
-import { overageFindings } from './upstream-claims.ts'
+import { overageFindings, unrequestedScopeFindings } from './upstream-claims.ts'
 
 type Metadata = Readonly<Record<string, unknown>>
 
@@ -40,6 +41,10 @@ export function providerFindings(
     pkceFinding(metadata),
     ...capabilityFindings(metadata, config),
     scopeFinding(metadata, config, facts.derived.access),
+    ...unrequestedScopeFindings(config, upstreams, {
+      requested: facts.derived.access.scopes,
+      listed: metadata['scopes_supported'],
+    }),
     acrFinding(metadata, upstreams),
     userinfoFinding(metadata),
     ...overageFindings(config, upstreams),
@@ -117,7 +122,7 @@ function keysFinding(keys: ProviderFacts['keys'], algorithm: string): Finding {
     return fault('provider.keys', `its key set cannot be read: ${keys?.why ?? 'not requested'}`, remedy)
   const matching = keys.value.filter(
     (key) =>
-      key['kty'] === keyTypes[algorithm.slice(0, 2)] &&
+      key['kty'] === ownMember(keyTypes, algorithm.slice(0, 2)) &&
       key['use'] !== 'enc' &&
       (key['alg'] === undefined || key['alg'] === algorithm),
   )
@@ -327,7 +332,12 @@ function oauth2Finding(): Finding {
 export function apiFinding({ claim, url, outcome, why }: ApiFact): Finding {
   const id = 'provider.claims_from'
   if (outcome === 'read') return ok(id, `${url} responds with values for ${claim}`)
-  if (outcome === 'untried') return ok(id, `${url} has ${claim}; it can be tried by a sign-in only`)
+  if (outcome === 'untried') return ok(id, `${url} ${why}; whether it has ${claim} can be tried by a sign-in only`)
+  if (outcome === 'doubtful')
+    return warning(id, `${url} ${why}`, {
+      why: `if it is not there, the claim ${claim} is withheld from everybody: rules that read it deny access (ERR_CLAIM_WITHHELD)`,
+      todo: 'compare url of its entry in provider.claims_from with the documentation of the API',
+    })
   return fault(id, `${url} cannot be read: ${why}`, {
     why: `the claim ${claim} is withheld from everybody: rules that read it deny access (ERR_CLAIM_WITHHELD)`,
     todo: 'check url, scopes and select of its entry in provider.claims_from, and the rights of the client there',

@@ -13,6 +13,13 @@ const leastFreeBytes = 100 * 1024 * 1024
 
 /** The findings about the file of `session.store.file`. The gateway may be using it. */
 export function sessionFileFindings(file: string): Finding[] {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
+    return [
+      fault('session_file.folder', `${file} is a folder`, {
+        why: 'the gateway does not start without the file of its sessions',
+        todo: `name a file in session.store.file, such as ${file}/sessions.db`,
+      }),
+    ]
   const folder = dirname(file)
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)

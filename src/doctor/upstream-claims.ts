@@ -1,4 +1,4 @@
-import { claimsIn, claimsOfRule } from '../config/claims-in-use.ts'
+import { claimsIn, claimsNeeded } from '../config/claims-in-use.ts'
 import {
   type ClaimLength,
   commonHeaderLimitBytes,
@@ -176,12 +176,35 @@ export function overageFindings(
   ]
 }
 
-/** The claims that the rules and the headers of an upstream read. */
-function claimsNeeded({ headers, rules, signedIdentity, authorizeWith }: UpstreamConfig): readonly ClaimPath[] {
+/** The scopes whose claims have other names (OpenID Connect Core 1.0 §5.4). */
+const scopesByClaim = new Map([
+  ['phone_number', 'phone'],
+  ['phone_number_verified', 'phone'],
+])
+
+/**
+ * The claims that the upstreams need, where the provider lists a scope for them that a sign-in does
+ * not request. Many providers send `groups` only with the scope `groups`.
+ */
+export function unrequestedScopeFindings(
+  { claimsFrom }: Pick<ProviderConfig, 'claimsFrom'>,
+  upstreams: readonly UpstreamConfig[],
+  { requested, listed }: { readonly requested: readonly string[]; readonly listed: unknown },
+): Finding[] {
+  const ofApis = claimsFrom.flatMap(({ name, isMerged }) => (isMerged ? [] : [String(name)]))
+  const needed = namesOf(upstreams.flatMap(claimsNeeded)).filter((name) => !ofApis.includes(name))
+  const missing = needed.flatMap((claim) => {
+    const scope = scopesByClaim.get(claim) ?? claim
+    return Array.isArray(listed) && listed.includes(scope) && !requested.includes(scope) ? [{ claim, scope }] : []
+  })
+  if (missing.length === 0) return []
+  const claims = missing.map(({ claim }) => claim).join(', ')
+  const scopes = [...new Set([...requested, ...missing.map(({ scope }) => scope)])]
   return [
-    ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
-    ...rules.flatMap(claimsOfRule),
-    ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
+    warning('provider.scope_of_claim', `lists a scope for ${claims}, which the gateway does not request`, {
+      why: 'without it the claim is probably missing: rules that read it deny everybody access, and its headers are left out',
+      todo: `write provider.scopes: [${scopes.join(', ')}]`,
+    }),
   ]
 }
 

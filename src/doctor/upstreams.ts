@@ -1,12 +1,15 @@
 import { networkInterfaces } from 'node:os'
 import { isLoopback, targetName } from '../config/addresses.ts'
-import type { TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import type { HealthCheckConfig, TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { portOf } from '../core/addresses.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'
 import { hasDirective } from '../core/header-fields.ts'
+import { pauses } from '../core/pauses.ts'
 import { AddressText } from '../http/address-text.ts'
+import { checkHealth } from '../proxy/targets/health-check.ts'
 import { createResolver, resolveTargets } from '../proxy/targets/resolve.ts'
+import { connectTo } from '../proxy/targets/targets.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { addressesOf, isPrivate, listens, request, type RequestOptions } from './connect.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
@@ -32,8 +35,9 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
   const about = alone.map((each) => Promise.all([reach(each, why), bypassFinding(each, outside)]))
   const pages = alone
     .slice(0, isHttp1 ? 1 : 0)
-    .map((each) => Promise.all([addressesFinding(each), framesFinding(each)]))
-  return found(...(await Promise.all(about)).flat(), ...(await Promise.all(pages)).flat())
+    .map((each) => Promise.all([addressesFinding, framesFinding, loopFinding].map((finding) => finding(each))))
+  const health = healthFindings(upstream, alone)
+  return found(...(await Promise.all(about)).flat(), ...(await health), ...(await Promise.all(pages)).flat())
 }
 
 /** How many targets of a name are examined. */
@@ -106,6 +110,22 @@ async function framesFinding(upstream: UpstreamConfig): Promise<Finding | undefi
   )
 }
 
+/** An application that redirects requests to the address that they come from. */
+async function loopFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
+  const { externalUrl, path } = upstream
+  const forwarded = { 'x-forwarded-proto': externalUrl.protocol.slice(0, -1), 'x-forwarded-host': externalUrl.host }
+  const headers = { host: hostFor(upstream), accept: 'text/html', ...forwarded }
+  const page = await request(firstPage(upstream), { method: 'GET', headers, ...wayTo(upstream) })
+  // With a cookie, the next request may get another response.
+  if (!('status' in page) || page.status < 300 || page.status >= 400 || page.headers['set-cookie']) return undefined
+  const publicUrl = new URL(path, externalUrl)
+  if (URL.parse(String(page.headers.location), publicUrl.href)?.href !== publicUrl.href) return undefined
+  return warning('upstream.loop', `the application redirects ${publicUrl.href} to the same address`, {
+    why: 'browsers stop with an error about too many redirects',
+    todo: 'remove the redirect in the application, or let it read X-Forwarded-Proto and X-Forwarded-Host, which name the public address',
+  })
+}
+
 const policyField = 'content-security-policy'
 
 /** The page that the application gets for the `path` of the upstream. */
@@ -124,16 +144,55 @@ function hostFor({ url, externalUrl, hostHeader }: UpstreamConfig): string {
   return hostHeader === 'client' ? externalUrl.host : url.host
 }
 
-/** The doctor sends no HTTP/2: it only connects. */
-async function connectedFinding({ url, targets: [target] }: UpstreamConfig, why: string): Promise<Finding | undefined> {
-  if (target?.socketPath !== undefined) return undefined
+/** The first page as a health check: a response with any status shows that it speaks HTTP/2. */
+async function connectedFinding(upstream: UpstreamConfig, why: string): Promise<Finding> {
   const id = 'upstream.reachable'
-  if (await listens(url.hostname.replace(/^\[|\]$/g, ''), portOf(url)))
-    return ok(id, `${url.origin} accepts connections; no request was sent, because it speaks HTTP/2`)
-  return fault(id, `${url.origin} accepts no connection`, {
-    why,
-    todo: 'start the application, or correct the url of the upstream',
+  const { name, protocol, targets } = upstream
+  const place = targets.map(targetName).join()
+  const { pathname } = firstPage(upstream)
+  const failure = await checkOf(upstream, { path: pathname, timeoutMs: pauses.examineMs, expect: [] })
+  const status = failure === undefined ? 'a status below 400' : /^status \d+$/.test(failure) ? failure : undefined
+  if (status !== undefined) return ok(id, `${place} speaks HTTP/2: it responds to GET ${pathname} with ${status}`)
+  if (/does not speak HTTP\/2/.test(failure ?? ''))
+    return fault(id, `${place} does not speak HTTP/2, but upstreams.${name}.protocol is ${protocol}`, {
+      why,
+      todo: `remove protocol from upstreams.${name}, or let the application speak HTTP/2 there`,
+    })
+  const advice = connectionAdvice({ why: failure ?? '' }, 'the url of the upstream', 'its ca_file')
+  return fault(id, `a request over HTTP/2 to ${place} fails: ${failure}`, { why, todo: advice })
+}
+
+/** Whether the health checks of the gateway would succeed, at each target. */
+async function healthFindings(
+  { name, healthCheck }: UpstreamConfig,
+  alone: readonly UpstreamConfig[],
+): Promise<readonly Finding[]> {
+  if (healthCheck === undefined) return []
+  const id = 'upstream.health_check'
+  const { path } = healthCheck
+  const failures = await Promise.all(alone.map((each) => checkOf(each, healthCheck)))
+  const isAll = failures.every((failure) => failure !== undefined)
+  const findings = failures.map((failure, index) => {
+    const place = alone[index]?.targets.map(targetName).join()
+    if (failure === undefined) return ok(id, `the check GET ${path} of ${place} succeeds`)
+    return fault(id, `the check GET ${path} of ${place} fails: ${failure}`, {
+      why: isAll
+        ? 'all targets are unhealthy: then all of them get requests, and a target that fails is not noticed'
+        : 'it gets no requests until the check succeeds',
+      todo: `compare path and expect of upstreams.${name}.health_check with what the application offers`,
+    })
   })
+  return findings
+}
+
+/** Sends a health check to the only target. */
+function checkOf(
+  upstream: UpstreamConfig,
+  check: Pick<HealthCheckConfig, 'path' | 'timeoutMs' | 'expect'>,
+): Promise<string | undefined> {
+  const [target] = upstream.targets
+  if (target === undefined) return Promise.resolve('there is no target')
+  return checkHealth(upstream, check, () => connectTo(upstream, target, 1))
 }
 
 async function reachableFinding(upstream: UpstreamConfig, why: string): Promise<Finding> {

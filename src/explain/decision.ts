@@ -8,19 +8,16 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { OwnResponseConfig } from '../config/model/respond.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
-import type { Claims } from '../core/claims.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { basicCredentials, bearerToken } from '../core/credentials.ts'
 import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
-import { insufficiency } from '../core/step-up.ts'
 import type { Admission, CorsFields, Pass } from '../gate/admission.ts'
-import { missingScopes, resourceMetadata } from '../gate/bearer.ts'
-import { crossSiteReason, isSafe } from '../gate/context.ts'
-import type { Identity, RealmOfPerson } from '../gate/identify.ts'
+import { resourceMetadata } from '../gate/bearer.ts'
+import { isSafe } from '../gate/context.ts'
 import { refusalOf } from '../gate/refusal.ts'
-import { requirementText, unmetRequirement } from '../gate/rules/requirement.ts'
+import { requirementText } from '../gate/rules/requirement.ts'
 import { createRouteTable, type Route, type RouteTable } from '../gate/rules/route-table.ts'
+import type { DecisionStep } from '../gate/trace.ts'
 import { isByPerson } from '../http/endpoint-request.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
@@ -28,7 +25,6 @@ import { isReserved, isScript, type RequestFacts, unambiguousFacts } from '../ht
 import { wholeServer } from '../http/request-target.ts'
 import { carriedProtocols, listedProtocols, requestsUpgrade } from '../http/upgrade-field.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
-import type { PrincipalRecord } from '../session/record/record.ts'
 import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
 import { arrived, type ArrivedRequest, isExpectationUnmet, serverRefusal, type SuppliedRequest } from './request.ts'
 import { accountOf, trialAdmit, type Who } from './trial.ts'
@@ -139,26 +135,26 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
     }
   const cookie = new SessionCookie(config.session.cookie)
   const identify = (upstream: UpstreamConfig) => who.at(upstream)
-  const asked: Step[] = []
+  let isAsked = false
+  let rule: RuleConfig | undefined
   const admission = trialAdmit(config, {
     evaluate: (request, decisionPoint) => {
+      isAsked = true
       const evaluations = evaluationsOf(request, decisionPoint).map((each) => JSON.stringify(each))
       const text = `${decisionPoint.url} decides, which explain does not ask: ${evaluations.join(', ')}`
-      asked.push({ name: 'authorize_with', text })
+      steps.push({ name: 'authorize_with', text })
       return { kind: 'permitted' }
+    },
+    trace: (step) => {
+      if (step.step === 'route') rule = step.route?.rule
+      steps.push(...told(step, facts))
     },
     ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
     identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
   })(facts)
-  const met = routesOf(facts, routes, admission)
-  const route = met.at(-1)
-  steps.push(...(route === undefined ? aboutRoute(route) : met.flatMap(aboutRoute)))
-  if (route !== undefined && !route.isLogout && admission.kind !== 'maintenance')
-    steps.push(...aboutSender(route, facts, explained))
-  steps.push(...asked)
   const outcome = decided(admission, req, switches)
   // A form, and a request that is upgraded, are not redirected to the sign-in.
-  const note = [outcome.note ?? [], asked.length === 0 ? [] : askedNote].flat().join('; ')
+  const note = [outcome.note ?? [], isAsked ? askedNote : []].flat().join('; ')
   const isRedirected = admission.kind === 'sign_in' && outcome.status === 303
   const decision = {
     ...outcome,
@@ -168,21 +164,8 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
   if (admission.kind !== 'pass') return { steps, decision }
   if (switches && hasBody(req))
     throw new GatewayError('ERR_REQUEST_MALFORMED', 'a request with Upgrade must not have content')
-  const configured = route?.rule.headers ?? admission.upstream.headers
+  const configured = rule?.headers ?? admission.upstream.headers
   return { steps, decision, upstream: upstreamRequest(supplied, facts, admission, { configured, config, cookie }) }
-}
-
-/** The routes whose maintenance lets the request through, and then the one that decides. */
-function routesOf(facts: RequestFacts, routes: RouteTable, admission: Admission): readonly Route[] {
-  const { host, method, target, forwarded } = facts
-  const found: Route[] = []
-  for (;;) {
-    const passed = found.map(({ rule }) => rule)
-    const route = routes.route(host, method, target, forwarded.clientAddress, passed)
-    if (route === undefined) return found
-    found.push(route)
-    if (admission.kind === 'maintenance' || route.isLogout || route.rule.respond?.kind !== 'maintenance') return found
-  }
 }
 
 /**
@@ -295,67 +278,48 @@ function aboutRoute(route: Route | undefined): Step[] {
   ]
 }
 
-/** The caller that the request names, or the person. */
-function aboutSender(route: Route, facts: RequestFacts, { who, config, clock }: ExplainedRequest): Step[] {
-  const now = clock.now()
-  const { rule, upstream } = route
-  const isPerson =
-    rule.access === 'public' ||
-    rule.serviceAccounts === undefined ||
-    (rule.accessTokens !== undefined && bearerToken(facts.authorization) !== undefined)
-  const basic = isPerson ? undefined : basicCredentials(facts.authorization)
-  if (basic === undefined) return aboutPerson(route, who.at(upstream), facts, now)
-  if (basic === 'malformed' || basic.name === '' || upstream.serviceAccounts === undefined)
-    return [{ name: 'service account', text: 'not exactly one name and secret' }]
-  const found = accountOf(basic.name, upstream.serviceAccounts, config)
-  if (found.kind !== 'accepted') return [{ name: 'service account', text: 'there is none with this name' }]
-  const text = `${basic.name}, used instead of a session; explain does not verify its secret`
-  return [{ name: 'service account', text }, ...aboutRequirements(rule, found.record.claims, facts, now)]
-}
-
-function aboutPerson({ rule, upstream }: Route, who: Identity, facts: RequestFacts, now: number): Step[] {
-  if (rule.access === 'public') return [{ name: 'session', text: 'not read' }]
-  const isNeeded = rule.access === 'optional' ? 'used when present' : 'required'
-  const isToken = rule.accessTokens !== undefined && bearerToken(facts.authorization) !== undefined
-  if (who.kind !== 'signed_in')
-    return isToken
-      ? [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
-      : [{ name: 'session', text: `${isNeeded}; absent` }]
-  const { claims, sub } = who.record
-  const missing = missingScopes(claims, upstream, rule)
-  const scopes = missing.length === 0 ? 'has all that are needed' : `lacks ${missing.join(', ')}`
-  const about: Step[] = isToken
-    ? [
-        { name: 'access token', text: `used instead of a session; of ${sub}` },
+/** A step of the decision in words. */
+function told(step: DecisionStep, facts: RequestFacts): Step[] {
+  switch (step.step) {
+    case 'route':
+      return aboutRoute(step.route)
+    case 'anybody':
+      return [{ name: 'session', text: 'not read' }]
+    case 'session': {
+      const isNeeded = step.isOptional ? 'used when present' : 'required'
+      const { identity } = step
+      const found = identity.kind === 'signed_in' ? `present, of ${identity.record.sub}` : 'absent'
+      return [{ name: 'session', text: `${isNeeded}; ${found}` }]
+    }
+    case 'token': {
+      if (step.sub === undefined)
+        return [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
+      const scopes = step.missing.length === 0 ? 'has all that are needed' : `lacks ${step.missing.join(', ')}`
+      return [
+        { name: 'access token', text: `used instead of a session; of ${step.sub}` },
         { name: 'scopes', text: `the token ${scopes}` },
       ]
-    : [
-        { name: 'session', text: `${isNeeded}; present, of ${sub}` },
-        { name: 'cross-site', text: crossSiteReason(facts, upstream) ?? sameSiteText(facts) },
-      ]
-  return [...about, ...aboutRequirements(rule, claims, facts, now), ...aboutStepUp(rule, who.record, who.realm, now)]
-}
-
-function aboutRequirements({ require }: RuleConfig, claims: Claims, facts: RequestFacts, now: number): Step[] {
-  return require.map((requirement): Step => {
-    const subject = { claims, method: facts.method, clientAddress: facts.forwarded.clientAddress, now }
-    const unmet = unmetRequirement({ require: [requirement] }, subject)
-    return {
-      name: claimsOf(requirement).length > 0 ? 'claims' : 'require',
-      text: unmet === undefined ? `${requirementText(requirement)}: met` : unmet.why,
     }
-  })
+    case 'account':
+      return [{ name: 'service account', text: accountText(step) }]
+    case 'cross-site':
+      return [{ name: 'cross-site', text: step.why ?? sameSiteText(facts) }]
+    case 'requirement': {
+      const name = claimsOf(step.requirement).length > 0 ? 'claims' : 'require'
+      return [{ name, text: step.unmet?.why ?? `${requirementText(step.requirement)}: met` }]
+    }
+    case 'step-up':
+      return [{ name: 'step-up', text: `${stepUpText(step.stepUp)}: ${step.unmet?.why ?? 'met'}` }]
+    default:
+      return unreachable(step)
+  }
 }
 
-function aboutStepUp(
-  { stepUp }: RuleConfig,
-  { authentication = {} }: PrincipalRecord,
-  { clockToleranceMs: tolerance }: RealmOfPerson,
-  now: number,
-): Step[] {
-  if (stepUp === undefined) return []
-  const why = insufficiency(stepUp, authentication, { now, tolerance })
-  return [{ name: 'step-up', text: `${stepUpText(stepUp)}: ${why ?? 'met'}` }]
+function accountText({ name, identity }: Extract<DecisionStep, { step: 'account' }>): string {
+  if (name === undefined || name === '') return 'not exactly one name and secret'
+  return identity.kind === 'accepted'
+    ? `${name}, used instead of a session; explain does not verify its secret`
+    : 'there is none with this name'
 }
 
 function sameSiteText(facts: RequestFacts): string {

@@ -93,18 +93,12 @@ function sentence(line: LogLine): string {
       return `${when}  ${text('method')} ${text('path')} was denied to ${text('sub')} ${byRule(line)}${of}: ${text('reason')}`
     case 'access.would_be_denied':
       return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be denied ${byRule(line)}${of}: ${text('reason')}`
-    case 'token.refused':
-      return `${when}  the access token was refused with ${text('code')}${of}: ${text('reason')}`
-    case 'service_account.refused':
-      return `${when}  the service account was refused with ${text('code')}${of}: ${text('reason')}`
-    case 'client_certificate.refused':
-      return `${when}  the client certificate was refused with ${text('code')}${of}: ${text('reason')}`
-    case 'client_certificate.would_be_refused':
-      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('subject')}, but would be refused${of}: ${text('reason')}`
-    case 'service_account.would_be_refused':
-      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('account')}, but would be refused${of}: ${text('reason')}`
-    case 'token.would_be_refused':
-      return `${when}  ${text('method')} ${text('path')} was allowed to ${text('sub')}, but would be refused${of}: ${text('reason')}`
+    case 'caller.refused':
+      return `${when}  the ${callerOf(line)} was refused with ${text('code')}${of}: ${text('reason')}`
+    case 'caller.would_be_refused': {
+      const who = line['account'] ?? line['subject'] ?? text('sub')
+      return `${when}  ${text('method')} ${text('path')} was allowed to ${String(who)}, but would be refused${of}: ${text('reason')}`
+    }
     case 'upstream.failed':
       return `${when}  the upstream${named} failed at ${text('url')} with ${text('code')}: ${text('reason')}`
     case 'upstream.retried':
@@ -116,9 +110,15 @@ function sentence(line: LogLine): string {
       return `${when}  the sign-in failed with ${text('code')}: ${text('reason')}`
     case 'request.ended':
       return `${when}  ${endOf(line)}`
+    case 'upstream.rejected_headers':
+      return `${when}  the headers of the person may be too long for${named}: ${text('reason')}. ${text('hint')}`
     default:
       return `${when}  ${text('msg')}${line['reason'] === undefined ? '' : `: ${text('reason')}`}`
   }
+}
+
+function callerOf({ caller }: LogLine): string {
+  return String(caller ?? 'caller').replace('_', ' ')
 }
 
 function byRule({ rule, rule_name }: LogLine): string {

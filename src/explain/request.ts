@@ -19,7 +19,7 @@ export type ArrivedRequest = ReceivedRequest & FramedRequest & { readonly header
 
 /** The request as Node's parser provides it. `encrypted`: TLS ends in the gateway. */
 export function arrived({ method, target, rawHeaders, peer }: SuppliedRequest, encrypted: boolean): ArrivedRequest {
-  const headers: Record<string, string> = {}
+  const headers = Object.create(null) as Record<string, string>
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = (rawHeaders[at] as string).toLowerCase()
     const value = rawHeaders[at + 1] as string

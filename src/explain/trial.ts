@@ -3,7 +3,7 @@ import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { IdentityAlgorithm, ServiceAccountsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import type { CertificateClaims, Claims } from '../core/claims.ts'
-import { systemClock } from '../core/clock.ts'
+import { systemClock, timeOfSeconds } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Authentication } from '../core/step-up.ts'
 import type { Admission } from '../gate/admission.ts'
@@ -58,7 +58,7 @@ export function personWith(claims: Claims | undefined, config: Pick<GatewayConfi
 /** What differs between the decisions that are tried. */
 interface TrialParts extends Pick<
   AdmitParts,
-  'routes' | 'identifyAccount' | 'identifyCertificate' | 'evaluate' | 'isStrict' | 'clock'
+  'routes' | 'identifyAccount' | 'identifyCertificate' | 'evaluate' | 'isStrict' | 'clock' | 'trace'
 > {
   readonly session: (upstream: UpstreamConfig) => Identity
   /** Whose claims an access token has. */
@@ -149,7 +149,7 @@ function sessionOf(claims: Claims, provider: ProviderConfig): StoredSession {
 function authenticationIn({ acr, auth_time }: Claims): Authentication {
   return {
     ...(typeof acr === 'string' && { acr }),
-    auth_time: typeof auth_time === 'number' ? auth_time * 1000 : Infinity,
+    auth_time: typeof auth_time === 'number' ? timeOfSeconds(auth_time) : Infinity,
   }
 }
 

@@ -7,7 +7,7 @@ import { fieldsOf, kindOfField, withheldReason } from '../core/header-fields.ts'
 import type { Pass } from '../gate/admission.ts'
 import { cookieNames, isWithheld } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { canonicalName, reservedNames } from '../identity/reserved-names.ts'
+import { canonicalName, type ReservedNames, reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from '../proxy/addresses.ts'
 import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
@@ -114,7 +114,7 @@ function absentHeaders(
 function removedHeaders(
   received: readonly string[],
   others: readonly string[],
-  reserved: ReadonlySet<string>,
+  reserved: ReservedNames,
   upstream: UpstreamConfig,
   { cookie, config }: HeaderParts,
 ): Header[] {
@@ -144,8 +144,9 @@ function removedCookies(
   ]
 }
 
-function removalReason(name: string, reserved: ReadonlySet<string>): string {
-  if (reserved.has(canonicalName(name))) return 'only the gateway sets this field'
+function removalReason(name: string, reserved: ReservedNames): string {
+  if (reserved.own.has(canonicalName(name))) return 'only the gateway sets this field'
+  if (reserved.has(canonicalName(name))) return 'request_headers removes it'
   if (name === 'authorization') return 'these credentials are for the gateway'
   if (kindOfField(name) === 'trace') return 'the gateway writes this field, from trusted sources only'
   return withheldReason(name) ?? 'the Connection field names it, so it is about one connection only'

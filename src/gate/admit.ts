@@ -31,6 +31,7 @@ class Gate {
 
   admit(facts: RequestFacts): Admission | Promise<Admission> {
     const route = this.#context.routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
+    this.#context.trace?.({ step: 'route', route })
     if (route === undefined)
       return {
         kind: 'no_route',
@@ -88,7 +89,7 @@ class Gate {
     { unless: require, retryAfterMs }: MaintenanceConfig,
     before: readonly RuleConfig[],
   ): Admission | Promise<Admission> {
-    const { identify, routes, clock } = this.#context
+    const { identify, routes, clock, trace } = this.#context
     const refusal = { kind: 'maintenance', upstream, retryAfterMs } as const
     if (require.length === 0) return refusal
     const { host, method, target, forwarded } = facts
@@ -99,14 +100,17 @@ class Gate {
       if (unmetRequirement({ require }, subject) !== undefined) return refusal
       const passed = [...before, rule]
       const next = routes.route(host, method, target, clientAddress, passed)
-      return next === undefined ? refusal : this.#outcome(facts, next, passed)
+      if (next === undefined) return refusal
+      trace?.({ step: 'route', route: next })
+      return this.#outcome(facts, next, passed)
     })
   }
 
   #access(facts: RequestFacts, route: Route): Admission | Promise<Admission> {
     const { upstream, rule } = route
-    const { headers, identify } = this.#context
+    const { headers, identify, trace } = this.#context
     if (rule.access === 'public') {
+      trace?.({ step: 'anybody' })
       const identity = headers.forAnybody(facts, upstream, rule)
       return { kind: 'pass', upstream, identity, session: undefined, caching: 'anybody' }
     }

@@ -4,6 +4,7 @@ import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
 import type { BearerChallenge } from '../core/credentials.ts'
+import { matchesPath } from '../core/patterns.ts'
 
 /** The scopes that a request of a rule needs and the token does not have. */
 export function missingScopes(
@@ -36,6 +37,7 @@ export function challengeOf(
 
 // OAuth 2.0 Protected Resource Metadata (RFC 9728).
 
+const methodsOfMetadata: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const wellKnown = '/.well-known/oauth-protected-resource'
 
 /** The members of RFC 9728 §2. */
@@ -52,21 +54,21 @@ function metadataUrl({ accessTokens, externalUrl, path }: UpstreamConfig): strin
 }
 
 /**
- * The metadata that the gateway publishes at a path. `undefined`: an upstream serves the path. Only
- * this one spelling of the path belongs to the gateway.
+ * The metadata that the gateway publishes at a path, also for a preflight request (Fetch §3.2.2).
+ * `undefined`: an upstream serves the path. Only this one spelling of the path belongs to the
+ * gateway.
  */
 export function resourceMetadata(
   request: { readonly method: string; readonly host: string; readonly path: string },
   { upstreams, providers }: Pick<GatewayConfig, 'upstreams' | 'providers'>,
 ): ResourceMetadata | undefined {
   const { method, host, path } = request
-  if (!path.startsWith(wellKnown) || (method !== 'GET' && method !== 'HEAD')) return undefined
+  if (!path.startsWith(wellKnown) || !methodsOfMetadata.has(method)) return undefined
   const upstream = upstreamsOfHost(host, upstreams).find(
     (each) => each.accessTokens?.metadata === true && path === wellKnown + withoutSlash(each.path),
   )
   if (upstream === undefined) return undefined
-  const ofRules = upstream.rules.flatMap(({ accessTokens }) => accessTokens?.scopes ?? [])
-  const scopes = [...new Set([...(upstream.accessTokens?.scopes ?? []), ...ofRules])]
+  const scopes = [...new Set([...(upstream.accessTokens?.scopes ?? []), ...scopesOfResource(upstream)])]
   return {
     resource: upstream.externalUrl.origin + withoutSlash(upstream.path),
     authorization_servers: providers
@@ -75,6 +77,21 @@ export function resourceMetadata(
     bearer_methods_supported: ['header'],
     ...(scopes.length > 0 && { scopes_supported: scopes }),
   }
+}
+
+/**
+ * The scopes of the rules at the address of the upstream. The scopes of other rules are left out,
+ * because clients request what is published. The challenge of a rule has its scopes.
+ */
+function scopesOfResource({ path, rules }: UpstreamConfig): readonly string[] {
+  const segments = path
+    .replace(/(?<=.)\/$/, '')
+    .slice(1)
+    .split('/')
+  return ['GET', 'POST'].flatMap((method) => {
+    const rule = rules.find((each) => matchesPath(each.path, segments) && each.methods?.includes(method) !== false)
+    return rule?.accessTokens?.scopes ?? []
+  })
 }
 
 /** RFC 9728 §3.1 removes the slash at the end of the host. */

@@ -33,7 +33,7 @@ export function admitCaller(
 ): Admission | Promise<Admission> | undefined {
   const byAuthorization = facts.authorization === undefined ? undefined : admitAuthorized(facts, route, context)
   if (byAuthorization !== undefined || route.rule.clientCertificates !== true) return byAuthorization
-  const identity = context.identifyCertificate?.(facts)
+  const identity = context.identifyCertificate?.(facts, route.upstream)
   return identity && admitCertificate(facts, route, identity, context)
 }
 
@@ -48,7 +48,10 @@ function admitAuthorized(
     return whenKnown(identifyToken(bearer, facts, route, context), (found) => admitToken(facts, route, found, context))
   const basic = route.rule.serviceAccounts && basicCredentials(facts.authorization)
   if (basic === undefined) return undefined
-  return whenKnown(identifyAccount(basic, facts, route, context), (found) => admitAccount(facts, route, found, context))
+  return whenKnown(identifyAccount(basic, facts, route, context), (found) => {
+    context.trace?.({ step: 'account', name: basic === 'malformed' ? undefined : basic.name, identity: found })
+    return admitAccount(facts, route, found, context)
+  })
 }
 
 function identifyToken(
@@ -73,11 +76,13 @@ function admitToken(
   const { upstream, rule } = route
   if (identity.kind === 'unavailable') return identity
   if (identity.kind === 'refused') {
+    context.trace?.({ step: 'token', missing: [] })
     const challenge = challengeOf(upstream, rule, 'invalid_token')
     const { why } = identity
     return { kind: 'caller_refused', caller: 'access_token', upstream, code: 'ERR_TOKEN_INVALID', why, challenge }
   }
   const missing = missingScopes(identity.record.claims, upstream, rule)
+  context.trace?.({ step: 'token', sub: identity.record.sub, missing })
   if (missing.length > 0) {
     const why = `the access token lacks the scope ${missing.join(', ')}`
     const challenge = challengeOf(upstream, rule, 'insufficient_scope')

@@ -1,6 +1,7 @@
 import type { Evaluated, EvaluatedRequest } from '../authzen/evaluations.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
+import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type {
   AccessTokensConfig,
@@ -30,6 +31,7 @@ import type { HeadersForUpstream } from './headers-for-upstream.ts'
 import type { Identity, RealmOfPerson } from './identify.ts'
 import { type Unmet, unmetRequirement, unmetStepUp } from './rules/requirement.ts'
 import type { Route, RouteTable } from './rules/route-table.ts'
+import type { Trace } from './trace.ts'
 
 export interface AdmitConfig extends Pick<GatewayConfig, 'upstreams' | 'reservedPrefix'> {
   readonly session: Pick<GatewayConfig['session'], 'deviceBinding'>
@@ -59,7 +61,10 @@ export interface AdmitParts {
     client: string,
   ) => AccountIdentity | Promise<AccountIdentity>
   /** Who sends a request with a client certificate. Absent: no certificate is accepted. */
-  readonly identifyCertificate?: (source: CertificateSource) => CertificateIdentity | undefined
+  readonly identifyCertificate?: (
+    source: CertificateSource,
+    upstream: Pick<UpstreamConfig, 'clientCertHeader'>,
+  ) => CertificateIdentity | undefined
   /** The token of a subject for an upstream, in exchange for its access token. */
   readonly exchange?: (
     subject: ExchangeSubject,
@@ -73,6 +78,8 @@ export interface AdmitParts {
   readonly identities: Pick<SignedIdentities, 'isReady' | 'of'>
   readonly clock: Clock
   readonly log: Log
+  /** Absent: nothing is told. */
+  readonly trace?: Trace | undefined
 }
 
 /** What all parts of the decision share. */
@@ -113,15 +120,18 @@ export function unmetBy(
   { clockToleranceMs: tolerance }: Pick<RealmOfPerson, 'clockToleranceMs'>,
   rule: RuleConfig,
   { method, forwarded }: RequestFacts,
-  { clock }: GateContext,
+  { clock, trace }: GateContext,
 ): Unmet | undefined {
   if (rule.require.length === 0 && rule.stepUp === undefined) return undefined
   const { clientAddress } = forwarded
   const now = clock.now()
-  return (
-    unmetRequirement(rule, { claims, method, clientAddress, now }) ??
-    unmetStepUp(rule, authentication, { now, tolerance })
-  )
+  const tell =
+    trace && ((requirement: RequirementConfig, unmet?: Unmet) => trace({ step: 'requirement', requirement, unmet }))
+  const unmet = unmetRequirement(rule, { claims, method, clientAddress, now }, tell)
+  if (unmet !== undefined || rule.stepUp === undefined) return unmet
+  const insufficient = unmetStepUp(rule, authentication, { now, tolerance })
+  trace?.({ step: 'step-up', stepUp: rule.stepUp, unmet: insufficient })
+  return insufficient
 }
 
 export function withoutHeader({ missing, dropped }: MissingHeader): Unmet {

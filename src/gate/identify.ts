@@ -4,7 +4,7 @@ import type { SessionKey } from '../core/names.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import type { BoundCookie } from '../session/cookies/gateway-cookies.ts'
-import type { SessionsOfAudience } from '../session/live/sessions.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { type Principal, sessionKey, type StoredSession } from '../session/record/record.ts'
 import type { Upkeep } from '../tokens/upkeep.ts'
 
@@ -13,14 +13,14 @@ export interface RealmOfPerson {
   /** The path of the endpoints of the provider. */
   readonly prefix: string
   readonly clockToleranceMs: number
-  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever'>
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isOfFrame'>
 }
 
 /** A provider with its sessions. */
 export interface Realm extends RealmOfPerson {
   readonly sessions: Pick<SessionsOfAudience, 'findInMemory' | 'find'>
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
-  readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'expireAll' | 'expireWherever'>
+  readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'isOfFrame' | 'expireAll' | 'expireWherever'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
   /** Of sessions that have ended. Browsers do not have them any more. */
   readonly expiredCookies: Pick<ExpiredCookies, 'has' | 'add'>

@@ -31,6 +31,7 @@ export function admitSender(
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
   const identity = sender.kind === 'signed_in' && lacksKey(upstream, context) ? noKey : sender
+  context.trace?.({ step: 'session', isOptional: rule.access === 'optional', identity })
   if (identity.kind === 'signed_in') {
     const admission = withDecision(admitPerson(facts, route, identity, context), facts, route, identity, context)
     return upstream.tokenExchange === undefined
@@ -64,8 +65,9 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
   const { upstream, rule } = route
   const { session, realm } = identity
   const crossSite = crossSiteReason(facts, upstream)
+  context.trace?.({ step: 'cross-site', why: crossSite })
   if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, principal: identity }
-  const unmet = unmetDevice(route, identity, context) ?? unmetBy(identity.record, realm, rule, facts, context)
+  const unmet = unmetDevice(facts, route, identity, context) ?? unmetBy(identity.record, realm, rule, facts, context)
   if (unmet !== undefined && (rule.mode !== 'observe' || unmet.code === 'ERR_DEVICE_BINDING'))
     return unmet.code === 'ERR_STEP_UP'
       ? signInFirst(facts, route, { realm, staleCookie: false }, context, unmet.why)
@@ -93,13 +95,16 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
 
 /** Whether the session has to be bound here, and is not. */
 function unmetDevice(
+  { cookie }: RequestFacts,
   { rule, upstream }: Route,
-  { session: { record } }: SignedIn,
+  { session: { record }, realm }: SignedIn,
   { config, clock }: GateContext,
 ): Unmet | undefined {
   const isNeeded = rule.needsDeviceBinding ?? upstream.needsDeviceBinding
   if (!isNeeded || record.device !== undefined) return undefined
-  if (isWithin(config.session.deviceBinding.registrationGraceMs, record.created_at, clock.now())) return undefined
+  const { registrationGraceMs } = config.session.deviceBinding
+  // The session of a frame is never bound, so there is nothing to wait for.
+  if (isWithin(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie)) return undefined
   return { code: 'ERR_DEVICE_BINDING', why: 'the session is not bound to a key of the device' }
 }
 

@@ -30,6 +30,8 @@ interface RefusalDetails {
   /** The request has credentials of its own, so a sign-in would not help. */
   readonly isCaller?: boolean
   readonly headers?: Readonly<Record<string, string>>
+  /** When the application is back after maintenance, in ms from now. */
+  readonly retryAfterMs?: number
 }
 
 /** An admission without which the upstream gets nothing. */
@@ -60,7 +62,7 @@ export function refusalOf(admission: Refused): Refusal {
       return {
         code: 'ERR_MAINTENANCE',
         why: `upstreams.${admission.upstream.name} is under maintenance`,
-        options: { headers: retryAfter(admission.retryAfterMs) },
+        options: { headers: retryAfter(admission.retryAfterMs), retryAfterMs: admission.retryAfterMs },
       }
     case 'no_route':
       return { code: 'ERR_NO_ROUTE', why: admission.why, options: {} }
@@ -97,20 +99,14 @@ export function auditDenial(audit: Audit, record: RequestRecord, denial: Denial 
     return audit.record('access.denied', denialFields(record, denial, session), record.cause)
   }
   record.caller = denial.caller
-  if (denial.caller === 'access_token') audit.record('token.refused', tokenFields(record, denial), record.cause)
-  else if (denial.caller === 'client_certificate')
-    audit.record('client_certificate.refused', certificateFields(record, denial, subjectOf(denial)), record.cause)
-  else audit.record('service_account.refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
+  audit.record('caller.refused', callerFields(record, callerOf(denial)), record.cause)
 }
 
 /** Records that the credentials of a request are not accepted, or do not suffice. */
 export function auditCaller(audit: Audit, record: RequestRecord, refusal: CallerRefused): void {
   record.upstream = refusal.upstream.name
   record.caller = refusal.caller
-  if (refusal.caller === 'access_token') audit.record('token.refused', tokenFields(record, refusal), record.cause)
-  else if (refusal.caller === 'client_certificate')
-    audit.record('client_certificate.refused', certificateFields(record, refusal, refusal.subject), record.cause)
-  else audit.record('service_account.refused', accountFields(record, refusal, refusal.account), record.cause)
+  audit.record('caller.refused', callerFields(record, refusal), record.cause)
 }
 
 /** Records that a rule with `mode: observe` would have denied the request. */
@@ -118,13 +114,8 @@ export function auditObserved(audit: Audit, record: RequestRecord, denial: Obser
   const { session } = denial.principal
   if (session !== undefined)
     return audit.record('access.would_be_denied', denialFields(record, denial, session), record.cause)
-  if (denial.caller === 'access_token')
-    return audit.record('token.would_be_refused', tokenFields(record, denial), record.cause)
-  if (denial.caller === 'client_certificate') {
-    const fields = certificateFields(record, denial, subjectOf(denial))
-    return audit.record('client_certificate.would_be_refused', fields, record.cause)
-  }
-  audit.record('service_account.would_be_refused', accountFields(record, denial, accountNameOf(denial)), record.cause)
+  const fields = callerFields(record, callerOf(denial), 'would_be_refused')
+  audit.record('caller.would_be_refused', fields, record.cause)
 }
 
 function denialFields(
@@ -141,41 +132,37 @@ function denialFields(
   }
 }
 
-type AboutCaller = Pick<Denial, 'upstream'> & Partial<Pick<Denial, 'principal'>> & Reason
+type AboutCaller = Pick<CallerRefused, 'caller' | 'account' | 'subject' | 'upstream'> &
+  Partial<Pick<Denial, 'principal'>> &
+  Reason
 
-function tokenFields(record: RequestRecord, refusal: AboutCaller): AuditEvents['token.refused'] {
-  const { iss, sub, claims } = refusal.principal?.record ?? {}
+/** A request without a session, whose credentials are accepted, but do not suffice. */
+function callerOf(denial: Denial & Reason): AboutCaller {
+  const { caller = 'access_token', principal } = denial
+  if (caller === 'service_account') return { ...denial, caller, account: String(principal.record.claims['client_id']) }
+  return caller === 'client_certificate' ? { ...denial, caller, subject: principal.record.sub } : { ...denial, caller }
+}
+
+const formerNames = {
+  access_token: 'token',
+  service_account: 'service_account',
+  client_certificate: 'client_certificate',
+} as const
+
+function callerFields(
+  { method, path, askedBy }: RequestRecord,
+  { caller, code, why, upstream, account, subject, principal }: AboutCaller,
+  outcome: 'refused' | 'would_be_refused' = 'refused',
+): AuditEvents['caller.refused'] {
+  const { iss, sub, claims } = (caller === 'access_token' && principal?.record) || {}
   const client_id = claims?.['client_id']
-  return { ...{ iss, sub }, ...callerFields(record, refusal), ...(typeof client_id === 'string' && { client_id }) }
-}
-
-function accountFields(
-  record: RequestRecord,
-  refusal: AboutCaller,
-  account: string | undefined,
-): AuditEvents['service_account.refused'] {
-  return { ...(account !== undefined && { account }), ...callerFields(record, refusal) }
-}
-
-function certificateFields(
-  record: RequestRecord,
-  refusal: AboutCaller,
-  subject: string | undefined,
-): AuditEvents['client_certificate.refused'] {
-  return { ...(subject !== undefined && { subject }), ...callerFields(record, refusal) }
-}
-
-function subjectOf({ principal }: Pick<Denial, 'principal'>): string {
-  return principal.record.sub
-}
-
-function callerFields({ method, path, askedBy }: RequestRecord, { code, why, upstream }: AboutCaller) {
   return {
+    ...{ caller, iss, sub },
+    ...(account !== undefined && { account }),
+    ...(subject !== undefined && { subject }),
     ...{ code, reason: why, upstream: upstream.name, method, path: withoutParameters(path) },
     ...(askedBy !== undefined && { asked_by: askedBy }),
+    ...(typeof client_id === 'string' && { client_id }),
+    formerly: `${formerNames[caller]}.${outcome}`,
   }
-}
-
-function accountNameOf({ principal }: Pick<Denial, 'principal'>): string {
-  return String(principal.record.claims['client_id'])
 }

@@ -43,7 +43,7 @@ export interface ClientMessage {
  * `StreamResponse` of HTTP/2.
  */
 export interface ClientReply {
-  readonly socket: Socket | null
+  readonly socket: Duplex | null
   readonly statusCode: number
   readonly headersSent: boolean
   readonly destroyed: boolean
@@ -71,14 +71,14 @@ export interface ClientReply {
   off(event: 'close', listener: () => void): this
 }
 
-/** The response to a request of HTTP/2 for another protocol (RFC 8441). */
+/** The response to a request for another protocol (RFC 9110 §7.8, RFC 8441). */
 export interface SwitchingReply extends ClientReply {
   /**
-   * The stream carries the other protocol from now on.
-   * @param accept what the upstream has sent as `Sec-WebSocket-Accept`
+   * The connection, or the stream of HTTP/2, carries the other protocol from now on.
+   * @param upstream what the upstream has sent as `Upgrade` and as `Sec-WebSocket-Accept`
    * @returns `false`: the upstream has not accepted the WebSocket
    */
-  switchProtocols(fields: readonly string[], accept: string | undefined): boolean
+  switchProtocols(fields: readonly string[], upstream: { readonly upgrade: string; readonly accept: string }): boolean
 }
 
 /** The client of a request for another protocol. */
@@ -86,6 +86,5 @@ export interface UpgradeClient {
   readonly req: ClientMessage
   /** Bytes both ways. In HTTP/1.1, the response is written to it too. */
   readonly socket: Duplex
-  /** The response of HTTP/2. */
-  readonly reply?: SwitchingReply | undefined
+  readonly reply: SwitchingReply
 }

@@ -9,6 +9,14 @@ export function isGrpcCall(headers: HeaderView): boolean {
 }
 
 /**
+ * Whether a request is a call of gRPC-Web. Its response has the status in the content, in a frame
+ * that only the application can write, because pages do not get the trailer section.
+ */
+export function isGrpcWebCall(headers: HeaderView): boolean {
+  return grpcType.exec(textOf(headers, 'content-type') ?? '')?.[1] !== undefined
+}
+
+/**
  * The media type of a response to a call; `undefined` when the request is none. Without HTTP/2, a
  * call of gRPC is like any other request, because its response could have no trailer section.
  * gRPC-Web has its status in the content, or in the head.

@@ -51,6 +51,10 @@ export class RequestBody {
     this.#due = this.#portion
   }
 
+  get isIncomplete(): boolean {
+    return !this.#input.req.complete
+  }
+
   /** The upstream wants more, and the client has not sent it. */
   get awaitsClient(): boolean {
     return this.#hasBegun && !this.#input.req.readableEnded && !this.#input.req.isPaused()
@@ -153,6 +157,7 @@ export interface ReplacedContent {
 
 /** Content in memory, as the content of a request to an upstream. */
 export class StoredContent {
+  readonly isIncomplete = false
   readonly #parts: Iterator<Uint8Array>
   readonly #onBegin: () => void
   #reader: ContentReader | undefined

@@ -212,7 +212,7 @@ const changes: readonly (readonly Change[])[] = [
 
 function readings(decoded: readonly (readonly [string, ...string[]])[], literal: readonly string[]): string[][] {
   const found = new Map<string, string[]>()
-  const deepest = decoded.reduce((most, levels) => Math.max(most, levels.length), 1)
+  const deepest = Math.max(...decoded.map(({ length }) => length))
   for (let level = 0; level < deepest; level++) {
     const forms: Set<readonly string[]> = new Set([decoded.map((levels) => levels[level] ?? levels.at(-1) ?? '')])
     for (const either of changes) for (const form of [...forms]) for (const change of either) forms.add(change(form))

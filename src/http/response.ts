@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
+import { privatePartsLeftOut } from '../core/private-parts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { hasBody } from './request-body.ts'
@@ -156,12 +157,12 @@ const lingerMs = 2_000
  * lose the response (RFC 9112 §9.6). What still arrives must be dropped: of a request that has not
  * arrived completely, by `resume`.
  *
- * Node's HTTP server calls `destroySoon` of the socket after the last response (tested with Node.js
- * 22 and 24 by test/http/lingering-close.test.ts). With a version that calls another method, the
- * connection closes at once.
+ * Node's HTTP server calls `destroySoon` of the socket after the last response (tested by
+ * test/http/lingering-close.test.ts). With a version that calls another method, the connection
+ * closes at once.
  */
 export function lingerOnClose(socket: ClientMessage['socket']): void {
-  socket.destroySoon = () => closeLater(socket)
+  if (privatePartsLeftOut() === undefined) socket.destroySoon = () => closeLater(socket)
 }
 
 /** Ends a connection, and closes it later: see {@link lingerOnClose}. */

@@ -245,7 +245,7 @@ function fitted(
   if (whole.length <= header.maxBytes) return whole
   const valueOf = (count: number) => encoding.whole(joined(members.slice(0, count)))
   const fits = (count: number) => valueOf(count).length <= header.maxBytes
-  const kept = header.tooLong === 'trim' ? largest(members.length - 1, fits) : 0
+  const kept = header.tooLong === 'trim' ? largest(members.length, fits) : 0
   drop(
     kept === 0
       ? `longer than ${header.maxBytes} bytes`
@@ -335,7 +335,6 @@ function separateMembers(
   const texts: string[] = []
   let lost = 0
   for (const member of claim) {
-    if (printed(member) === '') continue
     const text = exactText(member, header, ignore)
     if (text === undefined) lost += 1
     else if (text !== '') texts.push(text)

@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts'
+import { ownMember } from '../core/json.ts'
 import type { SubTag } from '../core/names.ts'
 import { keptUrl, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
@@ -101,5 +102,5 @@ function kindOf({ contentType, bytes }: KeptRequest): ContentKind {
     'text/plain': 'text',
     'application/json': 'data',
   }
-  return kinds[type?.trim() ?? ''] ?? 'form'
+  return ownMember(kinds, type?.trim() ?? '') ?? 'form'
 }

@@ -9,7 +9,7 @@ import { withoutParameters } from '../observe/request-record.ts'
 import type { Pages } from '../pages/pages.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
 import type { BoundCookie, PersonCookie } from '../session/cookies/gateway-cookies.ts'
-import type { SessionsOfAudience } from '../session/live/sessions.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { sessionKey, type StoredSession } from '../session/record/record.ts'
 import { personOf } from '../session/store/store.ts'
 import { asReference, type FoundRequest, type KeptRequests } from './kept-requests.ts'
@@ -30,7 +30,8 @@ export interface KeptParts {
 
 /** The name of the only field of the form with which a person sends a kept request. */
 const markName = 'gatehouse-kept-request'
-const markLength = `${markName}=12345678\r\n`.length
+/** How long the content of a send command is, in bytes. */
+export const sendCommandBytes = `${markName}=12345678\r\n`.length
 
 /** The field of the form that sends a kept request. It is sent as `text/plain`. */
 export function markOf(reference: string): Readonly<Record<string, string>> {
@@ -49,7 +50,7 @@ export function mayBeSendCommand(
   return (
     method === 'POST' &&
     isPage &&
-    headers['content-length'] === String(markLength) &&
+    headers['content-length'] === String(sendCommandBytes) &&
     /^text\/plain\b/i.test(headers['content-type'] ?? '') &&
     headers['content-encoding'] === undefined &&
     headers.expect === undefined
@@ -60,19 +61,6 @@ export function mayBeSendCommand(
 export function referenceInSendCommand(content: Buffer): string | undefined {
   const [name, value, ...more] = content.toString('latin1').split('=')
   return name === markName && more.length === 0 ? asReference(value?.trimEnd()) : undefined
-}
-
-/**
- * Reads the few bytes of a request that may be a send command. Rejects when the client closes the
- * connection first.
- */
-export function readSendCommand(req: ClientMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = []
-    req.on('data', (part) => void parts.push(part))
-    req.on('end', () => resolve(Buffer.concat(parts)))
-    req.once('close', () => reject(new Error('the client has closed the connection')))
-  })
 }
 
 /** Returns content that was already read, so that the request is forwarded unchanged. */

@@ -68,7 +68,7 @@ export class DecryptionKeys {
     this.#rotating.stop()
   }
 
-  /** Adds the keys of the previous generation, with the same audience. */
+  /** Adds the keys of the previous generation. */
   takeOver(other: DecryptionKeys): void {
     this.#rotating.takeOver(other.#rotating)
   }

@@ -1,6 +1,7 @@
 import type { SigningKeysSettings } from '../config/settings.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { Repeating } from '../core/repeating.ts'
 import type { Keyring } from '../core/seal.ts'
 import { SingleFlight } from '../core/single-flight.ts'
@@ -20,14 +21,12 @@ import {
 
 /** How often the keys are compared with those in the store, in ms. */
 const synchronizeEveryMs = 30_000
-/** How often the keys are read while one is missing, in ms. */
-const retryMs = 1_000
 /** A request for the key set reads the store first when the last attempt is older, in ms. */
 const freshMs = 5_000
 
 /** What keys are for, and what differs by it. */
 export interface KeyPurpose<A extends KeyAlgorithm> {
-  /** In the name of the document in the store. */
+  /** In the names of the documents in the store. */
   readonly name: 'signing keys' | 'decryption keys'
   /**
    * `sig`: a key is published before it is used and until it is retired. `enc`: only the key in use
@@ -47,6 +46,8 @@ export interface RotatingKeysParts<A extends KeyAlgorithm> {
   readonly keyring: Keyring
   /** See `audienceOf`. */
   readonly audience: string
+  /** Where the keys are published: a URL below which their key set is. */
+  readonly address: string
   readonly config: SigningKeysSettings
   /** The algorithms that are used. Without any, there are no keys. */
   readonly algorithms: ReadonlySet<A>
@@ -58,6 +59,10 @@ export interface RotatingKeysParts<A extends KeyAlgorithm> {
  * Keys that replace themselves. All processes share them through the store, sealed: the first one
  * that finds that a key is due creates it. Each adds the keys that it knows to those in the store,
  * so no key is lost when the store is emptied, or restored from an older copy.
+ *
+ * There are two documents: one for the audience, and one for the address of the key set. The keys
+ * therefore stay when the `client_id` changes, for example after a registration, and when
+ * `external_url` changes.
  */
 export class RotatingKeys<A extends KeyAlgorithm> {
   readonly #parts: RotatingKeysParts<A>
@@ -66,7 +71,8 @@ export class RotatingKeys<A extends KeyAlgorithm> {
   /** When the keys were last read, or could not be read. */
   #triedAt = -Infinity
   readonly #repeating = new Repeating('keys', () => this.#keepUpToDate())
-  #isUnreadable = false
+  /** The names of the documents that could not be opened. */
+  readonly #unreadable = new Set<string>()
 
   constructor(parts: RotatingKeysParts<A>) {
     this.#parts = parts
@@ -84,10 +90,10 @@ export class RotatingKeys<A extends KeyAlgorithm> {
     await this.synchronize().catch((error: unknown) =>
       this.#parts.log.debug(this.#parts.purpose.events.notRead, { reason: reason(error) }),
     )
-    return this.isReady ? synchronizeEveryMs : retryMs
+    return this.isReady ? synchronizeEveryMs : pauses.retryKeysMs
   }
 
-  /** Adds the keys of the previous generation, with the same audience: a reload needs no store. */
+  /** Adds the keys of the previous generation: a reload needs no store. */
   takeOver(other: RotatingKeys<A>): void {
     this.#keys = this.#merged([this.#keys, other.#keys], this.#parts.clock.now())
   }
@@ -166,24 +172,32 @@ export class RotatingKeys<A extends KeyAlgorithm> {
   }
 
   async #synchronize(): Promise<void> {
-    const { purpose, store, keyring, clock, config, log, algorithms } = this.#parts
+    const { purpose, store, clock, config, log, algorithms, audience, address } = this.#parts
+    const [forAudience, atAddress] = [this.#nameFor(audience), this.#nameFor(address)]
+    const ofAddress = this.#open(atAddress, (await store.readDocument(atAddress))?.sealed)
     let now = 0
     let known: readonly RotatingKey[] = []
     let created: readonly RotatingKey[] = []
     let next: readonly RotatingKey[] = []
-    const isStored = await changeDocument(store, this.#name, this.#ttlMs, async (sealed) => {
-      const stored = sealed === undefined ? [] : this.#open(sealed)
+    const hasAudience = await changeDocument(store, forAudience, this.#ttlMs, async (sealed) => {
+      const stored = this.#open(forAudience, sealed)
       now = clock.now()
-      known = this.#merged([stored, this.#keys], now)
+      known = this.#merged([stored, ofAddress, this.#keys], now)
       const due = [...algorithms].map(async (alg) => {
         const usedFrom = dueFrom(known, alg, { ...config, now })
         return usedFrom === undefined ? [] : [await purpose.create(alg, usedFrom)]
       })
       created = (await Promise.all(due)).flat()
       next = this.#merged([known, created], now)
-      const isCurrent = sealed !== undefined && keyring.isCurrent(sealed) && haveSameIds(next, stored)
-      return isCurrent ? undefined : this.#seal(next)
+      return this.#changed(forAudience, { sealed, stored, next })
     })
+    const isStored =
+      hasAudience &&
+      (await changeDocument(store, atAddress, this.#ttlMs, (sealed) => {
+        const stored = this.#open(atAddress, sealed)
+        next = this.#merged([stored, next], now)
+        return this.#changed(atAddress, { sealed, stored, next })
+      }))
     // A key that is not in the store must not be used, because other processes do not know it.
     if (!isStored)
       throw new GatewayError('ERR_STORE_UNAVAILABLE', `other processes write the ${purpose.name} at the same time`)
@@ -205,36 +219,47 @@ export class RotatingKeys<A extends KeyAlgorithm> {
     return 2 * this.#parts.config.rotateEveryMs + publishedAheadMs
   }
 
-  get #name(): string {
-    return `gatehouse ${this.#parts.purpose.name} for ${this.#parts.audience}`
+  #nameFor(scope: string): string {
+    return `gatehouse ${this.#parts.purpose.name} for ${scope}`
   }
 
-  #seal(keys: readonly RotatingKey[]): Buffer {
-    return this.#parts.keyring.seal(JSON.stringify(keys.map(toStored)), this.#name)
+  /** The document with the next keys; `undefined` when it has them already. */
+  #changed(name: string, { sealed, stored, next }: Document): Buffer | undefined {
+    const { keyring } = this.#parts
+    const isCurrent = sealed !== undefined && keyring.isCurrent(sealed) && haveSameIds(next, stored)
+    return isCurrent ? undefined : keyring.seal(JSON.stringify(next.map(toStored)), name)
   }
 
   /**
    * Keys that cannot be opened are replaced, because no process can use them.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when a newer version wrote them
    */
-  #open(sealed: Uint8Array): readonly RotatingKey[] {
-    const stored = this.#parts.keyring.openJson<readonly StoredKey[]>('signing_keys', sealed, this.#name)
+  #open(name: string, sealed: Uint8Array | undefined): readonly RotatingKey[] {
+    if (sealed === undefined) return []
+    const stored = this.#parts.keyring.openJson<readonly StoredKey[]>('signing_keys', sealed, name)
     if (stored === 'newer')
       throw new GatewayError(
         'ERR_STORE_UNAVAILABLE',
         `a newer version has stored the ${this.#parts.purpose.name} in another format`,
       )
     if (stored === undefined) {
-      if (!this.#isUnreadable)
+      if (this.#unreadable.size === 0)
         this.#parts.log.warn(this.#parts.purpose.events.unreadable, {
           hint: 'The keys in the store are sealed with a key that is not in session.keys, so the gateway creates new ones. Check session.keys of all gateways.',
         })
-      this.#isUnreadable = true
+      this.#unreadable.add(name)
       return []
     }
-    this.#isUnreadable = false
+    this.#unreadable.delete(name)
     return stored.map(fromStored)
   }
+}
+
+/** A document as it is, and the keys that it should have. */
+interface Document {
+  readonly sealed: Uint8Array | undefined
+  readonly stored: readonly RotatingKey[]
+  readonly next: readonly RotatingKey[]
 }
 
 function haveSameIds(some: readonly RotatingKey[], others: readonly RotatingKey[]): boolean {

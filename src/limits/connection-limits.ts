@@ -106,18 +106,11 @@ export function connectionsWithin(
 ): number {
   const possible = Math.max(minConnections, Math.floor((limit - reserve) / 2))
   if (possible >= connections) return connections
-  const raise = 'raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container)'
-  const fields = { lowered_to: possible, open_files: limit }
+  // Only a number that the file asks for can be missed.
   if (areConnectionsSet)
     log.warn('limits.connections_lowered', {
-      'limits.connections': connections,
-      ...fields,
-      hint: `To have limits.connections, ${raise}. Or lower limits.connections.`,
-    })
-  else
-    log.info('limits.connections_lowered', {
-      ...fields,
-      hint: `Clients may open ${possible} connections, because this process may open ${limit} files. To allow more, ${raise}.`,
+      ...{ 'limits.connections': connections, lowered_to: possible, open_files: limit },
+      hint: 'Raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container), or lower limits.connections.',
     })
   return possible
 }

@@ -53,6 +53,8 @@ export interface HeldForConnection {
   unreadBytes?(): number
   /** Closes the connection: with 408 if its client has not sent a whole head. */
   close(): void
+  /** The connection is destroyed as soon as its last bytes are written. Absent: at once. */
+  isClosing?(): boolean
 }
 
 interface Account {
@@ -303,7 +305,7 @@ export class MemoryBudget {
       // It was closed before, and waits for its client.
       if (socket.writableEnded) socket.destroy()
       else held.close()
-      account.isClosing = socket.destroyed
+      account.isClosing = socket.destroyed || held.isClosing?.() === true
       if (account.isClosing) this.#closing += bytes
     }
   }

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { privatePartsLeftOut } from '../core/private-parts.ts'
 
 /**
  * The time until the second probe of a half-closed connection, in ms. Each further time is twice as
@@ -32,14 +33,15 @@ interface InterimResponse {
  * begun is a probe itself while it sends data. HTTP/1.0 has no interim responses, so the FIN ends a
  * request without a response.
  *
- * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested with
- * Node.js 22 and 24 by test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A
- * version of Node without it ends the connection when the client half-closes it.
+ * `httpAllowHalfOpen` is a property of Node's HTTP server that is not documented (tested by
+ * test/regressions/a-client-that-half-closes-gets-no-response.test.ts). A version of Node without
+ * it ends the connection when the client half-closes it.
  */
 export function serveHalfClosedConnections(
   server: Server,
   currentResponse: (socket: Socket) => InterimResponse | undefined,
 ): void {
+  if (privatePartsLeftOut() !== undefined) return
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
   server.on('connection', (socket: Socket) => {
     socket.once('end', () => {

@@ -1,15 +1,16 @@
 import type { Server as HttpServer, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { privatePartsLeftOut } from '../core/private-parts.ts'
 import { lingerOnClose } from '../http/response.ts'
 
 /**
  * Closes the connections of Node's server on which no response is being sent.
  *
  * `closeIdleConnections` also closes a connection whose last response has ended but waits for a
- * client that reads slowly, so that the client gets only a part of it (tested with Node.js 22 and
- * 24 by test/regressions/a-drain-truncates-the-response-to-a-slow-reader.test.ts). Node's server
- * calls it too when it closes.
+ * client that reads slowly, so that the client gets only a part of it (tested by
+ * test/regressions/a-drain-truncates-the-response-to-a-slow-reader.test.ts). Node's server calls it
+ * too when it closes.
  */
 export class IdleConnections {
   readonly #unsent = new Set<ServerResponse>()
@@ -19,7 +20,7 @@ export class IdleConnections {
 
   constructor(server: HttpServer | HttpsServer) {
     this.#closeAll = server.closeIdleConnections.bind(server)
-    server.closeIdleConnections = () => this.close()
+    if (privatePartsLeftOut() === undefined) server.closeIdleConnections = () => this.close()
   }
 
   /** The connection stays open for a while after its last response: see {@link lingerOnClose}. */
@@ -50,6 +51,7 @@ export class IdleConnections {
   }
 
   close(): void {
+    if (privatePartsLeftOut() !== undefined) return this.#closeAll()
     // Node's method calls `destroy` of each connection that it closes. The busy ones ignore that.
     const lingering = [...this.#sockets.keys()].filter(({ writableEnded }) => writableEnded)
     const busy = new Set([...lingering, ...[...this.#unsent].map(({ req }) => req.socket)])

@@ -7,6 +7,7 @@ import type { Address } from '../config/addresses.ts'
 import type { LimitsConfig, ListenConfig } from '../config/model/gateway.ts'
 import { listenError } from '../core/connection-advice.ts'
 import { OperatorError, reason } from '../core/errors.ts'
+import { privatePartsLeftOut } from '../core/private-parts.ts'
 import type { ClientMessage, ClientReply, SwitchingReply } from '../http/client-messages.ts'
 import { type Response, writeToSocket } from '../http/response.ts'
 import { type BeginRequest, limitConnections, type ConnectionLimitsParts } from '../limits/connection-limits.ts'
@@ -20,10 +21,11 @@ import type { Http2Connections } from './http2/connections.ts'
 import { sessionOptions } from './http2/session-options.ts'
 import { IdleConnections } from './idle-connections.ts'
 import { NodeConnections } from './node-connections.ts'
-import { Front } from './plain/connection.ts'
+import { Front } from './plain/plain-connection.ts'
 import { type RequestBeginning, ListenerRefusals, type ParserError, requestTimeout } from './refusals.ts'
 import { RequestOrder } from './request-order.ts'
-import { isIgnoredUpgrade, isOverrun, upgradeOptions, type UpgradeRules } from './upgrades.ts'
+import { UpgradeResponse } from './upgrade-response.ts'
+import { isIgnoredUpgrade, upgradeOptions } from './upgrades.ts'
 
 /** Clients that pipeline, for example apt, send about ten requests at once. */
 const maxWaitingRequests = 64
@@ -44,8 +46,7 @@ export interface ListenerHandlers {
   request(req: ClientMessage, res: ClientReply): void
   /** A request with an `Expect` that is not supported. */
   expectation(req: ClientMessage, res: ClientReply): void
-  /** @param reply of a request of HTTP/2 */
-  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply?: SwitchingReply): void
+  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply: SwitchingReply): void
   /** The response to a request whose header section is too large; it begins like this. */
   headersTooLarge(beginning: RequestBeginning | undefined): Response
   /** The protocols of `Upgrade` that at least one upstream lists, in lower case. */
@@ -126,11 +127,8 @@ class ClientListener implements Listener {
     this.#byNode = new NodeConnections((bytes) => parts.memory.arrived(bytes))
     this.#certificates = tls && new Certificates(tls, parts.log)
     this.#describeCertificates()
-    this.#server = createHttpServer(config.http2, this.#certificates, limits, {
-      listed: () => handlers().upgradeProtocols,
-      // Nothing is read after the last response either (RFC 9112 §9.6).
-      isFull: (socket) => socket.writableEnded || this.#order.isFull(socket),
-    })
+    const listed = () => handlers().upgradeProtocols
+    this.#server = createHttpServer(config.http2, this.#certificates, limits, listed)
     this.#refusals = new ListenerRefusals({
       ...{ ...parts, byNode: this.#byNode, order: this.#order },
       headersTooLarge: (beginning) => handlers().headersTooLarge(beginning),
@@ -226,7 +224,11 @@ class ClientListener implements Listener {
   /** Reads plain requests, unless the configuration says that Node's parser reads all of them. */
   #createFront({ headerSizeBytes, headersTimeoutMs }: LimitsConfig): Front | undefined {
     const isTls = this.#config.tls !== undefined
-    if (!this.#config.plainPath || !Front.fits(this.#server, isTls)) return undefined
+    if (!this.#config.plainPath || !Front.fits(this.#server, isTls)) {
+      const why = privatePartsLeftOut() ?? 'another module listens for connections'
+      if (this.#config.h2c) throw new OperatorError(`listen.h2c needs private parts of Node.js: ${why}`)
+      return undefined
+    }
     return new Front(this.#server, isTls, {
       request: (req, res) => this.#handlers().request(req, res),
       isDraining: () => this.#isDraining,
@@ -301,8 +303,9 @@ class ClientListener implements Listener {
         close: () => {
           if (plain()?.awaitsHead === true) plain()?.timeOut()
           else if (this.#byNode.awaitsHead(socket)) writeToSocket(socket, requestTimeout)
-          else socket.destroy()
+          else (this.#http2?.connectionOf(socket) ?? socket).destroy()
         },
+        isClosing: () => this.#http2?.connectionOf(socket)?.isClosing === true,
       })
     })
     // Before TLS and the parser take memory for it.
@@ -327,11 +330,17 @@ class ClientListener implements Listener {
     this.#server.on('clientError', (error: ParserError, socket) => this.#refusals.unreadable(error, socket))
   }
 
+  /**
+   * One more request is refused, because too many wait, or after the last response (RFC 9112 §9.6).
+   */
+  #isOverrun(socket: Duplex): boolean {
+    return socket.writableEnded || this.#byNode.hasStopped(socket) || this.#order.isFull(socket)
+  }
+
   #inOrder(handle: Handler): Handler {
     return (req, res) => {
       const { socket } = req
-      if (socket.writableEnded || this.#byNode.hasStopped(socket) || this.#order.isFull(socket))
-        return this.#refusals.overrun(req)
+      if (this.#isOverrun(socket)) return this.#refusals.overrun(req)
       this.#byNode.begin(req, res)
       this.#order.await(req, res, () => this.#refuseAfterIgnoredUpgrade(req, res, handle))
     }
@@ -356,10 +365,12 @@ class ClientListener implements Listener {
     // Node's server stops reading while content waits, and the stream does not notice. Without this
     // call, it would wait for a read under way, and read nothing more.
     socket.push('')
-    if (isOverrun(req)) return this.#refusals.overrun(req)
+    if (this.#isOverrun(socket)) return this.#refusals.overrun(req)
     this.#byNode.leave(req)
     this.#upgraded.add(socket.once('close', () => this.#upgraded.delete(socket)))
-    this.#order.afterResponses(socket, () => this.#handlers().upgrade(req, socket, head))
+    this.#order.afterResponses(socket, () =>
+      this.#handlers().upgrade(req, socket, head, new UpgradeResponse(socket, req)),
+    )
   }
 }
 
@@ -381,7 +392,7 @@ function createHttpServer(
   http2: boolean,
   certificates: Certificates | undefined,
   limits: LimitsConfig,
-  upgrades: UpgradeRules,
+  upgradeProtocols: () => readonly string[],
 ): Server {
   const options = {
     maxHeaderSize: limits.headerSizeBytes,
@@ -394,7 +405,7 @@ function createHttpServer(
     // The request handler refuses these requests, because Node would read the next one.
     requireHostHeader: false,
     noDelay: true,
-    ...upgradeOptions(upgrades),
+    ...upgradeOptions(upgradeProtocols),
   }
   const server =
     certificates === undefined

@@ -36,7 +36,7 @@ export class NodeConnections {
    * cannot be counted. Over TLS, the parser would also read later bytes before those that wait in
    * the stream, and reject bytes that TLS has decrypted while the server does not read.
    *
-   * Node does not document that effect of a listener (tested with Node.js 22 and 24 by
+   * Node does not document that effect of a listener (tested by
    * test/regressions/an-upload-is-garbled-over-tls.test.ts, by
    * test/regressions/pipelining-over-tls-truncates-a-response.test.ts and by
    * test/regressions/unfinished-requests-end-the-process.test.ts).

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext } from '../pages/pages.ts'
-import type { LogoutParts } from './parts.ts'
+import type { LogoutParts } from './logout-parts.ts'
 
 /**
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the

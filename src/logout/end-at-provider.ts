@@ -1,7 +1,7 @@
 import { reason } from '../core/errors.ts'
 import type { Cause } from '../observe/audit.ts'
 import type { SessionRecord } from '../session/record/record.ts'
-import type { LogoutParts } from './parts.ts'
+import type { LogoutParts } from './logout-parts.ts'
 
 interface Parts extends Pick<LogoutParts, 'audit'> {
   readonly provider: Pick<LogoutParts['provider'], 'endSession' | 'revoke'>

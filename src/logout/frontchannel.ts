@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import type { Response } from '../http/response.ts'
-import type { LogoutParts } from './parts.ts'
+import type { LogoutParts } from './logout-parts.ts'
 
 /** The longest `sid` that is accepted, in characters. */
 const longestSid = 1_000

@@ -1,5 +1,6 @@
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { pauses } from '../core/pauses.ts'
 import { Repeating } from '../core/repeating.ts'
 import type { Audit, AuditEvents } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -7,8 +8,6 @@ import type { LogoutJobs } from '../session/live/logout-jobs.ts'
 import type { SessionRecord } from '../session/record/record.ts'
 import type { LogoutJobStore, TakenJob } from '../session/store/store.ts'
 
-/** The shortest pause between reads of the index of jobs, in ms. The longest is twice as long. */
-const pollMs = 1_000
 /** How many jobs this process does at the same time. */
 const maxAtOnce = 16
 /** How many ended sessions are sent to the store at a time. */
@@ -237,5 +236,5 @@ const unknownUpstream = 'the configuration has no such upstream with a logout ca
 
 /** A random time, so that processes do not look at the same moment. */
 function pauseMs(): number {
-  return pollMs * (1 + Math.random())
+  return pauses.lookForLogoutCallsMs * (1 + Math.random())
 }

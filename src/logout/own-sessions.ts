@@ -6,7 +6,7 @@ import { pageContext } from '../pages/pages.ts'
 import type { Viewer } from '../session/people/person-sessions.ts'
 import { sessionKey } from '../session/record/record.ts'
 import { endAllAtProvider } from './end-at-provider.ts'
-import type { LogoutParts } from './parts.ts'
+import type { LogoutParts } from './logout-parts.ts'
 
 /** `GET sessions`: the sessions of the person at this client. Throws `ERR_STORE_UNAVAILABLE`. */
 export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
@@ -61,7 +61,7 @@ async function endAndSignIn(token: string, request: EndpointRequest, parts: Logo
 
 /** The sign-in that the form names, at the sign-in endpoint in any case. */
 function signInAgain({ form }: EndpointRequest, prefix: string): string {
-  const query = new URLSearchParams(/\?(.*)$/s.exec(form.get('sign_in') ?? '')?.[1] ?? '')
+  const query = new URLSearchParams(/\?(.*)$/s.exec(form.get('sign_in') ?? '')?.[1])
   return `${prefix}sign-in?${query.toString()}`
 }
 

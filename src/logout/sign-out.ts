@@ -10,7 +10,7 @@ import { sendsEndSessionState } from '../provider/end-session.ts'
 import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
 import { endAtProvider, revokeTokens } from './end-at-provider.ts'
-import type { LogoutParts } from './parts.ts'
+import type { LogoutParts } from './logout-parts.ts'
 
 /** How long the browser may stay at the end-session endpoint of the provider, in seconds. */
 const returnSeconds = 10 * 60
@@ -176,7 +176,7 @@ export interface SignOutState {
 function stateToCookie({ state, other, host }: SignOutState): string {
   const returnTo = other === undefined ? '' : Buffer.from(other.returnTo ?? '/').toString('base64url')
   if (host !== undefined) return `${state}.${returnTo}.${host}`
-  return returnTo === '' ? state : `${state}.${returnTo}`
+  return `${state}.${returnTo}`
 }
 
 /** A client may send any value: `host` must be checked, and the sign-in checks `returnTo` again. */

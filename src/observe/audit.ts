@@ -56,35 +56,22 @@ interface AboutDenial extends AboutSession, Fault {
   readonly repeated?: number
 }
 
-/**
- * A request with an access token. The person or client is absent when the token is not accepted.
- */
-interface AboutToken extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
+/** A request with credentials of its own. */
+interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
+  readonly caller: 'access_token' | 'service_account' | 'client_certificate'
+  /** The client of an accepted access token, as `iss` and `sub` are its person. */
   readonly client_id?: string | undefined
-  readonly upstream: string
-  readonly method: string
-  readonly path: string
-  readonly asked_by?: string | undefined
-  readonly repeated?: number
-}
-
-/** A request with the name and secret of a service account. */
-interface AboutAccount extends AboutRefused {
-  /** Its name. Absent: there is no such account. */
+  /** The name of the service account. Absent: there is no such account. */
   readonly account?: string | undefined
-}
-
-interface AboutCertificate extends AboutRefused {
-  /** Its subject. Absent: it cannot be read. */
+  /** The subject of the client certificate. Absent: it cannot be read. */
   readonly subject?: string | undefined
-}
-
-interface AboutRefused extends Fault {
   readonly upstream: string
   readonly method: string
   readonly path: string
   readonly asked_by?: string | undefined
   readonly repeated?: number
+  /** The name of the event in 0.1.0. */
+  readonly formerly: string
 }
 
 /** A security event. `event` is the last segment of its type. */
@@ -118,18 +105,10 @@ export interface AuditEvents {
   'access.denied': AboutDenial
   /** As `access.denied`, but the rule is only observed, so the person had access. */
   'access.would_be_denied': AboutDenial
-  /** A request with an access token was refused. */
-  'token.refused': AboutToken
-  /** As `token.refused`, but the rule is only observed, so the request was forwarded. */
-  'token.would_be_refused': AboutToken
-  /** A request of a service account was refused. `repeated` in both: as in `access.denied`. */
-  'service_account.refused': AboutAccount
-  /** As `service_account.refused`, but the rule is only observed. */
-  'service_account.would_be_refused': AboutAccount
-  /** A request with a client certificate was refused. `repeated`: as in `access.denied`. */
-  'client_certificate.refused': AboutCertificate
-  /** As `client_certificate.refused`, but the rule is only observed. */
-  'client_certificate.would_be_refused': AboutCertificate
+  /** The credentials of a request were not accepted, or a rule refused it. `repeated`: as above. */
+  'caller.refused': AboutCaller
+  /** As `caller.refused`, but the rule is only observed, so the request was forwarded. */
+  'caller.would_be_refused': AboutCaller
   /**
    * A person has sent or declined a request that was kept during the sign-in, or has signed in
    * where another person had left one, which was deleted. `bytes`: the size of its content.
@@ -187,11 +166,7 @@ const windowMs = 10_000
 /** How many different denials are combined at a time. Further ones are recorded individually. */
 const maxWatched = 1000
 
-const denials = [
-  ...(['access.denied', 'access.would_be_denied', 'token.refused', 'token.would_be_refused'] as const),
-  ...(['service_account.refused', 'service_account.would_be_refused'] as const),
-  ...(['client_certificate.refused', 'client_certificate.would_be_refused'] as const),
-]
+const denials = ['access.denied', 'access.would_be_denied', 'caller.refused', 'caller.would_be_refused'] as const
 type Denial = (typeof denials)[number]
 
 interface Watched {
@@ -260,8 +235,8 @@ function isDenial(event: keyof AuditEvents): event is Denial {
 function keyOf(event: Denial, fields: AuditEvents[Denial], client: string | undefined): string {
   const { upstream, code } = fields
   if ('session' in fields) return [event, fields.session, upstream, fields.rule, code].join('\n')
-  const { iss, sub, account, subject }: { readonly [name in 'iss' | 'sub' | 'account' | 'subject']?: unknown } = fields
+  const { caller, iss, sub, account, subject } = fields
   // Without a client, the flood comes from many.
   const who = client === undefined ? [] : [iss, sub, account, subject, clientOf(client)]
-  return JSON.stringify([event, upstream, code, ...who])
+  return JSON.stringify([event, caller, upstream, code, ...who])
 }

@@ -117,8 +117,10 @@ function countingOf({
     'signal.ignored': () => signals.of('ignored').add(),
     'signal.replayed': () => signals.of('replayed').add(),
     'signal.refused': ({ code }) => signals.of(outcomeOf(code)).add(),
-    'token.refused': ({ upstream, code }) => refusedTokens.of(upstream, code).add(),
-    'service_account.refused': ({ upstream, code }) => refusedAccounts.of(upstream, code).add(),
+    'caller.refused': ({ caller, upstream, code }) => {
+      if (caller === 'access_token') refusedTokens.of(upstream, code).add()
+      if (caller === 'service_account') refusedAccounts.of(upstream, code).add()
+    },
     'session.created': () => created.of().add(),
     'session.ended': ({ by }) => ended.of(by).add(),
     'sign_in.failed': ({ code }) => failed.of(code).add(),

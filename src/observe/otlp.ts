@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { rootCertificates } from 'node:tls'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { randomHex } from '../core/random.ts'
 import { BackOff, retryAfterMs } from '../core/repeating.ts'
 import { addressOf, Agent, request } from '../wire/undici.ts'
@@ -12,12 +13,8 @@ import type { Span } from './tracing.ts'
 /** How many spans may wait. Further spans are dropped. */
 const maxWaiting = 4096
 const maxBatch = 512
-/** How long a span waits for others, in ms. */
-const batchDelayMs = 1_000
 const responseTimeoutMs = 10_000
-/** The pause after a failure, in ms. It doubles each time. */
-const firstPauseMs = 1_000
-/** The longest pause, in ms, also when `Retry-After` asks for more. */
+/** The longest pause after a failure, in ms, also when `Retry-After` asks for more. */
 const maxPauseMs = 30_000
 const maxTries = 4
 /**
@@ -97,7 +94,7 @@ export class OtlpExporter {
     }
     this.#waiting.push(JSON.stringify(span))
     if (this.#waiting.length >= maxBatch) this.#send()
-    else this.#timer ??= setTimeout(() => this.#send(), batchDelayMs).unref()
+    else this.#timer ??= setTimeout(() => this.#send(), pauses.sendSpansMs).unref()
   }
 
   /** Sends the waiting spans, for at most `limitMs`. */
@@ -133,7 +130,7 @@ export class OtlpExporter {
 
   async #deliver(batch: readonly string[]): Promise<Outcome> {
     const body = `${this.#head}[${batch.join(',')}]}]}]}`
-    const backOff = new BackOff(firstPauseMs, maxPauseMs)
+    const backOff = new BackOff(pauses.retrySpansMs, maxPauseMs)
     for (let tries = 1; ; tries += 1) {
       const isLast = tries === maxTries || this.#closing.signal.aborted
       const outcome = await this.#post(body, batch.length)

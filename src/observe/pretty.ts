@@ -1,3 +1,4 @@
+import { ownMember } from '../core/json.ts'
 const colors: Readonly<Record<string, string>> = { debug: '90', info: '32', warn: '33', error: '31' }
 
 /** Characters that are escaped, because a terminal would interpret some of them. */
@@ -10,7 +11,7 @@ export function pretty(line: string, inColor: boolean): string {
   const shown = Object.entries(fields).map(([name, value]) => `${paint('90', `${name}=`)}${valueText(value)}`)
   const head = [
     paint('90', String(time).slice(11, 23)),
-    paint(colors[String(level)] ?? '0', String(level).padEnd(5)),
+    paint(ownMember(colors, String(level)) ?? '0', String(level).padEnd(5)),
     valueText(msg, /[^\n]*/),
   ]
   return `${[...head, ...shown].join(' ')}\n`

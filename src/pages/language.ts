@@ -19,6 +19,16 @@ export function chooseLanguage(acceptLanguage: string | undefined, fallback: Lan
   return fallback
 }
 
+/**
+ * The locale for dates and numbers in a page of this language: with the region or script that the
+ * client prefers, as in `en-GB`, or the language alone.
+ */
+export function chooseLocale(acceptLanguage: string | undefined, language: Language): string {
+  const regional = new RegExp(`^${language}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|\\d{3}))?$`)
+  const ranges = readRanges(acceptLanguage ?? '').filter(({ range, weight }) => weight > 0 && regional.test(range))
+  return ranges.toSorted((a, b) => b.weight - a.weight)[0]?.range ?? language
+}
+
 function readRanges(header: string): { readonly range: string; readonly weight: number }[] {
   return header.split(',').flatMap((part) => {
     const [range = '', ...parameters] = part

@@ -17,6 +17,8 @@ export interface PageContent {
   readonly html?: string | undefined
   /** Links to continue. The first one is what most people want, unless there is `html`. */
   readonly links: readonly PageLink[]
+  /** No link comes first: all of them are buttons. */
+  readonly areEqual?: boolean | undefined
   readonly support: { readonly label: string; readonly text: string; readonly url: string | undefined } | undefined
   /** Text in small print at the end of the page. */
   readonly note: string
@@ -43,7 +45,7 @@ export interface PagePost {
 
 /** The layout of all built-in pages. */
 export function layout(content: PageContent): string {
-  const { language, dir, style, name, title, text, outcome, html, links, note, script } = content
+  const { language, dir, style, name, title, text, outcome, html, links, areEqual, note, script } = content
   return [
     '<!doctype html>',
     `<html lang="${language}" dir="${dir}">`,
@@ -65,7 +67,7 @@ export function layout(content: PageContent): string {
     ...(html === undefined ? [] : [html]),
     ...links.map((link, index) =>
       link.post === undefined
-        ? `<p>${linkHtml(link, index === 0 && html === undefined ? 'first' : undefined)}</p>`
+        ? `<p>${linkHtml(link, areEqual === true || (index === 0 && html === undefined) ? 'first' : undefined)}</p>`
         : formHtml(link, link.post, index === 0 ? undefined : 'second'),
     ),
     ...support(content),

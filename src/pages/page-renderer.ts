@@ -9,6 +9,8 @@ import { styleOf } from './style.ts'
 /** The text of a page, independent of its layout. */
 export interface PageText {
   readonly language: Language
+  /** For dates and numbers, such as `en-GB`. */
+  readonly locale: string
   readonly messages: Messages
   readonly status: number
   readonly title: string
@@ -63,7 +65,7 @@ export class PageRenderer {
   /**
    * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
    * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
-   * `script`: a script that runs when the page is complete. `outcome` and `html`: see
+   * `script`: a script that runs when the page is complete. `outcome`, `html` and `areEqual`: see
    * `PageContent`.
    */
   builtIn(
@@ -76,7 +78,8 @@ export class PageRenderer {
       connectsToSelf = false,
       outcome,
       html: more,
-    }: Pick<PageContent, 'outcome' | 'html'> & {
+      areEqual,
+    }: Pick<PageContent, 'outcome' | 'html' | 'areEqual'> & {
       readonly formTargets?: readonly string[] | undefined
       readonly framedBy?: readonly string[]
       readonly script?: string | undefined
@@ -97,6 +100,7 @@ export class PageRenderer {
         outcome,
         html: more,
         links,
+        areEqual,
         script,
       },
       support: this.#support(content),

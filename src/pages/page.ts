@@ -1,4 +1,5 @@
 import type { Language } from '../config/model/pages.ts'
+import { ownMember } from '../core/json.ts'
 import { sha256 } from '../core/random.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 
@@ -81,7 +82,7 @@ const entities: Readonly<Record<string, string>> = {
 
 /** Escapes a text for HTML, also within quoted attributes. */
 export function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '')
+  return text.replaceAll(/[&<>"']/g, (character) => ownMember(entities, character) ?? '')
 }
 
 /** Lets lines of HTML without elements break between the parts of an address, not within words. */

@@ -5,7 +5,7 @@ import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/re
 import { type Response, withHeaders } from '../http/response.ts'
 import { codeScript, frameSignInScript } from './frame-script.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
-import { chooseLanguage } from './language.ts'
+import { chooseLanguage, chooseLocale } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { type FullPage, PageRenderer, type PageText } from './page-renderer.ts'
@@ -45,6 +45,8 @@ export interface RefusalOptions extends ProblemOptions, PageContext {
   readonly retry?: string | undefined
   /** The reference of a kept request. Another try, or a sign-in, leads to the page about it. */
   readonly kept?: string | undefined
+  /** When the application is back after maintenance, in ms from now. */
+  readonly retryAfterMs?: number | undefined
   /** The refused request is a form whose content is lost, for this reason. */
   readonly notKept?: NotKept | undefined
 }
@@ -117,6 +119,7 @@ export class Pages {
     return this.#renderer.builtIn(
       this.#textOf(context, (messages) => messages.chooseProvider),
       choices.map(({ title, url }) => ({ href: url, text: title })),
+      { areEqual: true },
     )
   }
 
@@ -201,10 +204,10 @@ export class Pages {
   kept(content: KeptPageContent, context: PageContext): Response {
     const { reference, decline: declineUrl, to, kind, bytes, mark } = content
     const address = to.host + to.pathname
-    const language = chooseLanguage(context.acceptLanguage, this.#language)
+    const locale = this.#localeOf(context)
     const text = this.#textOf(context, ({ kept: { ask, kinds } }) => ({
       title: ask.title,
-      text: `${ask.text.replace('{to}', () => address)} ${kinds[kind]} (POST${bytes > 0 ? `, ${sizeText(bytes, language)}` : ''})`,
+      text: `${ask.text.replace('{to}', () => address)} ${kinds[kind]} (POST${bytes > 0 ? `, ${sizeText(bytes, locale)}` : ''})`,
     }))
     const { send, decline } = text.messages.kept
     const buttons = [
@@ -280,7 +283,7 @@ export class Pages {
 
   #refusalPage(code: ErrorCode, status: number, options: RefusalOptions): Response {
     const { page } = errorRow(code)
-    const { rightAddress = '', notKept } = options
+    const { rightAddress = '', notKept, retryAfterMs = 0 } = options
     const inFrame = options.inFrame === true ? this.#inFrame(page, options) : undefined
     if (notKept !== undefined) {
       const say = ({ errors, notKept: { title, reasons, advice } }: Messages) => ({
@@ -293,7 +296,8 @@ export class Pages {
       const textIn = ({ advice, stepUp, signInFromFrame, misconfigured, maintenance, deviceBinding }: Messages) => {
         if (code === 'ERR_STEP_UP') return stepUp.advice
         if (code === 'ERR_LOOP') return misconfigured
-        if (code === 'ERR_MAINTENANCE') return maintenance
+        if (code === 'ERR_MAINTENANCE')
+          return maintenance.replace('{when}', () => fromNow(retryAfterMs, this.#localeOf(options)))
         if (code === 'ERR_DEVICE_BINDING') return deviceBinding
         if (inFrame !== undefined && page === 'sign-in-required') return signInFromFrame
         return advice[page] + addressOf(rightAddress)
@@ -330,7 +334,12 @@ export class Pages {
   ): PageText {
     const language = chooseLanguage(acceptLanguage, this.#language)
     const messages = messagesByLanguage[language]
-    return { language, messages, status, requestId, rule, ...say(messages) }
+    const locale = chooseLocale(acceptLanguage, language)
+    return { language, locale, messages, status, requestId, rule, ...say(messages) }
+  }
+
+  #localeOf({ acceptLanguage }: PageContext): string {
+    return chooseLocale(acceptLanguage, chooseLanguage(acceptLanguage, this.#language))
   }
 
   #urls({
@@ -356,8 +365,8 @@ export class Pages {
   }
 }
 
-function listHtml({ language, messages }: PageText, list: ShownSessions, forms: ListForms): string {
-  return sessionListHtml(list, forms, { language, texts: messages.sessionList, signOut: messages.actions.sign_out })
+function listHtml({ locale, messages }: PageText, list: ShownSessions, forms: ListForms): string {
+  return sessionListHtml(list, forms, { locale, texts: messages.sessionList, signOut: messages.actions.sign_out })
 }
 
 /** The host of a URL with a space before it, as the end of a sentence. */
@@ -366,7 +375,7 @@ function addressOf(url: string): string {
 }
 
 /** The size of content in a language: `1 byte`, `22 bytes`, `1.5 MB`. */
-function sizeText(bytes: number, language: Language): string {
+function sizeText(bytes: number, locale: string): string {
   const [unit, divisor, unitDisplay] =
     bytes < 1000
       ? (['byte', 1, 'long'] as const)
@@ -374,5 +383,17 @@ function sizeText(bytes: number, language: Language): string {
         ? (['kilobyte', 1000, 'short'] as const)
         : (['megabyte', 1_000_000, 'short'] as const)
   const options = { style: 'unit', unit, unitDisplay, maximumFractionDigits: 1 } as const
-  return new Intl.NumberFormat(language, options).format(bytes / divisor)
+  return new Intl.NumberFormat(locale, options).format(bytes / divisor)
+}
+
+/** A time as a person says it: `in 30 minutes`. Minutes, hours and days are rounded up. */
+function fromNow(ms: number, locale: string): string {
+  const minutes = Math.ceil(ms / 60_000)
+  const [amount, unit] =
+    minutes < 120
+      ? ([minutes, 'minute'] as const)
+      : minutes < 48 * 60
+        ? ([Math.ceil(minutes / 60), 'hour'] as const)
+        : ([Math.ceil(minutes / (24 * 60)), 'day'] as const)
+  return new Intl.RelativeTimeFormat(locale).format(amount, unit)
 }

@@ -1,4 +1,3 @@
-import type { Language } from '../config/model/pages.ts'
 import type { SessionListMessages } from './messages/messages.ts'
 import { breakable, escape } from './page.ts'
 
@@ -34,7 +33,8 @@ export interface ListForms {
 }
 
 interface Words {
-  readonly language: Language
+  /** For dates, such as `en-GB`. */
+  readonly locale: string
   readonly texts: SessionListMessages
   /** The text of the button that signs out. */
   readonly signOut: string
@@ -83,18 +83,18 @@ function browserNameOf({ browser }: ShownSession, texts: SessionListMessages): s
 }
 
 /** Terms and their values in HTML. */
-function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { language, texts }: Words) {
+function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { locale, texts }: Words) {
   return [
-    [texts.signedInAt, timeHtml(signedInAt, language)],
-    ...(lastUsedAt === undefined ? [] : [[texts.lastUsedAt, timeHtml(lastUsedAt, language)] as const]),
+    [texts.signedInAt, timeHtml(signedInAt, locale)],
+    ...(lastUsedAt === undefined ? [] : [[texts.lastUsedAt, timeHtml(lastUsedAt, locale)] as const]),
     ...(address === undefined ? [] : [[texts.address, breakable(escape(address))] as const]),
     ...(isBound ? [[texts.protection, escape(texts.bound)] as const] : []),
   ] as const
 }
 
 /** The gateway does not know the time zone of the person, so the text says UTC. */
-function timeHtml(time: number, language: Language): string {
-  const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
+function timeHtml(time: number, locale: string): string {
+  const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
   return `<time datetime="${new Date(time).toISOString()}">${escape(format.format(time))} UTC</time>`
 }
 

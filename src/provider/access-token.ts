@@ -3,6 +3,7 @@ import type { JWTPayload } from 'jose'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import type { AccessTokensConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
+import { timeOfSeconds } from '../core/clock.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
 import { isDeeperThan, isObject, maxJsonDepth } from '../core/json.ts'
 import type { KeySet } from './key-set.ts'
@@ -97,8 +98,8 @@ function tokenFrom(
   const sub = stringClaim(payload, 'sub', code) ?? client_id ?? reject('"sub" and "client_id" are missing')
   return {
     ...{ iss: issuer, sub, sid: stringClaim(payload, 'sid', code) },
-    issuedAt: iat === undefined ? undefined : iat * 1000,
-    expiresAt: exp === undefined ? undefined : exp * 1000,
+    issuedAt: iat === undefined ? undefined : timeOfSeconds(iat),
+    expiresAt: exp === undefined ? undefined : timeOfSeconds(exp),
     claims: { ...(payload as Claims), ...(client_id !== undefined && { client_id }) },
   }
 }

@@ -1,4 +1,5 @@
 // Claims from APIs of the provider (`claims_from`).
+import { setTimeout as wait } from 'node:timers/promises'
 import type { ApiClaimConfig, ClaimSourceConfig } from '../config/model/provider.ts'
 import {
   type ApiReading,
@@ -26,12 +27,17 @@ const maxCharacters = 100_000
 /** The pages of a source may take this many times `provider.timeout`. */
 const maxTimeouts = 2
 
+/** The least wait until an API is asked again, in ms, also when it asks for less. */
+const leastWaitMs = 1_000
+
 /** Whose claims are read. */
 export interface ApiSubject {
   readonly sub: string
   readonly access_token: string
   /** Those that addresses may contain. */
   readonly claims: Claims
+  /** A sign-in waits for the claims, so an API that asks to wait for a moment is asked again. */
+  readonly isWaiting?: boolean
 }
 
 export interface ClaimsApiParts {
@@ -106,6 +112,7 @@ export class ClaimsApi {
   async #readPages(source: ClaimSourceConfig, subject: ApiSubject): Promise<readonly JsonValue[]> {
     const { clock, timeoutMs } = this.#parts
     const until = clock.now() + maxTimeouts * timeoutMs
+    const patience = { leftMs: subject.isWaiting === true ? maxTimeouts * timeoutMs : 0 }
     const values: JsonValue[] = []
     const seen = new Set<string>()
     for (let url: string | undefined = addressOf(source.url, subject.claims); url !== undefined;) {
@@ -114,7 +121,7 @@ export class ClaimsApi {
       if (clock.now() > until)
         throw new ReadingError('the pages take too long', { kind: 'unavailable', retryAfterMs: undefined })
       seen.add(url)
-      const page = await this.#readPage(url, source, subject)
+      const page = await this.#readPatiently(url, source, subject, patience)
       if (page.values.length > 0 && values.length > 0 && source.select.elements && selectsOne(source.select))
         throw new ReadingError(`several pages have a value at ${source.selectText}`)
       values.push(...page.values)
@@ -122,6 +129,25 @@ export class ClaimsApi {
       url = page.next
     }
     return values
+  }
+
+  /** Reads a page again after the wait that the API asks for, while there is patience left. */
+  async #readPatiently(
+    url: string,
+    source: ClaimSourceConfig,
+    subject: ApiSubject,
+    patience: { leftMs: number },
+  ): Promise<Page> {
+    for (;;) {
+      try {
+        return await this.#readPage(url, source, subject)
+      } catch (error) {
+        const waitMs = waitOf(error)
+        if (waitMs === undefined || waitMs > patience.leftMs) throw error
+        patience.leftMs -= waitMs
+        await wait(waitMs)
+      }
+    }
   }
 
   async #readPage(url: string, source: ClaimSourceConfig, subject: ApiSubject): Promise<Page> {
@@ -173,6 +199,14 @@ function readingOf(error: unknown): Exclude<ApiReading, { kind: 'value' }> {
   const isTooLong = reason(error).includes('UND_ERR_RES_EXCEEDED_MAX_SIZE')
   const isUnavailable = !isTooLong && (error as { code?: unknown }).code === 'ERR_PROVIDER_UNAVAILABLE'
   return isUnavailable ? { kind: 'unavailable', retryAfterMs: undefined } : { kind: 'unusable', isRejected: false }
+}
+
+/** How long an API has asked to wait, in ms. */
+function waitOf(error: unknown): number | undefined {
+  const reading = error instanceof ReadingError ? error.reading : undefined
+  return reading?.kind === 'unavailable' && reading.retryAfterMs !== undefined
+    ? Math.max(reading.retryAfterMs, leastWaitMs)
+    : undefined
 }
 
 /** A response with a page. */
@@ -269,15 +303,25 @@ function linkToNext(field: string): string | undefined {
 /** Characters that end a text in the query languages of APIs. */
 const quotes = /["'\\\p{Cc}]/u
 
+/**
+ * Characters with which a value is not one segment of a path for each server: some decode a path
+ * before they divide it, and some decode it twice.
+ */
+const separators = /[/%?#;]/
+
 /** The address with the claims of the person. */
 function addressOf(template: ClaimTemplate, claims: Claims): string {
+  let isPath = true
   const text = template.map((part) => {
-    if (typeof part === 'string') return part
+    if (typeof part === 'string') {
+      isPath &&= !part.includes('?')
+      return part
+    }
     const value = readClaim(claims, part)
     const isUsable = (typeof value === 'string' && value.isWellFormed()) || Number.isSafeInteger(value)
     if (!isUsable || value === '') throw new ReadingError(`the person has no claim ${String(part[0])} for url`)
-    // "." and ".." would lead to another address.
-    if (quotes.test(String(value)) || /^\.{1,2}$/.test(String(value)))
+    const isDotSegment = /^[.\s]+$/.test(String(value))
+    if (quotes.test(String(value)) || isDotSegment || (isPath && separators.test(String(value))))
       throw new ReadingError(`the claim ${String(part[0])} has characters that url must not contain`)
     return encodeURIComponent(String(value))
   })

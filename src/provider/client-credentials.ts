@@ -3,6 +3,7 @@ import type { TransmitterAuthorization } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, printable } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
+import { lifetimeMsOf } from '../core/token-set.ts'
 import { throwProviderError } from './provider-errors.ts'
 
 /** What a token for the transmitter of `signals` is for. */
@@ -62,7 +63,7 @@ export class ApiCredentials {
     return this.#requesting.run('token', async () => {
       const began = this.#parts.clock.now()
       const { access_token, expires_in } = await this.#parts.clientToken(authorization.scopes)
-      const lifetimeMs = expires_in === undefined ? usualLifetimeMs : expires_in * 1000
+      const lifetimeMs = expires_in === undefined ? usualLifetimeMs : lifetimeMsOf(expires_in)
       const value = `Bearer ${access_token}`
       this.#token = { value, until: began + Math.max(lifetimeMs / 2, lifetimeMs - renewBeforeMs) }
       return value

@@ -221,8 +221,8 @@ class ClockComparison {
 export interface ApiFact {
   readonly claim: string
   readonly url: string
-  /** `untried`: that needs a person. */
-  readonly outcome: 'read' | 'untried' | 'failed'
+  /** `untried`: that needs a person. `doubtful`: it may not be there. */
+  readonly outcome: 'read' | 'untried' | 'doubtful' | 'failed'
   readonly why?: string
 }
 
@@ -233,12 +233,12 @@ export async function examineApis(config: ProviderConfig): Promise<readonly ApiF
     const facts = config.claimsFrom.flatMap((claim) =>
       claim.sources.map(async (source): Promise<ApiFact> => {
         const about = { claim: claim.name, url: source.urlText }
-        if (source.token === 'access_token') return { ...about, outcome: 'untried' }
+        if (source.token === 'access_token') return { ...about, ...(await tryAddress(source, outbound)) }
         const clientToken = async (scopes: readonly string[]) =>
           requestClientToken((await discover(config, outbound)).configuration, scopes, 'an API (claims_from)')
         try {
           const { access_token } = await clientToken(source.scopes)
-          if (source.url.length > 1) return { ...about, outcome: 'untried' }
+          if (source.url.length > 1) return { ...about, ...(await tryAddress(source, outbound)) }
           let why: string | undefined
           const warn: Log['warn'] = (_event, fields) => void (why = String(fields?.['reason']))
           const parts = { outbound, clientToken, clock: systemClock, log: { ...silent, warn } }
@@ -256,6 +256,24 @@ export async function examineApis(config: ProviderConfig): Promise<readonly ApiF
     return await Promise.all(facts)
   } finally {
     await outbound.close()
+  }
+}
+
+/** Whether something responds at the address of an API, without a token and without a person. */
+async function tryAddress(
+  { url, origin }: ProviderConfig['claimsFrom'][number]['sources'][number],
+  outbound: Outbound,
+): Promise<Pick<ApiFact, 'outcome' | 'why'>> {
+  const [first] = url
+  const isWhole = url.length === 1 && typeof first === 'string'
+  try {
+    const response = await outbound.fetch(isWhole ? first : origin, { headers: { accept: 'application/json' } })
+    await response.body?.cancel()
+    const { status } = response
+    const why = `${isWhole ? '' : 'its host '}responds with status ${status} without a token`
+    return { outcome: isWhole && (status === 404 || status === 410 || status >= 500) ? 'doubtful' : 'untried', why }
+  } catch (error) {
+    return { outcome: 'failed', why: reason(error) }
   }
 }
 

@@ -1,5 +1,6 @@
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { Claims } from '../core/claims.ts'
+import { timeOfSeconds } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { leftHalfOfHash } from '../core/random.ts'
 import type { Authentication, StepUp } from '../core/step-up.ts'
@@ -89,7 +90,7 @@ function sessionExpiryOf(
   const expiry = payload[name]
   if (expiry === undefined) return undefined
   // The session must not outlive what cannot be read.
-  return typeof expiry === 'number' ? expiry * 1000 : reject(`"${name}" is not a number of seconds`)
+  return typeof expiry === 'number' ? timeOfSeconds(expiry) : reject(`"${name}" is not a number of seconds`)
 }
 
 /** How the person authenticated. Rejects what the authorization request did not allow. */
@@ -98,7 +99,7 @@ function authenticationOf(
   { authenticatedSince, acr_values, now, clockToleranceMs }: IdTokenExpectations,
   reject: (why: string) => never,
 ): Authentication {
-  const authenticatedAt = typeof auth_time === 'number' ? auth_time * 1000 : Infinity
+  const authenticatedAt = typeof auth_time === 'number' ? timeOfSeconds(auth_time) : Infinity
   const authentication = {
     ...(typeof acr === 'string' && { acr }),
     // A time in the future, such as one in ms, would never be too old.

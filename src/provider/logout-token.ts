@@ -15,7 +15,10 @@ export interface LogoutToken {
 
 const code = 'ERR_LOGOUT_TOKEN_INVALID'
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout'
-/** The longest time since `iat`, in seconds, whatever `exp` is. */
+/**
+ * The longest time since `iat`, in seconds, whatever `exp` is: the store remembers the `jti` until
+ * then, and some providers count in milliseconds.
+ */
 const maxAgeSeconds = 60 * 60
 /**
  * The lifetime without `exp`, in seconds: providers from before the final specification leave it
@@ -42,7 +45,8 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
   if (sub === undefined && sid === undefined) reject('neither "sub" nor "sid" is present')
   const jti = stringClaim(payload, 'jti', code) ?? reject('"jti" is missing')
 
-  return { iss: expected.issuer, jti, iat: payload.iat, exp: payload.exp, sub, sid }
+  const exp = Math.min(payload.exp, payload.iat + maxAgeSeconds)
+  return { iss: expected.issuer, jti, iat: payload.iat, exp, sub, sid }
 }
 
 /** @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` */

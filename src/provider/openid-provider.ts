@@ -6,7 +6,7 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
 import { sha256 } from '../core/random.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
-import type { DpopKey, TokenSet } from '../core/token-set.ts'
+import { type DpopKey, lifetimeMsOf, type TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
@@ -54,9 +54,6 @@ import {
 } from './token-exchange.ts'
 import { TokenResponseWarnings } from './token-response-warnings.ts'
 import { Transmitter } from './transmitter.ts'
-
-/** The longest lifetime of an access token, in seconds. A longer `expires_in` is reduced to it. */
-const longestAccessTokenSeconds = 366 * 24 * 60 * 60
 
 export interface AuthorizationRequest {
   readonly redirect_uri: string
@@ -666,7 +663,7 @@ function tokenSet(
   const { id_token, dpop_key } = kept
   const { access_token, refresh_token = kept.refresh_token } = response
   const { expires_in = refresh_token === undefined ? undefined : usualAccessTokenSeconds } = response
-  const lifetime = expires_in === undefined ? undefined : Math.min(expires_in, longestAccessTokenSeconds) * 1000
+  const lifetime = expires_in === undefined ? undefined : lifetimeMsOf(expires_in)
   return {
     access_token,
     obtained_at: began,

@@ -81,10 +81,13 @@ export function throwProviderError(what: string, cause: unknown): never {
   if (isAboutProof(cause)) return fail('ERR_PROVIDER_UNAVAILABLE', `the provider rejected the DPoP proof${proofHint}`)
   // A 401 with a challenge means `invalid_client` (RFC 6749 §5.2).
   if (status === 401) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status 401${clientHint}`)
-  if (status !== undefined) return fail('ERR_SIGN_IN_RESPONSE', `the provider responded with status ${status}`)
+  const responded = `the provider responded with status ${status}${status === 403 ? rightsHint : ''}`
+  if (status !== undefined) return fail('ERR_SIGN_IN_RESPONSE', responded)
   if (cause instanceof client.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return fail('ERR_PROVIDER_UNAVAILABLE', 'no response in time')
-  return fail('ERR_SIGN_IN_RESPONSE', `${reason(cause)}${hintForRejectedAlgorithm(cause)}`)
+  const why = reason(cause)
+  const hint = why.includes('"aud"') ? audienceHint : hintForRejectedAlgorithm(cause)
+  return fail('ERR_SIGN_IN_RESPONSE', `${why}${hint}`)
 }
 
 /** What to do when the clocks differ. */
@@ -93,6 +96,8 @@ export const clockAdvice = 'synchronize the clocks of this machine and of the pr
 const clientHint =
   '; check provider.client_id, client_secret and token_endpoint_auth_method (or client_key, client_certificate)'
 const proofHint = `; ${clockAdvice}`
+const rightsHint = '; check provider.scopes, and what the client and the person may do at the provider'
+const audienceHint = '; the token is for another client: compare provider.client_id with the client at the provider'
 const scopeHint = '; check provider.scopes: not every provider knows offline_access'
 
 /** What to do about an error of the token endpoint (RFC 6749 §5.2). */

@@ -52,6 +52,8 @@ export async function verifyJwt(
 }
 
 const clockHint = `; if it was issued just now, ${clockAdvice}`
+const keyHint =
+  '; jwks_uri of the provider does not have the key of this token: check that all its servers publish the same keys, and that no cache before it is old'
 
 export interface SignedToken {
   readonly typ: string | undefined
@@ -96,6 +98,7 @@ export async function verifySignedToken(
 function hintFor(error: unknown, token: string, algorithm: SigningAlgorithm): string {
   const errorCode = error instanceof Error && 'code' in error ? error.code : undefined
   if (errorCode === 'ERR_JWT_EXPIRED') return clockHint
+  if (errorCode === 'ERR_JWKS_NO_MATCHING_KEY') return keyHint
   return errorCode === 'ERR_JOSE_ALG_NOT_ALLOWED' ? hintForAlgorithm(decodeProtectedHeader(token).alg, algorithm) : ''
 }
 

@@ -5,6 +5,9 @@ import type { ApiCredentials } from './client-credentials.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
 import type { Transmitter, TransmitterMetadata } from './transmitter.ts'
 
+/** The longest `min_verification_interval`, in seconds. */
+const longestInterval = 7 * 24 * 60 * 60
+
 /** RFC 8935 and RFC 8936 as the Shared Signals Framework names them (§6.1). */
 export const deliveryMethods = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const
 
@@ -257,7 +260,8 @@ function readStream(value: unknown): Stream {
     events_requested: texts(stream['events_requested']),
     events_delivered: Array.isArray(stream['events_delivered']) ? texts(stream['events_delivered']) : undefined,
     description: text(stream['description']),
-    min_verification_interval: typeof interval === 'number' && interval > 0 ? interval : 0,
+    // Without a bound, the stream would not be verified again after a number in ms.
+    min_verification_interval: typeof interval === 'number' ? Math.min(Math.max(interval, 0), longestInterval) : 0,
   }
 }
 

@@ -2,6 +2,7 @@
 import type { TokenEndpointResponse } from 'openid-client'
 import type { TokenExchangeConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
+import { lifetimeMsOf } from '../core/token-set.ts'
 import { providerErrorIn, throwProviderError } from './provider-errors.ts'
 
 /** A token for an upstream. Times are in ms since the epoch. */
@@ -44,7 +45,7 @@ export function readExchanged(response: TokenEndpointResponse, began: number): E
   if (token_type === 'dpop') refuse('the token is bound to a key of the gateway (DPoP)')
   // RFC 8693 §2.2.1: N_A is no access token.
   if (token_type !== 'bearer') refuse(`token_type is ${printable(token_type)}, and not Bearer`)
-  return { token, expiresAt: expires_in === undefined ? undefined : began + expires_in * 1000 }
+  return { token, expiresAt: expires_in === undefined ? undefined : began + lifetimeMsOf(expires_in) }
 }
 
 /** What to do about an error of the token endpoint (RFC 8693 §2.2.2). */

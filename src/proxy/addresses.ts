@@ -63,7 +63,6 @@ export class Addresses {
    * of `url`.
    */
   path(path: string, query: string): string {
-    if (!this.#mapsPaths) return path + query
     return this.#base + withoutSegments(path, this.#depth) + query
   }
 

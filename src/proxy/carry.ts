@@ -1,11 +1,10 @@
-import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Pass } from '../gate/admission.ts'
-import type { ClientReply, UpgradeClient } from '../http/client-messages.ts'
+import type { UpgradeClient } from '../http/client-messages.ts'
 import { hasBody } from '../http/request-body.ts'
-import { type Incoming, type Response, writeResponse, writeToSocket } from '../http/response.ts'
+import { type Incoming, type Response, writeResponse } from '../http/response.ts'
 import { carriedProtocols } from '../http/upgrade-field.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import { problem, type ProblemOptions } from '../pages/problem.ts'
@@ -14,7 +13,7 @@ import { fieldLine } from '../wire/fields.ts'
 import type { Addresses } from './addresses.ts'
 import { isSentCompletely, responseHeaders } from './client-response.ts'
 import { Exchange, type ExchangeInput } from './exchange.ts'
-import type { ProxyParts } from './parts.ts'
+import type { ProxyParts } from './proxy-parts.ts'
 import { Tunnel } from './tunnel.ts'
 
 /**
@@ -61,7 +60,7 @@ export function carryUpgrade(
   pass: Pass,
   parts: ProxyParts,
 ): void {
-  const { req, socket, reply } = client
+  const { req, socket, reply: res } = client
   // Node's server has released the socket, and an error without a listener ends the process.
   socket.on('error', () => {})
   // A client that ends its side before the response has begun is gone. The request may have waited
@@ -78,16 +77,6 @@ export function carryUpgrade(
     return
   }
 
-  const res = reply ?? responseOn(socket as Socket, req as IncomingMessage, record)
-  if (res === undefined) {
-    parts.log.error('request.failed', {
-      request: record.id,
-      code: 'ERR_INTERNAL',
-      reason: 'this version of Node.js cannot write a response to a request for another protocol',
-    })
-    refuseUpgrade(client, record, 'ERR_INTERNAL')
-    return
-  }
   // HTTP/1.0 cannot switch protocols (RFC 9110 §7.8).
   const protocols = req.httpVersionMinor === 0 ? '' : carriedProtocols(req.headers.upgrade, pass.upstream.upgrade)
   const onSwitch = (upstream: SwitchedConnection, rawHeaders: RawFields): void => {
@@ -95,7 +84,8 @@ export function carryUpgrade(
       parts,
       addresses: parts.upstreams.of(pass.upstream).addressesAt(facts.host).fields,
     })
-    const fault = fields instanceof GatewayError ? fields : beginTunnel(client, res, rawHeaders, fields)
+    const chosen = { upgrade: valueIn(rawHeaders, 'upgrade'), accept: valueIn(rawHeaders, 'sec-websocket-accept') }
+    const fault = fields instanceof GatewayError ? fields : switchFault(res.switchProtocols(fields, chosen))
     if (fault !== undefined) {
       record.trace?.upstreamEnded(fault.code)
       parts.log.warn('upstream.failed', {
@@ -108,7 +98,7 @@ export function carryUpgrade(
       refuseUpgrade(client, record, fault.code)
       return
     }
-    const isWebSocket = valueIn(rawHeaders, 'upgrade').toLowerCase() === 'websocket'
+    const isWebSocket = chosen.upgrade.toLowerCase() === 'websocket'
     const sides = { client: socket as Socket, upstream, head: received }
     new Tunnel({ ...sides, isWebSocket, session: pass.session, isOver: pass.isOver, record, parts }).join()
   }
@@ -129,16 +119,7 @@ export function refuseUpgrade(
 }
 
 /** Sends a response of the gateway to a request for another protocol. */
-export function respondToUpgrade(
-  { req, socket, reply: res }: UpgradeClient,
-  record: RequestRecord,
-  response: Response,
-): void {
-  if (res === undefined) {
-    record.bytes = writeToSocket(socket, response)
-    record.end(response.status, true)
-    return
-  }
+export function respondToUpgrade({ req, reply: res }: UpgradeClient, record: RequestRecord, response: Response): void {
   res.once('close', () => record.end(response.status, isSentCompletely(res)))
   record.bytes = writeResponse({ req, res }, response)
 }
@@ -171,52 +152,13 @@ function switchingFields(
   }
 }
 
-/** Tells the client that its connection, or its stream, carries the other protocol now. */
-function beginTunnel(
-  { socket, reply }: UpgradeClient,
-  res: ClientReply,
-  rawHeaders: RawFields,
-  fields: readonly string[],
-): GatewayError | undefined {
-  if (reply !== undefined)
-    return reply.switchProtocols(fields, valueIn(rawHeaders, 'sec-websocket-accept'))
-      ? undefined
-      : new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream has not accepted the WebSocket')
-  let text = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${valueIn(rawHeaders, 'upgrade')}`
-  for (let at = 0; at + 1 < fields.length; at += 2) text += fieldLine(fields[at] as string, fields[at + 1] as string)
-  ;(res as ServerResponse).detachSocket(socket as Socket)
-  socket.write(`${text}\r\n\r\n`, 'latin1')
-  return undefined
+function switchFault(hasSwitched: boolean): GatewayError | undefined {
+  if (hasSwitched) return undefined
+  return new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream has not accepted the WebSocket')
 }
 
 function valueIn(rawHeaders: RawFields, name: string): string {
   for (let at = 0; at + 1 < rawHeaders.length; at += 2)
     if (rawHeaders[at]?.toLowerCase() === name) return (rawHeaders[at + 1] ?? '').trim()
   return ''
-}
-
-/**
- * A response on a socket that Node's server has released. Closes the connection afterwards.
- *
- * Node does not document `assignSocket` and `detachSocket` (tested with Node.js 22 and 24 by
- * test/proxy/upgrade.test.ts). In a version without them, the gateway refuses upgrades.
- * @returns `undefined` in such a version
- */
-function responseOn(socket: Socket, req: IncomingMessage, record: RequestRecord): ServerResponse | undefined {
-  const res = new ServerResponse(req)
-  if (typeof res.assignSocket !== 'function' || typeof res.detachSocket !== 'function') return undefined
-  res.shouldKeepAlive = false
-  res.assignSocket(socket)
-  // Node's server does the same for its own sockets.
-  socket.on('drain', () => res.emit('drain'))
-  // A client that ends its side before the response has begun is gone.
-  socket.once('end', () => {
-    if (res.socket === socket && !res.headersSent) socket.destroy()
-  })
-  res.once('finish', () => {
-    record.end(res.statusCode, true)
-    socket.destroySoon()
-    socket.resume()
-  })
-  return res
 }

@@ -1,7 +1,6 @@
+import { pauses } from '../core/pauses.ts'
 import { FairQueue, Shares } from '../limits/fair-queue.ts'
 
-/** How often the slots of requests are examined, in ms. */
-const sweepMs = 1_000
 /** After this many sweeps an exchange counts as a stream: after 4 to 5 seconds. */
 const sweepsUntilStream = 5
 
@@ -174,7 +173,7 @@ export class ConnectionSlots {
     if (this.#newest === undefined) this.#oldest = slot
     else this.#newest.newer = slot
     this.#newest = slot
-    this.#sweeper ??= setTimeout(this.#sweep, sweepMs).unref()
+    this.#sweeper ??= setTimeout(this.#sweep, pauses.findLongExchangesMs).unref()
     slot.holder.onSlot(slot)
   }
 
@@ -187,6 +186,6 @@ export class ConnectionSlots {
       this.keepAsStream(slot)
       slot = newer
     }
-    this.#sweeper = this.#oldest === undefined ? undefined : setTimeout(this.#sweep, sweepMs).unref()
+    this.#sweeper = this.#oldest === undefined ? undefined : setTimeout(this.#sweep, pauses.findLongExchangesMs).unref()
   }
 }

@@ -6,7 +6,7 @@ import type { RequestFacts } from '../http/request-facts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ConnectionSlot } from './connection-slots.ts'
 import type { SkipReason } from './content-rewriter.ts'
-import type { ProxyParts } from './parts.ts'
+import type { ProxyParts } from './proxy-parts.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface LoggedExchange {
@@ -26,9 +26,18 @@ const busyReasons = {
   streams: ['max_streams', 'too many event streams, tunnels and long exchanges are open'],
 } as const
 
-export function logFailed({ pass, facts, record, parts }: LoggedExchange, error: GatewayError): void {
+/** `hasBegun`: the client has the beginning of the response. */
+export function logFailed(
+  { pass, facts, record, parts }: LoggedExchange,
+  error: GatewayError,
+  hasBegun: boolean,
+): void {
   const { name, url } = pass.upstream
-  const advice = connectionAdvice({ why: error.message }, addressSetting(pass.upstream), `upstreams.${name}.ca_file`)
+  const advice = connectionAdvice(
+    { why: error.message, hasBegun },
+    addressSetting(pass.upstream),
+    `upstreams.${name}.ca_file`,
+  )
   parts.log.warn('upstream.failed', {
     request: record.id,
     upstream: name,
@@ -127,5 +136,19 @@ export function logBusy(
     waited_ms: Math.round(slot?.waitedMs ?? 0),
     ...load,
     hint: `Find out which requests take long. Raise upstreams.${name}.${setting} if the application can take more at a time.`,
+  })
+}
+
+/** Logs once for each upstream that it may reject requests because of their identity headers. */
+export function logRejectedHeaders({ pass, record, parts }: LoggedExchange, status: number, upstream: Upstream): void {
+  const fields = pass.identity.flatMap((value, index, all) => (index % 2 === 1 ? [[all[index - 1] ?? '', value]] : []))
+  const bytes = fields.flat().join('').length
+  const [name, value] = fields.toSorted(([, a = ''], [, b = '']) => b.length - a.length)[0] ?? []
+  // A 400 to short headers has another cause.
+  if (value === undefined || (status !== 431 && bytes < 4096) || !upstream.isFirst('headers')) return
+  parts.log.warn('upstream.rejected_headers', {
+    ...{ request: record.id, upstream: pass.upstream.name, header: name, header_bytes: value.length },
+    reason: `it responded with ${status}, and its identity headers have ${bytes} bytes, ${name} the most`,
+    hint: `Shorten ${name} (max_bytes, or fewer values), or raise the limit of the application. Cookies count too. This is logged once.`,
   })
 }

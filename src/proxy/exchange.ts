@@ -5,7 +5,7 @@ import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../core/grpc.ts'
 import type { Pass } from '../gate/admission.ts'
 import { corsFields } from '../gate/admit.ts'
 import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
-import { grpcTypeOf, isGrpcCall } from '../http/grpc-request.ts'
+import { grpcTypeOf, isGrpcCall, isGrpcWebCall } from '../http/grpc-request.ts'
 import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
 import { returnPage } from '../http/request-facts.ts'
 import { type Incoming, writeResponse } from '../http/response.ts'
@@ -35,12 +35,13 @@ import {
   logBusy,
   logFailed,
   logNotRewritten,
+  logRejectedHeaders,
   logRetried,
   logUnkeptCookies,
   logWithheldCookies,
 } from './exchange-log.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
-import type { ProxyParts } from './parts.ts'
+import type { ProxyParts } from './proxy-parts.ts'
 import type { SessionNotice } from './session-notice.ts'
 import { loopField, upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
@@ -80,7 +81,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   readonly #response: ClientResponse
   #slot: ConnectionSlot | undefined
   #stopListing: (() => void) | undefined
-  /** It is a call of gRPC over HTTP/2 on both sides, whose response ends with a status. */
+  /** It is a call of gRPC or gRPC-Web over HTTP/2 on both sides. */
   readonly #isGrpc: boolean
   #isEventStream = false
   #reportedAt = -Infinity
@@ -299,6 +300,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     // nginx and Go respond with 400 to HTTP on a port with TLS.
     if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
     else this.#upstream.noteResponse()
+    if (status === 400 || status === 431) logRejectedHeaders(this.#input, status, this.#upstream)
     // First, because the upstream may set the same cookies.
     const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []
     // The response came before the request was complete, so the connection cannot be used again.
@@ -359,7 +361,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     this.#state = 'over'
     if (this.#isGrpc) record.grpcStatus ??= grpcStatusIn(rawTrailers)
     if (res.chunkedEncoding) {
-      const trailers = responseTrailers(rawTrailers, this.#upstream.reserved)
+      const trailers = responseTrailers(rawTrailers, this.#upstream.reserved.own)
       if (trailers.length > 0) res.addTrailers(trailers)
     }
     // The rest of the content is dropped.
@@ -425,8 +427,8 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
 
   /** The request spent most of the time in the gateway, and not at the upstream. */
   #hasWaitedMost(): boolean {
-    if (this.#slot === undefined) return false
-    return this.#slot.isWaiting || this.#slot.waitedMs * 2 > this.#input.pass.upstream.responseTimeoutMs
+    const { isWaiting, waitedMs } = this.#slot as ConnectionSlot
+    return isWaiting || waitedMs * 2 > this.#input.pass.upstream.responseTimeoutMs
   }
 
   /**
@@ -439,13 +441,19 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       return
     }
     const code = error?.code ?? (reason === 'session_ended' ? 'ERR_UNAUTHENTICATED' : undefined)
-    const isCall = this.#state === 'responding' && this.#isGrpc && this.#input.res.chunkedEncoding
+    const mayEndCall = this.#state === 'responding' && this.#endsWithStatus
     this.#state = 'over'
     this.#isCut = true
     this.#input.record.code ??= reason
-    if (isCall && code !== undefined) this.#endCall(code)
+    if (mayEndCall && code !== undefined) this.#endCall(code)
     else this.#response.abort()
     this.#abandon(error)
+  }
+
+  /** The client reads a status of gRPC in the trailer section. */
+  get #endsWithStatus(): boolean {
+    const { req, res } = this.#input
+    return this.#isGrpc && !isGrpcWebCall(req.headers) && res.chunkedEncoding
   }
 
   /** Ends a response with a status of gRPC. */
@@ -463,7 +471,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     if (this.#state === 'over') return
     record.code = error.code
     record.trace?.upstreamEnded(error.code)
-    logFailed(this.#input, error)
+    logFailed(this.#input, error, this.#state === 'responding')
     if (this.#state === 'responding') {
       this.cut(undefined, error)
       return

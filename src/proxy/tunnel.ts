@@ -2,10 +2,9 @@ import type { Socket } from 'node:net'
 import type { SessionKey } from '../core/names.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { SwitchedConnection } from '../transport/transport.ts'
-import { writeWrapped } from '../wire/direct-writes.ts'
 import { ReadBuffer, shortBytes } from '../wire/read-buffers.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
-import type { ProxyParts } from './parts.ts'
+import type { ProxyParts } from './proxy-parts.ts'
 import { closeFrameToClient, closeFrameToServer, FrameTracker } from './websocket-frames.ts'
 
 /** When one side is gone: how long writing the remaining data to the other may take, in ms. */
@@ -161,7 +160,7 @@ export class Tunnel implements LiveStream {
     const { client, session, parts } = this.#input
     const upstream = this.#upstream
     this.#toUpstream?.read(chunk)
-    if (!isPassed(upstream, writeOwn(upstream, chunk))) client.pause()
+    if (!isPassed(upstream, upstream.write(chunk))) client.pause()
     // Only data of the client counts, because a page that is left open still receives messages.
     this.#reportedAt = reportActivity(session, this.#reportedAt, parts)
   }
@@ -202,17 +201,8 @@ function ignore(): void {}
  * @returns what `write` of the socket returns
  */
 function writeCopy(socket: Socket, bytes: Buffer): boolean {
-  if (bytes.length <= shortBytes) return writeWrapped(socket, { before: '', bytes, after: '' })
+  if (bytes.length <= shortBytes) return socket.write(Buffer.from(bytes))
   const buffer = ReadBuffer.take(false)
   bytes.copy(buffer.memory)
   return socket.write(buffer.memory.subarray(0, bytes.length), (error) => buffer.giveBack(error))
-}
-
-/**
- * Writes bytes whose memory is not used again. Short bytes are copied all the same, because that
- * costs less than the stream of the socket.
- * @returns what `write` of the socket returns
- */
-function writeOwn(socket: Socket, bytes: Buffer): boolean {
-  return bytes.length <= shortBytes ? writeCopy(socket, bytes) : socket.write(bytes)
 }

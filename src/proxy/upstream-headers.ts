@@ -1,7 +1,7 @@
 import { fieldsOf, kindOfField, namedInConnection, withheldReason } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
-import { canonicalName } from '../identity/reserved-names.ts'
+import { canonicalName, type ReservedNames } from '../identity/reserved-names.ts'
 import type { RequestTrace } from '../observe/trace-context.ts'
 import { ByName } from '../wire/fields.ts'
 
@@ -30,18 +30,20 @@ export const [loopField = ''] = fieldsOf('loop')
 
 /** How the fields of requests to one upstream are treated. */
 export class RequestFields {
-  readonly #reserved: ReadonlySet<string>
+  readonly #reserved: Pick<ReservedNames, 'has'>
+  readonly #isTracing: boolean
   readonly #isHttp2: boolean
   readonly #treatments = new ByName((name) => this.#decide(name.toLowerCase()))
 
   /**
-   * @param reserved the names that only the gateway may set, in canonical form
+   * @param reserved the names that a client may not set
    * @param isTracing the gateway takes part in traces and sets the trace fields itself
    * @param isHttp2 the upstream speaks HTTP/2, so it may get `TE: trailers` (RFC 9113 §8.2.2)
    */
-  constructor(reserved: ReadonlySet<string>, isTracing: boolean, isHttp2 = false) {
+  constructor(reserved: Pick<ReservedNames, 'has'>, isTracing: boolean, isHttp2 = false) {
     this.#isHttp2 = isHttp2
-    this.#reserved = isTracing ? new Set([...reserved, ...fieldsOf('trace')]) : reserved
+    this.#isTracing = isTracing
+    this.#reserved = reserved
   }
 
   /** @param name as the client wrote it */
@@ -53,6 +55,7 @@ export class RequestFields {
     if (lowerCase === 'te' && this.#isHttp2) return 'te'
     if (withheldReason(lowerCase) !== undefined || this.#reserved.has(canonicalName(lowerCase))) return 'withheld'
     const kind = kindOfField(lowerCase)
+    if (kind === 'trace' && this.#isTracing) return 'withheld'
     return kind === 'loop' || kind === 'cookie' || kind === 'content_length' ? kind : 'passed'
   }
 }

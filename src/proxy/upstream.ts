@@ -6,7 +6,7 @@ import type { NamePattern } from '../core/patterns.ts'
 import { randomToken } from '../core/random.ts'
 import type { AddressText } from '../http/address-text.ts'
 import { isWithheld, mayBeNamed } from '../http/cookies.ts'
-import { reservedNames } from '../identity/reserved-names.ts'
+import { type ReservedNames, reservedNames } from '../identity/reserved-names.ts'
 import type { Log } from '../observe/log.ts'
 import type { Transport } from '../transport/transport.ts'
 import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
@@ -60,7 +60,7 @@ export class Upstream {
   /** Carries requests to one of the targets. The only target gets them without a detour. */
   readonly transport: Transport
   readonly slots: ConnectionSlots
-  readonly reserved: ReadonlySet<string>
+  readonly reserved: ReservedNames
   readonly fields: RequestFields
   /** Marks requests that this process has sent to this upstream. */
   readonly loopMarker = randomToken(9)

@@ -1,6 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { refuseOtherSpelling } from '../check-requests/endpoints.ts'
+import { refuseOtherSpelling } from '../check-requests/check-endpoints.ts'
 import {
   type EndpointAtPath,
   endpointRefusal,
@@ -15,11 +13,17 @@ import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { retryAfter } from '../core/repeating.ts'
-import { type DeviceParts, deviceRefresh, deviceRegistration } from '../device/endpoints.ts'
-import { type EndpointContent, endpointRequest, type EndpointRequest } from '../http/endpoint-request.ts'
+import { type DeviceParts, deviceRefresh, deviceRegistration } from '../device/device-endpoints.ts'
+import {
+  type EndpointContent,
+  endpointContent,
+  endpointRequest,
+  type EndpointRequest,
+} from '../http/endpoint-request.ts'
+import { mediaTypeOf, readContent } from '../http/read-content.ts'
 import { hasBody } from '../http/request-body.ts'
 import { hostName } from '../http/request-target.ts'
-import { type Incoming, cookies, type Response, withHeaders, writeResponse } from '../http/response.ts'
+import { type Incoming, cookies, type Response, withHeaders } from '../http/response.ts'
 import { jwks, type JwksParts } from '../identity/signed/signing-key.ts'
 import { declineKeptRequest, keptRequest } from '../kept-forms/kept-request.ts'
 import type { KeptParts } from '../kept-forms/send.ts'
@@ -28,23 +32,23 @@ import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
 import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
 import { frontchannelLogout, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
+import type { LogoutParts } from '../logout/logout-parts.ts'
 import { endOwnSessions, ownSessions } from '../logout/own-sessions.ts'
-import type { LogoutParts } from '../logout/parts.ts'
 import { signedOut, signOut } from '../logout/sign-out.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/cookies/cookie.ts'
 import { callback, callbackPost } from '../sign-in/callback.ts'
 import { frameSession } from '../sign-in/frame.ts'
 import { initiateLogin, initiateLoginPost } from '../sign-in/initiate-login.ts'
-import type { SignInParts } from '../sign-in/parts.ts'
-import { extendSession, session, signedIn, signInRequired } from '../sign-in/session.ts'
+import { extendSession, session, signedIn, signInRequired } from '../sign-in/session-endpoints.ts'
+import type { SignInParts } from '../sign-in/sign-in-parts.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import type { SignalParts } from '../signals/carry-out.ts'
 import { rejectSecurityEvent, securityEvents } from '../signals/delivery.ts'
 import { globalTokenRevocation, rejectRevocation } from '../signals/revocation.ts'
 import type { Realm } from './realm.ts'
 import type { Meant, PageOfHost, Realms } from './realms.ts'
-import { endRecord, type Refusals } from './responses.ts'
+import { codeOf, endRecord, type Refusals, respond } from './responses.ts'
 import { type SessionEventsParts, sessionEvents } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
@@ -112,67 +116,46 @@ export interface EndpointsParts extends Omit<EndpointParts, OfRealm> {
 
 /**
  * Serves the requests for the endpoints of the gateway: finds the endpoint, reads the content, and
- * sends the response. Fastify never listens: requests of both kinds of connections are handed to
- * it.
+ * sends the response.
  */
 export class Endpoints {
   readonly #config: GatewayConfig
   readonly #parts: EndpointsParts
   readonly #limits: EndpointLimits
   readonly #partsOf: ReadonlyMap<Realm, Omit<EndpointParts, 'scope'>>
-  readonly #app: FastifyInstance
+  /** By method and canonical path, such as `GET /.gatehouse/session`. */
+  readonly #endpoints: ReadonlyMap<string, EndpointAtPath>
 
-  static async create(config: GatewayConfig, parts: EndpointsParts): Promise<Endpoints> {
-    const endpoints = new Endpoints(config, parts)
-    await endpoints.#app.ready()
-    return endpoints
-  }
-
-  private constructor(config: GatewayConfig, parts: EndpointsParts) {
+  constructor(config: GatewayConfig, parts: EndpointsParts) {
     this.#config = config
     this.#parts = parts
     this.#limits = new EndpointLimits(config.limits.perClient, parts)
     const partsOf = (realm: Realm) => ({ ...parts, ...realm, others: parts.realms.besides(realm), choices: [] })
     this.#partsOf = new Map(parts.realms.all.map((realm) => [realm, partsOf(realm)]))
-    this.#app = this.#createApp()
-  }
-
-  #createApp(): FastifyInstance {
-    const failed = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-      send(reply, this.#failed(error, incomingOf(request)))
-    const app = Fastify({
-      logger: false,
-      bodyLimit: maxFormBytes,
-      exposeHeadRoutes: false,
-      trustProxy: false,
-      frameworkErrors: (error, request, reply) => void failed(error, request, reply),
-      // The endpoints have no schemas. Fastify would load two compilers of schemas.
-      schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
-    })
-    readContent(app)
-    app.setErrorHandler(failed)
-    app.setNotFoundHandler((request, reply) => send(reply, this.#notFound(incomingOf(request))))
-    for (const at of endpointsOf(this.#config))
-      app.route({
-        method: [...at.endpoint.methods],
-        url: at.path,
-        handler: async (request, reply) => {
-          const content = (request.body as EndpointContent | undefined) ?? {}
-          return send(reply, await this.#respond(at, incomingOf(request), content))
-        },
-      })
-    return app
+    this.#endpoints = new Map(
+      endpointsOf(config).flatMap((at) => at.endpoint.methods.map((method) => [`${method} ${at.path}`, at])),
+    )
   }
 
   /** Serves a request by its method and canonical target. */
   serve(incoming: Incoming): void {
     endRecord(incoming)
     if (hasBody(incoming.req)) this.#parts.refusals.limitFormTime(incoming)
-    const message = new RoutedMessage(incoming) as unknown as IncomingMessage
-    this.#app.routing(message, incoming.res as ServerResponse)
+    this.#respond(incoming)
+      .then((response) => send(incoming, response))
+      .catch((error: unknown) => send(incoming, this.#failed(error, incoming)))
   }
 
-  async #respond(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
+  /** `undefined`: the content did not arrive completely. */
+  async #respond(incoming: Incoming): Promise<Response | undefined> {
+    const { method, target } = incoming.facts
+    const content = await contentOf(incoming)
+    if (content === undefined || incoming.res.headersSent) return undefined
+    const at = this.#endpoints.get(`${method} ${target.path}`)
+    return at === undefined ? this.#notFound(incoming) : this.#handle(at, incoming, content)
+  }
+
+  async #handle(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
     const { key, endpoint, provider } = at
     const { handle, reject } = endpointHandlers[key]
     const received = await this.#withOneCookie(this.#requestOf(incoming, content), incoming)
@@ -195,6 +178,7 @@ export class Endpoints {
   /** No endpoint has this path and method. */
   #notFound(incoming: Incoming): Response {
     const { method, target } = incoming.facts
+    if (!isUtf8(target.path)) throw new GatewayError('ERR_REQUEST_MALFORMED', 'the path is not UTF-8')
     const refusal = endpointRefusal(method, target.path, this.#config)
     const headers = refusal?.code === 'ERR_METHOD_NOT_ALLOWED' ? { Allow: refusal.allowed.join(', ') } : {}
     return this.#refused(incoming, refusal?.code ?? 'ERR_NO_ROUTE', headers)
@@ -266,81 +250,33 @@ function ofProvider(realm: Realm): Meant {
   return { realm, choices: [], candidates: [realm] }
 }
 
-function codeOf(error: unknown): ErrorCode {
-  if (error instanceof GatewayError) return error.code
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
-  if (status === 413) return 'ERR_PAYLOAD_TOO_LARGE'
-  if (status === 415) return 'ERR_MEDIA_TYPE'
-  return typeof status === 'number' && status < 500 ? 'ERR_REQUEST_MALFORMED' : 'ERR_INTERNAL'
-}
-
-/** The parts of a request that Fastify uses. */
-class RoutedMessage {
-  readonly incoming: Incoming
-  readonly method: string
-  readonly url: string
-
-  constructor(incoming: Incoming) {
-    const { method, target } = incoming.facts
-    this.incoming = incoming
-    this.method = method
-    this.url = target.path + target.query
-  }
-
-  get headers() {
-    return this.incoming.req.headers
-  }
-
-  get socket() {
-    return this.incoming.req.socket
-  }
-
-  on(event: 'data', listener: (part: Buffer) => void): this {
-    this.incoming.req.on(event, listener)
-    return this
-  }
-
-  removeListener(event: 'data', listener: (part: Buffer) => void): this {
-    this.incoming.req.off(event, listener)
-    return this
-  }
-
-  resume(): this {
-    this.incoming.req.resume()
-    return this
+function isUtf8(path: string): boolean {
+  try {
+    return decodeURIComponent(path) !== ''
+  } catch {
+    return false
   }
 }
 
-function incomingOf({ raw }: Pick<FastifyRequest, 'raw'>): Incoming {
-  return (raw as unknown as RoutedMessage).incoming
+/** Sends a response, unless the time for the content is over. */
+function send(incoming: Incoming, response: Response | undefined): void {
+  if (response === undefined || incoming.res.headersSent) return
+  if (response.stream !== undefined) incoming.record.markAsStream('event_stream')
+  respond(incoming, response)
 }
 
-/** Sends the response and writes its facts to the record of the request. */
-function send(reply: FastifyReply, response: Response): FastifyReply {
-  const incoming = incomingOf(reply.request)
-  const { record } = incoming
-  reply.hijack()
-  if (response.code !== undefined) record.code = response.code
-  if (response.stream !== undefined) record.markAsStream('event_stream')
-  record.bytes = writeResponse(incoming, response)
-  return reply
-}
-
-/** Takes the place of a compiler of schemas. A schema for an endpoint would be an error. */
-function noSchemas(): never {
-  throw new Error('The endpoints have no schemas.')
-}
-
-/** RFC 8417 §2.3. */
-const securityEventType = 'application/secevent+jwt'
-
-/** Other content than that of an endpoint is read within the limit, as an empty form. */
-function readContent(app: FastifyInstance): void {
-  const read = (type: string, contentOf: (text: string) => EndpointContent) =>
-    app.addContentTypeParser(type, { parseAs: 'string' }, (_request, body, done) => done(null, contentOf(String(body))))
-  app.removeAllContentTypeParsers()
-  read('application/x-www-form-urlencoded', (form) => ({ form }))
-  read(securityEventType, (securityEvent) => ({ securityEvent }))
-  read('application/json', (json) => ({ json }))
-  read('*', () => ({}))
+/**
+ * The content of a request; `undefined` when it is incomplete. Content of other types than those of
+ * endpoints is read within the limit, as an empty form.
+ * @throws {GatewayError} `ERR_MEDIA_TYPE` or `ERR_PAYLOAD_TOO_LARGE`
+ */
+async function contentOf({ req, facts: { method } }: Incoming): Promise<EndpointContent | undefined> {
+  if (method === 'GET' || method === 'HEAD') return {}
+  const type = mediaTypeOf(req)
+  if (type === 'malformed') throw new GatewayError('ERR_MEDIA_TYPE', 'Content-Type is malformed')
+  const content = hasBody(req) ? await readContent(req, maxFormBytes) : Buffer.alloc(0)
+  if (content === 'incomplete') return undefined
+  if (content === 'too_large')
+    throw new GatewayError('ERR_PAYLOAD_TOO_LARGE', `the content is longer than ${maxFormBytes} bytes`)
+  return endpointContent(type, content.toString())
 }

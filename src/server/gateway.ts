@@ -7,12 +7,13 @@ import type { ExtAuthzConfig, GatewayConfig } from '../config/model/gateway.ts'
 import { systemClock } from '../core/clock.ts'
 import { connectionsWithin } from '../limits/connection-limits.ts'
 import { listen } from '../listener/listener.ts'
+import { tryPrivateParts } from '../listener/private-parts-trial.ts'
 import { makeStringsFast } from '../wire/fast-strings.ts'
 import { addGatewayMetrics } from './gateway-metrics.ts'
+import { createSharedParts, type SharedParts } from './generation-parts.ts'
 import { runInOrder } from './generation.ts'
 import { type FoundAtStart, Generations, waitForDependencies } from './generations.ts'
 import { startObserving, type ObservingParts } from './observing.ts'
-import { createSharedParts, type SharedParts } from './parts.ts'
 import { createProcessApi } from './process-api.ts'
 
 /** A gateway that serves requests. */
@@ -65,6 +66,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   try {
     // A worker gets its first requests as soon as it listens.
     const foundAtStart = await waitForDependencies(store, generations.current, log)
+    await tryPrivateParts(log)
     const listener = await listen(
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },

@@ -1,4 +1,4 @@
-import { ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
+import { ForwardAuthEndpoints } from '../check-requests/check-endpoints.ts'
 import { createCheck } from '../check-requests/ext-authz.ts'
 import { ForwardAuth } from '../check-requests/forward-auth.ts'
 import type { UnaryMethod } from '../check-requests/grpc.ts'
@@ -21,7 +21,7 @@ import { Shares } from '../limits/fair-queue.ts'
 import type { Log } from '../observe/log.ts'
 import { Pages } from '../pages/pages.ts'
 import { connectionsFor } from '../provider/outbound.ts'
-import type { ProxyParts } from '../proxy/parts.ts'
+import type { ProxyParts } from '../proxy/proxy-parts.ts'
 import { SessionCookies } from '../session/cookies/application-cookies.ts'
 import { hasSeveral, withOneSession } from '../session/cookies/cookie.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
@@ -30,7 +30,7 @@ import { type Exchanged, ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { AdmissionHandler, Decisions } from './admission-handler.ts'
 import { Endpoints } from './endpoints.ts'
-import type { GenerationParts } from './parts.ts'
+import type { GenerationParts } from './generation-parts.ts'
 import { RequestHandler } from './request-handler.ts'
 import { Refusals } from './responses.ts'
 import { LiveSessionsWatch } from './watch-live-sessions.ts'
@@ -56,7 +56,7 @@ export class Generation {
 
   /** Builds a generation, and starts the discovery of its providers. */
   static async create(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-    const generation = new Generation(config, parts, await createHandlers(config, parts))
+    const generation = new Generation(config, parts, createHandlers(config, parts))
     generation.realms.start()
     generation.upstreams.start()
     generation.signingKeys.start()
@@ -125,7 +125,7 @@ export async function runInOrder(steps: readonly (() => Promise<unknown>)[], log
 type Handlers = Pick<Generation, 'handlers' | 'check'>
 
 /** Builds what serves the requests by one configuration. */
-async function createHandlers(config: GatewayConfig, parts: GenerationParts): Promise<Handlers> {
+function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers {
   const { realms, routes, trusted, cookie, log, audit, sink, tracer, memory } = parts
   const { reservedPrefix } = config
   const { admit, withOneCookie } = createGate(config, parts)
@@ -134,7 +134,7 @@ async function createHandlers(config: GatewayConfig, parts: GenerationParts): Pr
   const deviceMetrics = createDeviceMetrics(parts.metrics)
   const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })
   const proxy = proxyParts(config, parts, pages)
-  const endpoints = await Endpoints.create(config, {
+  const endpoints = new Endpoints(config, {
     ...{ ...parts, reservedPrefix, pages, refusals, deviceMetrics, misuseLog },
     hasGeneratedKeys: config.session.isKeyGenerated,
     site: siteOf(config),
@@ -214,7 +214,7 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
   const exchangedTokens = new ExchangedTokens({ clock, log })
   const accounts = new ServiceAccounts({ clock, limits: accountLimits, issuer: config.externalUrl.origin })
   const [isAsked, readsHeader] = [config.listen.tls?.clientCaFile !== undefined, config.clientCertHeader]
-  const reads = isAsked || readsHeader
+  const reads = isAsked || readsHeader || config.upstreams.some(({ clientCertHeader }) => clientCertHeader)
   const certificates = new ClientCertificates({ isAsked, readsHeader, issuer: config.externalUrl.origin, clock })
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => {
@@ -229,7 +229,7 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
   if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
     endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   return {
-    ...(reads && { identifyCertificate: (source) => certificates.identify(source) }),
+    ...(reads && { identifyCertificate: (source, upstream) => certificates.identify(source, upstream) }),
     identifyToken: (token, upstream, accepts, client) =>
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>

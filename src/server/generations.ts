@@ -1,16 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { SessionKey } from '../core/names.ts'
+import { pauses } from '../core/pauses.ts'
 import type { Log } from '../observe/log.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
+import { createParts, type SharedParts } from './generation-parts.ts'
 import { Generation } from './generation.ts'
-import { createParts, type SharedParts } from './parts.ts'
 import { reloadable } from './reloadable.ts'
-
-/** How long a start or a reload waits for Redis and the provider, in ms. */
-const startupGraceMs = 2000
 
 /** How many earlier generations may be closing. A further reload waits for one of them. */
 const maxRetiring = 4
@@ -82,12 +80,11 @@ export class Generations {
     const { config: next, needRestart } = reloadable(this.#config, config)
     const successor = await this.#create(next)
     const predecessor = this.#current
-    if (audienceOf(this.#config.providers[0]) === audienceOf(next.providers[0]))
-      successor.signingKeys.takeOver(predecessor.signingKeys)
+    successor.signingKeys.takeOver(predecessor.signingKeys)
     successor.realms.takeOverKeys(predecessor.realms)
     // Without this wait, people who sign in now would wait for the discovery of the provider.
     const isReady = () => successor.realms.isKnown && successor.signingKeys.isReady
-    await waitUntil(async () => this.#isClosing || isReady(), startupGraceMs)
+    await waitUntil(async () => this.#isClosing || isReady(), pauses.waitForDependenciesMs)
     if (this.#isClosing) {
       await successor.close()
       return []
@@ -148,9 +145,9 @@ export async function waitForDependencies(
       () => false,
     )
   const [foundStore, foundProvider] = await Promise.all([
-    waitUntil(isStoreReachable, startupGraceMs),
-    waitUntil(async () => realms.isKnown, startupGraceMs),
-    waitUntil(async () => signingKeys.isReady, startupGraceMs),
+    waitUntil(isStoreReachable, pauses.waitForDependenciesMs),
+    waitUntil(async () => realms.isKnown, pauses.waitForDependenciesMs),
+    waitUntil(async () => signingKeys.isReady, pauses.waitForDependenciesMs),
   ])
   if (!foundStore)
     log.warn('store.not_there_yet', { hint: 'Pages that need a session get 503 until the store is reachable.' })

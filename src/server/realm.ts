@@ -14,7 +14,7 @@ import { OpenidProvider } from '../provider/openid-provider.ts'
 import { type ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import { BoundCookie, PersonCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import { hasEndedBy, type SessionEndings } from '../session/live/endings.ts'
-import { type Sessions, SessionsOfAudience } from '../session/live/sessions.ts'
+import { type Sessions, SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { PersonSessions } from '../session/people/person-sessions.ts'
 import { audienceOf } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
@@ -70,7 +70,8 @@ export class Realm implements GateRealm {
     this.cookie = new SessionCookie({ ...session.cookie, name: config.cookieName }, { isForFrames })
     this.boundCookie = new BoundCookie({ config: session.deviceBinding, cookie: this.cookie, keyring, clock })
     this.sessions = new SessionsOfAudience(audience, parts.sessions)
-    this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, clock, log })
+    const address = gateway.externalUrl.origin + config.prefix
+    this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, address, clock, log })
     this.provider = new OpenidProvider(config, { clock, log, metrics, decryptionKeys: this.decryptionKeys })
     this.upkeep = new Upkeep(session, {
       ...{ store, clock, log, audit, sessions: this.sessions, endings },

@@ -68,8 +68,9 @@ export class Realms {
 
   /** Adds the decryption keys of the previous generation. */
   takeOverKeys(other: Realms): void {
-    for (const { audience, decryptionKeys } of this.all) {
-      const former = other.all.find((realm) => realm.audience === audience)
+    for (const { audience, prefix, decryptionKeys } of this.all) {
+      const former =
+        other.all.find((realm) => realm.audience === audience) ?? other.all.find((realm) => realm.prefix === prefix)
       if (former !== undefined) decryptionKeys.takeOver(former.decryptionKeys)
     }
   }

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { CheckHandler, ForwardAuthEndpoints } from '../check-requests/endpoints.ts'
+import type { CheckHandler, ForwardAuthEndpoints } from '../check-requests/check-endpoints.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { reason } from '../core/errors.ts'
@@ -9,12 +9,13 @@ import type { CorsFields } from '../gate/admission.ts'
 import { type ResourceMetadata, resourceMetadata } from '../gate/bearer.ts'
 import type { ClientMessage, ClientReply, SwitchingReply } from '../http/client-messages.ts'
 import { requestId, type TrustedProxies, type UntrustedProxies } from '../http/forwarded.ts'
+import { readContent } from '../http/read-content.ts'
 import { isPage, isReserved, type RequestFacts, requireUnambiguous, unambiguousFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
 import { isFromSite } from '../http/requesting-page.ts'
 import { clearCookies, empty, type Incoming, json, type Response, withHeaders } from '../http/response.ts'
 import { listedProtocols } from '../http/upgrade-field.ts'
-import { mayBeSendCommand, readSendCommand, referenceInSendCommand, sameContent } from '../kept-forms/send.ts'
+import { mayBeSendCommand, referenceInSendCommand, sameContent, sendCommandBytes } from '../kept-forms/send.ts'
 import type { ListenerHandlers } from '../listener/listener.ts'
 import type { RequestBeginning } from '../listener/refusals.ts'
 import { RequestRecord, type RequestSink } from '../observe/request-record.ts'
@@ -22,7 +23,7 @@ import { parseTraceParent } from '../observe/trace-context.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import type { Pages } from '../pages/pages.ts'
 import { carryUpgrade, refuseUpgrade, respondToUpgrade } from '../proxy/carry.ts'
-import type { ProxyParts } from '../proxy/parts.ts'
+import type { ProxyParts } from '../proxy/proxy-parts.ts'
 import { type AdmissionHandler, overloaded, type Decisions } from './admission-handler.ts'
 import type { Endpoints } from './endpoints.ts'
 import { codeOf, type Refusals, respond } from './responses.ts'
@@ -100,21 +101,19 @@ export class RequestHandler implements ListenerHandlers {
     if (target === wholeServer) return empty(200)
     if (!this.#hasMetadata || isReserved(target, this.#config.reservedPrefix)) return undefined
     const metadata = resourceMetadata({ method, host, path: target.path }, this.#config)
-    return metadata && metadataResponse(metadata)
+    return metadata && metadataResponse(method, metadata)
   }
 
   /** Reads a request that may be a send command. If it is not, it is handled as usual. */
   #readSendCommand(incoming: Incoming): void {
     const { req, res, record } = incoming
     this.#parts.refusals.limitFormTime(incoming)
-    readSendCommand(req).then(
-      (content) => {
-        if (res.headersSent) return
-        const kept = referenceInSendCommand(content)
-        this.#parts.admissions.handle(incoming, kept === undefined ? { same: sameContent(req, content) } : { kept })
-      },
-      () => record.end(undefined, false),
-    )
+    void readContent(req, sendCommandBytes).then((content) => {
+      if (typeof content === 'string') return record.end(undefined, false)
+      if (res.headersSent) return
+      const kept = referenceInSendCommand(content)
+      this.#parts.admissions.handle(incoming, kept === undefined ? { same: sameContent(req, content) } : { kept })
+    })
   }
 
   expectation(req: ClientMessage, res: ClientReply): void {
@@ -140,7 +139,7 @@ export class RequestHandler implements ListenerHandlers {
     return pages.refusal('ERR_HEADERS_TOO_LARGE', { ...context, asPage: false })
   }
 
-  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply?: SwitchingReply): void {
+  upgrade(req: ClientMessage, socket: Duplex, head: Buffer, reply: SwitchingReply): void {
     const { decisions, refusals, proxy, checks } = this.#parts
     const record = this.#begin(req)
     const client = { req, socket, reply }
@@ -216,12 +215,11 @@ export class RequestHandler implements ListenerHandlers {
   }
 }
 
-/** The metadata is public, and clients in browsers read it too. */
-function metadataResponse(metadata: ResourceMetadata): Response {
-  return json(200, metadata, {
-    'Cache-Control': 'public, max-age=300',
-    'Access-Control-Allow-Origin': '*',
-  })
+/** It is public, and pages of all origins read it, with fields such as `MCP-Protocol-Version`. */
+function metadataResponse(method: string, metadata: ResourceMetadata): Response {
+  const headers = { 'Cache-Control': 'public, max-age=300', 'Access-Control-Allow-Origin': '*' }
+  if (method !== 'OPTIONS') return json(200, metadata, headers)
+  return empty(204, { ...headers, 'Access-Control-Allow-Methods': 'GET', 'Access-Control-Allow-Headers': '*' })
 }
 
 /** Notes the peer, the host and the path of a request that was not verified. */

@@ -2,6 +2,7 @@ import { clientOf } from '../core/addresses.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { pauses } from '../core/pauses.ts'
 import { Repeating } from '../core/repeating.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
@@ -12,12 +13,10 @@ import type { CutReason, LiveStream, LiveStreams } from '../proxy/live-streams.t
 import type { SessionCookie } from '../session/cookies/cookie.ts'
 import type { BoundCookie } from '../session/cookies/gateway-cookies.ts'
 import { hasEndedBy } from '../session/live/endings.ts'
-import type { SessionExpiry, SessionsOfAudience } from '../session/live/sessions.ts'
+import type { SessionExpiry, SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { sessionKey } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
 
-/** How often the expiry of a session with event streams is read, in ms. */
-const checkEveryMs = 5_000
 /** After this number of checks without an event, a comment keeps the connection open at proxies. */
 const checksPerHeartbeat = 3
 /** The smallest change of the expiry that is sent as an event, in ms. */
@@ -156,7 +155,7 @@ class SessionStream implements LiveStream {
       // `LiveSessionsWatch` closes the stream if the store stays unavailable.
       this.#parts.log.debug('events.not_looked_up', { reason: reason(error) })
     }
-    return this.#isOver ? undefined : checkEveryMs
+    return this.#isOver ? undefined : pauses.checkStreamsMs
   }
 
   #tell(expiry: SessionExpiry): void {

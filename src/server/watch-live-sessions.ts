@@ -1,16 +1,12 @@
 import type { Clock } from '../core/clock.ts'
 import type { SessionKey } from '../core/names.ts'
+import { pauses } from '../core/pauses.ts'
 import { Repeating } from '../core/repeating.ts'
 import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
-import type { Sessions } from '../session/live/sessions.ts'
+import type { Sessions } from '../session/live/live-sessions.ts'
 import type { SessionStore } from '../session/store/store.ts'
 
-/**
- * How often the sessions of open streams are read, in ms. A stream ends at most this long after its
- * session.
- */
-const checkEveryMs = 5000
 /** How soon they are read again after the store did not respond, in ms. */
 const retryMs = 1000
 const maxConcurrentReads = 50
@@ -50,7 +46,7 @@ export class LiveSessionsWatch {
 
   constructor(parts: WatchParts) {
     this.#parts = parts
-    this.#checking.wakeIn(checkEveryMs)
+    this.#checking.wakeIn(pauses.checkStreamsMs)
     this.#stopListening = parts.store.onNotice(({ kind }) => {
       if (kind === 'resumed') this.#checking.wake()
     })
@@ -78,7 +74,7 @@ export class LiveSessionsWatch {
     for (let start = 0; start < keys.length && hasResponded && !this.#checking.isStopped; start += maxConcurrentReads)
       hasResponded = await this.#confirm(keys.slice(start, start + maxConcurrentReads))
     if (!hasResponded) log.debug('streams.not_looked_up')
-    return this.#closeUnconfirmed(hasResponded ? checkEveryMs : retryMs)
+    return this.#closeUnconfirmed(hasResponded ? pauses.checkStreamsMs : retryMs)
   }
 
   /** Closes the streams of sessions that have ended. Resolves to whether the store responded. */

@@ -89,7 +89,7 @@ export function firstFile({ issuer, client_id, url, upstream, store }: Answers):
   // The application may already listen on port 8080 of this machine.
   const listenPort = behindTls ? (new URL(upstream).port === '8080' ? '8081' : '8080') : port || '80'
   return `# yaml-language-server: $schema=gateway.schema.json
-# The line above lets editors complete and check this file. All settings: docs/configuration.md.
+# The line above lets editors complete and check this file. All settings: docs/reference.md.
 
 # The version of this file's format.
 version: 1
@@ -195,5 +195,5 @@ function fileText(file: string): string {
 
 /** A text as a YAML value, quoted when YAML could read it as another type. */
 function scalar(text: string): string {
-  return stringify(text, { lineWidth: 0 }).trimEnd()
+  return stringify(text, { lineWidth: 0, blockQuote: false, doubleQuotedMinMultiLineLength: Infinity }).trimEnd()
 }

@@ -3,7 +3,7 @@ import { GatewayError, printable } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { signInUrl } from '../core/return-to.ts'
 import type { StepUp } from '../core/step-up.ts'
-import { registrationHeader } from '../device/endpoints.ts'
+import { registrationHeader } from '../device/device-endpoints.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-target.ts'
 import { clearCache, cookies, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
@@ -16,9 +16,9 @@ import { emailEndedSince, emailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
 import { sealForFrame } from './frame.ts'
-import type { SignInParts } from './parts.ts'
 import { endOthers, endPrevious, endReplaced } from './previous-sessions.ts'
 import { returnToOrHome, onlyValue } from './query.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 import { afterSignIn, challengeOfFrame, goToProvider, isSignedIn } from './sign-in.ts'
 import {
   expireTransactions,
@@ -221,7 +221,7 @@ async function describePerson(
   const { idTokenClaims: names, renamedClaims, claimsFrom } = parts.provider.config
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken, renamedClaims)
-  const subject = { sub: idToken.sub, access_token: tokens.access_token, claims }
+  const subject = { sub: idToken.sub, access_token: tokens.access_token, claims, isWaiting: true }
   const readings = await parts.provider.apis.read(claimsFrom, subject)
   const now = parts.clock.now()
   const withApis = withApiClaims(claims, claimsFrom, readings, undefined, now)

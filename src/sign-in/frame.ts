@@ -5,9 +5,9 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { isFromSite } from '../http/requesting-page.ts'
 import { clearCache, cookies, empty, type Response } from '../http/response.ts'
 import { sessionKey } from '../session/record/record.ts'
-import type { SignInParts } from './parts.ts'
 import { endOthers, endPrevious } from './previous-sessions.ts'
 import { onlyValue } from './query.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 
 /** A session that waits for its frame. */
 interface ForFrame {

@@ -1,8 +1,8 @@
 import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { redirect, type Redirect, type Response } from '../http/response.ts'
-import type { SignInParts } from './parts.ts'
 import { onlyValue } from './query.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 import { begin, goToProvider } from './sign-in.ts'
 
 /** The longest login hint, in characters. A longer one is ignored. */

@@ -6,7 +6,7 @@ import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
 import { carryOver } from '../session/live/carry-over.ts'
 import { markEnding } from '../session/live/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
-import type { SignInParts } from './parts.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 
 /**
  * Ends the sessions of the browser at other providers of the same upstreams, which would not know

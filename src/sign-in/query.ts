@@ -4,7 +4,7 @@ import { challengeOfFrame, maxReturnToLength, sessionsPath, signedInPath } from 
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { isReserved } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
-import type { SignInParts } from './parts.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 
 /** The value of a query parameter; `undefined` also when it is repeated, and so unclear. */
 export function onlyValue(parameters: URLSearchParams, name: string): string | undefined {

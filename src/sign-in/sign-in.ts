@@ -5,13 +5,13 @@ import { insufficiency, type StepUp } from '../core/step-up.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-target.ts'
 import { isFromSite } from '../http/requesting-page.ts'
-import { clearCache, redirect, type Redirect, type Response } from '../http/response.ts'
+import { clearCache, redirect, type Redirect, type Response, withHeaders } from '../http/response.ts'
 import { asReference } from '../kept-forms/kept-requests.ts'
 import { pageContext } from '../pages/pages.ts'
 import type { AuthorizationRequest } from '../provider/openid-provider.ts'
 import { sessionKey } from '../session/record/record.ts'
-import type { SignInParts } from './parts.ts'
 import { linkParamsOf, returnToOrHome, stepUpOf, onlyValue } from './query.ts'
+import type { SignInParts } from './sign-in-parts.ts'
 import { beginTransaction, bindTransaction, transactionToState, redirectUri } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
@@ -40,7 +40,11 @@ const wrongHostHint =
  */
 export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
   if (await mustExplainEnd(request, parts)) return explainEnd(request, parts)
-  if (parts.choices.length > 0 && !isElsewhere(request, parts)) return chooseProvider(request, parts)
+  if (parts.choices.length > 0 && !isElsewhere(request, parts)) {
+    const returnTo = returnToOrHome(onlyValue(request.query, 'return_to'), request.externalUrl, parts)
+    const fault = hostFault(request, returnTo)
+    return fault === undefined ? chooseProvider(request, parts) : toRightAddress(fault, request, parts)
+  }
   const prompt = onlyValue(request.query, 'prompt') === 'login' ? 'login' : undefined
   const kept = asReference(onlyValue(request.query, 'kept'))
   const options = {
@@ -101,7 +105,7 @@ function toRightAddress(
 ): Response {
   log.warn('sign_in.not_started', { code, reason: message, hint: wrongHostHint, request: request.requestId })
   const signIn = new URL(signInUrl(prefix, undefined), request.externalUrl).href
-  // The browser sends a Referer when the link leads to the same origin: see requireExternalUrl.
+  // The browser sends a Referer when the link leads to the same origin: see hostFault.
   const headers = { 'Referrer-Policy': 'same-origin' }
   return pages.refusal(code, { ...pageContext(request), asPage: request.isPage, rightAddress, signIn, headers })
 }
@@ -247,19 +251,26 @@ export async function isSignedIn(
   return insufficiency(stepUp, found.record.authentication ?? {}, options) === undefined
 }
 
+type HostOfRequest = Pick<EndpointRequest, 'host' | 'referer' | 'externalUrl'>
+
 /**
- * Rejects a sign-in at a host whose cookies the browser does not send to `external_url`. Cookies
- * are bound to the host and not to the port (RFC 6265 §8.5). A `Referer` of `external_url` shows
- * that the browser is at the right host, and a proxy has changed `Host`.
+ * Rejects a sign-in at a host whose cookies the browser does not send to `external_url`.
  * @throws {WrongHostError}
  */
-export function requireExternalUrl(
-  { host, referer = '', externalUrl }: Pick<EndpointRequest, 'host' | 'referer' | 'externalUrl'>,
-  return_to: string,
-): void {
-  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return
-  if (URL.canParse(referer) && new URL(referer).origin === externalUrl.origin) return
-  throw new WrongHostError(host, new URL(return_to, externalUrl))
+export function requireExternalUrl(request: HostOfRequest, return_to: string): void {
+  const fault = hostFault(request, return_to)
+  if (fault !== undefined) throw fault
+}
+
+/**
+ * Why a sign-in at the host of the request would fail. Cookies are bound to the host and not to the
+ * port (RFC 6265 §8.5). A `Referer` of `external_url` shows that the browser is at the right host,
+ * and a proxy has changed `Host`.
+ */
+function hostFault({ host, referer = '', externalUrl }: HostOfRequest, return_to: string): WrongHostError | undefined {
+  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return undefined
+  if (URL.canParse(referer) && new URL(referer).origin === externalUrl.origin) return undefined
+  return new WrongHostError(host, new URL(return_to, externalUrl))
 }
 
 function hostnameOf(url: string): string | undefined {
@@ -282,5 +293,6 @@ function chooseProvider(request: EndpointRequest, parts: SignInParts): Response 
     for (const [name, value] of Object.entries(linkParamsOf(query, provider))) url.searchParams.set(name, value)
     return { title: provider.title, url: url.pathname + url.search }
   })
-  return parts.pages.chooseProvider(choices, request)
+  // See hostFault.
+  return withHeaders(parts.pages.chooseProvider(choices, request), { 'Referrer-Policy': 'same-origin' })
 }

@@ -8,8 +8,9 @@ import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
+import type { Attempt } from '../session/live/attempt.ts'
 import { type EndOrder, type SessionEndings, signInLifetimeMs } from '../session/live/endings.ts'
-import { changeSession, type SessionsOfAudience } from '../session/live/sessions.ts'
+import { changeSession, type SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { rememberEmailEnding, verifiedEmailOf } from '../session/people/email-endings.ts'
 import { subTag, tagsOfOrder } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
@@ -25,7 +26,7 @@ export interface SignalParts {
     'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time' | 'readDocument' | 'writeDocument'
   >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'replace'>
-  readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne'>
+  readonly endings: Pick<SessionEndings, 'endSid' | 'endSub' | 'endOne' | 'carryOut'>
   readonly upkeep: Pick<Upkeep, 'reread'>
   readonly streamRecord: Pick<StreamRecord, 'noteVerified'>
   readonly clock: Clock
@@ -162,13 +163,15 @@ async function run(
   const once = sha256('signal', audience, order.jti)
   // Sign-ins that were under way then are over.
   const isLate = token.iat * 1000 < parts.clock.now() - signInLifetimeMs - provider.config.clockToleranceMs
-  const matched =
-    (isLate ? undefined : await end(signal, order, parts, cause)) ??
-    (await change(signal, { once, until: isLate ? token.iat * 1000 : undefined }, parts, cause))
-  if (matched === 'replayed') return matched
   // Last, so that the transmitter can repeat an event that could not be carried out.
-  const isFirst = await store.takeOnce(once, rememberedMs)
-  return isFirst ? matched : 'replayed'
+  const marked = async (matched: number | 'replayed') =>
+    matched !== 'replayed' && (await store.takeOnce(once, rememberedMs)) ? matched : 'replayed'
+  const ended = isLate ? undefined : await end(signal, order, parts, cause)
+  if (ended !== undefined) return marked(ended)
+  const until = isLate ? token.iat * 1000 : undefined
+  return parts.endings.carryOut(once, async (attempt) =>
+    marked(await change(signal, { once, attempt, until }, parts, cause)),
+  )
 }
 
 /** @returns `undefined` when the event does not end the sessions of a `sid` or a `sub` */
@@ -189,15 +192,18 @@ async function end(
 /** @param until when the event happened, if it is late: sessions that began later go on */
 async function change(
   { action, subject }: Signal,
-  { once, until }: { readonly once: string; readonly until: number | undefined },
+  { once, attempt, until }: { readonly once: string; readonly attempt: Attempt; readonly until: number | undefined },
   parts: SignalParts,
   cause: Cause | undefined,
 ): Promise<number | 'replayed'> {
   // A replay must not change the session of a later sign-in.
   if (await parts.store.isMarked(once)) return 'replayed'
   if (subject.kind === 'email' && action === 'end')
-    await rememberEmailEnding(subject.email, parts.sessions.audience, 'signal', parts.store)
-  const found = await keysOf(subject, parts)
+    await rememberEmailEnding(
+      ...([subject.email, parts.sessions.audience, 'signal', parts.store] as const),
+      await attempt.storeTime(parts.store),
+    )
+  const found = await keysOf(subject, parts, action === 'end' ? await attempt.begunUntil(parts.store) : undefined)
   const keys = until === undefined ? found : await begunUntil(until, found, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
   await forEach(keys, (key) => changeOne(key, parts, cause))
@@ -232,18 +238,27 @@ async function forgetAuthentication(key: SessionKey, { sessions }: SignalParts):
   await changeSession(key, sessions, (record) => ({ ...record, authentication: {} }))
 }
 
-async function keysOf(subject: Signal['subject'], parts: SignalParts): Promise<readonly SessionKey[]> {
+/** @param begun_until sessions by e-mail address whose sign-in began later are left out */
+async function keysOf(
+  subject: Signal['subject'],
+  parts: SignalParts,
+  begun_until?: number,
+): Promise<readonly SessionKey[]> {
   const { store, sessions } = parts
   if (subject.kind === 'sid') {
     const tags = tagsOfOrder(sessions.audience, subject.sid, subject.sub)
     return (await Promise.all(tags.map((tag) => store.listSid(tag)))).flat()
   }
   if (subject.kind === 'sub') return store.listSub(subTag(sessions.audience, subject.sub))
-  return keysOfEmail(subject.email, parts)
+  return keysOfEmail(subject.email, parts, begun_until)
 }
 
 /** Sessions have no index of e-mail addresses, so this reads all of them. */
-async function keysOfEmail(email: string, { provider, store, sessions }: SignalParts): Promise<readonly SessionKey[]> {
+async function keysOfEmail(
+  email: string,
+  { provider, store, sessions }: SignalParts,
+  begun_until = Infinity,
+): Promise<readonly SessionKey[]> {
   const deadline = performance.now() + searchMs
   const found: SessionKey[] = []
   for await (const keys of store.list()) {
@@ -253,8 +268,11 @@ async function keysOfEmail(email: string, { provider, store, sessions }: SignalP
         `the sessions of an e-mail address were not found within ${searchMs} ms`,
       )
     await forEach(keys, async (key) => {
-      const claims = (await sessions.read(key))?.record.claims
-      if (claims !== undefined && verifiedEmailOf(claims, provider.config.renamedClaims) === email) found.push(key)
+      const { record, begun_at = 0 } = (await sessions.read(key)) ?? {}
+      if (record === undefined || begun_at > begun_until) return
+      const own = verifiedEmailOf(record.claims, provider.config.renamedClaims)
+      // In any letter case: an event never gives a session more than it has.
+      if (own?.toLowerCase() === email.toLowerCase()) found.push(key)
     })
   }
   return found

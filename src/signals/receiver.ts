@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
+import { pauses } from '../core/pauses.ts'
 import { sha256 } from '../core/random.ts'
 import { BackOff, Repeating } from '../core/repeating.ts'
 import { type StreamClient, TransmitterRefusal } from '../provider/stream-client.ts'
@@ -9,10 +10,7 @@ import type { SignalParts } from './carry-out.ts'
 import { Poller } from './delivery.ts'
 import { StreamKeeper, type StreamRecord } from './keep-stream.ts'
 
-/** How often a process looks whether it can take the lease, or has to check the stream, in ms. */
-const lookEveryMs = 1_000
-/** The first and the longest pause after an error, in ms. */
-const retryFirstMs = 1_000
+/** The longest pause after an error, in ms. */
 const retryMostMs = 60_000
 /** The longest pause after responses without a new event, in ms. */
 const idleMostMs = 10_000
@@ -39,7 +37,7 @@ export class SignalReceiver {
   readonly #looking = new Repeating('signals', () => this.#look())
   #failure: string | undefined
   #isHolder = false
-  readonly #backOff = new BackOff(retryFirstMs, retryMostMs)
+  readonly #backOff = new BackOff(pauses.retrySignalsMs, retryMostMs)
   #idleMs = 0
   /** When the stream is checked next, in ms since the epoch. */
   #checkAt = 0
@@ -81,7 +79,7 @@ export class SignalReceiver {
     await underLease(key, store, hold).catch((error: unknown) =>
       log.debug('signals.no_lease', { reason: reason(error) }),
     )
-    return lookEveryMs * (1 + Math.random())
+    return pauses.lookForSignalsMs * (1 + Math.random())
   }
 
   async #hold(signal: AbortSignal): Promise<void> {
@@ -98,7 +96,7 @@ export class SignalReceiver {
   async #step(signal: AbortSignal): Promise<number> {
     try {
       const isChecked = await this.#check(signal)
-      const pauseMs = this.#poller === undefined ? lookEveryMs : await this.#poll(this.#poller, signal)
+      const pauseMs = this.#poller === undefined ? pauses.lookForSignalsMs : await this.#poll(this.#poller, signal)
       if (isChecked) this.#succeed()
       return pauseMs
     } catch (error) {
@@ -134,7 +132,7 @@ export class SignalReceiver {
     const outcome = await poller.poll(this.#pollUrl ?? '', signal)
     const isHeldBack = outcome === 'waited' || performance.now() - began >= heldBackMs
     if (outcome === 'progress' || isHeldBack) this.#idleMs = 0
-    else this.#idleMs = Math.min(Math.max(this.#idleMs * 2, retryFirstMs), idleMostMs)
+    else this.#idleMs = Math.min(Math.max(this.#idleMs * 2, pauses.retrySignalsMs), idleMostMs)
     return this.#idleMs
   }
 

@@ -2,7 +2,7 @@ import type { ProviderConfig } from '../config/model/provider.ts'
 import type { AccessTokensConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
 import { withWithheld } from '../core/claims.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, timeOfSeconds } from '../core/clock.ts'
 import { type ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import { sha256 } from '../core/random.ts'
@@ -189,5 +189,5 @@ function recordOf(
 /** RFC 9068 §2.2.1. A time in the future, such as one in ms, would never be too old. */
 function authenticationIn({ acr, auth_time }: VerifiedAccessToken['claims'], latest: number): Authentication {
   const isKnown = typeof auth_time === 'number' && auth_time * 1000 <= latest
-  return { ...(typeof acr === 'string' && { acr }), ...(isKnown && { auth_time: auth_time * 1000 }) }
+  return { ...(typeof acr === 'string' && { acr }), ...(isKnown && { auth_time: timeOfSeconds(auth_time) }) }
 }

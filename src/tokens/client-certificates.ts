@@ -18,12 +18,14 @@ export interface CertificateSource {
   readonly tls?: object | undefined
   /** The `Client-Cert` header of a trusted proxy. */
   readonly clientCert?: string | undefined
+  /** A proxy asks about the request. It may pass on the fields of its clients. */
+  readonly isAsked?: unknown
 }
 
 export interface ClientCertificatesParts {
   /** Clients are asked for a certificate in the TLS handshake. */
   readonly isAsked: boolean
-  /** `Client-Cert` of trusted proxies is read. */
+  /** `Client-Cert` of trusted proxies in front is read. */
   readonly readsHeader: boolean
   /** The `iss` of callers with a certificate. */
   readonly issuer: string
@@ -51,13 +53,20 @@ export class ClientCertificates {
     this.#parts = parts
   }
 
-  /** Who sends a request; `undefined` when it comes without a certificate. */
-  identify({ tls, clientCert }: CertificateSource): CertificateIdentity | undefined {
-    const { isAsked, readsHeader, clock } = this.#parts
+  /**
+   * Who sends a request; `undefined` when it comes without a certificate.
+   * @param upstream whose requests a proxy may ask about
+   */
+  identify(
+    { tls, clientCert, isAsked }: CertificateSource,
+    upstream: { readonly clientCertHeader: boolean },
+  ): CertificateIdentity | undefined {
+    const { clock, ...parts } = this.#parts
+    const readsHeader = isAsked === undefined ? parts.readsHeader : upstream.clientCertHeader
     const read =
       readsHeader && clientCert !== undefined
         ? this.#inHeader(clientCert)
-        : isAsked && tls !== undefined
+        : parts.isAsked && tls !== undefined
           ? this.#ofConnection(tls as TLSSocket)
           : undefined
     if (read === undefined) return undefined

@@ -7,7 +7,7 @@ import { claimsOfIdToken } from '../provider/id-token.ts'
 import type { OpenidProvider } from '../provider/openid-provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import { type LeaseStore, retryUntil, underLease } from '../session/live/lease.ts'
-import type { Sessions } from '../session/live/sessions.ts'
+import type { Sessions } from '../session/live/live-sessions.ts'
 import { readableNow, withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, type SessionRecord, type StoredSession } from '../session/record/record.ts'
 

@@ -7,7 +7,7 @@ import { GatewayError, reason } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { InvalidTokensError } from '../provider/provider-errors.ts'
-import { isAnyDue, neverRead, overdue } from '../session/record/api-claims.ts'
+import { isAnyDue, isAnyUnread, neverRead, overdue } from '../session/record/api-claims.ts'
 import type { StoredSession } from '../session/record/record.ts'
 import { pollUserinfo, refresh, type UpkeepParts } from './refresh.ts'
 
@@ -95,6 +95,13 @@ const firstPauseMs = 1000
 /** The longest pause for work beside requests, in ms. Each error doubles the pause. */
 const longestPauseMs = 60_000
 
+/** How long a request waits for a claim that could not be read before, in ms. */
+const longestWaitMs = 2_000
+
+function afterWait(session: StoredSession): Promise<StoredSession> {
+  return new Promise((resolve) => setTimeout(resolve, longestWaitMs, session).unref())
+}
+
 /** How many calls may run beside requests at a time. `createOutbound` has more connections. */
 const maxAtOnce = 12
 
@@ -167,7 +174,11 @@ export class Upkeep {
       return joins ? work.then((found) => found && this.#fresh(found)) : work
     }
     if (pausing) return session
-    if (due === 'userinfo_now') return this.#runOrLog(session, due)
+    if (due === 'userinfo_now') {
+      const work = this.#runOrLog(session, due)
+      // The wait is bounded, because pages that do not need the claim must not wait for its API.
+      return isAnyUnread(this.#claimsFrom, session.record, now) ? Promise.race([work, afterWait(session)]) : work
+    }
     // Work beside requests must not delay sign-ins and waiting requests. The next request tries
     // again.
     if (this.#underWay.size < maxAtOnce) void this.#runOrLog(session, due)

@@ -58,6 +58,8 @@ export interface TargetObserver {
 
 /** The content of a request on its way to the upstream. */
 export interface RequestContent {
+  /** The client has not sent all of it. */
+  readonly isIncomplete: boolean
   /**
    * Begins to read. Called at most once, after the head of the request was written. May pass parts
    * to the reader before it returns.
@@ -89,6 +91,8 @@ export interface UpstreamRequest {
   readonly session?: string | undefined
   /** The address of the client. Absent: the gateway sends the request on its own. */
   readonly client?: string | undefined
+  /** Another target may have carried it out, so it is not sent a third time. */
+  readonly isRepetition?: boolean
 }
 
 /**

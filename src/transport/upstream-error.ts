@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { ownMember } from '../core/json.ts'
 import type { ResponseHandler } from './transport.ts'
 
 const codes: Readonly<Record<string, ErrorCode>> = {
@@ -41,5 +42,5 @@ function codeOf(error: unknown): ErrorCode {
   if (!('code' in error) || typeof error.code !== 'string') return 'ERR_UPSTREAM_UNREACHABLE'
   // The messages are "bad response" and "bad upgrade".
   if (error.code === 'UND_ERR_SOCKET' && /^bad /.test(error.message)) return 'ERR_UPSTREAM_RESPONSE'
-  return codes[error.code] ?? 'ERR_UPSTREAM_UNREACHABLE'
+  return ownMember(codes, error.code) ?? 'ERR_UPSTREAM_UNREACHABLE'
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { privatePartsLeftOut } from '../core/private-parts.ts'
 
 /**
  * To be called when a part is not needed any more, so that its memory is used again. With the error
@@ -140,9 +141,9 @@ const shared = Buffer.allocUnsafeSlow(usualBytes)
  * bytes.
  *
  * `onread` of `net.connect` is the public interface for such reads. A server does not offer it.
- * This class sets the properties of the socket that `onread` sets (tested with Node.js 22 and 24 by
- * test/listener/plain/uploads.test.ts). With a version of Node.js that has other ones, the
- * connection is read as before.
+ * This class sets the properties of the socket that `onread` sets (tested by
+ * test/listener/plain/uploads.test.ts). With a version of Node.js that has other ones, Node.js
+ * allocates the memory.
  */
 export class ReusedReads {
   readonly #socket: Socket
@@ -204,6 +205,11 @@ export class ReusedReads {
   }
 
   readonly #onRead = (length: number): boolean => {
+    // Another version of Node.js may call back with something else.
+    if (!Number.isSafeInteger(length) || length <= 0) {
+      this.#socket.destroy()
+      return false
+    }
     this.#lastBytes = length
     const bytes = (this.#own?.memory ?? shared).subarray(0, length)
     if (this.#use === 'owner') this.#owner.receive(bytes)
@@ -234,6 +240,7 @@ interface PrivateParts {
 
 /** The properties of a socket that `onread` of `net.connect` sets. */
 function privateParts(socket: Socket): PrivateParts | undefined {
+  if (privatePartsLeftOut() !== undefined) return undefined
   const { _handle: handle } = socket as unknown as { readonly _handle?: Partial<PrivateParts['handle']> | null }
   if (typeof handle?.useUserBuffer !== 'function') return undefined
   const symbols = Object.getOwnPropertySymbols(socket)

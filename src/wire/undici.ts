@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type undici from 'undici'
 import connectOf from 'undici/lib/api/api-connect.js'
 import requestOf from 'undici/lib/api/api-request.js'
@@ -30,8 +31,23 @@ export async function request(
  */
 export function createProxyAgent(options: undici.ProxyAgent.Options, tunnelTimeoutMs: number): undici.Dispatcher {
   const clientFactory = (origin: URL, ofClient: object) =>
-    Object.assign(new Pool(origin, { ...ofClient, headersTimeout: tunnelTimeoutMs }), { connect: connectOf })
-  return new ProxyAgent({ ...options, clientFactory })
+    Object.assign(new Pool(origin, { ...named(ofClient), headersTimeout: tunnelTimeoutMs }), { connect: connectOf })
+  const factory = (origin: string | URL, ofOrigin: object) => new Pool(origin, named(ofOrigin))
+  return new ProxyAgent({ ...options, clientFactory, factory })
+}
+
+/**
+ * The same options, without an IP address as the server name of TLS (RFC 6066 §3). undici takes it
+ * from the URL of the proxy, and Node.js 26 rejects it. The certificate must still name the
+ * address.
+ */
+function named(options: { readonly connect?: undici.buildConnector.connector }): object {
+  const { connect } = options
+  if (typeof connect !== 'function') return options
+  const isAddress = (name = '') => isIP(name.replace(/^\[(.*)\]$/, '$1')) > 0
+  const connectByName: undici.buildConnector.connector = ({ servername, ...to }, done) =>
+    connect({ ...to, ...(servername !== undefined && !isAddress(servername) && { servername }) }, done)
+  return { ...options, connect: connectByName }
 }
 
 /** The origin and path of a URL, as a dispatcher takes them. */

@@ -8,14 +8,10 @@ import {
   type Reports,
 } from '../admin/processes.ts'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { merged } from '../observe/exposition.ts'
 import type { Family } from '../observe/metrics.ts'
 
-/**
- * How long the primary waits for the report of a worker, in ms. After that, it leaves the worker
- * out, or uses its last report.
- */
-const reportTimeoutMs = 1_000
 /**
  * How long a call may take at a worker that responds, in ms. To end a session, the worker sends
  * requests to Redis and to the provider.
@@ -77,7 +73,7 @@ export class WorkerProcesses implements Processes {
   async metrics(): Promise<readonly Family[]> {
     await Promise.allSettled(
       this.#workers.map(async (worker) => {
-        const families = await this.#send(worker, 'metrics', [], reportTimeoutMs)
+        const families = await this.#send(worker, 'metrics', [], pauses.workerReportsMs)
         if (this.#lastMetrics.has(worker)) this.#lastMetrics.set(worker, families as readonly Family[])
       }),
     )
@@ -86,7 +82,9 @@ export class WorkerProcesses implements Processes {
 
   async states(): Promise<Reports<ProcessState>> {
     const workers = this.#workers
-    const states = await Promise.allSettled(workers.map((worker) => this.#send(worker, 'state', [], reportTimeoutMs)))
+    const states = await Promise.allSettled(
+      workers.map((worker) => this.#send(worker, 'state', [], pauses.workerReportsMs)),
+    )
     return {
       reports: states.flatMap((state) => (state.status === 'fulfilled' ? [state.value as ProcessState] : [])),
       silent: workers.flatMap(({ process }, index) => (states[index]?.status === 'rejected' ? [process.pid ?? 0] : [])),
@@ -103,7 +101,9 @@ export class WorkerProcesses implements Processes {
   }
 
   async #firstLive(): Promise<Worker> {
-    const live = this.#workers.map((worker) => this.#send(worker, 'live', [], reportTimeoutMs).then(() => worker))
+    const live = this.#workers.map((worker) =>
+      this.#send(worker, 'live', [], pauses.workerReportsMs).then(() => worker),
+    )
     return Promise.any(live).catch(({ errors: [cause] }: AggregateError) => {
       throw new Error('no worker process responds', { cause })
     })

@@ -6,6 +6,7 @@ import { PageStreams } from '../../src/admin/page-streams.ts'
 import type { Overview } from '../../src/admin/page/view.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
 import { writeResponse } from '../../src/http/response.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, announce: () => {} }
@@ -14,7 +15,7 @@ const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, 
 function largePage(number: number): Overview {
   const at = Date.now()
   return {
-    ...{ at, version: '1', host: 'h', isShared: false, query: { sub: '', sid: '', text: '' } },
+    ...{ at, version: '1', host: 'h', isShared: false, query: { sub: '', sid: '', text: '', sort: 'began', page: 1 } },
     processes: { responding: 1, silent: [], countingSince: at },
     sessions: { fault: `${number}${'x'.repeat(1_000_000)}` },
     ...{ providers: [], upstreams: [], timeline: [], samples: [], sessionCounts: [], inner: [] },
@@ -22,14 +23,15 @@ function largePage(number: number): Overview {
 }
 
 test('A stream whose client does not read holds one update, however many there are', async (t) => {
+  replacePauses(t, { updateAdminPageMs: 1 })
   const config = {} as GatewayConfig
   let updates = 0
   const overview = async () => largePage((updates += 1))
-  const streams = new PageStreams({ running: () => config, overview, log, pauseMs: 1 })
+  const streams = new PageStreams({ running: () => config, overview, log })
   let unread: ServerResponse | undefined
   const server = createServer((req, res) => {
     unread ??= res
-    writeResponse({ req, res }, streams.open({ sub: '', sid: '', text: '' }))
+    writeResponse({ req, res }, streams.open({ sub: '', sid: '', text: '', sort: 'began', page: 1 }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => {

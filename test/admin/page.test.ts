@@ -37,7 +37,7 @@ const overview: Overview = {
   host: hostile,
   processes: { responding: 1, silent: [7], countingSince: at },
   isShared: true,
-  query: { sub: hostile, sid: hostile, text: hostile },
+  query: { sub: hostile, sid: hostile, text: hostile, sort: 'began', page: 1 },
   sessions: {
     found: [
       {
@@ -45,7 +45,7 @@ const overview: Overview = {
         ...{ address: hostile, isBound: true, origin: hostile, lastUsed: at, began: at, ends: at, order: hostile },
       },
     ],
-    ...{ cut: 'too_slow', count: 100_000, read: 412, areLatest: false },
+    ...{ page: 1, pages: 2, listed: 1, isCut: true, count: 100_000, read: 412 },
   },
   providers: [
     {
@@ -156,7 +156,7 @@ test('Each chart has a title, a description, a text with its values, and the val
 })
 
 test('The page has landmarks, a skip link, and unique ids', () => {
-  const { body } = pages.overview({ ...overview, query: { sub: '', sid: '', text: '' } })
+  const { body } = pages.overview({ ...overview, query: { sub: '', sid: '', text: '', sort: 'began', page: 1 } })
 
   assert.match(body, /<a class="skip" href="#main">/)
   for (const landmark of [

@@ -18,6 +18,8 @@ import { freePort } from '../support/free-port.ts'
 export type Claims = Readonly<Record<string, unknown>>
 
 export interface BedOptions {
+  /** The value of `listen` for an address. */
+  readonly listen?: (address: string) => string
   /** The upstream's rules, a YAML list on one line. */
   readonly rules?: string
   /** YAML of the upstream, indented by four. */
@@ -114,7 +116,7 @@ export async function startBed(t: TestContext, options: BedOptions = {}): Promis
   const application = await listen(t, createServer(keeping(seen, options.application ?? respondPlainly)))
   const loaded = configure(
     t,
-    `listen: 127.0.0.1:${port}
+    `listen: ${options.listen?.(`127.0.0.1:${port}`) ?? `127.0.0.1:${port}`}
 external_url: ${origin}
 shutdown: { drain_timeout: 0s }
 ${options.settings ?? ''}

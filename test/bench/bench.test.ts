@@ -5,14 +5,20 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { request } from 'undici'
+import type { Contender } from '../../bench/contenders/contender.ts'
 import { selfTimes } from '../../bench/cpu-profile.ts'
 import type { LoadMessage, LoadOrder } from '../../bench/load/order.ts'
 import { cookies, requestFields } from '../../bench/load/typical-fields.ts'
-import { markersOf, replaceSection } from '../../bench/page.ts'
+import type { Measured } from '../../bench/measure.ts'
+import { hasSection, markersOf, replaceSection } from '../../bench/page.ts'
 import { claimValues } from '../../bench/people.ts'
 import { start, startServer } from '../../bench/process.ts'
+import { roundsTable } from '../../bench/report.ts'
 import { runInTurn, warmUp, type Figure } from '../../bench/rounds.ts'
 import { forTargets, further } from '../../bench/scenarios/all.ts'
+import { withRedis } from '../../bench/scenarios/requests.ts'
+import type { Bench } from '../../bench/scenarios/scenario.ts'
+import type { Stand } from '../../bench/stand.ts'
 import { targetsTable, type Facts } from '../../bench/targets.ts'
 import { bundledModules } from '../support/bundle.ts'
 import { root } from '../support/command.ts'
@@ -102,8 +108,41 @@ test('The report says whether a target is met, how many rounds were quiet, and w
   assert.match(rowOf('two workers'), /\| 1\.90 \| calculated, does not count \|/)
   assert.doesNotMatch(rows.join('\n'), /NaN|undefined/)
 
+  const names = ['gatehouse-redis', 'nginx', 'caddy', 'oauth2-proxy-redis']
+  assert.match(targetsTable(new Map(names.map((name) => [`cpu ${name}`, figure(1)]))), /when, and on what/)
+
+  const everything = new (class extends Map<string, Figure> {
+    override get = () => figure(1)
+  })()
+  assert.match(targetsTable(everything), /^today:\n\n\| {2}\| target \|/)
+
   const nothing = rowsOf(new Map()).slice(2)
   assert.ok(nothing.length > 0 && nothing.every((row) => row.includes('| not measured |')), nothing.join('\n'))
+})
+
+test('A table of rounds says how many were quiet, unless all of them were', () => {
+  const tableWith = (foreign: number, isStable = true) => {
+    const round = { requestsPerSecond: 9, p50: 1, p99: 2, cpu: 40, memory: 2 ** 20, foreign }
+    const warmedUp = { rounds: [round], warmUp: { isStable, windows: 2 } }
+    const [quiet, other] = [{ title: 'quiet' }, { title: 'other' }] as unknown as Stand[]
+    const measured = [
+      [quiet, { ...warmedUp, rounds: [{ ...round, foreign: 0 }] }],
+      [other, warmedUp],
+    ]
+    return roundsTable(new Map(measured as unknown as [Stand, Measured][]))
+  }
+  assert.doesNotMatch(tableWith(0), /quiet rounds|all/)
+  assert.match(tableWith(0.5), /memory MB \| quiet rounds \|\n.*\n.* all \|\n.* 0 of 1, others 50 % \|$/)
+  assert.match(tableWith(0, false), / all; not stable \|/)
+})
+
+test('Contenders take part once where the place of the sessions does not matter, and all if none has Redis', () => {
+  const taking = (...names: string[]) => {
+    const contenders = new Map(names.map((name) => [name, {} as Contender]))
+    return [...withRedis({ contenders } as unknown as Bench).contenders.keys()]
+  }
+  assert.deepEqual(taking('a-b-redis', 'a-b-shm', 'nginx', 'http-proxy'), ['a-b-redis', 'nginx', 'http-proxy'])
+  assert.deepEqual(taking('a-b-shm', 'c-redis'), ['a-b-shm', 'c-redis'])
 })
 
 test('A warm-up ends when two windows differ by less than 5 %, not before 2 s of work, or after eight', async () => {
@@ -130,7 +169,8 @@ test('A round that other programs disturbed is repeated, but not after the time 
 })
 
 const performancePage = readFileSync(join(root, 'docs/performance.md'), 'utf8')
-const sections = ['contenders', 'targets', ...[...forTargets, ...further].map(({ name }) => name)]
+const shown = further.filter(({ name }) => hasSection(performancePage, name))
+const sections = ['contenders', 'targets', ...[...forTargets, ...shown].map(({ name }) => name)]
 
 for (const section of sections)
   test(`The report of the bench replaces what is between the markers of ${section}, and nothing else`, () => {

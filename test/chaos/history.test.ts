@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type HistoryEvent, now, readHistory, writeHistory } from './history.ts'
+import { type HistoryEvent, now, readHistory, writeHistory } from '../../chaos/history.ts'
 
 test('a history is read as it was written, also after its writer was killed in a line', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-history-'))

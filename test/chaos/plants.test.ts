@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { plantedFile, plants } from '../../chaos/plants.ts'
 import { root } from '../support/command.ts'
-import { plantedFile, plants } from './plants.ts'
 
 for (const [name, { to }] of Object.entries(plants))
   test(`the fault ${name} fits the program as it is now`, () => {

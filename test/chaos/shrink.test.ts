@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shrink } from './shrink.ts'
+import { shrink } from '../../chaos/shrink.ts'
 
 const hundred = Array.from({ length: 100 }, (_, n) => n)
 

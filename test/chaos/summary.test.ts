@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { HistoryEvent } from './history.ts'
-import { summaryOf } from './summary.ts'
+import type { HistoryEvent } from '../../chaos/history.ts'
+import { summaryOf } from '../../chaos/summary.ts'
 
 test('a summary counts operations by outcome, and says how long people noticed a fault', () => {
   const times = { grace: 0, idleTimeout: 1e6, absoluteTimeout: 1e6 }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { request, type IncomingMessage } from 'node:http'
 import type { TestContext } from 'node:test'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
@@ -47,6 +48,7 @@ export async function startAskedWorld(
       X-Remote-User: sub
       X-Groups: { claim: fields.groups, join: ",", encode: percent }
       X-Nickname: nickname
+    request_headers: { remove: [OIDC_*] }
     rules:
     - { path: /wiki/public/*, access: public }
     - { path: /wiki/admin/*, require: { claim: fields.groups, any_of: [admins] } }
@@ -75,6 +77,11 @@ export async function startAskedWorld(
         ...changes,
       }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])),
   }
+}
+
+/** A PEM certificate as a proxy sends it (RFC 9440). */
+export function clientCertOf(pem: string): string {
+  return `:${new X509Certificate(pem).raw.toString('base64')}:`
 }
 
 function ask(

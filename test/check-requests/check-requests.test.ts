@@ -197,6 +197,11 @@ const invalid: readonly (readonly [what: string, field: RegExp, changes: Record<
   ['with another method in the other form', /X-Forwarded-Method/, { 'X-Original-Method': 'POST' }],
   ['with another path in the other form', /X-Forwarded-Uri/, { 'X-Original-URL': 'http://127.0.0.1/wiki/public/x' }],
   ['with another URI in the third form', /X-Original-URI/, { 'X-Original-URI': '/wiki/public/x' }],
+  [
+    'with an URI and no method',
+    /^X-Original-URI names no method and no host: let nginx send X-Original-URL and X-Original-Method too/,
+    { 'X-Forwarded-Method': undefined, 'X-Original-URI': '/wiki/page?a=1' },
+  ],
   ['with an URL that is only a path', /X-Original-URL/, { 'X-Original-URL': '/wiki/page?a=1' }],
   ['with an unknown method', /X-Forwarded-Method/, { 'X-Forwarded-Method': 'get' }],
   ['with two methods', /X-Forwarded-Method/, { 'X-Forwarded-Method': 'GET, POST' }],
@@ -280,6 +285,8 @@ for (const [name, uri = '/wiki/page'] of [
   ['X-Remote--User'],
   ['X_Groups', '/wiki/public/logo.png'],
   ['X-HTTP-Method-Override'],
+  ['OIDC-CLAIM-email', '/wiki/public/logo.png'],
+  ['OIDC_access_token'],
 ] as const)
   test(`A check request with ${name}, which the proxy would pass on, is refused`, async () => {
     const world = shared
@@ -371,6 +378,11 @@ test('Envoy asks with the method, the host and the path of the request', async (
     endpoint: 'forward-auth/ext-authz/wiki/page',
   })
   assert.ok(removedBy(headers).includes('x_remote_user'))
+  const removed = await world.ask(fields([['OIDC-CLAIM-email', 'forged']]), {
+    endpoint: 'forward-auth/ext-authz/wiki/page',
+  })
+  assert.equal(removed.status, 200)
+  assert.ok(removedBy(removed.headers).includes('oidc-claim-email'))
 })
 
 for (const path of ['/../../static', '/../jwks.json', '/../../../echo', '/%2e%2e/%2e%2e/open/x', '/..%2f..%2fopen/x'])

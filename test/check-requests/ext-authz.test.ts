@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:http2'
 import { test, type TestContext } from 'node:test'
 import { status } from '@grpc/grpc-js'
+import { issueCertificates } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
-import { type AskedWorld, startAskedWorld } from './asking.ts'
+import { type AskedWorld, clientCertOf, startAskedWorld } from './asking.ts'
 import { type CheckResponse, type EnvoyClient, envoyClient, type HeaderOption } from './envoy-client.ts'
 
 interface HttpAttributes {
@@ -15,25 +16,31 @@ interface Envoy {
   readonly world: AskedWorld
   readonly port: number
   /** Asks about a page load of the wiki with these attributes. */
-  check(http?: HttpAttributes, source?: string): Promise<CheckResponse>
+  check(http?: HttpAttributes, source?: string, certificate?: string): Promise<CheckResponse>
   readonly call: EnvoyClient['call']
 }
 
 /** A gateway that Envoy asks over gRPC, and a client with the messages of Envoy. */
-async function startEnvoy(t: TestContext, { settings = 'trusted_proxies: [127.0.0.1]' } = {}): Promise<Envoy> {
+async function startEnvoy(
+  t: TestContext,
+  { settings = 'trusted_proxies: [127.0.0.1]', ...wiki }: Parameters<typeof startAskedWorld>[1] = {},
+): Promise<Envoy> {
   const port = await freePort()
   const listen = `ext_authz: { listen: 127.0.0.1:${port}, message_size: 8kb }`
-  const world = await startAskedWorld(t, { settings: `${settings}\n${listen}` })
+  const world = await startAskedWorld(t, { ...wiki, settings: `${settings}\n${listen}` })
   const { call } = envoyClient(t, port)
   const { host } = new URL(world.url)
   return {
     world,
     port,
     call,
-    check: ({ headers, ...http } = {}, source = '192.0.2.7') =>
+    check: ({ headers, ...http } = {}, source = '192.0.2.7', certificate = '') =>
       call('Check', {
         attributes: {
-          source: { address: { socket_address: { address: source, port_value: 4711 } }, principal: 'spiffe://x' },
+          source: {
+            address: { socket_address: { address: source, port_value: 4711 } },
+            ...{ principal: 'spiffe://x', certificate },
+          },
           request: {
             time: { seconds: 1_700_000_000, nanos: 5 },
             http: {
@@ -55,6 +62,23 @@ async function startEnvoy(t: TestContext, { settings = 'trusted_proxies: [127.0.
       }),
   }
 }
+
+test('Over gRPC, the certificate is the one that Envoy has verified, and never a field of its client', async (t) => {
+  const { client } = issueCertificates()
+  const { check } = await startEnvoy(t, {
+    wiki: 'client_cert_header: true',
+    wikiRules: '- { path: /wiki/api/*, client_certificates: true, unauthenticated: 401 }',
+  })
+  const headers = { 'client-cert': clientCertOf(client.cert ?? '') }
+  const api = { path: '/wiki/api/x', headers }
+
+  const forged = await check(api)
+  const verified = await check(api, undefined, encodeURIComponent(client.cert ?? ''))
+
+  assert.equal(forged.denied_response?.status.code, 401)
+  assert.equal(headersIn(verified.ok_response?.headers)['x-remote-user'], 'certificate/CN=client')
+  assert.ok(verified.ok_response?.headers_to_remove.includes('client-cert'))
+})
 
 function headersIn(options: readonly HeaderOption[] = []): Record<string, string> {
   return Object.fromEntries(options.map(({ header: { key, value } }) => [key, value]))

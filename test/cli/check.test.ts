@@ -9,6 +9,7 @@ import type { Diagnostic } from '../../src/config/document/diagnostics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { environment, secretTexts } from '../config/environment.ts'
 import { folderWith, recordingTerminal } from '../support/command-line.ts'
+import { root } from '../support/command.ts'
 
 const settings = `version: 1
 external_url: https://orders.example.com
@@ -266,6 +267,38 @@ for (const tracing of [
     assert.doesNotMatch(err, /hunter2/)
   })
 
+test('check shows a client_id, also at a place whose hint names client_secret', async (t) => {
+  for (const line of ['client_id: orders', 'client-id: "orders"', 'oidc_client_idd: orders']) {
+    const { err } = await checkedFile(t, `${line}\n${settings.replace('client_id: orders', 'client_idd: orders')}`)
+
+    assert.ok(err.includes(` | ${line}\n`), err)
+    assert.ok(err.includes(' |   client_idd: orders\n'), err)
+  }
+})
+
+for (const line of [
+  '{ client_idd: orders, key: hunter2 }',
+  'client_id_secret: hunter2',
+  'client_id: [hunter2]',
+  'client_key: hunter2',
+])
+  test(`check hides what may be a secret beside a client_id: ${line}`, async (t) => {
+    const { err } = await checkedFile(t, `${settings}client_secret: ${line.startsWith('{') ? line : `{ ${line} }`}\n`)
+    const own = await checkedFile(t, `${settings}${line.startsWith('{') ? `oidc: ${line}` : line}\n`)
+
+    assert.doesNotMatch(err, /hunter2/)
+    if (!line.startsWith('client_key')) assert.doesNotMatch(own.err, /hunter2/)
+  })
+
+test('check hides a client_id below a setting of a secret', async (t) => {
+  const text = settings.replace('{ env: CLIENT_SECRET }', '\n    client_id: hunter2')
+
+  const { err } = await checkedFile(t, text)
+
+  assert.match(err, / \| {5}client_id: …/)
+  assert.doesNotMatch(err, /hunter2/)
+})
+
 test('check shows the name of the environment variable of a secret', async (t) => {
   const { err } = await checkedFile(t, settings.replace('env: CLIENT_SECRET', 'env: NOT_SET'))
 
@@ -286,6 +319,21 @@ test('Diagnostics of the golden cases show no secret and no control characters',
   } finally {
     process.chdir(before)
   }
+})
+
+test('check warns about credentials of a service that does not run, and a start needs them', async (t) => {
+  const packaged = readFileSync(join(root, 'examples/systemd/gateway.yaml'), 'utf8')
+  const { exitCode, file, err } = await checkedFile(t, packaged)
+
+  assert.equal(exitCode, 0)
+  assert.match(err, /client_secret exists only while gatehouse\.service runs, so its content is not checked/)
+  assert.match(err, /systemctl start gatehouse\.service; journalctl --unit gatehouse\.service/)
+  assert.match(err, /session_key exists only while/)
+  const atStart = loadConfig(file, env)
+  assert.deepEqual(atStart.ok ? [] : atStart.diagnostics.map(({ message }) => /does not exist$/.test(message)), [
+    true,
+    true,
+  ])
 })
 
 test('A terminal gets colors', async (t) => {
@@ -364,6 +412,22 @@ for (const [what, issuer, scopes, expected, exitCode] of [
     assert.match(out, expected)
     assert.equal(ended, exitCode)
     if (exitCode === 1) assert.match(err, /error.* provider\.scopes\[1\]: .*every sign-in fails/)
+  })
+
+for (const [written, isNoted] of [
+  ['response_mode: query', true],
+  ['scopes: [openid, email]', true],
+  ['scopes: [openid, groups]', false],
+  ['id_token_claims: [groups]', false],
+  ['issuer: https://accounts.google.com', false],
+] as const)
+  test(`check ${isNoted ? 'says' : 'does not say'} that groups may need a scope: ${written}`, async (t) => {
+    const yaml = settings.replace('X-Name: name', 'X-Teams: groups')
+
+    const issuer = written.startsWith('issuer') ? '  issuer: https://id.example.com\n' : ''
+    const { out } = await checkedFile(t, yaml.replace(`${issuer}  client_id:`, `  ${written}\n  client_id:`))
+
+    assert.equal(out.includes('many providers send only with a scope of that name'), isNoted)
   })
 
 test('check prints what a provider without ID Tokens lacks, and no address that it does not use', async (t) => {

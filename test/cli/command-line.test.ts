@@ -1,3 +1,4 @@
+// Slow: 3 s, each command is a process of its own
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -65,6 +66,8 @@ for (const [args, exitCode, out, err] of [
   ],
   [['explain', '--as', '/dev/zero', '/'], 1, /^$/, /^gatehouse: \/dev\/zero is larger than 1 MiB\. --as needs /],
   [['import', 'oauth2-proxy', '/dev/zero'], 1, /^$/, /^gatehouse: \/dev\/zero is larger than 1 MiB\n$/],
+  [['import', 'oauth2proxy', 'x'], 2, /^$/, /unknown program "oauth2proxy"; did you mean "oauth2-proxy"\?\n/],
+  [['import', 'nginx', 'x'], 2, /^$/, /unknown program "nginx"; known: oauth2-proxy, mod_auth_openidc, /],
   [['explain', '--as', '.', '/'], 1, /^$/, /^gatehouse: \. is a directory, not a file\. --as needs /],
   [['explain', '--log', 'nofile', 'x'], 1, /^$/, /^gatehouse: nofile does not exist\n$/],
   [['run', '--port', '1'], 2, /^$/, /--port.*; name the file with --config FILE/],

@@ -1,3 +1,4 @@
+// Slow: 3 s, the demo is a process of its own
 import assert from 'node:assert/strict'
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Slow: 2 s, the language server of editors is a process of its own
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'

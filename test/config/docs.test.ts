@@ -10,13 +10,13 @@ import { formatDiagnostics } from '../support/diagnostics.ts'
 import { environment } from './environment.ts'
 
 const root = new URL('../../', import.meta.url)
-const page = readFileSync(new URL('docs/configuration.md', root), 'utf8')
+const page = readFileSync(new URL('docs/reference.md', root), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'))
 after(() => rmSync(folder, { recursive: true }))
 
 const pagesPage = readFileSync(new URL('docs/pages.md', root), 'utf8')
 
-test('The configuration page has every setting', () => {
+test('The reference has every setting', () => {
   const schema = readFileSync(new URL('schemas/gateway.schema.json', root), 'utf8')
   const names = new Set<string>()
   JSON.parse(schema, (name, value: unknown) => {

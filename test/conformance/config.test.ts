@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { application, startHostileWorld } from '../corpus/hostile-world.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { runModule } from './basic-modules.ts'
 
 // oidcc-client-config-certification-test-plan.
@@ -16,6 +17,7 @@ test('oidcc-client-test-discovery-jwks-uri-keys', async (t) => {
 })
 
 test('oidcc-client-test-discovery-issuer-mismatch', async (t) => {
+  replacePauses(t, { waitForDependenciesMs: 300 })
   const world = await startHostileWorld(t, { bends: { discovery: { set: { issuer: 'https://other.example' } } } })
 
   const { status } = await world.browser().get(world.url + application)

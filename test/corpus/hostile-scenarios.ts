@@ -12,6 +12,8 @@ export interface Behaviour {
   readonly what: string
   readonly scenario: string
   readonly rule?: string
+  /** The fault that must never happen again. */
+  readonly regression?: string
   readonly provider?: Bends
   /** The faults of the provider after the sign-in. */
   readonly then?: Bends
@@ -53,6 +55,8 @@ export interface Expectation {
   readonly recovers?: boolean
   readonly maxJwks?: number
   readonly noEndSession?: boolean
+  /** Parameters of the authorization request. */
+  readonly asked?: Readonly<Record<string, string>>
 }
 
 interface Post {
@@ -244,12 +248,24 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'bcl-replay': async (aCase) => {
     const { world, alice, row } = aCase
     await signedIn(world, alice)
-    const token = world.provider.logoutToken()
+    const token = world.provider.logoutToken(row.token)
     await post(world, token)
     assert.equal(await world.isSignedIn(alice), false)
     const again = await elsewhere(world, { sid: 'sid-again' })
     await judgeReceiver(await post(world, token), row)
     await judgeAfter(aCase, again)
+  },
+
+  /** The new session has the `sid` of the ended one. */
+  'bcl-replay-same-sid': async (aCase) => {
+    const { world, alice, row } = aCase
+    await signedIn(world, alice)
+    const token = world.provider.logoutToken(row.token)
+    await judgeReceiver(await post(world, token), row)
+    assert.equal(await world.isSignedIn(alice), false)
+    await signedIn(world, alice)
+    await judgeReceiver(await post(world, token), row)
+    await judgeAfter(aCase, alice)
   },
 
   'bcl-mid-login': async ({ world, alice, row }) => {
@@ -382,6 +398,7 @@ async function login({ world, alice, row }: Case): Promise<void> {
   const response = await timed(isFound ? world.signIn(alice) : alice.get(world.url + application), row)
   judgeCallback(response, row)
   judgePage(response, row)
+  for (const [name, value] of Object.entries(row.expect.asked ?? {})) assert.equal(world.provider.asked[name], value)
   const isSignedIn = await world.isSignedIn(alice)
   if (row.expect.session !== undefined) assert.equal(isSignedIn, row.expect.session)
   if (!row.expect.recovers) return

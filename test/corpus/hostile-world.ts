@@ -45,11 +45,13 @@ export interface HostileWorldOptions {
    * another site.
    */
   readonly host?: 'localhost' | '127.0.0.1'
+  /** Whether the gateway waits for the provider for 5 s, and not for 1 s. Default: true. */
+  readonly isPatient?: boolean
 }
 
 export async function startHostileWorld(
   t: TestContext,
-  { bends = {}, settings: providerSettings = '', host = '127.0.0.1' }: HostileWorldOptions = {},
+  { bends = {}, settings: providerSettings = '', host = '127.0.0.1', isPatient = true }: HostileWorldOptions = {},
 ): Promise<HostileWorld> {
   const port = await freePort()
   const url = `http://${host}:${port}`
@@ -59,7 +61,7 @@ export async function startHostileWorld(
   const upstream = await startRecordingUpstream(t)
   let moved = 0
   const launch = () =>
-    runReplica(t, configuration({ url, port, provider, upstream: upstream.url, providerSettings }), {
+    runReplica(t, configuration({ url, port, provider, upstream: upstream.url, providerSettings, isPatient }), {
       now: () => Date.now() + moved,
     })
   await launch()
@@ -141,9 +143,10 @@ interface Parts {
   readonly provider: HostileProvider
   readonly upstream: string
   readonly providerSettings: string
+  readonly isPatient: boolean
 }
 
-function configuration({ url, port, provider, upstream, providerSettings }: Parts): string {
+function configuration({ url, port, provider, upstream, providerSettings, isPatient }: Parts): string {
   return `version: 1
 listen: 127.0.0.1:${port}
 external_url: ${url}
@@ -152,7 +155,7 @@ provider:
   issuer: ${provider.issuer}
   client_id: ${provider.client_id}
   client_secret: { env: CLIENT_SECRET }
-  timeout: 5s
+  timeout: ${isPatient ? '5s' : '1s'}
   ${providerSettings}
 session:
   keys: [{ env: SESSION_KEY }]

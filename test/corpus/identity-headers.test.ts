@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exchangeRaw, headerOf } from '../support/raw-exchange.ts'
-import { fold, isIdentityName, openPath, protectedPath, readCases, runCases, type Lane } from './lanes.ts'
+import { fold, isIdentityName, openPath, protectedPath, protocols, readCases, runCases, type Lane } from './lanes.ts'
 
 interface HeaderCase {
   readonly name: string
@@ -14,35 +14,44 @@ const { value, cases } = readCases<{ readonly value: string; readonly cases: rea
   'identity-headers.json',
 )
 
-for (const who of ['anonymous', 'signed in'] as const)
-  test(`Forged header lines, ${who}: only the gateway sets the identity`, { concurrency: true }, async (t) => {
-    await runCases(
-      t,
-      cases,
-      ({ name }) => name,
-      async (aCase, lane) => {
-        const lines = linesOf(aCase, lane)
-        const cookie = who === 'signed in' ? `Cookie: ${lane.cookie}\r\n` : ''
-        const response = await exchangeRaw(lane.port, requestFor(openPath, lane, cookie + lines))
+const both = (['anonymous', 'signed in'] as const).flatMap((who) =>
+  protocols.map((protocol) => [who, protocol] as const),
+)
 
-        assert.notEqual(response.statuses[0], 500)
-        const secret = lane.cookie.slice(lane.cookie.indexOf('=') + 1)
-        for (const { headers, trailers, faults } of lane.upstream.seen) {
-          assert.deepEqual(faults, [], 'an application could read it in another way')
-          assert.deepEqual(trailers, [])
-          for (const [name, text] of headers) {
-            assert.ok(!(isIdentityName(name) && text.includes(value)), `the application was told ${name}: ${text}`)
-            assert.ok(!(name.toLowerCase() === 'cookie' && text.includes(secret)), 'the session cookie went on')
+for (const [who, protocol] of both)
+  test(
+    `Forged header lines to ${protocol}, ${who}: only the gateway sets the identity`,
+    { concurrency: true },
+    async (t) => {
+      await runCases(
+        t,
+        cases,
+        ({ name }) => name,
+        async (aCase, lane) => {
+          const lines = linesOf(aCase, lane)
+          const cookie = who === 'signed in' ? `Cookie: ${lane.cookie}\r\n` : ''
+          const response = await exchangeRaw(lane.port, requestFor(openPath, lane, cookie + lines))
+
+          assert.notEqual(response.statuses[0], 500)
+          const secret = lane.cookie.slice(lane.cookie.indexOf('=') + 1)
+          for (const { headers, trailers, faults } of lane.upstream.seen) {
+            assert.deepEqual(faults, [], 'an application could read it in another way')
+            assert.deepEqual(trailers, [])
+            for (const [name, text] of headers) {
+              assert.ok(!(isIdentityName(name) && text.includes(value)), `the application was told ${name}: ${text}`)
+              assert.ok(!(name.toLowerCase() === 'cookie' && text.includes(secret)), 'the session cookie went on')
+            }
+            if (who === 'signed in') {
+              const subjects = headers.filter(([name]) => fold(name) === 'x-user-sub').map(([, text]) => text)
+              assert.deepEqual(subjects, ['jane'])
+            }
           }
-          if (who === 'signed in') {
-            const subjects = headers.filter(([name]) => fold(name) === 'x-user-sub').map(([, text]) => text)
-            assert.deepEqual(subjects, ['jane'])
-          }
-        }
-        if (aCase.isForwarding) await staysProtected(lane, lines)
-      },
-    )
-  })
+          if (aCase.isForwarding) await staysProtected(lane, lines)
+        },
+        { protocol },
+      )
+    },
+  )
 
 /** A request for a protected path is not forwarded, and is redirected as without these lines. */
 async function staysProtected(lane: Lane, lines: string): Promise<void> {

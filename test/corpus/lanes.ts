@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
+import { startStrictHttp2Upstream } from '../support/strict-http2-upstream.ts'
 import { startStrictUpstream, type StrictUpstream } from '../support/strict-upstream.ts'
 import { startWorld, type World, type WorldOptions } from '../support/world.ts'
 
@@ -28,13 +29,25 @@ const identityHeaders = `X-User-Sub: sub
       X-User-Email: email
       X-User-Groups: { claim: fields.groups, join: ",", encode: percent }`
 
-export async function startLane(t: TestContext, options: WorldOptions = {}): Promise<Lane> {
-  const upstream = await startStrictUpstream(t)
+/** What the application of a lane speaks. */
+export type Protocol = 'HTTP/1.1' | 'HTTP/2'
+export const protocols = ['HTTP/1.1', 'HTTP/2'] as const
+
+export interface LaneOptions extends Omit<WorldOptions, 'upstreamSettings'> {
+  readonly protocol?: Protocol
+  /** YAML. */
+  readonly rules?: string
+}
+
+export async function startLane(t: TestContext, options: LaneOptions = {}): Promise<Lane> {
+  const { protocol = 'HTTP/1.1', rules = '{ path: /public/*, access: optional }', ...worldOptions } = options
+  const isHttp2 = protocol === 'HTTP/2'
+  const upstream = await (isHttp2 ? startStrictHttp2Upstream(t) : startStrictUpstream(t))
   const world = await startWorld(t, {
     upstream: upstream.url,
     headers: identityHeaders,
-    upstreamSettings: 'rules: [{ path: /public/*, access: optional }]',
-    ...options,
+    upstreamSettings: `${isHttp2 ? 'protocol: h2c\n    ' : ''}rules: [${rules}]`,
+    ...worldOptions,
   })
   const jane = world.browser()
   const visit = await jane.get(`${world.url}${protectedPath}`)
@@ -53,11 +66,11 @@ export async function runCases<Case>(
   cases: readonly Case[],
   nameOf: (aCase: Case) => string,
   run: (aCase: Case, lane: Lane, t: TestContext) => Promise<void>,
-  options: WorldOptions & { readonly lanes?: number } = {},
+  options: LaneOptions & { readonly lanes?: number } = {},
 ): Promise<void> {
-  const { lanes = 4, ...worldOptions } = options
+  const { lanes = 4, ...laneOptions } = options
   const free: Lane[] = []
-  while (free.length < lanes) free.push(await startLane(t, worldOptions))
+  while (free.length < lanes) free.push(await startLane(t, laneOptions))
   const waiting: ((lane: Lane) => void)[] = []
   const take = async () => free.pop() ?? (await new Promise<Lane>((resolve) => waiting.push(resolve)))
   const giveBack = (lane: Lane) => {
@@ -82,6 +95,11 @@ export async function runCases<Case>(
 
 export function readCases<Corpus>(name: string): Corpus {
   return JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8')) as Corpus
+}
+
+/** The name of a case, with the fault that must never happen again. */
+export function caseName({ name, regression }: { readonly name: string; readonly regression?: string }): string {
+  return regression === undefined ? name : `${name}: ${regression.replaceAll('-', ' ')}`
 }
 
 /** Expands `{N times:TEXT}`. `#` in the text is the counter. */

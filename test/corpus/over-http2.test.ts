@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { field, flags, frame, RawHttp2, types } from '../support/http2-frames.ts'
-import { fold, isIdentityName, openPath, protectedPath, readCases, repeated, runCases, type Lane } from './lanes.ts'
+import {
+  fold,
+  isIdentityName,
+  openPath,
+  protectedPath,
+  protocols,
+  readCases,
+  repeated,
+  runCases,
+  type Lane,
+} from './lanes.ts'
 import { pathReadings } from './path-readings.ts'
 
 // The cases of the corpus that can be written in HTTP/2, as frames that no client library has
@@ -57,6 +67,11 @@ function fieldsOf(lines: readonly string[]): Field[] {
   })
 }
 
+/** Who sends the requests, and what the application speaks. */
+const both = (['anonymous', 'signed in'] as const).flatMap((who) =>
+  protocols.map((protocol) => [who, protocol] as const),
+)
+
 const forged = readCases<{
   readonly value: string
   readonly cases: readonly {
@@ -66,8 +81,8 @@ const forged = readCases<{
   }[]
 }>('identity-headers.json')
 
-for (const who of ['anonymous', 'signed in'] as const)
-  test(`Forged header fields over HTTP/2, ${who}: only the gateway sets the identity`, async (t) => {
+for (const [who, protocol] of both)
+  test(`Forged header fields over HTTP/2 to ${protocol}, ${who}: only the gateway sets the identity`, async (t) => {
     await runCases(
       t,
       forged.cases,
@@ -98,7 +113,7 @@ for (const who of ['anonymous', 'signed in'] as const)
         await send(t, lane, [...pseudo('GET', protectedPath, host), ...fields])
         assert.deepEqual(upstream.seen, [])
       },
-      overHttp2,
+      { ...overHttp2, protocol },
     )
   })
 
@@ -121,7 +136,7 @@ test('Disguised paths over HTTP/2: no request reaches the protected path', async
         assert.deepEqual(closed, [], `forwarded as ${JSON.stringify(forwarded)}`)
       }
     },
-    { ...overHttp2, upstreamSettings: 'rules: [{ path: /public/*, access: public }]' },
+    { ...overHttp2, rules: '{ path: /public/*, access: public }' },
   )
 })
 
@@ -137,35 +152,36 @@ const raw = readCases<{ readonly cases: readonly RawCase[] }>('raw-http.json').c
   ({ raw, isSlow }) => isSlow !== true && /^\S+ \S+ HTTP\/1\.1\r\n(?:[^\r\n:]+:[^\r\n]*\r\n|\{cookie\})+\r\n/.test(raw),
 )
 
-test('Raw requests over HTTP/2: framing of HTTP/1.1 means nothing, and nothing is smuggled', async (t) => {
-  await runCases(
-    t,
-    raw,
-    ({ name }) => name,
-    async ({ raw }, lane, t) => {
-      const smuggled = `GET ${protectedPath} HTTP/1.1\r\nHost: ${lane.host}\r\nX-Smuggled: 1\r\n\r\n`
-      const text = repeated(
-        raw.replaceAll('{host}', lane.host).replaceAll('{open}', openPath).replaceAll('{protected}', protectedPath),
-      )
-        .replaceAll('{cookie}', `Cookie: ${lane.cookie}\r\n`)
-        .replaceAll('{smuggled:hex}', smuggled.length.toString(16))
-        .replaceAll(/\{smuggled:length(?:\+(\d+))?\}/g, (_, more = '0') => String(smuggled.length + Number(more)))
-        .replaceAll('{smuggled}', smuggled)
-      const end = text.indexOf('\r\n\r\n')
-      const [line = '', ...lines] = text.slice(0, end).split('\r\n')
-      const [method = '', path = ''] = line.split(' ')
+for (const protocol of protocols)
+  test(`Raw requests over HTTP/2 to ${protocol}: framing of HTTP/1.1 means nothing, and nothing is smuggled`, async (t) => {
+    await runCases(
+      t,
+      raw,
+      ({ name }) => name,
+      async ({ raw }, lane, t) => {
+        const smuggled = `GET ${protectedPath} HTTP/1.1\r\nHost: ${lane.host}\r\nX-Smuggled: 1\r\n\r\n`
+        const text = repeated(
+          raw.replaceAll('{host}', lane.host).replaceAll('{open}', openPath).replaceAll('{protected}', protectedPath),
+        )
+          .replaceAll('{cookie}', `Cookie: ${lane.cookie}\r\n`)
+          .replaceAll('{smuggled:hex}', smuggled.length.toString(16))
+          .replaceAll(/\{smuggled:length(?:\+(\d+))?\}/g, (_, more = '0') => String(smuggled.length + Number(more)))
+          .replaceAll('{smuggled}', smuggled)
+        const end = text.indexOf('\r\n\r\n')
+        const [line = '', ...lines] = text.slice(0, end).split('\r\n')
+        const [method = '', path = ''] = line.split(' ')
 
-      const head = await send(t, lane, [...pseudo(method, path, lane.host), ...fieldsOf(lines)], text.slice(end + 4))
+        const head = await send(t, lane, [...pseudo(method, path, lane.host), ...fieldsOf(lines)], text.slice(end + 4))
 
-      assert.notEqual(head?.[0], status500)
-      for (const { target, headers, faults } of lane.upstream.seen) {
-        assert.deepEqual(faults, [], 'an application could read it in another way')
-        const names = headers.map(([name]) => name.toLowerCase())
-        assert.ok(!names.includes('x-smuggled'), 'a request was smuggled')
-        assert.ok(!target.startsWith(protectedPath) || path.startsWith(protectedPath), target)
-      }
-      assert.ok(lane.upstream.seen.length <= 1)
-    },
-    overHttp2,
-  )
-})
+        assert.notEqual(head?.[0], status500)
+        for (const { target, headers, faults } of lane.upstream.seen) {
+          assert.deepEqual(faults, [], 'an application could read it in another way')
+          const names = headers.map(([name]) => name.toLowerCase())
+          assert.ok(!names.includes('x-smuggled'), 'a request was smuggled')
+          assert.ok(!target.startsWith(protectedPath) || path.startsWith(protectedPath), target)
+        }
+        assert.ok(lane.upstream.seen.length <= 1)
+      },
+      { ...overHttp2, protocol },
+    )
+  })

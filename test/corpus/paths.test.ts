@@ -40,6 +40,6 @@ for (const [what, { rules, foldsCase }] of Object.entries(configurations))
         assert.notEqual(response.statuses[0], 500)
         assert.doesNotMatch(headerOf(response.text, 'location') ?? '/', /^(?:\/[\\/]|\\)/)
       },
-      { upstreamSettings: `rules: [${rules}]` },
+      { rules },
     )
   })

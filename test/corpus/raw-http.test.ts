@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exchangeRaw, type RawResponse } from '../support/raw-exchange.ts'
 import type { SeenRequest } from '../support/strict-upstream.ts'
-import { fold, isIdentityName, openPath, protectedPath, readCases, repeated, runCases, type Lane } from './lanes.ts'
+import {
+  caseName,
+  fold,
+  isIdentityName,
+  openPath,
+  protectedPath,
+  readCases,
+  repeated,
+  runCases,
+  type Lane,
+} from './lanes.ts'
 
 type Outcome = 'reject' | 'close' | 'login' | 'forward' | 'forward-2' | 'incomplete' | 'answered'
 
@@ -10,8 +20,15 @@ interface RawCase {
   readonly name: string
   readonly raw: string
   readonly allow: readonly Outcome[]
+  readonly regression?: string
+  /** The statuses of all responses. */
+  readonly statuses?: readonly number[]
+  /** What becomes of the connection. */
+  readonly end?: RawResponse['end']
   /** How many requests the application gets when the case is forwarded. */
   readonly n?: number
+  /** The request target that the application gets. */
+  readonly target?: string
   /** The content that the application gets. */
   readonly body?: string
   /**
@@ -34,17 +51,22 @@ interface RawCase {
 const { cases } = readCases<{ readonly cases: readonly RawCase[] }>('raw-http.json')
 const [slow, quick] = [cases.filter(({ isSlow }) => isSlow), cases.filter(({ isSlow }) => !isSlow)]
 
-for (const who of ['anonymous', 'signed in'] as const)
+for (const [who, protocol] of [
+  ['anonymous', 'HTTP/1.1'],
+  ['signed in', 'HTTP/1.1'],
+  ['signed in', 'HTTP/2'],
+] as const)
   test(
-    `Raw requests, ${who}: each is rejected, or reaches the application exactly as sent`,
+    `Raw requests to ${protocol}, ${who}: each is rejected, or reaches the application exactly as sent`,
     { concurrency: true },
     async (t) => {
       await runCases(
         t,
         quick,
-        ({ name }) => name,
+        caseName,
         async (aCase, lane) =>
           judge(aCase, await send(aCase, lane, who === 'signed in' ? lane.cookie : undefined), lane),
+        { protocol },
       )
     },
   )
@@ -53,7 +75,7 @@ test('The gateway ends raw requests that never end', { concurrency: true }, asyn
   await runCases(
     t,
     slow,
-    ({ name }) => name,
+    caseName,
     async (aCase, lane) => {
       const response = await send(aCase, lane, undefined, 10_000)
       assert.equal(response.end, 'closed')
@@ -86,6 +108,8 @@ function judge(aCase: RawCase, response: RawResponse, { upstream: { seen } }: La
   const told = `${outcome}: status ${response.statuses.join(', ') || 'none'}, ${seen.map(({ requestLine }) => requestLine)}`
   assert.ok(isAllowed(outcome, aCase.allow, response), `${told}; allowed: ${aCase.allow.join(', ')}`)
   assert.ok(!response.statuses.includes(500), told)
+  if (aCase.statuses) assert.deepEqual(response.statuses, aCase.statuses, told)
+  if (aCase.end) assert.equal(response.end, aCase.end, told)
   const whole = seen.filter(({ isWhole }) => isWhole)
   if (outcome.startsWith('forward')) assert.equal(whole.length, aCase.n ?? 1, told)
   for (const request of seen) judgeForwarded(aCase, request, outcome)
@@ -114,6 +138,7 @@ function judgeForwarded(aCase: RawCase, request: SeenRequest, outcome: Outcome):
     `smuggled: ${request.requestLine}`,
   )
   assert.deepEqual(request.faults, [], 'an application could read it in another way')
+  if (aCase.target !== undefined) assert.equal(request.target, aCase.target)
   for (const name of aCase.lacksExactly ?? []) assert.ok(!names.includes(name), `${name} went on`)
   for (const name of aCase.lacks ?? []) assert.ok(!names.map(fold).includes(name), `${name} went on`)
   for (const name of aCase.has ?? []) assert.ok(names.includes(name), `${name} is missing`)

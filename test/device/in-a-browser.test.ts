@@ -1,3 +1,4 @@
+// Slow: 7 s, Chromium starts with a profile for each test
 // Own process: a browser with a profile for each test.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'

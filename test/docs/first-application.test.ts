@@ -1,3 +1,4 @@
+// Slow: 2 s, each step of the page is a process of its own
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { Browser } from '../support/browser.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { startProvider } from '../support/provider.ts'
 import { until } from '../support/until.ts'
 import { blocksOf, pages } from './markdown.ts'
@@ -59,7 +61,8 @@ test('Steps 2 to 4: the file runs with another application and provider, and cha
   const withProvider = (text: string) => text.replace('https://id.example.com', provider.issuer)
   const cwd = folderWith(t, { 'gateway.yaml': withProvider(file) })
   startCommand(t, ['-c', `exec ${application}`], { program: ['/bin/sh'], cwd })
-  const gateway = startCommand(t, commandIn(shell[2] ?? ''), { cwd, env })
+  const program = gatehouseWith({ watchFilesMs: 100 })
+  const gateway = startCommand(t, commandIn(shell[2] ?? ''), { cwd, env, program })
   await gateway.said('gatehouse is ready')
   await until('the application listens', () => isUp(`http://127.0.0.1:${ports.get('3000')}`))
 

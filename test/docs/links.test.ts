@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -52,6 +52,23 @@ function sourceOf(file: string): string {
   return readFileSync(join(root, file), 'utf8').replaceAll(/\\(['"`])/g, '$1')
 }
 
+test('Pages that a message or a comment of the program names exist', () => {
+  const sources = ['src', 'packages'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
+  const named = sources
+    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))
+    .flatMap((path) =>
+      [...readFileSync(join(root, path), 'utf8').matchAll(/\bdocs\/[\w/-]+\.md\b/g)].map(([page]) => [path, page]),
+    )
+
+  assert.ok(named.length > 0)
+  assert.deepEqual(
+    named.filter(([, page = '']) => !existsSync(join(root, page))),
+    [],
+  )
+})
+
 test('Tests that a page names with their file exist', () => {
   const faults = pages.flatMap((page) =>
     [...proseOf(page).matchAll(/\[[^\]]*\.test\.ts\]\(([^)]+\.test\.ts)\): ((?:“[^”]+”(?:, )?)+)/g)].flatMap(
@@ -69,9 +86,9 @@ test('Tests that a page names with their file exist', () => {
 })
 
 /**
- * The short form of the page on reliability. Example: `journeys/sessions`: one test; another one.
+ * The short form of a page. Example: `journeys/sessions`: one test; another one.
  */
-const inShort = /`([a-z]+\/[\w-]+)`(?:[^:`|]*: ([^|`]+))?/g
+const inShort = /`([a-z-]+(?:\/[\w-]+)+)`(?:[^:`|\n]*: ([^|`]+))?/g
 const rooms = new Set(readdirSync(join(root, 'test')))
 
 test('Tests that a page names in short exist', () => {
@@ -110,4 +127,37 @@ test('Files that CONTRIBUTING.md names exist', () => {
       existsSync(join(root, path)) || readdirSync(join(root, folder)).some((file) => file.startsWith(name))
     assert.ok(isThere, path)
   }
+})
+
+test('Each decision is in the index of decisions', () => {
+  const folder = 'docs/decisions/'
+  const index = pages.find(({ path }) => path === `${folder}README.md`)
+  assert.ok(index)
+  const named = new Set(linksOf(index))
+  const decisions = pages.map(({ path }) => path.slice(folder.length)).filter((name) => /^\d{4}-[^/]*\.md$/.test(name))
+
+  assert.deepEqual(
+    decisions.filter((name) => !named.has(name)),
+    [],
+  )
+})
+
+test('Files and folders of this repository that a page names exist', () => {
+  const top = readdirSync(root).filter((name) => !/^(?:node_modules|\.git|dist.*|release|site)$/.test(name))
+  const folders = top.filter((name) => statSync(join(root, name)).isDirectory())
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${folder}/${path}`),
+  )
+  const isPath = new RegExp(`^(?:${folders.map((name) => name.replace('.', '\\.')).join('|')})/[\\w./-]+$`)
+  const missing = pages
+    .filter(({ path }) => path !== 'CHANGELOG.md')
+    .flatMap((page) =>
+      [...proseOf(page).matchAll(/`([\w./-]+)`/g)].flatMap(([, name = '']) => {
+        if (isPath.test(name)) return existsSync(join(root, name)) ? [] : [`${page.path}: ${name}`]
+        const isSource = /^[\w./-]+\.ts$/.test(name)
+        return isSource && !files.some((file) => file.endsWith(`/${name}`)) ? [`${page.path}: ${name}`] : []
+      }),
+    )
+
+  assert.deepEqual(missing, [])
 })

@@ -3,7 +3,7 @@ import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folders = ['docs', 'src', 'test', 'bench', 'examples', 'charts', 'deploy']
+const folders = ['docs', 'src', 'packages', 'test', 'bench', 'examples', 'charts', 'deploy']
 
 /** A page of the documentation. */
 export interface Page {

@@ -68,7 +68,10 @@ export function wholeFile(kind: Kind, text: string): string {
   } else {
     // A page that is about one setting of the provider does not repeat those that every file has.
     lines.push(/\bissuer:/.test(text) ? text : text.replace(/^provider:\n/m, (line) => `${line}${everyProvider}\n`))
-    if (!has('upstreams') && !has('include')) lines.push('upstreams: { orders: { url: http://127.0.0.1:3000 } }')
+    if (!has('upstreams') && !has('include'))
+      lines.push(
+        `upstreams: { orders: { url: http://127.0.0.1:3000${/^  claims_from:/m.test(text) ? ', headers: { X-Groups: groups }' : ''} } }`,
+      )
   }
   return `${lines.join('\n')}\n`
 }

@@ -15,7 +15,7 @@ test('doctor ends within its time limit, and names the checks that have not fini
   })
   const { port } = silent.address() as AddressInfo
   const config = configOf(t, {
-    externalUrl: `http://127.0.0.1:${port}`,
+    externalUrl: `http://localhost:${port}`,
     issuer: `http://127.0.0.1:${port}`,
     provider: 'timeout: 60s',
     upstream: `url: http://127.0.0.1:${port}`,

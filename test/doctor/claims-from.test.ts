@@ -8,7 +8,9 @@ import { assertUseful, configOf } from './support.ts'
 
 for (const [what, entry, level, says] of [
   ['that has the values', '/groups", token: client_credentials', 'ok', /responds with values for groups/],
-  ['that needs the token of a person', '/groups"', 'ok', /by a sign-in only/],
+  ['that needs the token of a person', '/groups"', 'ok', /responds with status 200 without a token.*by a sign-in only/],
+  ['that is not at this address', '/nowhere"', 'warning', /responds with status 404 without a token/],
+  ['at a port where nothing listens', ':1/groups"', 'fault', /cannot be read: .*(?:ECONNREFUSED|bad port)/],
   ['of one person', '/users/{sub}/groups", token: client_credentials', 'ok', /by a sign-in only/],
   [
     'that refuses the client',
@@ -21,9 +23,11 @@ for (const [what, entry, level, says] of [
     const provider = await startSigningProvider(t)
     provider.respond(paths.token, (_req, res) => sendJson(res, bearer()))
     const api = await startApi(t, (req, res, url) =>
-      url.pathname === '/refused' ? res.writeHead(403).end() : linked([{ id: 'staff' }])(req, res, url),
+      url.pathname === '/refused' || url.pathname === '/nowhere'
+        ? res.writeHead(url.pathname === '/refused' ? 403 : 404).end()
+        : linked([{ id: 'staff' }])(req, res, url),
     )
-    const claimsFrom = `claims_from: [{ url: "${api.origin}${entry}, select: "[].id", as: groups }]`
+    const claimsFrom = `claims_from: [{ url: "${entry.startsWith(':') ? 'http://127.0.0.1' : api.origin}${entry}, select: "[].id", as: groups }]`
     const { providers } = configOf(t, { issuer: provider.issuer, provider: claimsFrom })
 
     const findings = (await examineApis(providers[0])).map(apiFinding)

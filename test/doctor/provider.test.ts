@@ -295,6 +295,25 @@ for (const [scopes, params, isTold] of [
     assert.equal(/prompt: consent/.test(finding(findings, 'provider.scopes').what), isTold)
   })
 
+for (const [settings, reads, isTold] of [
+  ['', 'groups', true],
+  ['scopes: [openid, groups]', 'groups', false],
+  ['', 'department', false],
+  ['', 'phone_number', true],
+] as const)
+  test(`A scope that the provider lists for a claim of a rule is ${isTold ? '' : 'not '}missing: ${reads} ${settings}`, async (t) => {
+    const { issuer, bend } = await provider(t)
+    bend(metadataPath, (body) => (body['scopes_supported'] = ['openid', 'profile', 'email', 'groups', 'phone']))
+    const rules = `[{ path: /admin/*, require: { claim: ${reads}, any_of: [a] } }]`
+    const findings = await findingsAbout(t, issuer, settings, '{}', rules)
+    const told = findings.filter(({ id }) => id === 'provider.scope_of_claim')
+
+    assert.equal(told.length, isTold ? 1 : 0)
+    assertUseful(findings)
+    if (reads === 'groups' && isTold)
+      assert.match(JSON.stringify(told), /write provider\.scopes: \[openid, profile, email, groups\]/)
+  })
+
 test('A key set without a key for the algorithm is a fault', async (t) => {
   const { issuer } = await provider(t)
 

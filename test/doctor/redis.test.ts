@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { isShared } from '../../src/config/model/session.ts'
@@ -6,8 +9,10 @@ import { redisFindings } from '../../src/doctor/redis.ts'
 import { examineRedis, probes } from '../../src/session/store/redis/examine.ts'
 import { RedisKeys } from '../../src/session/store/redis/keys.ts'
 import { scripts } from '../../src/session/store/redis/scripts.ts'
+import { startBentRedis } from '../support/bent-redis.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis, type RedisServer } from '../support/redis.ts'
@@ -88,6 +93,7 @@ test('Each command of the scripts is tested', () => {
 })
 
 test('An unreachable Redis is a fault within the time limit', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
   const port = await freePort()
   const findings = await inTime(15_000, () => findingsAbout(t, `{ url: "redis://127.0.0.1:${port}" }`))
 
@@ -98,6 +104,7 @@ test('An unreachable Redis is a fault within the time limit', async (t) => {
 })
 
 test('A Redis that hangs is a fault within the time limit', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
   const redis = await startRedis(t)
   redis.freeze()
   t.after(() => redis.resume())
@@ -108,6 +115,7 @@ test('A Redis that hangs is a fault within the time limit', async (t) => {
 })
 
 test('A name that the Sentinels do not know is a fault about the name', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
   const { sentinel } = await startSentinel(t)
 
   const findings = await findingsAbout(t, `{ sentinels: ["127.0.0.1:${sentinel.port}"], name: other }`)
@@ -118,10 +126,11 @@ test('A name that the Sentinels do not know is a fault about the name', async (t
 })
 
 test('A missing password and a wrong password are told apart', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
   const redis = await startRedis(t, { password: 'another password than ours' })
 
-  const missing = await findingsAbout(t, `{ url: "${redis.url}" }`)
-  const wrong = await findingsAbout(t, `{ url: "${redis.url}", password: { env: REDIS_PASSWORD } }`)
+  const missing = await findingsAbout(t, `{ url: "${redis.url}", timeout: 300ms }`)
+  const wrong = await findingsAbout(t, `{ url: "${redis.url}", password: { env: REDIS_PASSWORD }, timeout: 300ms }`)
 
   assert.match(finding(missing, 'redis.connection').todo ?? '', /it requires a password/)
   assert.match(finding(wrong, 'redis.connection').todo ?? '', /compare username and password/)
@@ -170,6 +179,18 @@ test('Without INFO, doctor warns that an older copy of Redis is not detected', a
   assert.match(todo ?? '', /\+info$/)
 })
 
+test('A Redis with another time is a warning', async (t) => {
+  const later = "local time = redis.call('TIME') return { tostring(time[1] + 3600), time[2] }"
+  const { url } = await startBentRedis(t, shared.port, ({ args: [command] }) =>
+    command?.toUpperCase() === 'TIME' ? ['EVAL', later, '0'] : undefined,
+  )
+
+  const { level, what } = finding(await findingsAbout(t, `{ url: "${url}" }`), 'redis.clock')
+
+  assert.equal(level, 'warning')
+  assert.match(what, /^its clock is 3[56]\d\d\.\d s ahead of the local clock$/)
+})
+
 test('Fewer replicas than replicas_acknowledge are a fault', async (t) => {
   const primary = await startRedis(t, { args: ['--repl-diskless-sync-delay', '0'] })
   const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', String(primary.port)] })
@@ -183,6 +204,15 @@ test('Fewer replicas than replicas_acknowledge are a fault', async (t) => {
   const tooMany = await replicasOf(2)
   assert.equal(tooMany.level, 'fault')
   assert.match(tooMany.what, /^1 replicas? .* requires 2$/)
+
+  // It stays connected, and has acknowledged all earlier writes.
+  await asAdmin(primary, (admin) =>
+    until('all is acknowledged', async () =>
+      /offset=(\d+),[^]*master_repl_offset:\1\r/.test(await admin.info('replication')),
+    ),
+  )
+  replica.freeze()
+  assert.match((await replicasOf(1)).what, /^0 replicas .* requires 1$/)
 
   await replica.kill()
   assert.match((await replicasOf(1)).what, /^0 replicas .* requires 1$/)
@@ -272,4 +302,45 @@ test('A Sentinel or a Cluster node instead of a server is a fault that names the
     JSON.stringify(rightCluster),
   )
   assert.equal(rightCluster.filter(({ id }) => id === 'redis.mode').length, 3)
+})
+
+for (const [what, settings, says] of [
+  [
+    'a plain Redis as Sentinels',
+    () => `{ sentinels: ["127.0.0.1:${shared.port}"], name: main }`,
+    /is a Redis, and not a Sentinel/,
+  ],
+  [
+    'a plain Redis as a Cluster',
+    () => `{ cluster: ["127.0.0.1:${shared.port}"] }`,
+    /not a node of a Cluster.*redis\.url/,
+  ],
+  [
+    'rediss to a plain port',
+    () => `{ url: "rediss://127.0.0.1:${shared.port}" }`,
+    /does not speak TLS.*write redis:\/\//,
+  ],
+] as const)
+  test(`The finding about ${what} says what to write`, async (t) => {
+    replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
+    const { level, todo } = finding(await findingsAbout(t, settings()), 'redis.connection')
+
+    assert.equal(level, 'fault')
+    assert.match(todo ?? '', says)
+  })
+
+test('A web server in place of Redis is described without the words of a parser', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
+  const web = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
+  await once(web, 'listening')
+  t.after(() => {
+    web.close()
+    web.closeAllConnections()
+  })
+  const { port } = web.address() as AddressInfo
+
+  const { what, todo } = finding(await findingsAbout(t, `{ url: "redis://127.0.0.1:${port}" }`), 'redis.connection')
+
+  assert.match(what, /what it sends is not the protocol of Redis$/)
+  assert.match(todo ?? '', /another program listens there, such as a web server/)
 })

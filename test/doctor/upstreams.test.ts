@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -20,6 +21,18 @@ async function startApplication(t: TestContext, host: string, response: RequestL
   t.after(() => {
     server.close()
     server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function listening(t: TestContext, server: Server): Promise<number> {
+  const open = new Set<Socket>()
+  server.on('connection', (socket: Socket) => open.add(socket))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of open) socket.destroy()
   })
   return (server.address() as AddressInfo).port
 }
@@ -169,7 +182,7 @@ test('An application at another path is examined where it is', async (t) => {
 
   const found = await findingsAbout(t, `url: http://127.0.0.1:${port}/app\n    path: /wiki\n    strip_path: true`)
 
-  assert.deepEqual(requested.toSorted(), ['GET /app/', 'HEAD /app/'])
+  assert.deepEqual(requested.toSorted(), ['GET /app/', 'GET /app/', 'HEAD /app/'])
   assert.match(finding(found, 'upstream.reachable').what, /responds to HEAD \/app\/ with 200/)
   const { what, todo } = finding(found, 'upstream.addresses')
   assert.match(what, /once into \/app\/, not https:\/\/orders\.example\.com\/wiki$/)
@@ -213,6 +226,28 @@ test('An application that forbids the frames of the configuration is found', asy
     undefined,
   )
 })
+
+for (const [why, response, isLoop] of [
+  ['to its own public address', () => ({ location: 'https://orders.example.com/' }), true],
+  ['to its own path', () => ({ location: '/' }), true],
+  ['to its page', () => ({ location: '/home' }), false],
+  ['once, with a cookie', () => ({ location: '/', 'set-cookie': 'a=b' }), false],
+  [
+    'requests over http only',
+    (proto: unknown) => ({ location: proto === 'https' ? '/home' : 'https://orders.example.com/' }),
+    false,
+  ],
+] as const)
+  test(`An application that redirects ${why} ${isLoop ? 'is' : 'is not'} found`, async (t) => {
+    const port = await startApplication(t, '127.0.0.1', (req, res) => {
+      res.writeHead(302, response(req.headers['x-forwarded-proto'])).end()
+    })
+
+    const found = (await findingsAbout(t, `url: http://127.0.0.1:${port}`)).find(({ id }) => id === 'upstream.loop')
+
+    assert.equal(found?.level, isLoop ? 'warning' : undefined)
+    if (isLoop) assert.match(found?.what ?? '', /redirects https:\/\/orders\.example\.com\/ to the same address/)
+  })
 
 for (const status of [400, 403, 404, 421, 503])
   test(`An application that refuses the public host with ${status} is not called fine: the advice names host_header`, async (t) => {
@@ -281,14 +316,66 @@ test('A socket in the file system is asked too', async (t) => {
   )
 })
 
-test('An upstream that speaks HTTP/2 is only connected to', async (t) => {
-  let requests = 0
-  const open = await startApplication(t, '127.0.0.1', (_req, res) => {
-    requests += 1
-    res.end()
-  })
-  const reached = async (port: number) =>
-    finding(await findingsAbout(t, `url: http://127.0.0.1:${port}\n    protocol: h2c`), 'upstream.reachable').level
+for (const [what, start, level, says] of [
+  [
+    'HTTP/1.1 only',
+    () => createServer((_req, res) => res.end()),
+    'fault',
+    /does not speak HTTP\/2, but .*protocol is h2c/,
+  ],
+  ['HTTP/2', () => createHttp2Server((_req, res) => res.end()), 'ok', /speaks HTTP\/2: it responds to GET \//],
+  ['HTTP/2 and refuses', () => createHttp2Server((_req, res) => res.writeHead(415).end()), 'ok', /with status 415/],
+  [
+    'another protocol',
+    () => createTcpServer((socket) => socket.end('-ERR\r\n')),
+    'fault',
+    /a request over HTTP\/2 to .* fails/,
+  ],
+] as const)
+  test(`The finding about protocol: h2c before an application that speaks ${what}`, async (t) => {
+    const port = await listening(t, start())
 
-  assert.deepEqual([await reached(open), await reached(await freePort()), requests], ['ok', 'fault', 0])
+    const found = finding(
+      await findingsAbout(t, `url: http://127.0.0.1:${port}\n    protocol: h2c`),
+      'upstream.reachable',
+    )
+
+    assert.equal(found.level, level)
+    assert.match(found.what, says)
+  })
+
+test('A port where nothing listens is a fault also with protocol: h2c', async (t) => {
+  const upstream = `url: http://127.0.0.1:${await freePort()}\n    protocol: h2c`
+
+  const found = finding(await findingsAbout(t, upstream), 'upstream.reachable')
+
+  assert.equal(found.level, 'fault')
+  assert.match(found.todo ?? '', /no program listens there/)
+})
+
+test('A health check that no target passes is a fault of the check', async (t) => {
+  const port = await startApplication(t, '127.0.0.1', (req, res) =>
+    res.writeHead(req.url === '/health' ? 404 : 200).end(),
+  )
+  const upstream = (path: string) => `targets: [http://127.0.0.1:${port}]\n    health_check: { path: ${path} }`
+
+  const wrong = finding(await findingsAbout(t, upstream('/health')), 'upstream.health_check')
+  const right = finding(await findingsAbout(t, upstream('/up')), 'upstream.health_check')
+
+  assert.deepEqual([wrong.level, right.level], ['fault', 'ok'])
+  assert.match(wrong.what, /GET \/health of .* fails: status 404/)
+  assert.match(wrong.why ?? '', /all targets are unhealthy/)
+})
+
+test('A server that does not speak HTTP is described without the words of a parser', async (t) => {
+  const port = await listening(
+    t,
+    createTcpServer((socket) => socket.on('data', () => socket.end('-ERR unknown command\r\n'))),
+  )
+
+  const found = finding(await findingsAbout(t, `url: http://127.0.0.1:${port}`), 'upstream.reachable')
+
+  assert.match(found.what, /what it sends is not HTTP/)
+  assert.doesNotMatch(found.what, /RTSP|ICE/)
+  assert.match(found.todo ?? '', /another program listens there/)
 })

@@ -379,6 +379,32 @@ test('The JSON output has the steps, the decision and the headers', async (t) =>
   ])
 })
 
+for (const [reached, args, last] of [
+  ['requirements that are not met, all of them', ['--as', 'CLAIMS', '/admin/'], ['claims', 'claims']],
+  [
+    'nothing after a page of another site',
+    ['--as', 'CLAIMS', '-H', 'Origin: https://a.test', 'POST', '/admin/'],
+    ['session', 'cross-site'],
+  ],
+  ['no session where anybody has access', ['--as', 'CLAIMS', '/static/a'], ['rule', 'session']],
+  [
+    'the session of a logout that the application gets first',
+    ['--as', 'CLAIMS', '/orders/logout'],
+    ['session', 'cross-site'],
+  ],
+  ['no session of another logout', ['--as', 'CLAIMS', '/logout'], ['rule', 'logout call']],
+] as const)
+  test(`The steps end where the decision ends: ${reached}`, async (t) => {
+    const claims = { ...jane, fields: { groups: ['suspended'] } }
+    const { out } = await explained(t, [...args.slice(0, -1), '--format', 'json', ...args.slice(-1)], claims)
+
+    const { steps } = JSON.parse(out) as { readonly steps: readonly { readonly name: string }[] }
+    assert.deepEqual(
+      steps.slice(-2).map(({ name }) => name),
+      last,
+    )
+  })
+
 test('explain writes no control characters from its input to the terminal', async (t) => {
   const claims = { ...jane, note: 'a\u001b[2J', sub: 'ja\u001b[31mne' }
   const { out: passed } = await explained(t, ['--as', 'CLAIMS', '-H', 'X-A: \u001b[2J', '/orders'], claims)

@@ -68,6 +68,11 @@ for (const [msg, fields, told] of [
     { code: 'ERR_SIGN_IN_EXPIRED', reason: 'no attempt' },
     /the sign-in failed with ERR_SIGN_IN_EXPIRED: no attempt/,
   ],
+  [
+    'upstream.rejected_headers',
+    { upstream: 'orders', reason: 'it responded with 431', hint: 'Lower max_bytes.' },
+    /headers of the person may be too long for orders: it responded with 431\. Lower max_bytes\.$/,
+  ],
   ['something.new', { reason: 'why' }, /something\.new: why/],
 ] as const)
   test(`A log line becomes a sentence: ${msg}`, () => {

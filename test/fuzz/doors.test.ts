@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connect } from 'node:http2'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Claims } from '../../src/core/claims.ts'
@@ -7,6 +8,8 @@ import { personWith } from '../../src/explain/trial.ts'
 import { startBed } from '../advisories/support.ts'
 import { envoyClient } from '../check-requests/envoy-client.ts'
 import { freePort } from '../support/free-port.ts'
+import { request as requestOverHttp2 } from '../support/http2.ts'
+import { startStrictHttp2Upstream } from '../support/strict-http2-upstream.ts'
 import { fuzz } from './fuzzing.ts'
 
 /** How the gateway decides about a request, in the words that all doors have. */
@@ -39,8 +42,10 @@ const request = fc.record({
 
 test('A request has one admission, whichever door it comes through', async (t) => {
   const envoyPort = await freePort()
+  const overHttp2 = await startStrictHttp2Upstream(t)
   const bed = await startBed(t, {
     rules,
+    listen: (address) => `{ address: "${address}", h2c: true }`,
     settings: `trusted_proxies: [127.0.0.1]\next_authz: { listen: 127.0.0.1:${envoyPort} }\nlimits: { per_client: { connections: 1000 } }`,
     upstream: `hosts: [carried.example.com]
     access_tokens: { audience: [https://api.example.com] }
@@ -49,8 +54,16 @@ test('A request has one admission, whichever door it comes through', async (t) =
     external_url: http://asked.example.com
     forward_auth: true
     headers: { X-Remote-User: sub, X-Email: email, X-Groups: { claim: groups, join: "," } }
+    rules: ${rules.replaceAll('access_tokens: true, ', '')}
+  http2:
+    hosts: [http2.example.com]
+    url: ${overHttp2.url.origin}
+    protocol: h2c
+    headers: { X-Remote-User: sub, X-Email: email, X-Groups: { claim: groups, join: "," } }
     rules: ${rules.replaceAll('access_tokens: true, ', '')}`,
   })
+  const session = connect(bed.origin)
+  t.after(() => session.destroy())
   const envoy = envoyClient(t, envoyPort)
   const { config } = bed
   const cookies = new Map<string, string>()
@@ -71,11 +84,21 @@ test('A request has one admission, whichever door it comes through', async (t) =
     )
   }
 
+  const arrived = () => bed.seen.length + overHttp2.seen.length
   const send = async (lines: readonly string[]): Promise<Outcome> => {
-    const before = bed.seen.length
+    const before = arrived()
     const text = await bed.raw([...lines, 'Connection: close', '', ''].join('\r\n'))
     const outcome = outcomeOf(Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]), text)
-    assert.equal(bed.seen.length - before, outcome === 'pass' && !lines.join().includes('forward-auth') ? 1 : 0, text)
+    assert.equal(arrived() - before, outcome === 'pass' && !lines.join().includes('forward-auth') ? 1 : 0, text)
+    return outcome
+  }
+  /** As a client that speaks HTTP/2. */
+  const stream = async (host: string, method: string, target: string, cookie: string | undefined): Promise<Outcome> => {
+    const before = arrived()
+    const fields = { ':method': method, ':path': target, ':authority': host, ...(cookie !== undefined && { cookie }) }
+    const { status, body } = await requestOverHttp2(session, fields, method === 'POST' ? '' : undefined)
+    const outcome = outcomeOf(status, body)
+    assert.equal(arrived() - before, outcome === 'pass' ? 1 : 0, body)
     return outcome
   }
   const explained = (host: string, method: string, target: string, person: string | undefined): Outcome => {
@@ -108,8 +131,12 @@ test('A request has one admission, whichever door it comes through', async (t) =
         },
       },
     })
+    const ofPerson = person === undefined ? undefined : cookies.get(person)
     const carried = {
       proxy: await send([...head, ...content, ...cookie]),
+      'proxy to HTTP/2': await send([...head.with(1, 'Host: http2.example.com'), ...content, ...cookie]),
+      'HTTP/2': await stream('carried.example.com', method, target, ofPerson),
+      'HTTP/2 to HTTP/2': await stream('http2.example.com', method, target, ofPerson),
       bearer: await send([...head, ...content, `Authorization: Bearer ${tokenOf(person)}`]),
       ...(method === 'GET' && {
         upgrade: await send([...head, 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', ...cookie]),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { identityNames, isIdentityName, openPath, startLane } from '../corpus/lanes.ts'
+import { identityNames, isIdentityName, openPath, protocols, startLane } from '../corpus/lanes.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { fuzz } from './fuzzing.ts'
 
@@ -93,14 +93,17 @@ const forgery = fc.record({
   /** Absent: a request without content. */
   trailers: fc.option(fc.array(line, { maxLength: 2 }), { nil: undefined }),
   signedIn: fc.boolean(),
+  /** What the application speaks. */
+  protocol: fc.constantFrom(...protocols),
   cookieFirst: fc.boolean(),
 })
 
 test('The application never receives a value of the client under the name of an identity header', async (t) => {
-  const { port, host, cookie, upstream } = await startLane(t)
-  let forwarded = 0
+  const lanes = { 'HTTP/1.1': await startLane(t), 'HTTP/2': await startLane(t, { protocol: 'HTTP/2' }) }
+  const forwarded = { 'HTTP/1.1': 0, 'HTTP/2': 0 }
 
-  await fuzz(t, forgery, async ({ lines, trailers, signedIn, cookieFirst }) => {
+  await fuzz(t, forgery, async ({ lines, trailers, signedIn, cookieFirst, protocol }) => {
+    const { port, host, cookie, upstream } = lanes[protocol]
     const session = signedIn ? `Cookie: ${cookie}\r\n` : ''
     const content = trailers === undefined ? '' : `5\r\nhello\r\n0\r\n${trailers.join('')}\r\n`
     const head = [
@@ -119,10 +122,11 @@ test('The application never receives a value of the client under the name of an 
       // With a forged Cookie line, the session cookie is in one of several lines, and is still
       // valid.
       assert.deepEqual(subjects, signedIn ? [jane] : [])
-      if (isWhole) forwarded += 1
+      if (isWhole) forwarded[protocol] += 1
     }
     assert.ok(upstream.seen.length <= 1, 'one request became several')
   })
-  assert.ok(forwarded > 0, 'nothing was forwarded: nothing was shown')
-  t.diagnostic(`forwarded ${forwarded}`)
+  for (const protocol of protocols)
+    assert.ok(forwarded[protocol] > 0, `nothing was forwarded over ${protocol}: nothing was shown`)
+  t.diagnostic(`forwarded ${JSON.stringify(forwarded)}`)
 })

@@ -108,7 +108,7 @@ const openUnlessListed = {
 
 for (const [what, { rules, mayPass }] of Object.entries({ closedUnlessListed, openUnlessListed }))
   test(`The path that a rule admits is the path that is forwarded: ${what}`, async (t) => {
-    const { port, host, upstream } = await startLane(t, { upstreamSettings: `rules: [${rules}]` })
+    const { port, host, upstream } = await startLane(t, { rules })
     let forwarded = 0
 
     await fuzz(

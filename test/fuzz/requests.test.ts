@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { canonicalTarget } from '../../src/http/request-target.ts'
-import { openPath, startLane, type Lane } from '../corpus/lanes.ts'
+import { openPath, protocols, startLane, type Lane } from '../corpus/lanes.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { readStrictly, type SeenRequest } from '../support/strict-upstream.ts'
 import { fuzz } from './fuzzing.ts'
@@ -161,7 +161,9 @@ const mutated = fc
 
 test('A request is rejected, or reaches the application as exactly one request', async (t) => {
   const gateways: Lane[] = []
-  while (gateways.length < lanes) gateways.push(await startLane(t))
+  // Half of the applications speak HTTP/2.
+  while (gateways.length < lanes)
+    gateways.push(await startLane(t, { protocol: protocols[gateways.length % protocols.length] ?? 'HTTP/1.1' }))
   const counts = { forwarded: 0, refused: 0 }
 
   await fuzz(t, fc.array(mutated, { minLength: lanes, maxLength: lanes }), async (requests) => {

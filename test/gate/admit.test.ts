@@ -21,7 +21,7 @@ const provider = {} as ProviderConfig
 const realm = {
   prefix: '/.gatehouse/',
   clockToleranceMs: 30_000,
-  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [] },
+  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isOfFrame: () => false },
 }
 
 const orders = upstream({
@@ -134,6 +134,36 @@ for (const [path, who, ...kinds] of table)
       Object.keys(requests).map((kind, at) => [kind, kinds[at]]),
     )
   })
+
+test('The session of a frame never has access where device_binding is required, not even after its sign-in', () => {
+  const bound = upstream({ rules: [{ ...rule('/**'), needsDeviceBinding: true }] })
+  const clock = { now: () => 30_000 }
+  const kindFor = (cookie: string) => {
+    const isOfFrame = (header: string | undefined) => header?.includes('frame') === true
+    const sender = session(['staff'])
+    const admit = createAdmit(
+      { upstreams: [bound], reservedPrefix: '/.gatehouse/', session: unbound, providers: [] },
+      {
+        routes: createRouteTable([bound]),
+        identify: () =>
+          sender.kind === 'signed_in'
+            ? { ...sender, realm: { ...realm, cookie: { ...realm.cookie, isOfFrame } } }
+            : sender,
+        clock,
+        identities: trialIdentities({ externalUrl: new URL('https://orders.example.com'), providers: [provider] }),
+        isStrict: false,
+        log: { debug() {}, info() {}, warn() {}, error() {}, announce() {} },
+      },
+    )
+    const received = { method: 'GET', url: '/', headers: { host: 'orders.example.com', cookie }, socket: {} }
+    const admission = admit(requestFacts(received, new TrustedProxies([]), ''))
+    return admission instanceof Promise ? 'promise' : admission.kind
+  }
+
+  // A browser outside of frames registers its key within a minute.
+  assert.equal(kindFor('__Host-gatehouse=1'), 'pass')
+  assert.equal(kindFor('__Host-gatehouse-for-frame=1'), 'forbidden')
+})
 
 test('A host without an upstream has no route for anybody', () => {
   const upstreams = [upstream({ hosts: ['orders.example.com'] })]

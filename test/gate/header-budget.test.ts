@@ -48,3 +48,25 @@ test('Identity headers beyond the common limit are logged once for each upstream
   assert.ok(Number(logged[0]?.['bytes']) > 8_192)
   assert.ok(!JSON.stringify(logged).includes('ggg'))
 })
+
+test('A header that is left out is logged once for each session record', (t) => {
+  const config = configOf(t, {
+    upstream: '{ url: http://127.0.0.1:3000, headers: { X-Groups: { claim: groups, max_bytes: 10b } } }',
+  })
+  const logged: string[] = []
+  const [orders] = config.upstreams
+  assert.ok(orders)
+  const person = personWith({ sub: 'a', groups: ['g'.repeat(20)] }, config).at(orders)
+  const admit = createAdmit(config, {
+    routes: createRouteTable(config.upstreams),
+    identify: () => person,
+    clock: systemClock,
+    identities: trialIdentities(config),
+    isStrict: false,
+    log: { debug() {}, info() {}, warn: (msg) => void logged.push(msg), error() {}, announce() {} },
+  })
+  const request = { method: 'GET', url: '/', headers: { host: 'orders.example.com' }, socket: {} }
+  for (let visits = 0; visits < 2; visits += 1) void admit(requestFacts(request, new TrustedProxies([]), ''))
+
+  assert.deepEqual(logged, ['headers.dropped'])
+})

@@ -193,6 +193,7 @@ for (const [what, header, claims] of [
   ['A value without the text of after', "{ claim: name, after: '@' }", { name: 'corp.example' }],
   ['The Kelvin sign', '{ claim: name, case: lower }', { name: 'Mi\u212ae' }],
   ['A dotless i', '{ claim: name, case: upper }', { name: 'adm\u0131n' }],
+  ['A map that would lose its capital letters', '{ claim: name, case: lower }', { name: { a: 'B' } }],
   ['White space before the separator', "{ claim: name, before: '@' }", { name: 'admin @x' }],
 ] as const)
   test(`${what} never makes two people look equal to the application`, (t) => {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { forwardedFacts, type HeaderView, TrustedProxies } from '../../src/http/forwarded.ts'
+import {
+  forwardedFacts,
+  type HeaderView,
+  requestId,
+  TrustedProxies,
+  UntrustedProxies,
+} from '../../src/http/forwarded.ts'
 import { searchFor } from '../support/searches.ts'
 
 const trusted = new TrustedProxies([
@@ -171,4 +177,42 @@ test('No value makes the parser throw or take long, or is forwarded unchecked', 
 
 test('A closed socket has no address and is not trusted', () => {
   assert.equal(facts(undefined, spoofed).clientAddress, 'unknown')
+})
+
+test('A proxy may say nothing about the client, and still says the scheme', () => {
+  const believed = facts('10.0.0.1', { forwarded: 'proto=https;host=other.example' })
+
+  assert.deepEqual(believed, {
+    clientAddress: '10.0.0.1',
+    proto: 'https',
+    host: 'other.example',
+    forwardedFor: '10.0.0.1',
+  })
+})
+
+test('Only a trusted proxy chooses the id of a request, and only one that is safe to print', () => {
+  const idOf = (id: string | string[], peer: string | undefined) => requestId({ 'x-request-id': id }, peer, trusted)
+
+  assert.equal(idOf('r-1', '10.0.0.1'), 'r-1')
+  assert.notEqual(idOf('r-1', '192.0.2.1'), 'r-1')
+  assert.notEqual(idOf('r-1', undefined), 'r-1')
+  for (const id of ['', 'r 1', 'r\n1', '<b>', 'x'.repeat(129)]) assert.notEqual(idOf(id, '10.0.0.1'), id)
+  assert.notEqual(idOf(['r-1'], '10.0.0.1'), 'r-1')
+  assert.notEqual(idOf('', '10.0.0.1'), idOf('', '10.0.0.1'), 'each request has its own')
+})
+
+test('A peer that is not trusted and sends fields of a proxy is named once, and few peers are', () => {
+  const named: unknown[] = []
+  const note = (_message: string, fields: Readonly<Record<string, unknown>> = {}) => void named.push(fields['peer'])
+  const log = { debug() {}, info() {}, warn: note, error() {}, announce() {} }
+  const proxies = new UntrustedProxies(trusted, log)
+
+  proxies.note('192.0.2.1', {})
+  proxies.note('10.0.0.1', spoofed)
+  proxies.note(undefined, spoofed)
+  assert.deepEqual(named, [])
+  for (let turn = 0; turn < 2; turn += 1) proxies.note('192.0.2.1', { 'x-forwarded-proto': 'https' })
+  assert.deepEqual(named, ['192.0.2.1'])
+  for (let at = 1; at < 20; at += 1) proxies.note(`192.0.2.${at}`, spoofed)
+  assert.equal(named.length, 8)
 })

@@ -225,3 +225,17 @@ for (const raw of [
     assert.notEqual(accepted(raw, openOnly)?.route?.rule.access, 'public')
   })
 }
+
+for (const [raw, reading] of [
+  ['/a%2F', ['a', '']],
+  ['/a%2Fb', ['a', 'b']],
+  ['/%2561dmin', ['admin']],
+  // Segments that are encoded more or less often, for an application that decodes all of them.
+  ['/%2561dmin/%252561', ['admin', 'a']],
+  ['/%252561/%2561dmin', ['a', 'admin']],
+] as const)
+  test(`An application may read ${raw} as /${reading.join('/')}`, () => {
+    const readings = canonicalTarget(raw).otherReadings?.map((segments) => segments.join('/'))
+
+    assert.ok(readings?.includes(reading.join('/')), JSON.stringify(readings))
+  })

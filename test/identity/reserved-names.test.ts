@@ -15,7 +15,13 @@ const headers = ['X-User-Sub', 'Remote-User'].map((name) => ({
   required: false,
 }))
 
-const upstream = { targets: targetsAt('http://127.0.0.1:3000'), headers, rules: [], signedIdentity: undefined }
+const upstream = {
+  targets: targetsAt('http://127.0.0.1:3000'),
+  headers,
+  removedFields: [],
+  rules: [],
+  signedIdentity: undefined,
+}
 
 for (const spoofed of [
   'x-user-sub',
@@ -53,6 +59,19 @@ test('Other headers are not reserved', () => {
     assert.equal(reservedNames({ ...upstream, rules: [] }, []).has(canonicalName(name)), false, name)
 })
 
+test('Fields that request_headers removes are reserved for the whole application, but none that frames a request', () => {
+  const removing = { ...upstream, headers: [], removedFields: ['X-Deployer-User', 'Content-*', 'Authorization'] }
+  const [own, theirs] = [reservedNames(removing, []), reservedNames({ ...upstream, headers: [] }, [removing])]
+
+  for (const names of [own, theirs])
+    for (const spoofed of ['x-deployer-user', 'X_Deployer_User', 'Content-Type', 'content_md5'])
+      assert.ok(names.has(canonicalName(spoofed)), spoofed)
+  // Without it, a request would have no content.
+  for (const names of [own, theirs]) assert.ok(!names.has('content-length'))
+  // Another path of the application may accept a token of the client.
+  assert.deepEqual([own.has('authorization'), theirs.has('authorization')], [true, false])
+})
+
 test('A header that overrides the method is reserved when a rule depends on the method', () => {
   const rule = { path: parsePathPattern('/*'), access: 'signed_in', unauthenticated: 'auto', require: [] } as const
 
@@ -61,6 +80,42 @@ test('A header that overrides the method is reserved when a rule depends on the 
   assert.ok(names.has(canonicalName('X-HTTP-Method-Override')))
   assert.ok(!reservedNames({ ...upstream, rules: [{ ...rule, methods: undefined }] }, []).has('x-http-method-override'))
 })
+
+const methods = { kind: 'methods', methods: ['GET'] } as const
+const rule = { path: parsePathPattern('/*'), methods: undefined, access: 'signed_in', unauthenticated: 'auto' } as const
+
+for (const [what, settings] of [
+  ['a policy decision point', { authorizeWith: { url: new URL('http://127.0.0.1:8181') } as never }],
+  ['require', { rules: [{ ...rule, require: [methods] }] }],
+  ['any of a requirement', { rules: [{ ...rule, require: [{ kind: 'any', any: [methods] }] }] }],
+  [
+    'all and not of a requirement',
+    { rules: [{ ...rule, require: [{ kind: 'all', all: [{ kind: 'not', not: methods }] }] }] },
+  ],
+  [
+    'unless of maintenance',
+    { rules: [{ ...rule, require: [], respond: { kind: 'maintenance', unless: [methods], retryAfterMs: 1 } }] },
+  ],
+  [
+    'a logout link',
+    {
+      rules: [],
+      logout: {
+        ...{ paths: [{ path: rule.path, query: [], methods: ['DELETE'] }], passFirst: false, cookies: [] },
+        call: undefined,
+      },
+    },
+  ],
+] as const)
+  test(`A client cannot override the method where ${what} depends on it`, () => {
+    const names = reservedNames({ ...upstream, rules: [], ...settings }, [])
+    for (const name of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X_HTTP_Method_Override'])
+      assert.ok(names.has(canonicalName(name)), name)
+    // The same application gets none of another upstream either.
+    const other = { ...upstream, rules: [], signedIdentity: undefined }
+    assert.ok(reservedNames(other, [{ ...upstream, rules: [], ...settings }]).has('x-http-method'))
+    assert.ok(!reservedNames(other, []).has('x-http-method'))
+  })
 
 test('Upstreams with the same host and port are the same application, in any spelling of the URL', () => {
   const at = (...texts: readonly string[]) => ({ ...upstream, targets: targetsAt(...texts) })

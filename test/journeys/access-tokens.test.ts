@@ -69,7 +69,7 @@ test('A token that is not accepted gets 401, also where the rule lets everybody 
     }
   assert.equal(world.seen.length, 0)
   const [first] = auditsOf(world)
-  assert.equal(first?.message, 'token.refused')
+  assert.equal(first?.message, 'caller.refused')
   assert.equal(first?.fields['code'], 'ERR_TOKEN_INVALID')
 })
 
@@ -105,8 +105,8 @@ test('A token without the scope gets 403 insufficient_scope, and require works o
   assert.deepEqual(
     auditsOf(world).map(({ message, fields }) => [message, fields['code'], fields['sub'], fields['client_id']]),
     [
-      ['token.refused', 'ERR_TOKEN_SCOPE', 'jane', 'cli'],
-      ['token.refused', 'ERR_CLAIM_ABSENT', 'jane', 'cli'],
+      ['caller.refused', 'ERR_TOKEN_SCOPE', 'jane', 'cli'],
+      ['caller.refused', 'ERR_CLAIM_ABSENT', 'jane', 'cli'],
     ],
   )
 })
@@ -196,7 +196,7 @@ test('A rule that is only observed forwards the request, and the audit log says 
   assert.equal((await world.call('/observed/x', world.token())).status, 200)
 
   const [event] = auditsOf(world)
-  assert.deepEqual([event?.message, event?.fields['sub']], ['token.would_be_refused', 'jane'])
+  assert.deepEqual([event?.message, event?.fields['sub']], ['caller.would_be_refused', 'jane'])
 })
 
 test('The cookies of a person do not count beside a token', async (t) => {

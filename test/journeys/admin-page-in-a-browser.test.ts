@@ -1,3 +1,4 @@
+// Slow: 4 s, Chromium examines the administration page
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,6 +8,7 @@ import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { openPageStream } from '../support/page-stream.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
 const chromium = await startChromium()
@@ -75,6 +77,8 @@ test('An administrator ends a session on the administration page with the keyboa
   await page.getByText('ended 1 session').waitFor()
   await page.locator('#chart-requests canvas').waitFor()
   assert.equal(await page.locator('.chart canvas').count(), 8)
+  const legend = page.locator('#chart-requests .u-legend')
+  assert.match(await legend.innerText(), /^UTC\W*\d\d:\d\d:\d\d\W*requests\W*(?:[\d.]+|--)$/)
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     assert.deepEqual(await accessibilityFaults(page), [], colorScheme)
@@ -128,6 +132,7 @@ test('An administrator ends a session on the administration page with the keyboa
 })
 
 test('What changes appears on the open page, while the focus, an open list, a text and a selection stay', async (t) => {
+  replacePauses(t, { updateAdminPageMs: 50 })
   const { world, admin } = await livelyWorld(t, '{}')
   const person = await chromium.person(t)
   const page = await person.tab()

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { openPageStream, whenPart } from '../support/page-stream.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica, type WorldOptions } from '../support/world.ts'
 
@@ -20,6 +21,7 @@ const credentials = (password: string) => ({
 })
 
 test('An open page gets what changes: sign-ins, ended sessions with the replicas that confirmed, and charts', async (t) => {
+  replacePauses(t, { updateAdminPageMs: 50 })
   const { world, admin } = await startWithPage(t, { store: 'redis', replicas: 2, page: '{ show_claim: email }' })
   const stream = await openPageStream(t, admin)
   assert.deepEqual([stream.status, stream.headers['content-type']], [200, 'text/event-stream'])
@@ -100,6 +102,7 @@ test('The stream is no way around the token, and guesses through it count', asyn
 })
 
 test('A stream that its client does not read does not delay the others', async (t) => {
+  replacePauses(t, { updateAdminPageMs: 50 })
   const { world, admin } = await startWithPage(t)
   const { port, host } = new URL(admin)
   const socket = connect(Number(port), '127.0.0.1')

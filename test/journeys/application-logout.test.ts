@@ -1,3 +1,4 @@
+// Slow: 3 s, each situation with each kind of store
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
@@ -7,9 +8,10 @@ import { loadConfig } from '../../src/config/load.ts'
 import { isShared } from '../../src/config/model/session.ts'
 import { systemClock } from '../../src/core/clock.ts'
 import type { SessionKey } from '../../src/core/names.ts'
-import { RedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/redis-store.ts'
 import { recorder } from '../session/redis-stores.ts'
 import type { Browser } from '../support/browser.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { type SessionApplication, startSessionApplication } from '../support/session-application.ts'
 import { until } from '../support/until.ts'
 import { type Replica, secrets, startWorld, type World, type WorldOptions } from '../support/world.ts'
@@ -21,6 +23,7 @@ interface Setting extends WorldOptions {
 }
 
 async function worldWith(t: TestContext, { call = '/logout', application, ...options }: Setting = {}) {
+  replacePauses(t, { lookForLogoutCallsMs: 50 })
   const upstream = application ?? (await startSessionApplication(t))
   const world = await startWorld(t, {
     upstream: upstream.url,

@@ -14,18 +14,13 @@ const schema = JSON.parse(readFileSync(new URL('../../schemas/audit-event.schema
 }
 const ajv = new Ajv({ allErrors: true, strict: true })
 /**
- * `audit.dropped` is written when nobody reads the log. `journeys/access-tokens` has the events
- * about access tokens, `journeys/service-accounts` those about service accounts,
- * `journeys/client-certificates` those about certificates, and
+ * `audit.dropped` is written when nobody reads the log. `journeys/access-tokens`,
+ * `journeys/service-accounts` and `journeys/client-certificates` have the events about callers,
  * `device/stolen-cookies` those about bound sessions, and `signals` those about security events.
  */
 const names = schema.oneOf
   .map(({ $ref }) => $ref.replace('#/definitions/', ''))
-  .filter(
-    (name) =>
-      name !== 'audit.dropped' &&
-      !/^(?:token\.|service_account\.|client_certificate\.|session\.bound|signal\.)/.test(name),
-  )
+  .filter((name) => name !== 'audit.dropped' && !/^(?:caller\.|session\.bound|signal\.)/.test(name))
 const validators = new Map(
   names.map((name) => [name, ajv.compile({ ...schema, oneOf: undefined, $id: name, $ref: `#/definitions/${name}` })]),
 )

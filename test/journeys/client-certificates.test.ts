@@ -127,7 +127,7 @@ test('A certificate of another authority is refused, whatever names it has', asy
   for (const path of ['/api/x', '/every/x']) assert.equal((await send(t, world, path, stranger)).status, 403)
   assert.deepEqual(seen, [])
   const [refused] = auditsOf(world)
-  assert.equal(refused?.message, 'client_certificate.refused')
+  assert.equal(refused?.message, 'caller.refused')
   assert.match(String(refused?.fields['reason']), /SELF_SIGNED|self.signed/i)
 })
 

@@ -1,3 +1,4 @@
+// Slow: 5 s, Chromium uses a portal of another site
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'

@@ -6,6 +6,7 @@ import type { Configuration } from 'oidc-provider'
 import { assertWholeJourney, type ClientJourney, startClient } from '../support/client-journey.ts'
 import { clientKeyPair, withFeatures } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { tlsProvider } from '../support/tls-provider.ts'
 
 const providerKey = clientKeyPair('ES256', 'provider')
@@ -147,6 +148,7 @@ for (const [what, change, said] of [
   ['an endpoint with http', (body) => (body['token_endpoint'] = 'http://127.0.0.1/token'), /not an https URL/],
 ] as const satisfies readonly (readonly [string, (body: Record<string, unknown>) => unknown, RegExp])[])
   test(`With the profile, a provider with ${what} is not used`, async (t) => {
+    replacePauses(t, { waitForDependenciesMs: 300 })
     const { world, jane, log } = await startFapi(t, securityProfile)
     world.provider.bend('/.well-known/openid-configuration', (body) => void change(body))
     const { url } = await world.startReplica()

@@ -1,3 +1,4 @@
+// Slow: 4 s, gateways are killed and start again with their file
 import assert from 'node:assert/strict'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Slow: 4 s, large files, and links that are replaced without a pause
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import {

@@ -1,3 +1,4 @@
+// Slow: 7 s, each mistake is made in a process of its own
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

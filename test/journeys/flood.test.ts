@@ -1,3 +1,4 @@
+// Slow: 11 s, clients send as fast as they can
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'

@@ -26,17 +26,16 @@ test('A browser signs in, opens a WebSocket and an event stream over HTTP/2, and
     const socket = new WebSocket(location.origin.replace('http', 'ws') + '/ws')
     const events = new EventSource('/events')
     const received = (source) => new Promise((resolve) => source.addEventListener('message', resolve, { once: true }))
-    window.closing = new Promise((resolve) => (socket.onclose = ({ code }) => resolve(code)))
-    window.failing = new Promise((resolve) => {
-      events.onerror = () => events.readyState === EventSource.CLOSED && resolve('closed')
-    })
+    socket.onclose = ({ code }) => (window.closeCode = code)
+    window.hasClosedEvents = () => events.readyState === EventSource.CLOSED
     await Promise.all([received(socket), received(events)])
   })()`)
   await (await jane.tab()).goto(`${world.url}/logout`)
 
   assert.equal(protocol, 'h2')
-  assert.equal(await page.evaluate('closing'), 1008)
-  assert.equal(await page.evaluate('failing'), 'closed')
+  await until('the WebSocket of the page is closed', () => page.evaluate('window.closeCode !== undefined'))
+  assert.equal(await page.evaluate('window.closeCode'), 1008)
+  await until('the event stream of the page is closed', () => page.evaluate('window.hasClosedEvents()'))
   const access = world.replicas[0]?.access ?? []
   await until('the WebSocket has ended', () => access.some(({ path }) => path === '/ws'))
   const others = access.filter(({ http }) => http !== '2').map(({ path }) => path)

@@ -1,3 +1,4 @@
+// Slow: 3 s, workers start, reload and die
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,39 +1,17 @@
+// Slow: 10 s, Chromium is led through every way to sign out
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
-import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
-import { startWorld, type World, type WorldOptions } from '../support/world.ts'
+import { startWorld, type World } from '../support/world.ts'
+import { choose, isAtTheApplicationAs, isSignedOut, signIn, startDemoWorld } from './demo-application.ts'
 
 const chromium = await startChromium()
-
-test('A person signs in, sees the identity that the application gets, signs out, and signs in again only by a click', async (t) => {
-  const world = await startDemoWorld(t)
-  const page = await (await chromium.person(t)).tab()
-
-  await page.goto(world.url)
-  await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
-  await picture(page, 'people')
-  await choose(page, 'Zoë Müller')
-  await isAtTheApplicationAs(page, 'Zoë Müller')
-  assert.equal(await headerShown(page, 'X-Remote-User'), 'zoe')
-  assert.equal(await headerShown(page, 'X-Cost-Centre'), 'CC-1200')
-  assert.equal(await headerShown(page, 'X-Groups'), 'sales,Vertrieb%20S%C3%BCd\n= sales,Vertrieb Süd')
-
-  await page.getByRole('link', { name: 'Sign out' }).click()
-  await isSignedOut(page)
-  await picture(page, 'signed-out')
-  assert.equal(page.url().replace(/\?state=.*/, ''), `${world.url}/.gatehouse/signed-out`)
-  assert.deepEqual(world.provider.sessions(), [])
-
-  await page.getByRole('link', { name: 'Sign in' }).click()
-  await page.getByRole('heading', { name: 'Who are you today?' }).waitFor()
-})
 
 test('A session that ends at the provider ends in the open page within a second, and no other session ends', async (t) => {
   const world = await startDemoWorld(t)
@@ -325,14 +303,6 @@ const streams = ['socket', 'events'] as const
 type Stream = (typeof streams)[number]
 
 /** The application of the demo world links to the provider. */
-async function startDemoWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
-  const port = await freePort()
-  const world = await startWorld(t, { ...options, upstream: new URL(`http://127.0.0.1:${port}`) })
-  const upstream = await startDemoUpstream({ host: '127.0.0.1', port, provider: new URL(world.provider.issuer) })
-  t.after(() => upstream.close())
-  return world
-}
-
 /** Another site with one page. Resolves to its port. */
 async function startSite(t: TestContext, body: string): Promise<number> {
   const server = createServer((_request, response) => {
@@ -344,24 +314,6 @@ async function startSite(t: TestContext, body: string): Promise<number> {
     server.closeAllConnections()
   })
   return (server.address() as AddressInfo).port
-}
-
-async function signIn(page: Page, world: World, name: string): Promise<void> {
-  await page.goto(world.url)
-  await choose(page, name)
-  await isAtTheApplicationAs(page, name)
-}
-
-function choose(page: Page, name: string): Promise<void> {
-  return page.getByRole('button', { name }).click()
-}
-
-function isAtTheApplicationAs(page: Page, name: string): Promise<void> {
-  return page.getByRole('heading', { name }).waitFor()
-}
-
-function isSignedOut(page: Page): Promise<void> {
-  return page.getByRole('heading', { name: 'You are signed out.' }).waitFor()
 }
 
 /**
@@ -381,15 +333,6 @@ async function showImage(page: Page, url: string): Promise<void> {
     image.onerror = resolve
     image.src = '${url}'
   })`)
-}
-
-/** The value of a request header, as the application shows it. */
-async function headerShown(page: Page, name: string): Promise<string> {
-  return page
-    .getByRole('row')
-    .filter({ has: page.getByRole('rowheader', { name, exact: true }) })
-    .getByRole('cell')
-    .innerText()
 }
 
 function stateOf(page: Page, stream: Stream, state: 'open' | 'closed') {

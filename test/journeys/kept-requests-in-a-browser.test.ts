@@ -1,3 +1,4 @@
+// Slow: 3 s, Chromium fills in forms over the end of a session
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'

@@ -21,6 +21,7 @@ test('During maintenance, people get a page in their language and programs a pro
   assert.deepEqual([page.status, page.headers['retry-after'], page.headers['content-language']], [503, '1800', 'de'])
   assert.equal(page.headers['cache-control'], 'no-store')
   assert.match(page.body, /wird gerade gewartet/)
+  assert.match(page.body, /in 30 Minuten/)
   const script = await samir.send(`${url}/echo`, {
     method: 'POST',
     headers: { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },

@@ -1,3 +1,4 @@
+// Slow: 3 s, each situation with each kind of store
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'

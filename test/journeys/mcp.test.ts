@@ -131,7 +131,8 @@ async function startGateway(t: TestContext): Promise<McpWorld> {
     upstream,
     headers: '{ X-Remote-User: sub }',
     settings: `admin: { listen: "127.0.0.1:${adminPort}", page: {} }`,
-    upstreamSettings: (url) => `access_tokens: { audience: ["${url}"], metadata: true }
+    upstreamSettings: (url) => `path: /mcp
+    access_tokens: { audience: ["${url}/mcp"], metadata: true }
     rules:
       - { path: /mcp, access_tokens: { scopes: ['tools:read'] } }
       - { path: /mcp/admin, access_tokens: { scopes: ['tools:write'] } }`,
@@ -205,7 +206,7 @@ test('Challenges name the metadata and the scopes, as the authorization of MCP n
     const response = await fetch(world.url + path, { method: 'POST', headers, body: '{}' })
     return [response.status, response.headers.get('www-authenticate')]
   }
-  const metadata = `resource_metadata="${world.url}/.well-known/oauth-protected-resource"`
+  const metadata = `resource_metadata="${world.url}/.well-known/oauth-protected-resource/mcp"`
 
   assert.deepEqual(await challenge('/mcp', 'garbage'), [
     401,
@@ -220,7 +221,7 @@ test('Challenges name the metadata and the scopes, as the authorization of MCP n
 test('A person with a session uses the same MCP server in the browser, without a token', async (t) => {
   const world = await startGateway(t)
   const jane = world.browser()
-  await jane.get(`${world.url}/`)
+  await jane.get(`${world.url}/mcp`)
   const initialize = {
     ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
     params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'page', version: '1' } },
@@ -234,4 +235,17 @@ test('A person with a session uses the same MCP server in the browser, without a
 
   assert.equal(response.status, 200)
   assert.match(response.body, /"serverInfo":\{"name":"orders"/)
+})
+
+test('The metadata that a challenge names are about the URL of the request (RFC 9728 §3.3)', async (t) => {
+  const world = await startGateway(t)
+  const url = `${world.url}/mcp`
+  const challenge = (await fetch(url, { method: 'POST', body: '{}' })).headers.get('www-authenticate')
+  const [, address = ''] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
+
+  const metadata = (await (await fetch(address)).json()) as Readonly<Record<string, unknown>>
+
+  assert.equal(metadata['resource'], url)
+  // Agents request these scopes. The one of the administrators is not among them.
+  assert.deepEqual(metadata['scopes_supported'], ['tools:read'])
 })

@@ -5,6 +5,7 @@ import { Browser } from '../support/browser.ts'
 import { childrenOf, startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
 import { readMetrics } from '../support/metrics.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
@@ -43,7 +44,10 @@ test('The metrics of two workers are one sum, and the counts of a worker stay wh
 test('The metrics can be read while a worker hangs', async (t) => {
   const redis = await startRedis(t)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${redis.url}" } }`, settings: 'workers: 2' })
-  const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
+  const gateway = startCommand(t, ['run', '--config', around.file], {
+    env: around.env,
+    program: gatehouseWith({ workerReportsMs: 700 }),
+  })
   await gateway.said('gatehouse is ready')
   const [hanging] = childrenOf(gateway.pid)
   process.kill(hanging as number, 'SIGSTOP')

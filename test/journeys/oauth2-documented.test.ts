@@ -138,8 +138,9 @@ async function startDocumented(t: TestContext, { page, at, documented }: Provide
   assert.ok(file, `no file with ${at}`)
   const { origin } = new URL(at)
   const here = file.text
-    .replace('external_url: https://orders.example.com', `listen: ${new URL(url).host}\nexternal_url: ${url}`)
+    // First, because the port of `url` may begin with 3000.
     .replace('url: http://127.0.0.1:3000', `url: ${application.origin}`)
+    .replace('external_url: https://orders.example.com', `listen: ${new URL(url).host}\nexternal_url: ${url}`)
     .replaceAll(/(issuer|_endpoint|url): https:\/\/[\w.]+/g, (whole, name: string) =>
       whole.includes('127.0.0.1') ? whole : `${name}: ${provider.origin}`,
     )

@@ -3,6 +3,7 @@ import { test, type TestContext } from 'node:test'
 import { freePort } from '../support/free-port.ts'
 import { type GitHub, startGitHub } from '../support/github.ts'
 import { JarBrowser } from '../support/jar-browser.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { startRecordingApplication } from '../support/recording-application.ts'
 import { until } from '../support/until.ts'
 import { type Replica, runReplica, secrets } from '../support/world.ts'
@@ -159,6 +160,7 @@ test('a Logout Token is refused, because the provider signs none', async (t) => 
 })
 
 test('beside an OpenID Provider, what only this one can do is possible, and GitHub never does it', async (t) => {
+  replacePauses(t, { waitForDependenciesMs: 300 })
   const upstream = 'access_tokens: { audience: [https://api.example.com] }'
   const { github, url, jane, last, gateway } = await startWithGitHub(t, { isBeside: true, upstream })
   await jane.get(`${url}/.gatehouse/github/sign-in?return_to=/orders`)

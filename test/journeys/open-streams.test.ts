@@ -4,6 +4,7 @@ import { Agent, createServer, request, type IncomingMessage, type ServerResponse
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
+import { replacePauses } from '../support/pauses.ts'
 import { openEventStream, openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica } from '../support/world.ts'
@@ -112,6 +113,7 @@ test('An idle connection of a client whose session has ended carries no further 
 })
 
 test('Streams end when their session expires', { concurrency: true }, async (t) => {
+  replacePauses(t, { checkStreamsMs: 50 })
   const cases = [
     ['when it was idle for too long', 'idle_timeout: 30m', [31]],
     ['when it has reached absolute_timeout, although it was in use', 'absolute_timeout: 40m', [25, 16]],

@@ -50,6 +50,8 @@ for (const store of ['memory', 'redis'] as const)
     assert.match(page.body, /<h2>Firefox 140 on Windows <span class="badge">This browser<\/span><\/h2>[^]*<h2>Safari/)
     assert.match(page.body, /<dd>127\.0\.0\.1<\/dd>/)
     assert.match(page.body, /<time datetime="[\dT:.-]+Z">/)
+    const british = await here.get(pageOf(world), { headers: { 'accept-language': 'en-GB,en;q=0.9' } })
+    assert.match(british.body, /<time datetime="[\dT:.-]+Z">\d{1,2} [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC</)
     assert.equal(page.headers['cache-control'], 'no-store')
 
     const after = await press(here, page, /^End the session of Safari 18 on iPhone$/)

@@ -1,3 +1,4 @@
+// Slow: 15 s, processes with workers start, drain and die
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -9,11 +10,12 @@ import { Browser, navigation } from '../support/browser.ts'
 import { childrenOf, isAlive, root, startCommand, type Command } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
+import { gatehouseWith, type OtherPauses } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-const run = (t: TestContext, { file, env }: Surroundings): Command =>
-  startCommand(t, ['run', '--config', file], { env })
+const run = (t: TestContext, { file, env }: Surroundings, others: OtherPauses = {}): Command =>
+  startCommand(t, ['run', '--config', file], { env, program: gatehouseWith(others) })
 
 test('The gateway logs once, as JSON, that it is ready, and exits with 0 after SIGTERM', async (t) => {
   const around = await prepareGateway(t)
@@ -177,7 +179,7 @@ test('An unknown command gets a pointer to the usage and exit code 2', async (t)
 
 test('Without Redis, the gateway starts, is not ready, and responds with 503 and Retry-After instead of a redirect', async (t) => {
   const around = await prepareGateway(t, { store: `{ redis: { url: "redis://127.0.0.1:${await freePort()}" } }` })
-  const gateway = run(t, around)
+  const gateway = run(t, around, { waitForDependenciesMs: 300 })
   await gateway.said('gatehouse is ready')
   const cookie = `gatehouse=${'A'.repeat(64)}`
 
@@ -198,7 +200,7 @@ test('Without Redis, the gateway starts, is not ready, and responds with 503 and
 
 test('Without the provider, the gateway starts and is ready, and only sign-ins have to wait', async (t) => {
   const around = await prepareGateway(t, { providerStartsDown: true })
-  const gateway = run(t, around)
+  const gateway = run(t, around, { waitForDependenciesMs: 300 })
   await gateway.said('gatehouse is ready')
 
   const ready = await request(`${around.adminUrl}/ready`)

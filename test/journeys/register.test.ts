@@ -1,5 +1,6 @@
+// Slow: 7 s, each command is a process of its own
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { Configuration } from 'oidc-provider'
@@ -57,6 +58,21 @@ upstreams:
     write: (name, text) => writeFileSync(join(cwd, name), text),
   }
 }
+
+test('gatehouse register never writes its state where a rule would publish it', async (t) => {
+  const site = await startSite(t)
+  mkdirSync(join(site.cwd, 'public'))
+  symlinkSync(join(site.cwd, 'public'), join(site.cwd, 'link'))
+  const files = '  pages: { path: /pages, rules: [{ path: /pages/*, access: public, respond: { files: public } }] }'
+  site.write('gateway.yaml', `${site.read('gateway.yaml')}${files}\n`)
+
+  for (const state of ['public/state.json', 'link/state.json']) {
+    const { code, err } = await site.run('register', '--token', 'token', '--state', state)
+    assert.notEqual(code, 0)
+    assert.match(err, /would be published, because a rule responds with the files of .*public: name another file/)
+  }
+  assert.deepEqual(readdirSync(join(site.cwd, 'public')), [])
+})
 
 test('gatehouse register makes a client with which people sign in, and --update follows the configuration', async (t) => {
   const site = await startSite(t)
@@ -131,6 +147,20 @@ test('A second registration, a wrong token and a provider without registration g
     (await without.run('register')).err,
     /announces no registration_endpoint: register the client there by hand/,
   )
+})
+
+test('A registration is found after the slash at the end of the issuer has changed', async (t) => {
+  const site = await startSite(t)
+  assert.equal((await site.run('register', '--token', 'token', '--write')).code, 0)
+  const { issuer } = site.provider
+  const state = () => site.read('gatehouse-registration.json')
+  site.write('gatehouse-registration.json', state().replace(`"${issuer}"`, `"${issuer}/"`))
+
+  assert.equal((await site.run('check', '--registration')).code, 0)
+
+  const { clients } = JSON.parse(state()) as { readonly clients: object }
+  assert.deepEqual(Object.keys(clients), [issuer])
+  assert.match((await site.run('register', '--token', 'token')).err, /has a client at .* already/)
 })
 
 test('When the secret cannot be written, the registration is not lost', async (t) => {

@@ -1,3 +1,4 @@
+// Slow: 6 s, processes with workers reload their file
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,11 +9,15 @@ import { Browser } from '../support/browser.ts'
 import { startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
 import { readMetrics } from '../support/metrics.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
+/** Files are checked often, so that no test waits for it. */
+const program = gatehouseWith({ watchFilesMs: 100 })
+
 const run = (t: TestContext, { file, env }: Surroundings): Command =>
-  startCommand(t, ['run', '--config', file], { env })
+  startCommand(t, ['run', '--config', file], { env, program })
 
 function change({ file }: Surroundings, from: string, to: string): void {
   const text = readFileSync(file, 'utf8')

@@ -1,31 +1,16 @@
+// Slow: 10 s, processes restart under load
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import { gatehouse, root, startCommand } from '../support/command.ts'
-import { prepareGateway, type Surroundings } from '../support/gateway-process.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { startWithKeptSocket } from '../support/kept-socket.ts'
 import { startLoad } from '../support/load.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
-
-/** Starts the gateway with a socket that stays open over its restarts. */
-function startWithKeptSocket(t: TestContext, { url, file, env }: Surroundings) {
-  const holder = join(root, 'test', 'support', 'socket-holder.pl')
-  // Before the command is killed: it would leave the gateway behind.
-  t.after(async () => {
-    command.child.kill('SIGTERM')
-    await command.ended
-  })
-  const command = startCommand(t, [new URL(url).port, ...gatehouse, 'run', '--config', file], {
-    program: ['perl', holder],
-    env,
-  })
-  return command
-}
 
 for (const workers of [1, 2])
   test(`A restart with a kept socket loses no request (workers: ${workers})`, async (t) => {
@@ -77,29 +62,4 @@ test('A restart tells a WebSocket to connect again, and the next process accepts
   await connect()
 
   assert.equal(code, 1001)
-})
-
-test('A socket with another address than `listen` is an error that names both', async (t) => {
-  const around = await prepareGateway(t)
-  const other = await prepareGateway(t)
-  const gateway = startWithKeptSocket(t, { ...around, url: other.url })
-
-  assert.equal(await gateway.ended, 1)
-  const [port, given] = [new URL(around.url).port, new URL(other.url).port]
-  assert.match(
-    gateway.err(),
-    new RegExp(`listen is 127\\.0\\.0\\.1:${port}, but the socket of systemd is 127\\.0\\.0\\.1:${given}`),
-  )
-})
-
-test('A descriptor that is not a stream socket is an error that says what to write', async (t) => {
-  const { file, env } = await prepareGateway(t)
-  const gateway = startCommand(t, ['sh', ...gatehouse, 'run', '--config', file], {
-    program: ['sh', '-c', 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3</dev/null'],
-    env,
-  })
-
-  assert.equal(await gateway.ended, 1)
-  assert.match(gateway.err(), /descriptor 3 of systemd is not a stream socket: write ListenStream in the socket unit/)
-  assert.doesNotMatch(gateway.err(), /TypeError/)
 })

@@ -1,3 +1,4 @@
+// Slow: 6 s, replicas restart under load
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'

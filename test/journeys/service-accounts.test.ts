@@ -71,8 +71,8 @@ test('A service account reaches the application with its claims, without its sec
   assert.deepEqual(
     auditsOf(world).map(({ message, fields }) => [message, fields['code'], fields['account']]),
     [
-      ['service_account.refused', 'ERR_CLAIM_ABSENT', 'restore'],
-      ['service_account.refused', 'ERR_FORBIDDEN', 'backup'],
+      ['caller.refused', 'ERR_CLAIM_ABSENT', 'restore'],
+      ['caller.refused', 'ERR_FORBIDDEN', 'backup'],
     ],
   )
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { Browser } from '../support/browser.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { openSessionEvents as open, type SessionEvent } from '../support/session-events.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
@@ -52,6 +53,7 @@ test('Without a session, the only event is ended, and the next connection gets 2
 })
 
 test('An event stream does not count as activity, and reports when activity has moved the end', async (t) => {
+  replacePauses(t, { checkStreamsMs: 50 })
   const world = await startWorld(t, { session: 'idle_timeout: 30m' })
   const jane = await signedIn(world)
   const events = await open(t, world.url, jane)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { jane, page, startBed, type Bed, type Claims } from '../advisories/support.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { openEventStream } from '../support/streams.ts'
 
 // The claim session_expiry of the ID Token (IPSIE SL1 OpenID Connect Profile).
@@ -38,6 +39,7 @@ test('A session ends when its provider says so, although it is in use', async (t
 })
 
 test('An open stream of the application ends with the session', async (t) => {
+  replacePauses(t, { checkStreamsMs: 50 })
   const bed = await startBed(t, {
     application: (_req, res) => void res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
   })
@@ -106,6 +108,7 @@ test('A session that has ended at the provider by its refreshed ID Token ends he
 
 for (const [what, session_expiry, status, said] of [
   ['has passed', inSeconds(-1), 403, /the session has ended at the provider at .*\(session_expiry\)/],
+  ['is before all times', -1e300, 403, /ended at the provider at 1970-01-01/],
   ['is text', '2026-11-28', 502, /"session_expiry" is not a number of seconds/],
   ['is null', null, 502, /"session_expiry" is not a number of seconds/],
 ] as const)

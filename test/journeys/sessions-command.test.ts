@@ -1,3 +1,4 @@
+// Slow: 7 s, each command is a process of its own
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { gatehouse, startCommand } from '../support/command.ts'

@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import type { SessionKey } from '../../src/core/names.ts'
 import { sessionIdFromCookie, sessionKey } from '../../src/session/record/record.ts'
 import { RedisKeys } from '../../src/session/store/redis/keys.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type Replica, type World } from '../support/world.ts'
@@ -179,6 +180,7 @@ test('A session that is used only over a WebSocket is not idle', async (t) => {
 
 for (const direction of ['upload', 'download'] as const)
   test(`A session with a long ${direction} is not idle while bytes move, until absolute_timeout`, async (t) => {
+    replacePauses(t, { checkStreamsMs: 50 })
     const arrived: string[] = []
     let answer: ServerResponse | undefined
     const application = createServer((req, res) => {

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/core/clock.ts'
 import { Browser } from '../support/browser.ts'
 import { startFormApplication } from '../support/form-application.ts'
 import { goOn, press, submit } from '../support/form-browser.ts'
+import { replacePauses } from '../support/pauses.ts'
 import {
   headersOf,
   isSignedIn,
@@ -37,6 +38,8 @@ test('A person chooses between the providers of an application, and the browser 
   assert.equal(choice.status, 200)
   assert.match(choice.body, />Staff</)
   assert.match(choice.body, />Partners &amp; guests</)
+  // Neither comes first.
+  assert.equal(choice.body.match(/<a class="first"/g)?.length, 2)
   const page = await signInAt(jane, 'partners', `${url}/echo?order=7`)
   assert.deepEqual([page.url, ...seen(page)], [`${url}/echo?order=7`, 'jane', partners.issuer])
 
@@ -44,6 +47,21 @@ test('A person chooses between the providers of an application, and the browser 
   assert.deepEqual(seen(await jane.get(`${url}/echo`)), ['jane', partners.issuer])
   assert.equal(partners.hits('/oauth/token'), 2)
   assert.equal(replicas.length, 1)
+})
+
+test('At another host, the page names the right address before a person chooses a provider', async (t) => {
+  const { url } = await twoProviders(t, { upstreams: shared })
+
+  const page = await new Browser('jane').get(`${url.replace('127.0.0.1', 'localhost')}/echo?order=7`)
+
+  assert.equal(page.status, 421)
+  assert.ok(page.body.includes(`href="${url}/echo?order=7"`), page.body)
+  // The address of another site is never the right one.
+  const away = await new Browser('jane').send(`${url}/.gatehouse/sign-in?return_to=https://evil.example/`, {
+    headers: { host: 'localhost' },
+  })
+  assert.equal(away.status, 421)
+  assert.equal(away.body.includes('evil.example'), false)
 })
 
 test('After a sign-out, the person chooses again', async (t) => {
@@ -212,6 +230,7 @@ test('Another account may be one at the other provider', async (t) => {
 })
 
 test('A reload that adds a provider keeps the sessions at the others', async (t) => {
+  replacePauses(t, { waitForDependenciesMs: 300 })
   const { url, replicas } = await twoProviders(t, { upstreams: separate })
   const jane = new Browser('jane')
   await jane.get(`${url}/staff/echo`)

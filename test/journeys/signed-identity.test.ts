@@ -9,6 +9,7 @@ import { request } from 'undici'
 import WebSocket from 'ws'
 import { loadConfig } from '../../src/config/load.ts'
 import { exposition } from '../../src/observe/exposition.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 import { type Replica, secrets, startWorld, type WorldOptions } from '../support/world.ts'
 
@@ -185,6 +186,7 @@ test('Until a key is read from the store, requests of signed-in people and for t
 })
 
 async function withoutKeys(t: TestContext) {
+  replacePauses(t, { waitForDependenciesMs: 100, retryKeysMs: 50, reconnectToStoreMs: 100 })
   const { world } = await start(t, { store: 'redis' })
   const { redis } = world
   assert.ok(redis !== undefined)

@@ -1,3 +1,4 @@
+// Slow: 3 s, outages of Redis that last as long as the grace
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Agent, getGlobalDispatcher, request } from 'undici'
@@ -13,6 +14,7 @@ import { secrets, startWorld, type Replica, type World } from '../support/world.
 const started = (t: TestContext, grace: string, replicas = 1) =>
   startWorld(t, {
     store: 'redis',
+    redisSettings: 'timeout: 600ms',
     replicas,
     session: `store_outage_grace: ${grace}`,
     settings: 'admin: { listen: 127.0.0.1:0 }',

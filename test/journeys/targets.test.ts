@@ -1,3 +1,4 @@
+// Slow: 3 s, targets restart under load
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { version } from '../../src/core/version.ts'
 import type { Visit } from '../support/browser.ts'
 import { startCollector, type CollectedSpan, type Collector } from '../support/collector.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
@@ -23,6 +24,7 @@ interface Setting {
 }
 
 async function tracingWorld(t: TestContext, { sample = 1, settings = '', ...others }: Setting = {}) {
+  replacePauses(t, { sendSpansMs: 50, retrySpansMs: 50 })
   const collector = await startCollector(t)
   const tracing = `tracing: { otlp: "${collector.url}", sample: ${sample}, service_name: orders-gateway, resource: { deployment.environment.name: test } }`
   const world = await startWorld(t, { settings: `${tracing}\n${settings}`, ...others })

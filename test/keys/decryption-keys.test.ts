@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
 import { DecryptionKeys, retainedMs, rotateEveryMs } from '../../src/keys/decryption-keys.ts'
 import { publishedAheadMs } from '../../src/keys/rotating-key.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 import { silent, startSigningProvider } from '../support/signing-provider.ts'
 
 const alg = 'ECDH-ES'
@@ -11,11 +11,12 @@ const alg = 'ECDH-ES'
 test('a key decrypts in every process for seven days after it left the JWKS, and no longer', async (t) => {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = new MemoryStore({ maxSessions: 10, clock })
+  const store = memoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const { config } = await startSigningProvider(t, { id_token_encrypted_response_alg: alg })
   const keyring = new Keyring([Buffer.alloc(32, 1)])
-  const process = () => new DecryptionKeys(config, { store, keyring, audience: 'a', clock, log: silent })
+  const parts = { store, keyring, audience: 'a', address: 'https://orders.example.com/', clock, log: silent }
+  const process = () => new DecryptionKeys(config, parts)
   const [one, other] = [process(), process()]
   const published = async () => (await one.published()).map((key) => (key as { readonly kid: string }).kid)
   const [first = ''] = await published()

@@ -6,17 +6,20 @@ import { Keyring } from '../../src/core/seal.ts'
 import { retainedMs, signingKeyPurpose } from '../../src/identity/signed/signing-key.ts'
 import { publishedAheadMs } from '../../src/keys/rotating-key.ts'
 import { RotatingKeys, type RotatingKeysParts } from '../../src/keys/rotating-keys.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import type { SealedDocument } from '../../src/session/store/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const day = 86_400_000
 const rotateEveryMs = 7 * day
+const address = 'https://orders.example.com/.gatehouse/'
+/** The documents with the keys. */
+const names = ['a', address].map((scope) => `gatehouse signing keys for ${scope}`)
 
 /** A store, a clock, and processes that share both. */
 function together(t: TestContext) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = new MemoryStore({ maxSessions: 10, clock })
+  const store = memoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const logged: string[] = []
   const note = (message: string) => void logged.push(message)
@@ -40,6 +43,7 @@ function together(t: TestContext) {
       store: far,
       keyring,
       audience: 'a',
+      address,
       config,
       algorithms,
       clock,
@@ -102,23 +106,56 @@ test('A key is published by every process before any process signs with it', asy
   assert.ok(!(await ids(one)).includes(first ?? ''))
 })
 
-test('The stored keys are sealed for one client of one provider', async (t) => {
+for (const [what, changes] of [
+  ['client_id', { audience: 'b' }],
+  ['external_url', { address: 'https://shop.example.com/.gatehouse/' }],
+] as const)
+  test(`Another ${what} keeps the keys, and they rotate on`, async (t) => {
+    const { process, pass } = together(t)
+    const before = process()
+    await before.synchronize()
+    const kid = before.inUse('ES256')?.kid
+
+    const after = process(changes)
+    await after.synchronize()
+    assert.equal(after.inUse('ES256')?.kid, kid)
+    pass(rotateEveryMs)
+    await after.synchronize()
+    await before.synchronize()
+
+    assert.equal((await ids(after)).length, 2)
+    assert.deepEqual(await ids(before), await ids(after), 'also in a process that has not changed yet')
+  })
+
+test('Keys that an earlier version has stored, for the client only, stay in use', async (t) => {
+  const { process, store } = together(t)
+  const earlier = process()
+  await earlier.synchronize()
+  await store.writeDocument(names[1] ?? '', { sealed: Buffer.alloc(0), version: 1 }, 0)
+
+  const next = process()
+  await next.synchronize()
+
+  assert.deepEqual(await ids(next), await ids(earlier))
+  assert.deepEqual(await ids(process({ audience: 'b' })), await ids(earlier))
+})
+
+test('The stored keys are sealed for one client and one address', async (t) => {
   const { process, store } = together(t)
   const keys = process()
   await keys.synchronize()
-  const name = 'gatehouse signing keys for a'
-  const document = await store.readDocument(name)
+  const document = await store.readDocument(names[0] ?? '')
   assert.ok(document !== undefined)
   const { d } = keys.inUse('ES256')?.privateKey.export({ format: 'jwk' }) ?? {}
   assert.ok(d !== undefined)
   assert.ok(!Buffer.from(document.sealed).toString('latin1').includes(d))
 
-  const others = process({ audience: 'b' })
+  const others = process({ audience: 'b', address: 'https://b.example.com/' })
   await others.synchronize()
   assert.notEqual(others.inUse('ES256')?.kid, keys.inUse('ES256')?.kid)
   // Bytes that are moved to the place of another client do not open.
   await store.writeDocument('gatehouse signing keys for c', { ...document, version: 0 }, day)
-  const moved = process({ audience: 'c' })
+  const moved = process({ audience: 'c', address: 'https://c.example.com/' })
   await moved.synchronize()
   assert.notEqual(moved.inUse('ES256')?.kid, keys.inUse('ES256')?.kid)
 })
@@ -179,7 +216,7 @@ test('A store that was emptied gets the keys of the running processes', async (t
   const before = await ids(one)
 
   // The document expires before the next rotation when it was written with a shorter interval.
-  await store.writeDocument('gatehouse signing keys for a', { sealed: Buffer.from(''), version: 1 }, 1)
+  for (const name of names) await store.writeDocument(name, { sealed: Buffer.from(''), version: 1 }, 1)
   pass(10_000)
   await other.synchronize()
 
@@ -192,9 +229,8 @@ test('A store that was restored from an older copy gets the newer keys of the ru
   const { process, store, pass } = together(t)
   const running = process()
   await running.synchronize()
-  const name = 'gatehouse signing keys for a'
-  const old = await store.readDocument(name)
-  assert.ok(old !== undefined)
+  const old = await Promise.all(names.map((name) => store.readDocument(name)))
+  assert.ok(!old.includes(undefined))
   for (let week = 0; week < 3; week += 1) {
     pass(rotateEveryMs)
     await running.synchronize()
@@ -203,8 +239,10 @@ test('A store that was restored from an older copy gets the newer keys of the ru
   const current = running.inUse('ES256')?.kid
   assert.ok(current !== undefined)
 
-  const { version } = (await store.readDocument(name)) ?? { version: 0 }
-  await store.writeDocument(name, { sealed: old.sealed, version }, day)
+  for (const [at, name] of names.entries()) {
+    const { version } = (await store.readDocument(name)) ?? { version: 0 }
+    await store.writeDocument(name, { sealed: old[at]?.sealed ?? Buffer.alloc(0), version }, day)
+  }
   const started = process()
   await started.synchronize()
   await running.synchronize()
@@ -219,10 +257,10 @@ test('After an older copy was restored and all processes were restarted, rotatio
   const { process, store, pass } = together(t)
   const first = process()
   await first.synchronize()
-  const old = await store.readDocument('gatehouse signing keys for a')
-  assert.ok(old !== undefined)
+  const old = await Promise.all(names.map((name) => store.readDocument(name)))
   pass(100 * day)
-  await store.writeDocument('gatehouse signing keys for a', { ...old, version: 0 }, day)
+  for (const [at, name] of names.entries())
+    await store.writeDocument(name, { sealed: old[at]?.sealed ?? Buffer.alloc(0), version: 0 }, day)
 
   const started = process()
   const before = await ids(started)

@@ -5,7 +5,7 @@ import { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { connect, createServer } from 'node:tls'
+import { connect, createSecureContext, createServer } from 'node:tls'
 import { Certificates } from '../../src/listener/certificate.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startHttp2World } from '../support/http2.ts'
@@ -106,6 +106,30 @@ test('A client gets the certificate for the host that it asks for, or else the f
   assert.equal(await subjectFor('unknown.example.com'), 'server')
 })
 
+const hybrid = 'X25519MLKEM768'
+let lacksHybrid: string | false = false
+try {
+  createSecureContext({ ecdhCurve: hybrid })
+} catch {
+  lacksHybrid = `OpenSSL ${process.versions.openssl} of this Node.js lacks it`
+}
+
+for (const ecdhCurve of [undefined, `X25519:${hybrid}`])
+  test(
+    `${hybrid} is negotiated with a client that offers ${ecdhCurve ?? 'the defaults'}`,
+    { skip: lacksHybrid },
+    async (t) => {
+      const { url } = await startHttp2World(t, (_req, res) => res.end())
+      const options = { port: Number(new URL(url).port), rejectUnauthorized: false, ...(ecdhCurve && { ecdhCurve }) }
+      const socket = connect(options)
+      t.after(() => socket.destroy())
+      await once(socket, 'secureConnect')
+
+      // The types of Node.js lack the name of a group that is no curve.
+      assert.equal((socket.getEphemeralKeyInfo() as { name?: string }).name, hybrid)
+    },
+  )
+
 test('The metrics say when the first certificate ends', async (t) => {
   const world = await startWithTwo(t)
 
@@ -116,7 +140,7 @@ test('The metrics say when the first certificate ends', async (t) => {
   assert.ok(seconds > 0 && seconds <= 2 * 24 * 3600, `${seconds} s`)
 })
 
-test('Each certificate accepts client certificates of the configured authority only', async (t) => {
+test('Each certificate accepts client certificates of the configured authority only, also after its renewal', async (t) => {
   const { server: files, client } = issueCertificates()
   const pair = { certFile: files.cert, keyFile: files.key }
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificate-'))
@@ -124,20 +148,31 @@ test('Each certificate accepts client certificates of the configured authority o
   const other = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }
   writeFileSync(other.certFile, client.cert)
   writeFileSync(other.keyFile, client.key)
-  const certificates = new Certificates({ ...pair, certificates: [other], clientCaFile: files.ca }, quiet)
+  const clientCaFile = join(folder, 'ca.crt')
+  writeFileSync(clientCaFile, readFileSync(files.ca))
+  const certificates = new Certificates({ ...pair, certificates: [other], clientCaFile }, quiet)
+  t.after(() => certificates.close())
   const seen: boolean[] = []
   const server = createServer(certificates.options, (socket) => void seen.push(socket.authorized))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => server.close())
   const { port } = server.address() as AddressInfo
-
-  for (const servername of ['localhost', 'gatehouse']) {
+  const connectTo = async (servername: string) => {
     const { cert, key } = client
     const socket = connect({ port, servername, cert, key, rejectUnauthorized: false })
     await once(server, 'secureConnection')
     socket.destroy()
   }
 
+  for (const servername of ['localhost', 'gatehouse']) await connectTo(servername)
   assert.deepEqual(seen, [true, true])
+
+  const renewed = t.mock.method(server, 'setSecureContext')
+  certificates.renewIn(server, 10)
+  // Another authority, which has not issued the certificate of the client.
+  writeFileSync(clientCaFile, readFileSync(files.cert))
+  await until('the authority is renewed', () => renewed.mock.callCount() > 0)
+  for (const servername of ['localhost', 'gatehouse', 'unknown']) await connectTo(servername)
+  assert.deepEqual(seen.slice(2), [false, false, false])
 })

@@ -5,9 +5,9 @@ import { Keyring } from '../../src/core/seal.ts'
 import { type CallUpstream, LogoutCalls } from '../../src/logout/logout-calls.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import type { SessionRecord } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { recorder } from '../session/redis-stores.ts'
 import { created, times } from '../session/store-contract.ts'
+import { memoryStore } from '../support/memory-store.ts'
 import { until } from '../support/until.ts'
 
 const keyring = new Keyring([Buffer.alloc(32, 5)])
@@ -34,10 +34,14 @@ const record = (cookies: SessionRecord['cookies']): SessionRecord => ({
   ...(cookies !== undefined && { cookies }),
 })
 
+async function turns(): Promise<void> {
+  for (let count = 0; count < 20; count += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
 /** A store with a movable clock, and the calls of this process. */
 function start(t: TestContext, call: CallUpstream, jobs = jobsOf()) {
   let now = Date.UTC(2026, 0, 1)
-  const store = new MemoryStore({ maxSessions: 10_000, clock: { now: () => now } })
+  const store = memoryStore({ maxSessions: 10_000, clock: { now: () => now } })
   t.after(() => store.close())
   const log = recorder()
   const audited: Readonly<Record<string, unknown>>[] = []
@@ -52,7 +56,7 @@ function start(t: TestContext, call: CallUpstream, jobs = jobsOf()) {
     /** Lets the process look for jobs, and gives it time to do them. */
     look: async () => {
       calls.noteEnded([], 'here')
-      for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+      await turns()
     },
     /** A session with a job, which has ended. */
     ended: async (sealed = jobs.sealedFor): Promise<SessionKey> => {
@@ -164,6 +168,42 @@ test('A call without a cookie for its path is logged once and not repeated', asy
   )
   assert.deepEqual(log.warnings(), ['application_logout.no_cookie', 'application_logout.no_cookie'])
 })
+
+test('An ended session is called for, although the store was unavailable when it ended', async (t) => {
+  const called: string[] = []
+  const { calls, store, ended, look } = start(t, async (upstream) => {
+    called.push(upstream)
+    return 204
+  })
+  const key = await ended()
+  t.mock.method(store.jobs, 'take').mock.mockImplementationOnce(() => Promise.reject(new Error('away')))
+
+  calls.noteEnded([key], 'here')
+  await look()
+  await look()
+
+  assert.deepEqual(called.toSorted(), ['shop', 'wiki'])
+})
+
+for (const [what, isAway] of [
+  ['nothing is due', false],
+  ['it is unavailable', true],
+] as const)
+  test(`The store is asked at most once a second while ${what}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { calls, store } = start(t, async () => 200)
+    const take = t.mock.method(store.jobs, 'take', async () => {
+      if (isAway) throw new Error('away')
+      return []
+    })
+    calls.noteEnded(['key' as SessionKey], 'here')
+    await turns()
+
+    t.mock.timers.tick(999)
+    await turns()
+
+    assert.equal(take.mock.callCount(), 1)
+  })
 
 test('A process that stops finishes its calls, and leaves the others to the store', async (t) => {
   let finish = () => {}

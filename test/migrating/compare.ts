@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import type { Configuration } from 'oidc-provider'
 import { demoPeople } from '../../examples/demo/people.ts'
 import { Missing } from '../applications/installed.ts'
 import { startApplication, type ReceivingApplication } from '../proxies/site.ts'
-import { Browser } from '../support/browser.ts'
+import { Browser, navigation, type Visit } from '../support/browser.ts'
 import { freePort } from '../support/free-port.ts'
 import { startProvider } from '../support/provider.ts'
 import { startRedis } from '../support/redis.ts'
@@ -105,12 +107,7 @@ async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements 
   const [url, importedUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${importedPort}`]
   const callbacks = [url, importedUrl].map((at) => `${at}/.gatehouse/callback`).concat(importedUrl + peer.callback)
   const there = await startPeer(t, peer, { theirs, people: peopleOf(statements), signInAt, callbacks })
-  const startGateway = async (at: string, fileFor: (application: ReceivingApplication) => string | Promise<string>) => {
-    const application = await startApplication(t)
-    await runReplica(t, await fileFor(application), { now: () => Date.now() })
-    return sideOf({ url: at, application, callback: '', forbidden: 403, signInAt })
-  }
-  const byHand = await startGateway(url, (application) =>
+  const { side: byHand } = await startGateway(t, url, signInAt, (application) =>
     there
       .placed(ours, url, application)
       .replace('version: 1', `version: 1\nlisten: 127.0.0.1:${port}`)
@@ -119,10 +116,22 @@ async function startBoth(t: TestContext, peer: Peer, { theirs, ours, statements 
   )
   const { imported } = peer
   if (imported === undefined) return { theirs: there.side, ours: [['Gatehouse', byHand] as const] }
-  const byImport = await startGateway(importedUrl, (application) =>
+  const { side: byImport } = await startGateway(t, importedUrl, signInAt, (application) =>
     imported(t, there.placed(theirs, importedUrl, application), importedUrl),
   )
   return { theirs: there.side, ours: [['Gatehouse', byHand] as const, ['import', byImport] as const] }
+}
+
+/** Starts a gateway at `url` with a configuration for its application. */
+export async function startGateway(
+  t: TestContext,
+  url: string,
+  signInAt: string,
+  fileFor: (application: ReceivingApplication) => string | Promise<string>,
+) {
+  const application = await startApplication(t)
+  await runReplica(t, await fileFor(application), { now: () => Date.now() })
+  return { side: sideOf({ url, application, callback: '', forbidden: 403, signInAt }), application }
 }
 
 export interface PeerParts {
@@ -146,7 +155,7 @@ export async function startPeer(t: TestContext, peer: Peer, { theirs, people, si
     text
       .replaceAll('https://id.example.com', provider.issuer)
       .replaceAll('https://orders.example.com', site)
-      .replaceAll('127.0.0.1:3000', `127.0.0.1:${port}`)
+      .replaceAll(/127\.0\.0\.1:3000\b/g, `127.0.0.1:${port}`)
       .replaceAll('rediss://redis:6379', redis.url)
       .replaceAll('redis:6379', new URL(redis.url).host)
   await peer.start(t, placed(theirs, url, application), new URL(url))
@@ -180,6 +189,26 @@ function startProviderOf(t: TestContext, people: People, redirect_uris: readonly
   })
 }
 
+/** Sends a request with this path, which the browser would write in another way. */
+async function sendAsWritten(
+  browser: Browser,
+  url: string,
+  path: string,
+  options: { readonly method: string; readonly headers: Headers },
+): Promise<Pick<Visit, 'status' | 'headers'>> {
+  const { pathname, search } = new URL(url + path)
+  if (pathname + search === path) return browser.send(url + path, options)
+  const cookies = [...browser.cookies].filter(([, cookie]) => path.startsWith(cookie.path))
+  const cookie = cookies.map(([name, { value }]) => `${name}=${value}`).join('; ')
+  const headers = { ...navigation, ...(cookie !== '' && { cookie }), ...options.headers }
+  const sent = request(url, { path, method: options.method, headers, agent: false })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  return { status: response.statusCode ?? 0, headers: response.headers }
+}
+
 interface SideParts {
   readonly url: string
   readonly application: ReceivingApplication
@@ -209,10 +238,10 @@ function sideOf({ url, application, callback, forbidden, signInAt }: SideParts):
       const browser = await browserOf(person)
       application.received.length = 0
       const options = { method, headers: { 'sec-fetch-site': 'same-origin', ...headers } }
-      let visit = await browser.send(url + path, options)
+      let visit: Pick<Visit, 'status' | 'headers'> = await sendAsWritten(browser, url, path, options)
       // A program may redirect to the usual spelling of a path.
-      if (visit.status === 301)
-        visit = await browser.send(new URL(String(visit.headers['location']), url).href, options)
+      const location = new URL(String(visit.headers['location'] ?? ''), url)
+      if (visit.status === 301 && location.origin === url) visit = await browser.send(location.href, options)
       const { status } = visit
       // What counts is whether the application gets the request: HEAD has no content.
       if (application.received.length > 0) return 'pass'

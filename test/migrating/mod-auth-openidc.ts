@@ -11,7 +11,9 @@ import { Browser } from '../support/browser.ts'
 import { freePort } from '../support/free-port.ts'
 import { imported } from '../support/imported.ts'
 import { runReplica, secrets } from '../support/world.ts'
+import { apacheSite } from './apache-sites.ts'
 import { comparePairs, reasonToSkip, startPeer, type Peer } from './compare.ts'
+import { compareGenerated } from './generated.ts'
 import { pairsOf } from './pairs.ts'
 
 const modules = '/usr/lib/apache2/modules'
@@ -59,13 +61,13 @@ const apache: Peer = {
         withSecrets(theirs),
       ].join('\n'),
     )
-    return startProgram(t, ['/usr/sbin/apache2', '-DFOREGROUND', '-f', file], url)
+    return startProgram(t, ['/usr/sbin/apache2', '-DFOREGROUND', '-f', file], new URL('/protected/none', url))
   },
   imported: async (t, theirs, url) => {
     const file = join(dataFolder(t), 'site.conf')
     writeFileSync(file, withSecrets(theirs))
     const { out } = await imported('mod_auth_openidc', file, '--url', url)
-    return out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`)
+    return out.replace(/^listen: .*$/m, `listen: ${new URL(url).host}`).replaceAll('env: X_API_TOKEN', 'value: abc')
   },
 }
 
@@ -80,6 +82,17 @@ const theirsOf = (directive: string) =>
     .flatMap(blocksOf)
     .find(({ text }) => text.startsWith(directive))?.text ?? assert.fail(`there is no block with ${directive}`)
 comparePairs(apache, [typical, ...recipes.map((recipe) => ({ ...recipe, theirs: settings + recipe.theirs }))])
+
+compareGenerated(
+  apache,
+  new Map([
+    ['jane', { sub: 'jane', groups: ['admins', 'staff'], email: 'jane@example.com', level: 2, active: true }],
+    ['zoe', { sub: 'zoe', groups: ['staff'], email: 'zoe@example.com', level: '2', address: { city: 'Berlin' } }],
+    ['bob', { sub: 'bob', groups: 'ops', active: 'true' }],
+    ['ada', { sub: 'ada', email: 'ada@example.com', groups: ['not-admins', 'ops '], address: { city: ['Berlin'] } }],
+  ]),
+  (choices) => apacheSite(settings, choices),
+)
 
 const people = new Map([
   ['jane', { sub: 'jane', groups: ['admins'], email: 'jane@example.com' }],

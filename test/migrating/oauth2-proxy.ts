@@ -7,6 +7,8 @@ import { dataFolder, startProgram } from '../applications/programs.ts'
 import { imported } from '../support/imported.ts'
 import { secrets } from '../support/world.ts'
 import { comparePairs, reasonToSkip, startPeer, type Peer } from './compare.ts'
+import { compareGenerated } from './generated.ts'
+import { oauth2ProxyFile } from './oauth2-proxy-files.ts'
 import { pairsOf } from './pairs.ts'
 
 let program = ''
@@ -49,6 +51,28 @@ assert.ok(typical, 'the page has a typical configuration')
 /** A recipe has only what differs: the rest is that of the typical configuration. */
 const settings = typical.theirs.replaceAll(/^(?:email_domains|allowed_groups|skip_auth_\w+|api_routes) .*\n/gm, '')
 comparePairs(oauth2Proxy, [typical, ...recipes.map((recipe) => ({ ...recipe, theirs: settings + recipe.theirs }))])
+
+compareGenerated(
+  oauth2Proxy,
+  new Map([
+    [
+      'jane',
+      { sub: 'jane', email: 'jane@example.com', email_verified: true, groups: ['admins', 'staff'], roles: ['ops'] },
+    ],
+    ['zoe', { sub: 'zoe', email: 'zoe@sub.example.com', groups: ['staff'], upn: 'zoe@example.com' }],
+    [
+      'bob',
+      { sub: 'bob', email: 'bob@other.example', email_verified: false, groups: 'ops', preferred_username: 'bob' },
+    ],
+    [
+      'ada',
+      { sub: 'ada', email: 'ada@EXAMPLE.com', email_verified: true, realm: { roles: ['admins'] }, roles: 'admins' },
+    ],
+    ['eve', { sub: 'eve', email: 'eve@example.com@other.example', email_verified: true, groups: [] }],
+    ['tom', { sub: 'tom', groups: ['admins'], email_verified: true }],
+  ]),
+  (choices) => oauth2ProxyFile(settings, choices),
+)
 
 test('oauth2-proxy: A route without ^ matches anywhere in the path', { skip }, async (t) => {
   const theirs = `${settings}email_domains = ["*"]\nskip_auth_routes = ["/static"]\n`

@@ -6,14 +6,17 @@ test('A flood of refused tokens from many addresses becomes few audit events', (
   const recorded: [string, object][] = []
   const denials = new RepeatedDenials({ record: (event, fields) => void recorded.push([event, fields]) })
   const fields = { code: 'ERR_TOKEN_INVALID', reason: 'it is not active', upstream: 'orders', method: 'GET', path: '/' }
-  const refuse = (client: string, changes: Partial<AuditEvents['token.refused']> = {}) =>
-    denials.record('token.refused', { ...fields, ...changes } as AuditEvents['token.refused'], { request: 'r', client })
+  const refuse = (client: string, changes: Partial<AuditEvents['caller.refused']> = {}) =>
+    denials.record('caller.refused', { ...fields, ...changes } as AuditEvents['caller.refused'], {
+      request: 'r',
+      client,
+    })
 
   for (let n = 0; n < 3000; n += 1) refuse(`192.0.${n >> 8}.${n & 255}`)
   // One machine may use a whole /64 network, and a client may choose the text of the reason.
   assert.equal(recorded.length, 1001)
   denials.flush()
-  assert.deepEqual(recorded.slice(1001), [['token.refused', { ...fields, repeated: 1999 }]])
+  assert.deepEqual(recorded.slice(1001), [['caller.refused', { ...fields, repeated: 1999 }]])
   for (let n = 0; n < 50; n += 1) refuse(`2001:db8::${n + 1}`, { reason: `typ is ${n}` })
   assert.equal(recorded.length, 1003)
   refuse('2001:db8::1', { sub: 'jane' })

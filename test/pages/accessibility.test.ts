@@ -1,3 +1,4 @@
+// Slow: 4 s, Chromium examines each page in each language and color
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { languages } from '../../src/config/model/pages.ts'

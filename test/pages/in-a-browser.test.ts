@@ -1,3 +1,4 @@
+// Slow: 3 s, Chromium shows the templates of operators
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

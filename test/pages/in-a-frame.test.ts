@@ -1,3 +1,4 @@
+// Slow: 3 s, Chromium shows the page in a frame in each language
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

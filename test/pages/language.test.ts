@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { chooseLanguage } from '../../src/pages/language.ts'
+import { chooseLanguage, chooseLocale } from '../../src/pages/language.ts'
 import { processorTime } from '../support/processor-time.ts'
 
 for (const [asked, chosen, why] of [
@@ -36,3 +36,17 @@ test('An Accept-Language field of the largest size is parsed quickly', () => {
   assert.equal(chooseLanguage(asked, 'en'), 'fr')
   assert.ok(busy() < 200)
 })
+
+for (const [asked, locale, why] of [
+  ['en-GB,en;q=0.9', 'en-gb', 'it has a region'],
+  ['en,en-GB;q=0.9', 'en', 'its weight decides'],
+  ['de-AT, en-GB;q=0.5', 'en-gb', 'it is of the language of the page'],
+  ['en-GB;q=0, en-US', 'en-us', 'weight 0 is what the person does not want'],
+  ['en-Latn-CA', 'en-latn-ca', 'it has a script'],
+  ['en-u-nu-arab, en-x-private', 'en', 'other subtags do not count'],
+  [undefined, 'en', 'nothing is asked for'],
+] as const)
+  test(`Dates for ${JSON.stringify(asked)} in a page in English are those of ${locale}: ${why}`, () => {
+    assert.equal(chooseLocale(asked, 'en'), locale)
+    assert.ok(new Intl.DateTimeFormat(locale).format(0))
+  })

@@ -1,3 +1,4 @@
+// Slow: 6 s, Chromium renews sessions in tabs, pop-up windows and frames
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'

@@ -1,3 +1,4 @@
+// Slow: 3 s, Chromium waits for the notice in several tabs
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { languages } from '../../src/config/model/pages.ts'
@@ -5,6 +6,7 @@ import { messagesByLanguage } from '../../src/pages/messages.ts'
 import { httpUpstream } from '../proxy/support.ts'
 import { accessibilityFaults } from '../support/axe.ts'
 import { picture, startChromium } from '../support/chromium.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 import { choose } from './support.ts'
@@ -97,6 +99,7 @@ test('A logout at the provider shows in all tabs, and after a sign-in in a pop-u
 })
 
 test('With data-warn-before="0", there is no warning, and the notice says when the session has ended', async (t) => {
+  replacePauses(t, { checkStreamsMs: 50 })
   const world = await start(t)
   const jane = await chromium.person(t)
   const [page, warned] = [await jane.tab(), await jane.tab()]

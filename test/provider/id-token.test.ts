@@ -18,6 +18,17 @@ for (const [why, forge] of forgeries)
     await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), refused)
   })
 
+test('The reason of a token with an unknown key says where the key is missing', async (t) => {
+  const provider = await startSigningProvider(t)
+  const token = jwt({ iss: provider.issuer, aud: 'orders', sub: 'jane', iat: at, exp: at + 120 }, ecKey('other'), {
+    alg: 'RS256',
+  })
+
+  await assert.rejects(verifyIdToken(token, { ...expectationsOf(t, provider), nonce: 'n-1' }), {
+    message: /ERR_JWKS_NO_MATCHING_KEY\); jwks_uri of the provider does not have the key/,
+  })
+})
+
 for (const [why, claims] of [
   ...wrongClaims,
   ['"exp" is missing', () => ({ exp: undefined })],

@@ -169,13 +169,12 @@ for (const [what, response, code] of [
     (_req, res) => sendJson(res, { ...bearer(), access_token: 1 }),
     'ERR_SIGN_IN_RESPONSE',
   ],
-  ['tokens of another type', (_req, res) => sendJson(res, { ...bearer(), token_type: 'mac' }), 'ERR_SIGN_IN_RESPONSE'],
   ['invalid_grant', (_req, res) => sendJson(res, { error: 'invalid_grant' }, 400), 'ERR_SIGN_IN_EXPIRED'],
   ['invalid_client', (_req, res) => sendJson(res, { error: 'invalid_client' }, 401), 'ERR_SIGN_IN_RESPONSE'],
   ['an error without a name', (_req, res) => sendJson(res, {}, 400), 'ERR_SIGN_IN_RESPONSE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`a token endpoint that responds to a code with ${what} is ${code}`, async (t) => {
-    const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
+    const provider = await startSigningProvider(t, { timeoutMs: what.startsWith('nothing') ? 300 : 2_000 })
     provider.respond(paths.token, response)
 
     await assert.rejects(clientOf(t, provider).exchangeCode(callback(), authorizationRequest), { code })
@@ -261,20 +260,54 @@ test('a rejected refresh is a result, not an error', async (t) => {
   assert.deepEqual(await clientOf(t, provider).refresh(tokens, 'jane'), { kind: 'invalid_grant' })
 })
 
-for (const [what, response, kept] of [
-  ['rotates the refresh token', { ...bearer(), refresh_token: 'rt-2' }, 'rt-2'],
-  ['keeps the refresh token', bearer(), 'rt'],
+// The last two rows, and the types below, are the regression "a token response is misread".
+for (const [what, response, kept, granted] of [
+  ['rotates the refresh token', { ...bearer(), refresh_token: 'rt-2' }, 'rt-2', 'rt-2'],
+  ['keeps the refresh token', bearer(), 'rt', undefined],
+  ['has another letter case in the type of the token', { ...bearer(), token_type: 'bEARER' }, 'rt', undefined],
+  ['is null in members', { ...bearer(), refresh_token: null, scope: null, expires_in: null }, 'rt', undefined],
 ] as const)
-  test(`a refresh that ${what} leaves the right one, and the last ID Token`, async (t) => {
+  test(`a refresh that ${what} leaves the right one, and the last ID Token; so does a sign-in`, async (t) => {
     const provider = await startSigningProvider(t)
+    const client = clientOf(t, provider, { now: () => Date.now(), move: () => {} })
     provider.respond(paths.token, (_req, res) => sendJson(res, response))
 
-    const refreshed = await clientOf(t, provider).refresh(tokens, 'jane')
+    const refreshed = await client.refresh(tokens, 'jane')
 
     assert.equal(refreshed.kind, 'refreshed')
     assert.equal(refreshed.kind === 'refreshed' && refreshed.tokens.refresh_token, kept)
     assert.equal(refreshed.kind === 'refreshed' && refreshed.tokens.id_token, 'it')
+
+    provider.respond(paths.token, (_req, res) => sendJson(res, { ...response, id_token: provider.idToken(soon()) }))
+    const signedIn = await client.exchangeCode(callback(), authorizationRequest)
+
+    assert.equal(signedIn.tokens.refresh_token, granted)
   })
+
+for (const token_type of ['DPoP', 'dpop', 'mac', 'N_A'])
+  test(`an access token of the type ${token_type} is rejected because the gateway cannot use it`, async (t) => {
+    const provider = await startSigningProvider(t)
+    const client = clientOf(t, provider, { now: () => Date.now(), move: () => {} })
+    provider.respond(paths.token, (_req, res) =>
+      sendJson(res, { ...bearer(), token_type, id_token: provider.idToken(soon()) }),
+    )
+
+    const refused = { code: 'ERR_SIGN_IN_RESPONSE' }
+    await assert.rejects(client.exchangeCode(callback(), authorizationRequest), refused)
+    await assert.rejects(client.refresh(tokens, 'jane'), refused)
+  })
+
+test('The reason of an ID Token for another client names client_id', async (t) => {
+  const provider = await startSigningProvider(t)
+  provider.respond(paths.token, (_req, res) =>
+    sendJson(res, { ...bearer(), id_token: provider.idToken({ ...soon(), aud: 'billing' }) }),
+  )
+  const client = clientOf(t, provider, { now: () => Date.now(), move: () => {} })
+
+  await assert.rejects(client.exchangeCode(callback(), authorizationRequest), {
+    message: /; .*compare provider\.client_id/,
+  })
+})
 
 for (const [what, claims] of [
   ['of somebody else', { sub: 'samir' }],

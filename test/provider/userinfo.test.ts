@@ -78,11 +78,20 @@ for (const [what, response, code] of [
   ['five megabytes', (_req, res) => sendJson(res, { sub: 'jane', pad: 'x'.repeat(5e6) }), 'ERR_PROVIDER_UNAVAILABLE'],
 ] satisfies readonly (readonly [string, Handler, string])[])
   test(`userinfo that responds with ${what} is ${code}`, async (t) => {
-    const provider = await startSigningProvider(t, { timeoutMs: 2_000 })
+    const provider = await startSigningProvider(t, { timeoutMs: what.startsWith('nothing') ? 300 : 2_000 })
     provider.respond(paths.userinfo, response)
 
     await assert.rejects(clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), { code })
   })
+
+test('The reason of a 403 of UserInfo says where to look', async (t) => {
+  const provider = await startSigningProvider(t)
+  provider.respond(paths.userinfo, (_req, res) => res.writeHead(403).end())
+
+  await assert.rejects(clientOf(t, provider).userinfo({ access_token: 'at-1' }, 'jane'), {
+    message: /status 403; check provider\.scopes, and what the client/,
+  })
+})
 
 test('a redirect of UserInfo is not followed with the access token', async (t) => {
   const [provider, elsewhere] = [await startSigningProvider(t), await startSigningProvider(t)]

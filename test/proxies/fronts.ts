@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -129,10 +130,11 @@ for (const front of fronts.filter(({ name }) => named.length === 0 || named.incl
           'x-forwarded-host': 'evil.example',
           'x-forwarded-proto': 'http',
           forwarded: 'for=192.0.2.66;host=evil.example',
+          ...{ 'client-cert': ':ZXZpbA==:', 'x-request-id': 'evil', tracestate: 'evil=1' },
         },
       })
       const request = last(site)
-      assert.doesNotMatch(JSON.stringify(request.headers), /192\.0\.2\.66|evil/)
+      assert.doesNotMatch(JSON.stringify(request.headers), /192\.0\.2\.66|evil|ZXZpbA/)
       assert.deepEqual(valuesOf(request, 'x-forwarded-proto'), ['https'])
     })
 
@@ -167,3 +169,47 @@ for (const front of fronts.filter(({ name }) => named.length === 0 || named.incl
       assert.deepEqual([foreign.message, site.received.length - before], ['', 0])
     })
   })
+
+if (named.length === 0 || named.includes('nginx'))
+  test(
+    'nginx sends the certificate that it has verified, and never one of a client',
+    { timeout: 600_000 },
+    async (t) => {
+      try {
+        installDebian({ 'nginx-light': '/usr/sbin/nginx' })
+      } catch (error) {
+        if (!(error instanceof Missing)) throw error
+        return t.skip(error.message)
+      }
+      const [port, folder] = [await freePort(), dataFolder(t)]
+      const { server, client } = issueCertificates()
+      const gateway = await startApplication(t)
+      const read = (name: string) => readFileSync(join(root, 'examples', 'tls-front', name), 'utf8')
+      const verified = `ssl_client_certificate ${server.ca}; ssl_verify_client optional;`
+      const config = read('nginx.conf')
+        .replace('http {', 'http {\n  include client-cert.conf;')
+        .replace('127.0.0.1:8443 ssl;', `127.0.0.1:${port} ssl; ${verified}`)
+        .replace("Client-Cert ''", 'Client-Cert $client_cert')
+        .replace('127.0.0.1:8080', `127.0.0.1:${gateway.port}`)
+        .replace('/run/tls/tls.crt', server.cert ?? '')
+        .replace('/run/tls/tls.key', server.key ?? '')
+      writeFileSync(join(folder, 'client-cert.conf'), read('client-cert.conf'))
+      writeFileSync(join(folder, 'nginx.conf'), config)
+      const settings = `daemon off; pid ${join(folder, 'pid')}; error_log stderr;`
+      const url = new URL(`https://127.0.0.1:${port}`)
+      const before = getGlobalDispatcher()
+      t.after(() => setGlobalDispatcher(before))
+      const certificateSeen = async (connect: object) => {
+        setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca, 'utf8'), ...connect } }))
+        await fetch(url, { headers: { 'client-cert': ':ZXZpbA==:' } })
+        return gateway.received.at(-1)?.headers.find(([name]) => name.toLowerCase() === 'client-cert')?.[1]
+      }
+      setGlobalDispatcher(new Agent({ connect: { ca: readFileSync(server.ca, 'utf8') } }))
+      const options = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr', '-g', settings]
+      await startProgram(t, ['/usr/sbin/nginx', ...options], url)
+
+      assert.equal(await certificateSeen({}), undefined)
+      const { cert, key } = client
+      assert.equal(await certificateSeen({ cert, key }), `:${new X509Certificate(cert).raw.toString('base64')}:`)
+    },
+  )

@@ -61,6 +61,7 @@ const forgeries: readonly Readonly<Record<string, string>>[] = [
   { X_Groups: 'forged' },
   { 'X.Groups': 'forged' },
   { 'X-Gatehouse-Identity': 'forged' },
+  { 'Client-Cert': ':forged:', 'Client-Cert-Chain': ':forged:' },
   { 'X-Original-URL': '/admin/forged', 'X-Rewrite-URL': '/admin/forged' },
   { 'X-Original-Method': 'forged' },
   { 'X-Forwarded-Uri': '/public/x', 'X-Forwarded-Method': 'GET', 'X-Groups': 'forged' },

@@ -87,11 +87,18 @@ for (const [coding, [encode, decode]] of Object.entries(codings))
   })
 
 test('The application is asked only for codings that the gateway can decode', async (t) => {
-  const world = await worldWith(t, (req, res) => res.end(req.headers['accept-encoding']))
+  const world = await worldWith(t, (req, res) => {
+    const { 'accept-encoding': coding, 'x-one': one, 'x-two': two, 'x-three': three } = req.headers
+    res.end(JSON.stringify([coding, one, two, three]))
+  })
 
   const known = Object.keys(codings).join(', ')
-  assert.equal((await ask(world.url, { 'accept-encoding': `${known}, sdch, *` })).content.toString(), known)
-  assert.equal((await ask(world.url, { 'accept-encoding': 'dcb, dcz' })).content.toString(), 'identity')
+  // Names and values of all fields are in one list.
+  const others = { 'x-one': 'accept-encoding', 'x-two': 'accept-encoding', 'x-three': 'kept' }
+  const received = async (coding: string) =>
+    JSON.parse((await ask(world.url, { 'accept-encoding': coding, ...others })).content.toString()) as unknown
+  assert.deepEqual(await received(`${known}, sdch, *`), [known, ...Object.values(others)])
+  assert.deepEqual(await received('dcb, dcz'), ['identity', ...Object.values(others)])
 })
 
 test('Content that cannot be decoded is a 502, and not half a page', async (t) => {

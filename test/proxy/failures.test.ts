@@ -4,7 +4,8 @@ import { type IncomingMessage, request } from 'node:http'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { inTime } from '../support/in-time.ts'
-import { respondingUpstream, fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from './support.ts'
+import { until } from '../support/until.ts'
+import { respondingUpstream, fetchWhole, httpUpstream, jane, RawClient, rawUpstream, startGateway } from './support.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'
 
@@ -158,6 +159,28 @@ test('An upstream that never responds causes a 504, and its connection is closed
   assert.equal(status, 504)
   assert.equal(JSON.parse(body).detail, 'The application did not respond in time.')
   await closed
+})
+
+test('A request whose session ends before it is sent is never sent', async (t) => {
+  let arrived = 0
+  const upstream = await httpUpstream(t, (_, res) => res.end(String((arrived += 1))))
+  const { origin, server, live } = await startGateway(t, upstream.port)
+  server.once('request', () => live.closeAll([jane]))
+
+  assert.equal((await fetchWhole(origin)).status, 401)
+  assert.equal((await fetchWhole(origin)).body, '1')
+})
+
+test('A request without a response yet is not aborted when the gateway stops', async (t) => {
+  const heads: Socket[] = []
+  const { origin, live } = await startGateway(t, await rawUpstream(t, (socket) => void heads.push(socket)))
+  const response = fetchWhole(origin)
+  await until('the request arrives', () => heads.length === 1)
+
+  live.closeEndless()
+  heads[0]?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+
+  assert.equal((await response).body, 'ok')
 })
 
 test('A connection that is not established in time causes a 504', async (t) => {
@@ -343,3 +366,26 @@ test('A value that undici rejects causes a 400, not a crash', async (t) => {
 
   assert.match(text, /^HTTP\/1\.1 400 /)
 })
+
+for (const [why, status, length, isLogged] of [
+  ['431', 431, 10, true],
+  ['400 to long headers', 400, 5_000, true],
+  ['400 to short headers', 400, 10, false],
+  ['403 to long headers', 403, 5_000, false],
+] as const)
+  test(`An application that may reject identity headers is logged once, with the longest: ${why}`, async (t) => {
+    const { port } = await httpUpstream(t, (_req, res) => res.writeHead(status).end())
+    const identity = ['X-Groups', 'g'.repeat(length), 'X-Remote-User', 'jane']
+    const { origin, logged } = await startGateway(t, port, { pass: { identity } })
+
+    assert.equal((await fetchWhole(origin)).status, status)
+    await fetchWhole(origin)
+
+    const found = logged.filter(({ message }) => message === 'upstream.rejected_headers')
+    assert.equal(found.length, isLogged ? 1 : 0)
+    if (!isLogged) return
+    const { header, reason, hint } = found[0]?.fields ?? {}
+    assert.equal(header, 'X-Groups')
+    assert.match(String(reason), new RegExp(`with ${status}, and its identity headers have ${length + 25} bytes`))
+    assert.match(String(hint), /^Shorten X-Groups \(max_bytes, or fewer values\), or raise/)
+  })

@@ -74,6 +74,19 @@ test('Each host at which the person has cookies gets one call', async (t) => {
   )
 })
 
+test('Cookies of a parent host alone, and of a domain without a host of the upstream, get a call of their own', async (t) => {
+  const { call, received } = await upstreamWith(t, (_, res) => res.end(), {
+    externalUrl: new URL('https://a.example.com:8443'),
+  })
+
+  await call(cookieAt('example.com', atHost), cookieAt('other.example'))
+
+  assert.deepEqual(received.map(({ host, cookie }) => [host, cookie]).toSorted(), [
+    ['example.com:8443', 'sid=of-example.com'],
+    ['other.example:8443', 'sid=of-other.example'],
+  ])
+})
+
 test('Nothing is sent without a cookie', async (t) => {
   const { call, received } = await upstreamWith(t, (_, res) => res.end())
 

@@ -205,3 +205,24 @@ test('A cookie of the gateway cannot be set when the attributes of cookies are c
 
   assert.deepEqual(lines, ['Set-Cookie', 'b=2; Path=/'])
 })
+
+test('A trailer cannot be a field that recipients need before the content', () => {
+  for (const name of [
+    ...['Content-Length', 'Content-Encoding', 'Content-Type', 'Content-Range', 'Transfer-Encoding', 'Connection'],
+    ...['Host', 'Expect', 'Location', 'Cache-Control', 'Vary', 'Authorization', 'WWW-Authenticate'],
+    ...['Cookie', 'Set-Cookie', 'X-Remote-User'],
+  ])
+    assert.deepEqual(responseTrailers([name, 'x', 'X-Sum', '1'], new Set(['x-remote-user'])), [['X-Sum', '1']], name)
+})
+
+test('A default is for responses without the field, whatever values other fields have', () => {
+  const defaults = [
+    { name: 'Content-Security-Policy', value: "frame-ancestors 'self'", unless: 'frame-ancestors' },
+  ] as const
+  const changes = responseChanges({ set: {}, remove: [], defaults: [...defaults, { name: 'X-Own', value: 'ours' }] })
+
+  const fields = responseHeaders(['X-Note', "frame-ancestors 'none'", 'X-Other', 'ours'], { ...input, changes })
+
+  assert.deepEqual(linesNamed(fields, 'Content-Security-Policy'), ["frame-ancestors 'self'"])
+  assert.deepEqual(linesNamed(fields, 'X-Own'), ['ours'])
+})

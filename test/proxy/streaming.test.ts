@@ -189,15 +189,16 @@ test('The end of a session aborts its uploads, and the access log has the reason
   assert.equal(live.size, 0)
 })
 
-test('A finished request leaves nothing open', async (t) => {
+test('A finished request leaves nothing open, and is not recorded as aborted', async (t) => {
   const upstream = await httpUpstream(t, (req, res) => req.resume().on('end', () => res.end('ok')))
-  const { origin, live, server } = await startGateway(t, upstream.port)
+  const { origin, live, records, server } = await startGateway(t, upstream.port)
   const closed = new Promise((resolve) => server.once('request', (_, res) => res.once('close', resolve)))
 
   await fetchWhole(origin, { method: 'POST', body: 'x' })
   await closed
 
   assert.equal(live.size, 0)
+  assert.equal(records[0]?.aborted, false)
 })
 
 test('A request without a session is not aborted when a session ends', async (t) => {

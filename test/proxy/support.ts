@@ -21,15 +21,17 @@ import type { SessionKey } from '../../src/core/names.ts'
 import type { Pass } from '../../src/gate/admission.ts'
 import type { RequestFacts } from '../../src/http/request-facts.ts'
 import { RequestOrder } from '../../src/listener/request-order.ts'
+import { UpgradeResponse } from '../../src/listener/upgrade-response.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { Metrics } from '../../src/observe/metrics.ts'
 import { RequestRecord } from '../../src/observe/request-record.ts'
 import { carry, carryUpgrade } from '../../src/proxy/carry.ts'
 import { LiveStreams } from '../../src/proxy/live-streams.ts'
-import type { ProxyParts } from '../../src/proxy/parts.ts'
+import type { ProxyParts } from '../../src/proxy/proxy-parts.ts'
 import { TargetPool } from '../../src/proxy/targets/target.ts'
 import { Upstreams } from '../../src/proxy/upstream.ts'
 import { pagesWith } from '../support/pages.ts'
+import { loadedUpstream } from '../support/upstream-config.ts'
 
 export const jane = 'tag:jane' as SessionKey
 const cookieName = '__Host-gatehouse'
@@ -40,70 +42,18 @@ export function trusting(ca: string | undefined): UpstreamTlsConfig {
   return { ca, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] }
 }
 
+const usual = loadedUpstream(`{ url: http://127.0.0.1:1, max_connections: 16,
+  connect_timeout: 2s, response_timeout: 10s, idle_timeout: 10s, headers: { X-Remote-User: sub, X-Email: sub } }`)
+
 export function upstreamConfig(overrides: Partial<UpstreamConfig> = {}): UpstreamConfig {
-  const header = {
-    source: { kind: 'claim', path: ['sub'] },
-    join: ',',
-    encode: 'utf8',
-    maxBytes: 1024,
-    tooLong: 'omit' as const,
-    required: false,
-  } as const
-  const url = overrides.url ?? new URL('http://127.0.0.1:1')
+  const targets = usual.targets.map((target) => ({ ...target, url: overrides.url ?? usual.url }))
   return {
-    name: 'orders',
-    providers: ['provider'],
-    hosts: [],
-    path: '/',
-    url,
-    targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
-    resolve: undefined,
-    healthCheck: undefined,
-    balance: 'round_robin',
+    ...usual,
     eject: undefined,
-    slowStartMs: 0,
-    retryBudget: 20,
-    connectionsPerTarget: undefined,
-    forwardAuth: false,
-    respondsOnly: false,
-    needsDeviceBinding: false,
-    stripPath: false,
-    rewriteContent: false,
-    sessionNotice: false,
-    compress: false,
-    alsoKnownAs: [],
-    setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
-    responseHeaders: { set: {}, remove: [], defaults: [] },
-    externalUrl: new URL('https://orders.example.com'),
-    hostHeader: 'client',
-    originHeader: 'client',
-    headers: [
-      { ...header, name: 'X-Remote-User' },
-      { ...header, name: 'X-Email' },
-    ],
-    signedIdentity: undefined,
-    accessTokens: undefined,
-    serviceAccounts: undefined,
-    tokenExchange: undefined,
-    rules: [],
-    trustedOrigins: [],
-    cors: undefined,
-    cache: 'private',
-    sessionCookies: [],
-    logout: { paths: [], passFirst: false, cookies: [], call: undefined },
-    upgrade: ['websocket'],
-    connectTimeoutMs: 2_000,
-    responseTimeoutMs: 10_000,
-    idleTimeoutMs: 10_000,
     keepAliveMs: 4_000,
-    maxConnections: 16,
     maxStreams: 64,
     maxStreamsPerClient: 64,
-    tls: trusting(undefined),
-    proxyProtocol: 'off',
-    protocol: 'http1',
-    streamsPerConnection: 100,
-    tests: [],
+    targets,
     ...overrides,
   }
 }
@@ -127,6 +77,7 @@ export interface Gateway {
   readonly records: RequestRecord[]
   readonly server: Server
   readonly upstreams: Upstreams
+  readonly metrics: Metrics
 }
 
 /** A gateway whose gate treats every client as the signed-in person Jane. */
@@ -143,11 +94,12 @@ export async function startGateway(
   const sink = { ended: (record: RequestRecord) => void records.push(record) }
   const recordOf = (req: IncomingMessage) => new RequestRecord(req.method ?? '', `id-${records.length}`, sink)
   const live = new LiveStreams()
+  const metrics = new Metrics()
   const upstreams = new Upstreams([upstream], {
     isTracing: false,
     reservedPrefix: '/.gatehouse/',
     pool: new TargetPool(),
-    metrics: new Metrics(),
+    metrics,
     log,
   })
   const parts: ProxyParts = {
@@ -204,11 +156,16 @@ export async function startGateway(
   server.on('request', inOrder)
   server.on('checkContinue', inOrder)
   server.on('upgrade', (req, socket, head) =>
-    carryUpgrade({ req, socket, head, facts: facts(req), record: recordOf(req) }, pass, parts),
+    carryUpgrade(
+      { req, socket, reply: new UpgradeResponse(socket, req), head, facts: facts(req), record: recordOf(req) },
+      pass,
+      parts,
+    ),
   )
   const port = await listen(t, server)
   t.after(() => upstreams.destroy())
-  return { port, origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, live, logged, records, server, upstreams }
+  const origin = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
+  return { port, origin, live, logged, records, server, upstreams, metrics }
 }
 
 async function listen(t: TestContext, server: Server | NetServer): Promise<number> {

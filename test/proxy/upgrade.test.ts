@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
+import { until } from '../support/until.ts'
 import { type GatewayOptions, httpUpstream, linesNamed, RawClient, rawUpstream, startGateway } from './support.ts'
 
 const handshake = (...lines: string[]): string =>
@@ -97,7 +98,7 @@ test('Data that either side sends together with the handshake arrives', async (t
       if (received.endsWith('later')) socket.end('bye')
     })
   })
-  const { port } = await startGateway(t, upstream)
+  const { port, records } = await startGateway(t, upstream)
   const client = new RawClient(t, port).send(handshake() + 'early ')
 
   const text = await client.until(/from upstream/)
@@ -106,6 +107,8 @@ test('Data that either side sends together with the handshake arrives', async (t
   assert.ok((await client.untilClosed()).endsWith('from upstreambye'))
   assert.equal(received.replace(/^[^]*\r\n\r\n/, ''), 'early later')
   assert.match(text, /\r\nX-Own: 1\r\n/)
+  await until('the tunnel is over', () => records.length === 1)
+  assert.equal(records[0]?.bytes, 'from upstreambye'.length)
 })
 
 test('The response of a rejected upgrade is forwarded unchanged, and the connection is closed', async (t) => {

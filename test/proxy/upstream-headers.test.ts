@@ -19,6 +19,13 @@ const input = {
   trace: undefined,
 } as const
 
+/** How an upstream gets requests. The same fields are withheld from all of them. */
+const protocols = {
+  'HTTP/1.1': input,
+  'HTTP/2': { ...input, fields: new RequestFields(new Set(['x-remote-user', 'x-email']), false, true) },
+  'HTTP/1.1 in a trace': { ...input, fields: new RequestFields(new Set(['x-remote-user', 'x-email']), true) },
+} as const
+
 /** The header fields for the upstream, including the identity. */
 const sent = (...received: string[]): string[] => [...upstreamHeaders(received, input), 'X-Remote-User', 'jane']
 
@@ -33,13 +40,14 @@ for (const name of [
   'X-Email',
   'x_email',
 ]) {
-  test(`A forged "${name}" does not arrive`, () => {
-    const lines = sent(name, 'admin', name, 'root')
+  for (const [protocol, input] of Object.entries(protocols))
+    test(`A forged "${name}" does not arrive over ${protocol}`, () => {
+      const lines = [...upstreamHeaders([name, 'admin', name, 'root'], input), 'X-Remote-User', 'jane']
 
-    assert.equal(lines.includes('admin'), false)
-    assert.equal(lines.includes('root'), false)
-    assert.deepEqual(linesNamed(lines, 'X-Remote-User'), ['jane'])
-  })
+      assert.equal(lines.includes('admin'), false)
+      assert.equal(lines.includes('root'), false)
+      assert.deepEqual(linesNamed(lines, 'X-Remote-User'), ['jane'])
+    })
 }
 
 test('Content-Length is forwarded without leading zeros, because some servers read them as octal', () => {
@@ -117,7 +125,8 @@ test('Only the gateway sets the forwarding headers', () => {
     'X-Rewrite-URL',
     'Host',
   ])
-    assert.equal(sent(name, 'evil').includes('evil'), false, name)
+    for (const [protocol, input] of Object.entries(protocols))
+      assert.equal(upstreamHeaders([name, 'evil'], input).includes('evil'), false, `${name} over ${protocol}`)
 })
 
 test('Fields of the same name stay separate, in order and unchanged', () => {
@@ -143,4 +152,26 @@ test('The cookies of the gateway are not forwarded, other cookies arrive unchang
     assert.deepEqual(linesNamed(lines, 'Cookie'), expected)
     assert.equal(lines.join().includes('secret'), false)
   }
+})
+
+test('Cookies that the session keeps join those of the client, once', () => {
+  const cookiesFor = (keptCookies: string | undefined, ...received: string[]) =>
+    linesNamed(upstreamHeaders(received, { ...input, keptCookies }), 'Cookie')
+
+  assert.deepEqual(cookiesFor('k=1'), ['k=1'])
+  assert.deepEqual(cookiesFor('k=1', 'Cookie', 'a=1'), ['a=1; k=1'])
+  assert.deepEqual(cookiesFor('k=1', 'Cookie', '__Host-gatehouse=secret'), ['k=1'])
+  assert.deepEqual(cookiesFor('k=1', 'Cookie', 'a=1', 'Cookie', 'b=2'), ['a=1; k=1', 'b=2'])
+  assert.deepEqual(cookiesFor(undefined, 'Cookie', 'a=1'), ['a=1'])
+})
+
+test('Authorization is withheld only where the gateway has used it', () => {
+  const sentWith = (withholdsAuthorization: boolean) =>
+    linesNamed(
+      upstreamHeaders(['authorization', 'Bearer x', 'X-A', '1'], { ...input, withholdsAuthorization }),
+      'Authorization',
+    )
+
+  assert.deepEqual(sentWith(true), [])
+  assert.deepEqual(sentWith(false), ['Bearer x'])
 })

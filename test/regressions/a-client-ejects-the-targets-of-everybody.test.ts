@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { httpUpstream, RawClient, startGateway } from '../proxy/support.ts'
+import { once } from 'node:events'
+import { createServer as createHttp2Server } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { httpUpstream, RawClient, rawUpstream, startGateway } from '../proxy/support.ts'
 import { grpcClient, startGrpcServer } from '../support/grpc.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
@@ -51,4 +54,57 @@ test('Calls whose clients hardly wait eject no target', async (t) => {
     ({ message, fields }) => message === 'upstream.target_ejected' && String(fields['target']) === server.url.origin,
   )
   assert.deepEqual(messages, [])
+})
+
+/** Applications that do not wait for a client that has stopped in the middle of its upload. */
+const impatient = {
+  'closes the connection': (t) => rawUpstream(t, (socket) => socket.destroy()),
+  'closes the connection over HTTP/2': (t) => http2Upstream(t),
+  'responds with a status of eject.statuses': (t) =>
+    rawUpstream(t, (socket) => socket.end('HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n')),
+  'pauses its response': (t) =>
+    rawUpstream(t, (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhal')),
+} satisfies Record<string, (t: TestContext) => Promise<number>>
+
+async function http2Upstream(t: TestContext): Promise<number> {
+  const server = createHttp2Server()
+  server.on('stream', (stream) => {
+    stream.on('error', () => {})
+    stream.session?.destroy()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+for (const [what, start] of Object.entries(impatient))
+  test(`A client that stops its uploads ejects no target that ${what}`, async (t) => {
+    const ports = [await start(t), await start(t)]
+    const { port, upstreams, records, logged } = await startGateway(t, ports[0] as number, {
+      upstream: {
+        ...{ eject: { failures: 1, statuses: [503], forMs: 60_000, atMostMs: 60_000 }, idleTimeoutMs: 100 },
+        ...{ targets: ports.map(target), protocol: what.endsWith('HTTP/2') ? 'h2c' : 'http1' },
+      },
+    })
+    for (let upload = 1; upload <= 8; upload += 1) {
+      new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: orders.example.com\r\nContent-Length: 100\r\n\r\nhalf')
+      await until('the upload has failed', () => records.length === upload)
+    }
+    assert.deepEqual(
+      logged.filter(({ message }) => message === 'upstream.target_ejected'),
+      [],
+    )
+    const states = [...upstreams.targets()].flatMap(([, each]) => each.map(({ state }) => state))
+    assert.deepEqual(states, ['up', 'up'])
+  })
+
+test('A target whose connections cannot be opened is ejected, also by uploads that have stopped', async (t) => {
+  const { port, records, logged } = await startGateway(t, 1, {
+    upstream: { eject: { failures: 1, statuses: [], forMs: 60_000, atMostMs: 60_000 }, targets: [1, 2].map(target) },
+  })
+  new RawClient(t, port).send('POST / HTTP/1.1\r\nHost: orders.example.com\r\nContent-Length: 100\r\n\r\nhalf')
+  await until('the upload has failed', () => records.length === 1)
+
+  assert.equal(logged.filter(({ message }) => message === 'upstream.target_ejected').length, 2)
 })

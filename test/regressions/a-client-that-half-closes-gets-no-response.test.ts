@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { test, type TestContext } from 'node:test'
+import { connect } from 'node:tls'
 import { httpUpstream, RawClient } from '../proxy/support.ts'
+import { startHttp2World } from '../support/http2.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -33,6 +35,22 @@ for (const isSlow of [false, true])
 
     assert.match(await client.untilClosed(), /HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nx{500000}$/)
   })
+
+// docs/security.md and docs/listener.md say so.
+test('A client that half-closes its connection over TLS gets nothing', async (t) => {
+  let gone: Promise<unknown> | undefined
+  const { url } = await startHttp2World(t, (_req, res) => void (gone = once(res, 'close')))
+  const socket = connect({ port: Number(new URL(url).port), rejectUnauthorized: false })
+  let received = 0
+  socket.on('data', (bytes: Buffer) => (received += bytes.length))
+  socket.write('GET /public/slow HTTP/1.1\r\nHost: h\r\n\r\n')
+  await until('the request has arrived', () => gone !== undefined)
+  const closed = once(socket, 'close')
+  socket.end()
+  await Promise.all([gone, closed])
+
+  assert.equal(received, 0)
+})
 
 test('Pipelined requests before a half-close all get their responses', async (t) => {
   const { client } = await startGateway(t, (req, res) => void res.end(`[${req.url}]`))
@@ -66,4 +84,24 @@ test('A quiet event stream ends when its client half-closes the connection', asy
   await client.until(/data: 1/)
   client.socket.end()
   await Promise.all([client.untilClosed(), gone])
+})
+
+test('An event stream that is not silent stays open when its client half-closes the connection', async (t) => {
+  let response: ServerResponse | undefined
+  const { client } = await startGateway(t, (_req, res) => {
+    response = res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    res.write('data: 1\n\n')
+  })
+  client.send('GET /events HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n')
+  await client.until(/data: 1/)
+  client.socket.end()
+  // The next event follows as soon as the client has the last one, for longer than a silence may
+  // take.
+  for (const end = performance.now() + 1_000; performance.now() < end;) {
+    response?.write('data: 2\n\n')
+    await Promise.race([once(client.socket, 'data'), client.untilClosed()])
+  }
+  response?.end('data: 3\n\n')
+
+  assert.match(await client.untilClosed(), /data: 3/)
 })

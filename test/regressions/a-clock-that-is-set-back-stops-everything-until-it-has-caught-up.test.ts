@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
+import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { keysOf, movableClock } from '../provider/expectations.ts'
+import { memoryStore } from '../support/memory-store.ts'
 import { jwt, paths, rsaKey, startSigningProvider } from '../support/signing-provider.ts'
 import { startWorld } from '../support/world.ts'
 import { shortLived, startSignedIn } from '../tokens/signed-in.ts'
@@ -75,7 +75,7 @@ test('A rate limit does not last longer than its interval after the clock is set
 
 test('Activity is written to the store after the clock is set back, so that no active person is signed out', async (t) => {
   const clock = movableClock()
-  const memory = new MemoryStore({ maxSessions: 10, clock })
+  const memory = memoryStore({ maxSessions: 10, clock })
   t.after(() => memory.close())
   const touched: number[] = []
   const touch = memory.touch.bind(memory)

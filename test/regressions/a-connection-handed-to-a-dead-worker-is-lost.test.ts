@@ -1,3 +1,4 @@
+// Slow: 4 s, workers die under load
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'

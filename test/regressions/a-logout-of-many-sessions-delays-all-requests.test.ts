@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
+import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
 test('A Logout Token for many sessions of a person ends all of them at once, and lets other requests pass', async (t) => {
   const now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = new MemoryStore({ maxSessions: 2_000, clock })
+  const store = memoryStore({ maxSessions: 2_000, clock })
   t.after(() => store.close())
   let audited = 0
   const sessions = new Sessions({

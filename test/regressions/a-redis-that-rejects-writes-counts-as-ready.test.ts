@@ -5,6 +5,7 @@ import { open, type Recorder, settings, tick } from '../session/redis-stores.ts'
 import { until } from '../session/store-contract.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { startCluster } from '../support/redis-cluster.ts'
 import { startRedis } from '../support/redis.ts'
 
@@ -20,7 +21,10 @@ test('A gateway whose Redis is a replica is not ready, and the log has the words
   t.after(() => direct.disconnect())
   await direct.replicaof('127.0.0.1', primary.port)
   const around = await prepareGateway(t, { store: `{ redis: { url: "${replica.url}" } }` })
-  const gateway = startCommand(t, ['run', '--config', around.file], { env: around.env })
+  const gateway = startCommand(t, ['run', '--config', around.file], {
+    env: around.env,
+    program: gatehouseWith({ waitForDependenciesMs: 300 }),
+  })
 
   const unavailable = await gateway.said('store.unavailable')
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
 import { carryOver } from '../../src/session/live/carry-over.ts'
+import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 1) }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
@@ -14,7 +14,7 @@ const jane = { iss: 'https://id.example.com', sub: 'jane' }
 const cookie = { name: 'JSESSIONID', value: '1', domain: 'a.example.com', hostOnly: true as const, path: '/' }
 
 function open(t: TestContext) {
-  const store = new MemoryStore({ maxSessions: 10, clock })
+  const store = memoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const keyring = new Keyring([Buffer.alloc(32, 1)])
   const shop = { name: 'shop', logout: { call: {} }, headers: [], rules: [] }

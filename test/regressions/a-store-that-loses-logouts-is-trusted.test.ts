@@ -1,3 +1,4 @@
+// Slow: 3 s, a Cluster starts again from older copies
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { redisFindings } from '../../src/doctor/redis.ts'
@@ -5,6 +6,7 @@ import { examineRedis } from '../../src/session/store/redis/examine.ts'
 import { open, responds, settings, tick } from '../session/redis-stores.ts'
 import { created, until } from '../session/store-contract.ts'
 import { type Bend, scriptsAs, startBentRedis } from '../support/bent-redis.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -72,6 +74,7 @@ const servers: readonly (readonly [what: string, fault: RegExp, bend: Bend])[] =
 
 for (const [what, fault, bend] of servers) {
   test(`A store that ${what} is refused, until the gateway is connected to another one`, async (t) => {
+    replacePauses(t, { tryStoreAgainMs: 100 })
     const bent = await startBentRedis(t, shared.port, bend)
     const { store, log } = open(t, { ...settings, timeoutMs: 2_000, kind: 'redis', url: url(bent.port) })
 
@@ -102,6 +105,7 @@ for (const [what, fault, bend] of servers) {
 }
 
 test('With a store that has no time in scripts, sign-ins fail, and a Logout Token gets no 200', async (t) => {
+  replacePauses(t, { waitForDependenciesMs: 500 })
   const bent = await startBentRedis(t, shared.port, noTime)
   const world = await startWorld(t, { store: 'redis', redis: { ...shared, ...bent } })
   const jane = world.browser()

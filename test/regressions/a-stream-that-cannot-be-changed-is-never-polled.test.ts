@@ -76,12 +76,10 @@ test('With push delivery, the gateway tries a change once and requests a verific
   const world = await startUnchangeable(t, 'push')
   await until('it is verified', () => lines(world, 'signals.verified').length === 1)
   withOtherEvents(world)
-  world.moveClock(2 * hours)
-  await until('it says so', () => lines(world, 'signals.stream_not_updated').length === 1)
+  await world.afterHours(2, 'it says so', () => lines(world, 'signals.stream_not_updated').length === 1)
   assert.equal(changes(world), 2)
-  world.moveClock(25 * hours)
 
-  await until('it is verified again', () => lines(world, 'signals.verified').length === 2)
+  await world.afterHours(25, 'it is verified again', () => lines(world, 'signals.verified').length >= 2)
 
   assert.equal(changes(world), 2)
   assert.equal(lines(world, 'signals.unavailable').length, 0)

@@ -193,8 +193,14 @@ test('doctor says what Entra ID withholds where a rule reads groups', (t) => {
     return overageFindings(providers[0], upstreams)
   }
 
-  assert.match(finding(found('https://login.microsoftonline.com/t/v2.0', 'groups'), 'provider.overage').what, /200/)
-  assert.deepEqual(found('https://login.microsoftonline.com/t/v2.0', 'roles'), [])
+  assert.match(
+    finding(
+      found('https://login.microsoftonline.com/8f1c0a52-4a27-4a0e-9b1c-0d3f6a1e2b3c/v2.0', 'groups'),
+      'provider.overage',
+    ).what,
+    /200/,
+  )
+  assert.deepEqual(found('https://login.microsoftonline.com/8f1c0a52-4a27-4a0e-9b1c-0d3f6a1e2b3c/v2.0', 'roles'), [])
   assert.deepEqual(found('https://id.example.com', 'groups'), [])
 })
 

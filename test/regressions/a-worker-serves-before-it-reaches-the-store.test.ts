@@ -1,7 +1,9 @@
+// Slow: 5 s, workers start while Redis does not reply
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { startWorld } from '../support/world.ts'
@@ -14,6 +16,7 @@ test('A gateway that starts takes no request while it waits for Redis', async (t
   let isStarting = true
   let responses = 0
 
+  replacePauses(t, { waitForDependenciesMs: 500 })
   proxy.freeze('responses')
   const starting = world.startReplica({ port }).finally(() => (isStarting = false))
   while (isStarting) {

@@ -10,10 +10,11 @@ import { Discovery } from '../../src/provider/discovery.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import { createOutbound } from '../../src/provider/outbound.ts'
 import { examineRedis } from '../../src/session/store/redis/examine.ts'
-import { RedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/redis-store.ts'
 import { configOf, finding } from '../doctor/support.ts'
 import { fetchWhole, startGateway } from '../proxy/support.ts'
 import { issueCertificates } from '../support/certificates.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { explainingTlsServer, plainServer, tlsServer } from '../support/tls-servers.ts'
 import { until } from '../support/until.ts'
@@ -85,6 +86,7 @@ test("An error names the wrong scheme of an upstream's address", async (t) => {
 })
 
 test('An error names the wrong scheme of the Redis address', async (t) => {
+  replacePauses(t, { examineStoreMs: 500, connectToStoreMs: 300, reconnectToStoreMs: 100 })
   const [plain, secure] = [await startRedis(t), await startRedis(t, { tls: issueCertificates().server })]
   for (const [url, said] of [
     [

@@ -13,8 +13,12 @@ test('A request that arrives while UserInfo is read still waits for the refresh 
   const [before, expired] = [refreshes(), (await told()).get('authorization')]
   let release = () => {}
   const isRead = new Promise<void>((resolve) => {
-    world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
-      release = pass
+    const mend = world.provider.fault('/oauth/userinfo', (_req, _res, pass) => {
+      release = () => {
+        // The refresh reads UserInfo again.
+        mend()
+        pass()
+      }
       resolve()
     })
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readFlatToml } from '../../src/setup/flat-toml.ts'
-import { translate } from '../../src/setup/oauth2-proxy.ts'
+import { readFlatToml } from '../../packages/import/common/flat-toml.ts'
+import { translate } from '../../packages/import/oauth2-proxy/oauth2-proxy.ts'
 
 for (const [provider, options] of [
   ['keycloak-oidc', 'email_domains = ["example.com", "example.org"]\nallowed_roles = ["orders", "app:admin"]'],

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { request } from 'undici'
 import { loadConfig } from '../../src/config/load.ts'
 import { reloadable } from '../../src/server/reloadable.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { secrets, startWorld } from '../support/world.ts'
 
 function configs(file: string, ...changes: readonly (readonly [from: string, to: string])[][]) {
@@ -20,6 +21,7 @@ function configs(file: string, ...changes: readonly (readonly [from: string, to:
 }
 
 test('Of two concurrent reloads, the second one counts, even if the first one has to wait for its provider', async (t) => {
+  replacePauses(t, { waitForDependenciesMs: 300 })
   const world = await startWorld(t)
   const [replica] = world.replicas
   assert.ok(replica)

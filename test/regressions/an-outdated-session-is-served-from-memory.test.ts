@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
+import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const clock = { now: () => Date.now() }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
@@ -20,7 +20,7 @@ const person = {
 
 /** A replica whose store replies. Before the reply arrives, a notice of another replica arrives. */
 function replica(overtaking: { by?: (store: SessionStore) => Promise<StoreNotice> }) {
-  const store = new MemoryStore({ maxSessions: 10, clock })
+  const store = memoryStore({ maxSessions: 10, clock })
   let tell = (_: StoreNotice) => {}
   const overtaken =
     <A extends unknown[], T>(ask: (...args: A) => Promise<T>) =>

@@ -7,7 +7,10 @@ import { prepareGateway } from '../support/gateway-process.ts'
 import { until } from '../support/until.ts'
 
 test('At the limit of open files, new connections are rejected, and requests in progress get their responses', async (t) => {
-  const { url, upstream, file, env, provider } = await prepareGateway(t, { rules: '[{ path: /*, access: public }]' })
+  const { url, upstream, file, env, provider } = await prepareGateway(t, {
+    rules: '[{ path: /*, access: public }]',
+    settings: 'limits: { connections: 10000 }',
+  })
   const gatehouse = [process.execPath, 'dist/main.js', 'run', '--config', file].join("' '")
   const gateway = startCommand(t, ['-c', `ulimit -n 256; exec '${gatehouse}'`], { program: ['sh'], env })
   await gateway.said('gatehouse is ready')

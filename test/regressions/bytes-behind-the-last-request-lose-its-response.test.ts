@@ -1,3 +1,4 @@
+// Slow: 3 s, many connections with large responses
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'

@@ -1,3 +1,4 @@
+// Slow: 12 s, thousands of clients in little memory
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { httpUpstream, RawClient } from '../proxy/support.ts'

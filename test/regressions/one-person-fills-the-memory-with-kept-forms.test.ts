@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { KeptKey } from '../../src/core/names.ts'
-import { MemoryKeptStore } from '../../src/session/store/memory/kept-store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
-test('A person who sends many kept forms takes no more memory than for a few of them', async () => {
-  const store = new MemoryKeptStore(() => 0)
+function storeOf(t: TestContext) {
+  const store = memoryStore({ maxSessions: 100, clock: { now: () => 0 } })
+  t.after(() => store.close())
+  return { kept: store.kept, size: () => store.size() }
+}
+
+test('A person who sends many kept forms takes no more memory than for a few of them', async (t) => {
+  const { kept: store, size } = storeOf(t)
   const [max, ttl] = [8, 60_000]
 
   for (let form = 0; form < 100; form += 1) {
@@ -15,13 +21,13 @@ test('A person who sends many kept forms takes no more memory than for a few of 
     await store.finish(key)
   }
 
-  assert.ok(store.size <= max + 1, `${store.size} entries`)
+  assert.ok(size() <= max + 1, `${size()} entries`)
   const last = await store.read('person:form-99' as KeptKey)
   assert.equal(last?.state, 'sent', 'the page still says that the last form was sent')
 })
 
-test('A person with the largest forms leaves room for the forms of others', async () => {
-  const store = new MemoryKeptStore(() => 0)
+test('A person with the largest forms leaves room for the forms of others', async (t) => {
+  const { kept: store } = storeOf(t)
   const [max, ttl, part] = [8, 60_000, new Uint8Array(1024 * 1024)]
   const keepForms = async (person: string, forms: number, parts: number): Promise<number> => {
     let kept = 0

@@ -3,12 +3,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway } from '../support/gateway-process.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 
 test('Reload requests that arrive during a reload are merged into one, which reads the files as they are then', async (t) => {
-  // A reload waits two seconds for an unreachable provider.
+  // A reload waits half a second for an unreachable provider.
+  const program = gatehouseWith({ waitForDependenciesMs: 500 })
   const { url, file, env } = await prepareGateway(t, { providerStartsDown: true })
-  const gateway = startCommand(t, ['run', '--config', file], { env })
+  const gateway = startCommand(t, ['run', '--config', file], { env, program })
   await gateway.said('gatehouse is ready')
   const reloads = () => gateway.log().filter(({ msg }) => msg === 'config.reloaded').length
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import { fetchWhole, httpUpstream, RawClient, rawUpstream, startGateway } from '../proxy/support.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 
 const switching =
@@ -39,6 +40,7 @@ test('As many event streams as there are connections do not delay a short reques
 })
 
 test('As many long polls as there are connections make room for a short request after some seconds', async (t) => {
+  replacePauses(t, { findLongExchangesMs: 20 })
   const application = await startApplication(t)
   const { origin, port, records } = await startGateway(t, application.port, {
     upstream: { maxConnections: 2, responseTimeoutMs: 600_000 },
@@ -53,6 +55,7 @@ test('As many long polls as there are connections make room for a short request 
 })
 
 test('A slow upload also makes room for a short request', async (t) => {
+  replacePauses(t, { findLongExchangesMs: 20 })
   const application = await startApplication(t)
   const { origin, port } = await startGateway(t, application.port, {
     upstream: { maxConnections: 1, responseTimeoutMs: 600_000 },

@@ -1,3 +1,4 @@
+// Slow: 2 s, the program is built by two commands at once
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +16,16 @@ import { until } from '../support/until.ts'
 function freshClone(t: TestContext) {
   const clone = mkdtempSync(join(tmpdir(), 'gatehouse-clone-'))
   t.after(() => rmSync(clone, { recursive: true, force: true }))
-  for (const path of ['.ci', 'LICENSE', 'examples/demo', 'package.json', 'package-lock.json', 'schemas', 'src'])
+  for (const path of [
+    '.ci',
+    'LICENSE',
+    'examples/demo',
+    'package.json',
+    'package-lock.json',
+    'packages',
+    'schemas',
+    'src',
+  ])
     cpSync(join(root, path), join(clone, path), { recursive: true })
   execFileSync('cp', ['-al', join(root, 'node_modules'), clone])
   // Older than the packages.

@@ -1,3 +1,4 @@
+// Slow: 5 s, thousands of clients in little memory
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'

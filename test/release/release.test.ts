@@ -1,3 +1,4 @@
+// Slow: 40 s, a release is built twice
 // Own process: it builds the program four times, beside other tests.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -370,7 +371,13 @@ test('The Debian package has a program that runs, its unit, and a configuration 
   run('dpkg-deb', ['--control', file, join(place, 'DEBIAN')], folder)
   const read = (path: string) => readFileSync(join(place, path), 'utf8')
 
-  assert.equal(run(join(place, 'usr/bin/gatehouse'), ['--version'], folder).trim(), version)
+  assert.equal(run(process.execPath, [join(place, 'usr/bin/gatehouse'), '--version'], folder).trim(), version)
+  // Another Node.js may come first in the PATH of a person.
+  assert.match(read('usr/lib/gatehouse/dist/main.js'), /^#!\/usr\/bin\/node\n/)
+  assert.match(read('usr/share/bash-completion/completions/gatehouse'), /^complete .* gatehouse$/m)
+  assert.match(read('usr/share/zsh/vendor-completions/_gatehouse'), /^#compdef gatehouse$/m)
+  assert.match(read('usr/share/fish/vendor_completions.d/gatehouse.fish'), /^complete -c gatehouse /m)
+  assert.match(run('gzip', ['-dc', join(place, 'usr/share/man/man1/gatehouse.1.gz')], folder), /^\.TH GATEHOUSE 1 /)
   assert.match(read('usr/lib/systemd/system/gatehouse.service'), /^ExecStart=\/usr\/bin\/gatehouse run --config/m)
   assert.doesNotMatch(read('usr/lib/systemd/system/gatehouse.service'), /\/opt\//)
   assert.equal(read('DEBIAN/conffiles'), '/etc/gatehouse/gateway.yaml\n')

@@ -59,19 +59,76 @@ test('A Logout Token gets the same response in any number of parts, and so does 
     }
     return (await client.untilClosed()).replaceAll(/^(?:Date|X-Request-Id): .*|"request_id":"[^"]*"/gim, '')
   }
-  const form = 'application/x-www-form-urlencoded'
 
   const together = await responsesTo(form, (head) => [head + content])
   assert.match(together, /^HTTP\/1\.1 400 [^]+"error":"invalid_request"[^]+HTTP\/1\.1 401 /)
   for (const [type, parts] of [
     [form, (head: string) => [head, content]],
     [form, (head: string) => [head + content.slice(0, 500), content.slice(500)]],
-    // Fastify reads the content.
     [`${form}; charset=iso-8859-1`, (head: string) => [head + content]],
     [`${form.toUpperCase()}; Charset=UTF-8`, (head: string) => [head + content]],
   ] as const)
     assert.equal(await responsesTo(type, parts), together)
 })
+
+const form = 'application/x-www-form-urlencoded'
+for (const [what, method, path, type, content, status] of [
+  ['a form of 16 KiB is read', 'POST', 'session', form, 16_384, 401],
+  ['a longer one is refused', 'POST', 'session', form, 16_385, 413],
+  ['so is one of an unknown length', 'POST', 'session', form, 'chunked', 413],
+  ['a malformed Content-Type is refused', 'POST', 'session', 'x', 0, 415],
+  ['content without a type is read', 'POST', 'session', undefined, 3, 401],
+  ['an endpoint has its methods only', 'PUT', 'session', form, 3, 405],
+  ['other paths have no endpoint', 'POST', 'nothing', form, 3, 404],
+  ['nor has a path that only begins like one', 'GET', 'session/x', undefined, 0, 404],
+  ['the case of a path matters', 'GET', 'Session', undefined, 0, 404],
+] as const)
+  test(`Endpoints: ${what} (${status})`, async (t) => {
+    const world = await startWorld(t)
+    const { port, host } = new URL(world.url)
+    const [field, text] =
+      content === 'chunked'
+        ? ['Transfer-Encoding: chunked', `4001\r\n${'x'.repeat(0x4001)}\r\n0\r\n\r\n`]
+        : [`Content-Length: ${content}`, 'x'.repeat(content)]
+    const fields = [
+      `Host: ${host}`,
+      field,
+      'Connection: close',
+      ...(type === undefined ? [] : [`Content-Type: ${type}`]),
+    ]
+
+    const request = `${method} /.gatehouse/${path} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n${text}`
+    const response = await new RawClient(t, Number(port)).send(request).untilClosed()
+
+    assert.match(response, new RegExp(`^HTTP/1\\.1 ${status} `))
+    assert.equal(/^Allow: (.*)\r$/m.exec(response)?.[1], status === 405 ? 'GET, HEAD, POST' : undefined)
+  })
+
+for (const [what, field, first, rest] of [
+  ['A form', 'Content-Length: 14', 'logout_token=', 'x'],
+  ["A form that Node's server reads", 'Transfer-Encoding: chunked', 'd\r\nlogout_token=\r\n', '1\r\nx\r\n0\r\n\r\n'],
+  [
+    'A form that becomes too long',
+    'Transfer-Encoding: chunked',
+    '1\r\nx\r\n',
+    `5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
+  ],
+] as const)
+  test(`${what} is not carried out after its client got 408`, async (t) => {
+    const world = await startWorld(t, { settings: 'limits: { body_idle_timeout: 1s }' })
+    const { port, host } = new URL(world.url)
+    const refused = () => world.replicas[0]?.log.filter(({ message }) => message === 'logout_token.refused').length
+    const head = `POST /.gatehouse/backchannel-logout HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${form}\r\n`
+    const client = new RawClient(t, Number(port)).send(`${head}${field}\r\n\r\n${first}`)
+    await client.until(/ 408 /)
+
+    const response = await client.send(rest).untilClosed()
+    assert.equal(response.match(/^HTTP/gm)?.length, 1)
+    assert.equal(refused(), 0)
+
+    await world.postLogoutToken({ logout_token: 'x' })
+    assert.equal(refused(), 1)
+  })
 
 test('HEAD neither completes a sign-in nor signs out', async (t) => {
   const world = await startWorld(t)

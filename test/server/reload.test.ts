@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { changed } from '../support/changed-file.ts'
+import { restorePauses, setPauses } from '../support/pauses.ts'
 import { openWebSocket } from '../support/streams.ts'
 import { until } from '../support/until.ts'
 import { secrets, startWorld, type Replica } from '../support/world.ts'
 
 describe('A reload', { concurrency: true }, () => {
+  before(() => setPauses({ checkStreamsMs: 50 }))
+  after(restorePauses)
+
   test('keeps a WebSocket open, and a later Logout Token closes it', async (t) => {
     const world = await startWorld(t)
     const [replica] = world.replicas as [Replica]
@@ -45,7 +49,7 @@ describe('A reload', { concurrency: true }, () => {
     })
 
   test('leaks nothing when it is repeated', async (t) => {
-    const world = await startWorld(t, { providerSettings: 'timeout: 2s' })
+    const world = await startWorld(t, { providerSettings: 'timeout: 600ms' })
     const [replica] = world.replicas as [Replica]
     const jane = world.browser()
     await jane.get(`${world.url}/echo`)

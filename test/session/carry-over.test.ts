@@ -4,17 +4,17 @@ import { Keyring } from '../../src/core/seal.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
 import { cookiesOf, SessionCookies } from '../../src/session/cookies/application-cookies.ts'
 import { carryOver } from '../../src/session/live/carry-over.ts'
+import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type SessionRecord } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 1) }
 const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 const iss = 'https://id.example.com'
 
 function open(t: TestContext) {
-  const store = new MemoryStore({ maxSessions: 10, clock })
+  const store = memoryStore({ maxSessions: 10, clock })
   t.after(() => store.close())
   const sessions = new Sessions({
     store,

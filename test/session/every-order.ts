@@ -161,6 +161,12 @@ class Search {
     })
   }
 
+  /** A step that was there in an earlier order. On a busy machine it comes some turns later. */
+  async find(id: string): Promise<Step | undefined> {
+    for (let turns = 0; turns < 30 * manyTurns && !this.waiting.has(id); turns += 1) await turn()
+    return this.waiting.get(id)
+  }
+
   stop(actor: string): void {
     this.#stopped.add(actor)
     for (const [id, step] of this.waiting) if (step.actor === actor) this.waiting.delete(id)
@@ -175,8 +181,28 @@ export async function searchOrders(scenario: Scenario): Promise<Searched> {
     const { actors, name, finish } = await scenario.begin()
     const search = new Search(name)
     const failures: unknown[] = []
-    const start = (actor: Actor) =>
-      running.run({ search, actor: actor.name }, () => void actor.run().catch((error: unknown) => failures.push(error)))
+    const underWay = new Set<string>()
+    const start = (actor: Actor) => {
+      const { name: about } = actor
+      underWay.add(about)
+      const fail = (error: unknown) => void failures.push(error)
+      running.run(
+        { search, actor: about },
+        () =>
+          void actor
+            .run()
+            .catch(fail)
+            .finally(() => underWay.delete(about)),
+      )
+    }
+    /** Resolves when every actor waits for its next step, or is done; or for another actor. */
+    const settled = async () => {
+      const isSettled = () => {
+        const waiting = new Set([...search.waiting.values()].map(({ actor }) => actor))
+        return [...underWay].every((actor) => waiting.has(actor))
+      }
+      for (let turns = 0; turns < 2 || (turns < manyTurns && !isSettled()); turns += 1) await turn()
+    }
     for (const actor of actors) if (actor.after === undefined) start(actor)
     const later = new Set(actors.filter(({ after }) => after !== undefined))
     await settled()
@@ -187,7 +213,7 @@ export async function searchOrders(scenario: Scenario): Promise<Searched> {
         isComplete = false
         break
       }
-      const next = search.waiting.get(node.chosen.id)
+      const next = await search.find(node.chosen.id)
       if (next === undefined) throw new Error(`${node.chosen.id} is not there again: the scenario is not deterministic`)
       await next.go()
       for (const actor of later) if (actor.after === next.actor && later.delete(actor)) start(actor)
@@ -206,6 +232,9 @@ export async function searchOrders(scenario: Scenario): Promise<Searched> {
   } while (turnBack(path))
   return { orders, steps }
 }
+
+/** On a busy machine, an actor needs more turns than one or two until its next step. */
+const manyTurns = 30
 
 const nothing: Choice = { id: '', access: { what: '', actor: '', reads: [], writes: [] } }
 
@@ -238,9 +267,4 @@ function turnBack(path: Node[]): boolean {
     return true
   }
   return false
-}
-
-/** Resolves when every actor waits for its next step, or is done. */
-async function settled(): Promise<void> {
-  for (let count = 0; count < 2; count += 1) await turn()
 }

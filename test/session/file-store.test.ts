@@ -16,13 +16,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test, type TestContext } from 'node:test'
-import type { SessionKey } from '../../src/core/names.ts'
-import { sidTag } from '../../src/session/record/record.ts'
-import { FileStore } from '../../src/session/store/file/store.ts'
-import { root, startCommand } from '../support/command.ts'
+import { fileURLToPath } from 'node:url'
+import type { KeptKey, SessionKey } from '../../src/core/names.ts'
+import { sidTag, subTag } from '../../src/session/record/record.ts'
+import { SqliteStore } from '../../src/session/store/sqlite/sqlite-store.ts'
+import { buildModule } from '../support/bundle.ts'
+import { startCommand } from '../support/command.ts'
+import { replacePauses } from '../support/pauses.ts'
+import { isLongSearch } from '../support/searches.ts'
 import { smallDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
-import { created, newSession, order, storeContract, times } from './store-contract.ts'
+import { created, keysOf, newSession, order, storeContract, times } from './store-contract.ts'
 
 /** A folder of its own for a test. */
 function folderFor(t: TestContext): string {
@@ -37,7 +41,7 @@ function open(t: TestContext, file: string) {
   const clock = { now: () => now }
   const messages: string[] = []
   const note = (message: string) => void messages.push(message)
-  const store = new FileStore(file, { clock, log: { debug() {}, info() {}, warn: note, error: note, announce() {} } })
+  const store = new SqliteStore({ file, clock, log: { debug() {}, info() {}, warn: note, error: note, announce() {} } })
   let isClosed = false
   const close = async () => {
     if (!isClosed) await store.close()
@@ -46,7 +50,8 @@ function open(t: TestContext, file: string) {
   t.after(close)
   const tick = () => {
     now += 10
-    return new Promise<void>((resolve) => setImmediate(resolve))
+    // The store deletes what has expired once a second: a turn of the event loop is too short.
+    return new Promise<void>((resolve) => setTimeout(resolve, 1))
   }
   return { store, now: clock.now, tick, close, messages, pass: (ms: number) => void (now += ms) }
 }
@@ -85,6 +90,56 @@ test('A file keeps sessions, tombstones, jtis, marks, documents, jobs and forms 
   )
 })
 
+test('What must survive a power failure is on the disk when the method returns: endings first', async (t) => {
+  const { store, now } = open(t, join(folderFor(t), 'sessions.db'))
+  const keys: SessionKey[] = []
+  for (const sid of ['one', 'two', 'three', 'four']) keys.push((await created(store, now(), { sid })).key)
+  const [first, , , last] = keys as [SessionKey, SessionKey, SessionKey, SessionKey]
+  // FULL syncs the WAL at each commit (https://sqlite.org/pragma.html#pragma_synchronous).
+  const full = 2
+  let modes: unknown[] = []
+  const exec = DatabaseSync.prototype.exec
+  t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+    if (sql === 'COMMIT') modes.push(this.prepare('PRAGMA synchronous').get()?.['synchronous'])
+    exec.call(this, sql)
+  })
+  const issuer = 'https://id.example.com/'
+  const kept = 'person:form' as KeptKey
+
+  for (const [what, write] of Object.entries({
+    create: () => store.create(newSession(now())),
+    replace: () => store.replace(last, Buffer.from('new'), 1),
+    endOne: () => store.endOne(first),
+    endSid: () => store.endSid(sidTag(issuer, 'two'), order(now())),
+    endSub: () => store.endSub(subTag(issuer, 'jane'), order(now())),
+    takeOnce: () => store.takeOnce('a thing', 60_000),
+    writeDocument: () => store.writeDocument('keys', { sealed: Buffer.from('keys'), version: 0 }, 60_000),
+    'jobs.watch': () => store.jobs.watch('audience', last, 0, 60_000),
+    'jobs.postpone': () => store.jobs.postpone('audience', last, 1_000, Buffer.from('job')),
+    'jobs.remove': () => store.jobs.remove('audience', last),
+    'kept.complete': async () => {
+      await store.kept.begin(kept, 1, 60_000)
+      modes = []
+      return store.kept.complete(kept, Buffer.from('head'), 60_000)
+    },
+    'kept.take': () => store.kept.take(kept),
+    'kept.giveBack': () => store.kept.giveBack(kept),
+    'kept.finish': async () => {
+      await store.kept.take(kept)
+      await store.touch(last, 60_000)
+      modes = []
+      return store.kept.finish(kept)
+    },
+    'kept.drop': () => store.kept.drop(kept),
+  })) {
+    // The mode stays until a write needs the other one.
+    await store.touch(last, 60_000)
+    modes = []
+    await write()
+    assert.deepEqual(modes, [full], what)
+  }
+})
+
 test('A lease of a process that died does not delay the next one', async (t) => {
   const file = join(folderFor(t), 'sessions.db')
   const first = open(t, file)
@@ -97,10 +152,9 @@ test('A lease of a process that died does not delay the next one', async (t) => 
 
 test('A process that is killed at any write loses nothing that it has acknowledged', async (t) => {
   const file = join(folderFor(t), 'sessions.db')
-  for (const acknowledged of [1, 2, 3, 5, 40, 41]) {
-    const writer = startCommand(t, [file], {
-      program: [process.execPath, '--import', 'tsx', join(root, 'test', 'session', 'file-writer.ts')],
-    })
+  const writerFile = fileURLToPath(buildModule('test/session/file-writer.ts'))
+  for (const acknowledged of isLongSearch ? [1, 2, 3, 5, 40, 41] : [1, 2, 41]) {
+    const writer = startCommand(t, [file], { program: [process.execPath, writerFile] })
     await new Promise<void>((resolve) => {
       writer.child.stdout?.on('data', () => {
         if (writer.out().split('\n').length > acknowledged) resolve()
@@ -109,7 +163,7 @@ test('A process that is killed at any write loses nothing that it has acknowledg
     writer.child.kill('SIGKILL')
     await writer.ended
 
-    const store = new FileStore(file, { clock: { now: Date.now }, log: silent })
+    const store = new SqliteStore({ file, clock: { now: Date.now }, log: silent })
     const keysSaid = (what: string) =>
       writer
         .out()
@@ -132,6 +186,7 @@ test('A process that is killed at any write loses nothing that it has acknowledg
 })
 
 test('A second gateway does not open the file, and says that another process has it open', async (t) => {
+  replacePauses(t, { lockSessionFileMs: 100 })
   const file = join(folderFor(t), 'sessions.db')
   const { store, now, close } = open(t, file)
   const { key } = await created(store, now())
@@ -248,12 +303,12 @@ test('An ending that was carried out never fails because its number cannot be wr
 
 test('Many sessions that expire at once do not stop the process', async (t) => {
   const { store, now, pass } = open(t, join(folderFor(t), 'sessions.db'))
-  await Promise.all(times(1_200, () => created(store, now())))
+  await Promise.all(times(600, () => created(store, now())))
   pass(1_000_000_000)
 
-  await until('a part of them is deleted', () => store.size() < 1_200)
+  await until('a part of them is deleted', () => store.size() < 600)
 
-  assert.equal(store.size(), 700)
+  assert.equal(store.size(), 100)
   await until('all of them are deleted', () => store.size() === 0)
 })
 
@@ -262,11 +317,10 @@ test('The file of the WAL does not grow with each write', async (t) => {
   const { store, now } = open(t, file)
   const { key } = await created(store, now())
   const walBytes = () => statSync(`${file}-wal`).size
-  for (let version = 1; version < 400; version += 1) await store.replace(key, Buffer.alloc(30_000, version), version)
+  for (let version = 1; version < 250; version += 1) await store.replace(key, Buffer.alloc(30_000, version), version)
 
   const before = walBytes()
-  for (let version = 400; version < 1_200; version += 1)
-    await store.replace(key, Buffer.alloc(30_000, version), version)
+  for (let version = 250; version < 650; version += 1) await store.replace(key, Buffer.alloc(30_000, version), version)
 
   assert.ok(walBytes() <= before, `${walBytes()} bytes`)
 })
@@ -304,6 +358,23 @@ test('A file in the format of a newer version stays as it is, and without it the
 
   renameSync(file, `${file}.away`)
   assert.equal(await open(t, file).store.read(key), undefined)
+})
+
+test('A repeated order ends the sessions of a file from before 0.2.0, which does not say when they began', async (t) => {
+  const file = join(folderFor(t), 'sessions.db')
+  const first = open(t, file)
+  const { key } = await created(first.store, first.now(), { sid: 'one', begun_at: first.now() + 60_000 })
+  await first.close()
+  const database = new DatabaseSync(file)
+  database.exec('ALTER TABLE sessions DROP COLUMN begun_at')
+  database.close()
+
+  const { store, now } = open(t, file)
+  const later = await created(store, now(), { sid: 'one', begun_at: now() + 60_000 })
+
+  const tag = sidTag('https://id.example.com/', 'one')
+  assert.deepEqual(keysOf(await store.endSid(tag, order(now(), { begun_until: now() }))), [key])
+  assert.notEqual(await store.read(later.key), undefined)
 })
 
 test('A file that cannot be used is named, with what to do', (t) => {
@@ -383,7 +454,7 @@ test('On a disk that has become read-only, endings are refused rather than forgo
 
 test('The list of the file has each session once, the latest first', async (t) => {
   const { store, now } = open(t, join(folderFor(t), 'sessions.db'))
-  const sessions = await Promise.all(times(2_100, () => created(store, now())))
+  const sessions = await Promise.all(times(1_100, () => created(store, now())))
 
   const listed: SessionKey[] = []
   for await (const keys of store.list()) listed.push(...keys)

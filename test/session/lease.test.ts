@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionKey } from '../../src/core/names.ts'
 import { underLease, retryUntil } from '../../src/session/live/lease.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
+import { until } from '../support/until.ts'
 
 const key = `${'t'.repeat(24)}:hash` as SessionKey
 
 function storeWithClock() {
   let at = 0
-  const store = new MemoryStore({ maxSessions: 10, clock: { now: () => at } })
+  const store = memoryStore({ maxSessions: 10, clock: { now: () => at } })
   return { store, pass: (ms: number) => void (at += ms) }
 }
 
@@ -72,6 +73,31 @@ test('a process that dies leaves a session locked for a few seconds only', async
 
   assert.deepEqual(await underLease(key, store, async () => 'next'), { result: 'next' })
 })
+
+for (const [what, renew, isLost] of [
+  ['is renewed', async () => true, false],
+  ['belongs to another process', async () => false, true],
+] as const)
+  test(`while a lease ${what}, its work ${isLost ? 'is told to stop' : 'goes on'}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const store = { acquireLease: async () => true, renewLease: renew, releaseLease: async () => {} }
+    const { work, finish } = held()
+    let signal: AbortSignal | undefined
+    const result = underLease(key, store, (lost) => {
+      signal = lost
+      return work()
+    })
+    await until('the work has begun', () => signal !== undefined)
+
+    for (let second = 0; second < 3; second += 1) {
+      t.mock.timers.tick(1_250)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+
+    assert.equal(signal?.aborted, isLost)
+    finish()
+    await result
+  })
 
 test('a lease that cannot be released does not change the result', async () => {
   const isHeld = async () => true

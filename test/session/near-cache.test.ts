@@ -1,3 +1,4 @@
+// Own process: the memory of the whole process is measured, after garbage collections of all of it.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
@@ -9,6 +10,7 @@ import type { Log } from '../../src/observe/log.ts'
 import { NearCache } from '../../src/session/live/near-cache.ts'
 import type { SessionRecord, StoredSession, UnopenedSession } from '../../src/session/record/record.ts'
 import { sealRecord } from '../../src/session/record/sealed-record.ts'
+import { searchFor } from '../support/searches.ts'
 import { silent } from '../support/signing-provider.ts'
 
 const mebibyte = 1024 * 1024
@@ -110,13 +112,14 @@ function tokensOf(sub: string) {
 
 test('a session in memory never opens as another one, while sessions come, go and move to the next configuration', () => {
   let near = nearCache()
-  for (let n = 0; n < 12_000; n++) {
+  const count = searchFor(12_000, 4_000)
+  for (let n = 0; n < count; n++) {
     near.keep(personalSession(n), n)
     // Most leave memory, so that the others are moved. Some are used, and some are replaced.
-    if (n % 4 !== 0) near.drop(`session-${n - 1_000}` as SessionKey)
+    if (n % 4 !== 0) near.drop(`session-${n - count / 10}` as SessionKey)
     if (n % 7 === 0) near.get(`session-${n - 5}` as SessionKey)
     if (n % 11 === 0) near.keep({ ...personalSession(n - 2), version: 2 }, n)
-    if (n % 3_000 === 2_999) {
+    if ((n + 1) % (count / 4) === 0) {
       const successor = nearCache()
       successor.takeOver(near)
       near.clear()
@@ -125,7 +128,7 @@ test('a session in memory never opens as another one, while sessions come, go an
   }
 
   const kept = near.keysOf(() => true)
-  assert.ok(kept.length > 3_000)
+  assert.ok(kept.length > count / 4)
   for (const key of kept) {
     const sub = key.replace('session', 'person')
     const { record } = near.get(key)?.stored ?? assert.fail(key)
@@ -138,11 +141,14 @@ test('a session in memory never opens as another one, while sessions come, go an
 
 test('a session that was opened or has left memory never leaves its sealed record behind', () => {
   const near = nearCache()
+  // They come again and again, because it takes long to seal one.
+  const sessions = Array.from({ length: 99 }, (_, n) => personalSession(n))
+  const session = (n: number) => sessions[n % sessions.length] as UnopenedSession
   const before = bufferBytes()
   for (let n = 0; n < 10_000; n++) {
-    near.keep(personalSession(n), 0)
-    if (n % 2 === 0) near.get(`session-${n}` as SessionKey)
-    if (n >= 10) near.drop(`session-${n - 10}` as SessionKey)
+    near.keep(session(n), 0)
+    if (n % 2 === 0) near.get(session(n).key)
+    if (n >= 10) near.drop(session(n - 10).key)
   }
   assert.ok(bufferBytes() - before < 8 * mebibyte)
   assert.equal(near.keysOf(() => true).length, 10)
@@ -153,8 +159,8 @@ test('reloads never leave memory behind that only a few sessions use', () => {
   const before = bufferBytes()
   const sealed = randomBytes(3_000)
   for (let reload = 0; reload < 30; reload++) {
-    for (let n = 0; n < 2_000; n++) near.keep(unopened(reload * 2_000 + n, sealed), 0)
-    for (let n = 1; n < 2_000; n++) near.drop(`session-${reload * 2_000 + n}` as SessionKey)
+    for (let n = 0; n < 700; n++) near.keep(unopened(reload * 700 + n, sealed), 0)
+    for (let n = 1; n < 700; n++) near.drop(`session-${reload * 700 + n}` as SessionKey)
     const successor = nearCache()
     successor.takeOver(near)
     near.clear()

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { SidTag, SessionKey } from '../../src/core/names.ts'
 import type { LogFields } from '../../src/observe/log.ts'
 import { PendingEndings, type PendingEnding } from '../../src/session/live/pending-endings.ts'
+import { replacePauses } from '../support/pauses.ts'
 import { until } from '../support/until.ts'
 
 function pendingEndings() {
@@ -48,6 +49,7 @@ test('invented cookies displace no pending Logout Token, and their number is lim
 })
 
 test('pending logouts that fail every time do not delay the others', async (t) => {
+  replacePauses(t, { repeatEndingsMs: 50 })
   const { pending } = pendingEndings()
   t.after(() => pending.clear())
   let runs = 0

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import type { MaxPerPersonConfig } from '../../src/config/model/session.ts'
 import { Keyring } from '../../src/core/seal.ts'
+import { Sessions, SessionsOfAudience } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions, SessionsOfAudience } from '../../src/session/live/sessions.ts'
 import { type CountedSession, PersonSessions } from '../../src/session/people/person-sessions.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
-import { RedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/redis-store.ts'
 import type { SessionStore } from '../../src/session/store/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 import { clusterConfig, startCluster } from '../support/redis-cluster.ts'
 import { hearing, settings } from './redis-stores.ts'
 
@@ -73,7 +73,7 @@ for (const whenExceeded of ['end_oldest', 'refuse'] as const)
   })
 
 test('The number does not depend on the turns: sign-ins that do not wait never exceed it', async (t) => {
-  const store = new MemoryStore({ maxSessions: 100, clock: { now: Date.now } })
+  const store = memoryStore({ maxSessions: 100, clock: { now: Date.now } })
   t.after(() => store.close())
   // Each sign-in gets a turn at once, as if the previous one had lost it.
   t.mock.method(store, 'acquireLease', async () => true)
@@ -85,4 +85,19 @@ test('The number does not depend on the turns: sign-ins that do not wait never e
   assert.ok((await live()) <= 3)
   await signIn()
   assert.ok((await live()) <= 3)
+})
+
+test('A sign-in says that its session has ended when those of other replicas are newer', async (t) => {
+  const store = memoryStore({ maxSessions: 100, clock: { now: Date.now } })
+  t.after(() => store.close())
+  const max = { count: 1, whenExceeded: 'end_oldest' } as const
+  const [one, behind] = [replica(store, max), replica(store, max, -2_000)]
+
+  const outcomes = [await one.signIn(), await behind.signIn()]
+
+  assert.deepEqual(
+    outcomes.map(({ kind }) => kind),
+    ['created', 'ended'],
+  )
+  assert.equal(await one.live(), 1)
 })

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
+import { after, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import type { RedisStoreConfig } from '../../src/config/model/session.ts'
+import type { RedisServerConfig, RedisStoreConfig } from '../../src/config/model/session.ts'
 import { type Clock, systemClock } from '../../src/core/clock.ts'
 import { randomToken } from '../../src/core/random.ts'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import { tagOf } from '../../src/session/record/record.ts'
-import { RedisStore } from '../../src/session/store/redis/store.ts'
+import { RedisStore } from '../../src/session/store/redis/redis-store.ts'
 import type { SessionStore, StoreNotice } from '../../src/session/store/store.ts'
 import { inTime } from '../support/in-time.ts'
-import { allKeys, newSession, order, until } from './store-contract.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { allKeys, created, newSession, order, until } from './store-contract.ts'
 
 export interface Line {
   readonly level: string
@@ -62,13 +63,70 @@ export function open<Config extends RedisStoreConfig>(t: TestContext, config: Co
   return { store, log, config, notices, heard }
 }
 
+/** A store that may still be connecting. */
+export function openUrl(t: TestContext, given: Partial<RedisServerConfig> & { readonly url: URL }, clock?: Clock) {
+  return open(t, { ...settings, kind: 'redis', ...given }, clock)
+}
+
+/** A store that is connected. */
+export async function openAt(t: TestContext, { url }: RedisServer) {
+  const opened = openUrl(t, { url: new URL(url) })
+  await opened.store.ping()
+  return opened
+}
+
+/** A Redis for all tests of a file that do not disturb it. */
+export async function startSharedRedis() {
+  const server = await startRedis({ after })
+  const admin = new Redis(server.port, '127.0.0.1')
+  after(() => admin.disconnect())
+  /** Another process's store, which may take longer on a busy machine. */
+  const openAnother = async (t: TestContext, given: Partial<RedisServerConfig> = {}, clock?: Clock) => {
+    const opened = openUrl(t, { url: new URL(server.url), timeoutMs: 5_000, ...given }, clock)
+    await opened.store.ping()
+    return opened
+  }
+  /** A store in the Redis, which is emptied for it. */
+  const openShared: typeof openAnother = async (...args) => {
+    await admin.flushall()
+    return openAnother(...args)
+  }
+  return { server, admin, openShared, openAnother }
+}
+
 /** How many endings a process could not confirm in time. */
-export function unconfirmed(log: Recorder): number {
+function unconfirmed(log: Recorder): number {
   return log.warnings().filter((message) => message === 'store.endings_not_confirmed').length
 }
 
 export async function hearing(...stores: SessionStore[]): Promise<void> {
   for (const store of stores) await until(tick, () => store.receivesNotices())
+}
+
+/** Asserts that when an ending resolves, every other process has dropped the session. */
+export async function assertDropsElsewhere(
+  { store, log }: ReturnType<typeof open>,
+  others: readonly ReturnType<typeof open>[],
+  rounds: number,
+): Promise<void> {
+  await hearing(store, ...others.map((other) => other.store))
+  for (let round = 0; round < rounds; round++) {
+    const session = await created(store, Date.now(), { sid: `sid ${round}`, sub: `sub ${round}` })
+    const sibling = await created(store, Date.now(), { sub: `sub ${round}` })
+    const waitedInVain = unconfirmed(log)
+    if (round % 3 === 0) await store.endOne(session.key)
+    if (round % 3 === 1) await store.endSid(tagOf(session.key), order(Date.now()))
+    if (round % 3 === 2) await store.endSub(session.subTag, order(Date.now()))
+
+    // The machine stalled, which may happen now and then.
+    if (unconfirmed(log) > waitedInVain) continue
+    for (const { notices } of others) {
+      const dropped = notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : []))
+      assert.ok(dropped.includes(session.key), `round ${round}`)
+      assert.equal(dropped.includes(sibling.key), round % 3 === 2)
+    }
+  }
+  assert.ok(unconfirmed(log) < 5)
 }
 
 /** Resolves after this many further beats, of any process, at a Redis. */
@@ -96,7 +154,7 @@ export async function sizeOf(redis: Redis): Promise<number> {
 }
 
 export function tick(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 5))
+  return new Promise((resolve) => setTimeout(resolve, 20))
 }
 
 export async function responds(store: SessionStore): Promise<boolean> {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Keyring } from '../../src/core/seal.ts'
+import { changeSession, Sessions } from '../../src/session/live/live-sessions.ts'
 import { NearCaches } from '../../src/session/live/near-cache.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
-import { Sessions } from '../../src/session/live/sessions.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import type { EndedLate, SealedSession } from '../../src/session/store/store.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 const idleTimeoutMs = 60_000
 /** How often activity is written to the store. */
@@ -18,9 +18,11 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 function open(t: TestContext, maxSessions: number) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = new MemoryStore({ maxSessions, clock })
+  const store = memoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const caches = new NearCaches()
+  const pending = new PendingEndings(quiet)
+  t.after(() => pending.clear())
   const audited: { readonly event: string; readonly by?: string; readonly sub?: string | undefined }[] = []
   const another = (audiences = ['orders']) =>
     new Sessions({
@@ -31,7 +33,7 @@ function open(t: TestContext, maxSessions: number) {
       clock,
       log: quiet,
       audit: { record: (event, fields) => void audited.push({ event, ...fields }) },
-      pending: new PendingEndings(quiet),
+      pending,
     })
   const sessions = another()
   const { endings } = sessions
@@ -58,6 +60,19 @@ test('a session that the store has lost without a notice is not served from memo
 
   assert.equal(await sessions.find(jane), undefined)
   assert.deepEqual(ended, [jane], 'what is open for it is closed too')
+})
+
+test('two processes that change a session at the same time make both changes', async (t) => {
+  const { sessions, signIn, another } = open(t, 10)
+  const jane = await signIn('jane')
+
+  await Promise.all(
+    [sessions, another()].map((each, at) =>
+      changeSession(jane, each, (record) => ({ ...record, claims: { ...record.claims, [at]: true } })),
+    ),
+  )
+
+  assert.deepEqual((await sessions.read(jane))?.record.claims, { sub: 'jane', 0: true, 1: true })
 })
 
 test('activity that the store could not record is recorded at the next request, so no session expires too early', async (t) => {
@@ -203,6 +218,27 @@ test('a session that an earlier order did not find leaves the memory of the proc
   )
 })
 
+test('a session that another process has ended leaves the memory of each generation', async (t) => {
+  const { store, signIn, another } = open(t, 10)
+  const jane = await signIn('jane')
+  const listening = t.mock.method(store, 'onNotice')
+  const generations = [another(), another()]
+  const told: string[][] = []
+  for (const { endings } of generations) endings.onEnded((keys, where) => told.push([where, ...keys]))
+  for (const sessions of generations) assert.ok(await sessions.find(jane))
+
+  for (const {
+    arguments: [listener],
+  } of listening.mock.calls)
+    listener({ kind: 'ended', keys: [jane] })
+
+  for (const sessions of generations) assert.equal(sessions.findInMemory(jane), undefined)
+  assert.deepEqual(told, [
+    ['elsewhere', jane],
+    ['elsewhere', jane],
+  ])
+})
+
 test('a session that an order ended here, and that Redis ends only later, is recorded', async (t) => {
   const { store, sessions, signIn, audited } = open(t, 10)
   const jane = await signIn('jane')
@@ -217,4 +253,20 @@ test('a session that an order ended here, and that Redis ends only later, is rec
     audited.flatMap(({ event, by }) => (event === 'session.ended' ? by : [])),
     ['earlier_order'],
   )
+})
+
+test('an ending that waits for the store covers its own sessions, and no others', async (t) => {
+  const { store, sessions, signIn, another } = open(t, 10)
+  const [jane, samir] = [await signIn('jane'), await signIn('samir')]
+  t.mock.method(store, 'endSub').mock.mockImplementation(() => Promise.reject(new Error('away')))
+  const order = { audience: 'orders', jti: 'one', exp: Math.floor(Date.UTC(2026, 0, 1) / 1000) + 60 }
+
+  await assert.rejects(sessions.endings.endSub('samir', order, 'provider'))
+
+  for (const [where, reader] of [['with', sessions] as const, ['without', another()] as const])
+    for (const method of ['findInMemory', 'find', 'peek', 'read'] as const) {
+      assert.equal(await reader[method](samir), undefined, `${method} ${where} sessions in memory`)
+      if (where === 'with' || method !== 'findInMemory')
+        assert.ok(await reader[method](jane), `${method} ${where} sessions in memory`)
+    }
 })

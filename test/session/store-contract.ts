@@ -5,12 +5,13 @@ import type { KeptKey, SessionKey } from '../../src/core/names.ts'
 import { randomToken } from '../../src/core/random.ts'
 import { newSessionId, sessionKey, sidTag, subTag, tagOf } from '../../src/session/record/record.ts'
 import type { KeptHead, KeptStore, LogoutOrder, NewSession, SessionStore } from '../../src/session/store/store.ts'
+import { searchFor } from '../support/searches.ts'
 
 /** A store, and a time that can be waited for: a movable clock, or the real one. */
 export interface OpenedStore {
   readonly store: SessionStore
   now(): number
-  /** Lets a little time pass, about 10 ms. */
+  /** Lets a little time pass, 10 or 20 ms. */
   tick(): Promise<void>
   /** How many entries of any kind the store holds. */
   size(): Promise<number>
@@ -320,6 +321,27 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
       assert.ok(now() - at >= 100, `forgotten after ${now() - at} ms`)
     })
 
+    it(`lets sessions go on that began after the first attempt of an order for a ${of}`, async ({ store, now }) => {
+      const at = now()
+      const [before, then] = [
+        await created(store, at, { ...jane, begun_at: at - 1_000 }),
+        await created(store, at, { ...jane, begun_at: at }),
+      ]
+      const later = await created(store, at, { ...jane, begun_at: at + 1 })
+      assert.equal((await store.read(later.key))?.begun_at, at + 1)
+
+      const repeated = order(at, { begun_until: at })
+      assert.deepEqual(keysOf(await end(store, repeated)), [before.key, then.key].toSorted())
+
+      assert.equal(await end(store, repeated), 'replayed')
+      assert.equal(await store.read(before.key), undefined)
+      assert.notEqual(await store.read(later.key), undefined)
+      assert.equal(await store.create(newSession(at, { ...jane, begun_at: at })), 'ended')
+      assert.equal(await store.create(newSession(at, { ...jane, begun_at: at + 2, idle_timeout: 1 })), 'created')
+      // The session is still found by its sid and by its sub.
+      assert.ok(keysOf(await end(store, order(at))).includes(later.key))
+    })
+
     it(`carries out a logout token for a ${of} once`, async ({ store, now }) => {
       const token = order(now())
       const before = await created(store, now(), { ...jane, begun_at: now() - 1 })
@@ -359,7 +381,8 @@ export function storeContract(name: string, open: (t: TestContext) => Promise<Op
     })
 
     it(`leaves no session behind when its ${of} ends while it is created`, async ({ store, now }) => {
-      for (let round = 0; round < 60; round++) {
+      // 7 times 5 rounds have each order of the calls with each delay.
+      for (let round = 0; round < searchFor(60, 35); round++) {
         const name = `round ${round}`
         const begun_at = now()
         const ending = () =>

@@ -144,7 +144,7 @@ test('signing in as another person ends the previous session', async (t) => {
   const callback = await callbackOf(world, samir)
   samir.cookies.set('gatehouse', before ?? { value: '', path: '/' })
 
-  await samir.send(callback.href)
+  assert.equal((await samir.send(callback.href)).status, 303)
 
   const old = await world.browser().send(`${world.url}/orders`, { headers: { cookie: `gatehouse=${before?.value}` } })
   assert.equal(old.status, 303, 'the old cookie leads to the sign-in')

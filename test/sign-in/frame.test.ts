@@ -106,6 +106,21 @@ for (const [why, status, act] of [
     assert.equal(jane.cookies.has('__Host-gatehouse-frame.session'), false)
   })
 
+for (const [who, headers] of [
+  ['the portal', { 'sec-fetch-site': 'cross-site' }],
+  ['another origin of the site', { 'sec-fetch-site': 'same-site' }],
+  ['a typed address', { 'sec-fetch-site': 'none' }],
+  ['a program', {}],
+] as const)
+  test(`a sign-in for a frame does not begin by ${who}`, async (t) => {
+    const { world, jane } = await startEmbedded(t)
+
+    const { status, headers: received } = await jane.send(signInUrl(world), { headers })
+
+    assert.equal(status, 403)
+    assert.equal(received['location'], undefined)
+  })
+
 test('a code gives no session when a Logout Token has ended it', async (t) => {
   const { world, jane } = await startEmbedded(t)
   const code = await codeFor(world, jane)

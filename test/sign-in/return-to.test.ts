@@ -22,6 +22,8 @@ for (const target of [
   '/?',
   '/.well-known/thing',
   '/gatehouse/sign-out',
+  // The request handler rejects it, and says why.
+  '/100%',
 ])
   test(`a sign-in returns to ${target}`, () => {
     assert.equal(back(target), target === '/?' ? '/' : target)

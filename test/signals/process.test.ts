@@ -1,9 +1,12 @@
+// Slow: 6 s, processes with workers are killed between events
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
 import { Browser } from '../support/browser.ts'
-import { childrenOf, startCommand, type Command } from '../support/command.ts'
+import { childrenOf, isAlive, startCommand, type Command } from '../support/command.ts'
 import { prepareGateway, prepareReplica, type Surroundings } from '../support/gateway-process.ts'
+import { expireLeases } from '../support/leases.ts'
+import { gatehouseWith } from '../support/pauses.ts'
 import { startRedis } from '../support/redis.ts'
 import { audience, caep, risc, startTransmitter, type Transmitter } from '../support/transmitter.ts'
 import { until } from '../support/until.ts'
@@ -15,7 +18,12 @@ interface Processes {
   readonly transmitter: Transmitter
   start(of?: Surroundings): Promise<Command>
   event(type: string): string
+  /** The leases of killed processes end now. */
+  leasesEnd(): Promise<void>
 }
+
+/** The programs look often whether they can take the lease. */
+const program = gatehouseWith({ lookForSignalsMs: 100, retrySignalsMs: 100 })
 
 async function prepare(t: TestContext, signals: string, settings = ''): Promise<Processes> {
   const transmitter = await startTransmitter(t)
@@ -27,10 +35,11 @@ async function prepare(t: TestContext, signals: string, settings = ''): Promise<
     around,
     transmitter,
     start: async (of = around) => {
-      const gateway = startCommand(t, ['run', '--config', of.file], { env })
+      const gateway = startCommand(t, ['run', '--config', of.file], { env, program })
       await gateway.said('gatehouse is ready')
       return gateway
     },
+    leasesEnd: () => expireLeases(redis),
     event: (type) => {
       const sub_id = { format: 'iss_sub', iss: around.provider.issuer, sub: 'jane' }
       return transmitter.token({ sub_id, events: { [type]: {} } })
@@ -54,7 +63,7 @@ const obeyed = (gateways: readonly Command[]) =>
   gateways.flatMap((gateway) => gateway.log().filter(({ msg }) => msg === 'signal.obeyed'))
 
 test('A kill between an event and its acknowledgement, or before the event took effect, loses no event', async (t) => {
-  const { around, transmitter, start, event } = await prepare(t, polled)
+  const { around, transmitter, start, event, leasesEnd } = await prepare(t, polled)
   const { streams } = transmitter
   const one = await start()
   await until('a poll waits', () => streams.waiting === 1)
@@ -71,6 +80,7 @@ test('A kill between an event and its acknowledgement, or before the event took 
   const jti = streams.add(event(disabled))
   assert.equal(await one.ended, 'SIGKILL')
   undo()
+  await leasesEnd()
   await until('the other one acknowledges it', () => streams.acked.includes(jti))
 
   assert.equal(await isIn(replica, jane), false)
@@ -86,6 +96,7 @@ test('A kill between an event and its acknowledgement, or before the event took 
   around.provider.fault('/oauth/userinfo', () => void two.child.kill('SIGKILL'))
   const second = streams.add(event(`${caep}token-claims-change`))
   assert.equal(await two.ended, 'SIGKILL')
+  await leasesEnd()
   around.provider.fault('/oauth/userinfo', (_req, _res, pass) => pass())
   await until('the third one acknowledges it', () => streams.acked.includes(second))
 
@@ -94,7 +105,7 @@ test('A kill between an event and its acknowledgement, or before the event took 
 })
 
 test('With two workers, one polls, and another one goes on when it dies', async (t) => {
-  const { around, transmitter, start, event } = await prepare(t, polled, 'workers: 2')
+  const { around, transmitter, start, event, leasesEnd } = await prepare(t, polled, 'workers: 2')
   const { streams } = transmitter
   const gateway = await start()
   await until('a poll waits', () => streams.waiting === 1)
@@ -107,6 +118,8 @@ test('With two workers, one polls, and another one goes on when it dies', async 
   for (const pid of childrenOf(gateway.pid)) {
     await until('a poll waits', () => streams.waiting === 1)
     process.kill(pid, 'SIGKILL')
+    await until('it has ended', () => !isAlive(pid))
+    await leasesEnd()
   }
   const next = streams.add(event(`${caep}session-revoked`))
   await until('it is acknowledged', () => streams.acked.includes(next))

@@ -124,16 +124,20 @@ test('A repeated request does not end a later session, but another person with t
   assert.equal(await world.hasSession(samir), false)
 })
 
-test('The same JWT ends the sessions of two e-mail addresses', async (t) => {
+test('The same JWT ends the sessions of two e-mail addresses, in any letter case', async (t) => {
   const world = await startRevocation(t, { own: ', trusted_subjects: [email]' })
-  world.provider.bend('/oauth/userinfo', (body) => void (body['email_verified'] = true))
+  world.provider.bend('/oauth/userinfo', (body) => {
+    body['email_verified'] = true
+    if (body['email'] === 'jane.doe@example.com') body['email'] = 'Jane.Doe@example.com'
+  })
   const [authorization, jane, samir] = [
     `Bearer ${world.token()}`,
     await signedIn(world),
     await signedIn(world, 'samir'),
   ]
 
-  for (const email of ['jane.doe@example.com', 'samir.haddad@example.com'])
+  // In any letter case, as for an administrator.
+  for (const email of ['JANE.doe@example.com', 'Samir.Haddad@Example.COM'])
     assert.equal((await world.revoke({ sub_id: { format: 'email', email } }, authorization)).status, 204)
 
   assert.deepEqual([await world.hasSession(jane), await world.hasSession(samir)], [false, false])

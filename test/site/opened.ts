@@ -93,6 +93,38 @@ test('The search finds the page about Logout Tokens, without another service', a
   assert.deepEqual(strangers, [])
 })
 
+for (const [words, found] of [
+  ['idle_timeout', /\/reference\.html/],
+  ['session.store.redis', /\/(?:reference|configuration|redis)\.html/],
+  ['plain_path', /\/reference\.html#listen/],
+  ['logout', /\/logout\.html/],
+] as const)
+  test(`The first results for ${words} are about it`, async (t) => {
+    const { page } = await reader(t, 1280, 'light')
+    await page.goto(`${origin}${base}main/`)
+    await page.getByRole('button', { name: 'Search' }).first().click()
+    await page.locator('#localsearch-input').fill(words)
+    const results = page.locator('.results a')
+    await results.first().waitFor()
+    const links = await results.evaluateAll((all) => all.map((each) => each.getAttribute('href') ?? ''))
+
+    assert.match(links.slice(0, 3).join('\n'), found, links.join('\n'))
+  })
+
+test('No part of the reference is cut, 1280 pixels wide', async (t) => {
+  const { page } = await reader(t, 1280, 'light')
+  await page.goto(`${origin}${base}main/reference.html`)
+  const widths = await page
+    .locator('.vp-doc li')
+    .evaluateAll((items) => items.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))
+
+  assert.ok(widths.length > 300)
+  assert.deepEqual(
+    widths.filter((hidden) => hidden > 0),
+    [],
+  )
+})
+
 test('The start leads to the newest release, and its list of versions to the others', async (t) => {
   const { page } = await reader(t, 1280, 'light')
   await page.goto(`${origin}${base}`)

@@ -165,7 +165,12 @@ export class Streams {
     const { method, endpoint_url } = stream['delivery'] as Readonly<Record<string, string>>
     if (method === 'urn:ietf:rfc:8936') return void this.add(token)
     const headers = { 'content-type': 'application/secevent+jwt' }
-    fetch(endpoint_url ?? '', { method: 'POST', headers, body: token }).catch(() => {})
+    // The gateway may not listen yet.
+    const push = (tries: number) =>
+      void fetch(endpoint_url ?? '', { method: 'POST', headers, body: token }).catch(() => {
+        if (tries > 1) setTimeout(push, 20, tries - 1).unref()
+      })
+    push(200)
   }
 
   #poll(res: ServerResponse, body: Json): void {

@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import type { Browser, Visit } from './browser.ts'
 import { freePort } from './free-port.ts'
+import { replacePauses } from './pauses.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'
 import { startRedis } from './redis.ts'
 import { runReplica, type Replica, secrets } from './world.ts'
@@ -51,6 +52,7 @@ export async function twoProviders(
       post_logout_redirect_uris: [`${url}/.gatehouse/${name}/signed-out`],
       backchannel_logout_uri: `${url}/.gatehouse/${name}/backchannel-logout`,
     })
+  if (partnersStartDown === true) replacePauses(t, { waitForDependenciesMs: 300 })
   const [staff, partners] = [await start('staff'), await start('partners', partnersStartDown)]
   const demo = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
   t.after(() => demo.close())

@@ -11,6 +11,7 @@ import { startGateway, type Gateway } from '../../src/server/gateway.ts'
 import { Browser } from './browser.ts'
 import { formatDiagnostics } from './diagnostics.ts'
 import { freePort } from './free-port.ts'
+import { replacePauses } from './pauses.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from './provider.ts'
 import { startRedis, type RedisServer } from './redis.ts'
 
@@ -111,6 +112,7 @@ export const secrets = {
  * adjustable clock.
  */
 export async function startWorld(t: TestContext, options: WorldOptions = {}): Promise<World> {
+  if (options.providerStartsDown === true) replacePauses(t, { waitForDependenciesMs: 100 })
   const port = await freePort()
   const url = options.externalUrl?.(port) ?? `http://127.0.0.1:${port}`
   const redis = options.store === 'redis' ? (options.redis ?? (await startRedis(t))) : undefined

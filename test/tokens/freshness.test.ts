@@ -64,3 +64,13 @@ test('sessions that began together are not polled together, and none later than 
   assert.ok(dueAt(0.95 * minute) > 0 && dueAt(0.95 * minute) < keys.length)
   assert.equal(dueAt(minute), keys.length)
 })
+
+test('A request waits for the claim of an API that was read more than an hour ago', () => {
+  const config = { refreshBeforeMs: 0, pollUserinfoMs: minute }
+  const groups = { id: 'groups', name: 'groups', isMerged: false, everyMs: undefined, sources: [] }
+  const { record, ...stored } = session({ access_token_expires_at: 9 * hour })
+  const read = { ...stored, record: { ...record, api_claims: { groups: { read_at: 0 } } } }
+
+  assert.equal(whatIsDue(read, config, hour - 1, [groups]), 'userinfo')
+  assert.equal(whatIsDue(read, config, hour + 1, [groups]), 'userinfo_now')
+})

@@ -56,7 +56,10 @@ test('A connection on which a part of the request still waits is not used again'
   const transport = startTransport(t, port, 1)
 
   let reader: ContentReader | undefined
-  const body: RequestContent = { begin: (begun) => (reader = begun), pause() {}, resume() {}, destroy() {} }
+  const body: RequestContent = {
+    ...{ isIncomplete: false, begin: (begun: ContentReader) => (reader = begun) },
+    ...{ pause() {}, resume() {}, destroy() {} },
+  }
   const sent = send(transport, { ...get, method: 'POST', body })
   await until('the request has begun', () => upstreamSocket?.connecting === false)
   // The kernel takes no more, and the last part stays in the gateway.

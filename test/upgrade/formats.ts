@@ -10,9 +10,9 @@ import { SessionCookie } from '../../src/session/cookies/cookie.ts'
 import { BoundCookie, PersonCookie, RefusedSignIns } from '../../src/session/cookies/gateway-cookies.ts'
 import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { audienceOf, type SessionRecord } from '../../src/session/record/record.ts'
-import { MemoryStore } from '../../src/session/store/memory/store.ts'
 import { StreamRecord } from '../../src/signals/keep-stream.ts'
 import { recorder } from '../session/redis-stores.ts'
+import { memoryStore } from '../support/memory-store.ts'
 
 /** When the fixtures were written, and when a test reads them. */
 export const now = Date.UTC(2026, 10, 27)
@@ -68,7 +68,7 @@ export function gatewayParts() {
   const clock: Clock = { now: () => now }
   const newer: string[] = []
   const keyring = new Keyring(secrets, (kind, format) => void newer.push(`${kind} ${format}`))
-  const store = new MemoryStore({ maxSessions: 100, clock })
+  const store = memoryStore({ maxSessions: 100, clock })
   const cookie = new SessionCookie({ name: 'gatehouse', secure: false, sameSite: 'lax' })
   const log = recorder()
   const common = { keyring, audience, clock, store, cookie }
@@ -85,6 +85,7 @@ export function gatewayParts() {
     }),
     signingKeys: new RotatingKeys({
       ...common,
+      address: 'https://orders.example.com/.gatehouse/',
       purpose: signingKeyPurpose,
       config,
       algorithms: new Set(['ES256'] as const),

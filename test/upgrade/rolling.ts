@@ -100,11 +100,12 @@ async function startFleet(t: TestContext, workers: number) {
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const balancer = await startBalancer(t, port, tls)
   const running: Running[] = []
-  let started = 0
+  /** All replicas, also those that have stopped. */
+  const all: Running[] = []
 
   const start = async (version: Version): Promise<Running> => {
     const [own, admin] = [await freePort(), await freePort()]
-    const name = `${version}-${(started += 1)}`
+    const name = `${version}-${all.length + 1}`
     const file = join(folder, `${name}.yaml`)
     writeFileSync(
       file,
@@ -129,6 +130,7 @@ upstreams:
     )
     const command = startCommand(t, ['run', '--config', file], { program: programs[version], env: secrets })
     const replica = { name, version, command, url: `http://127.0.0.1:${own}`, adminUrl: `http://127.0.0.1:${admin}` }
+    all.push(replica)
     await command.said('gatehouse is ready')
     await balancer.add(replica)
     running.push(replica)
@@ -141,9 +143,19 @@ upstreams:
     leaving.command.child.kill('SIGTERM')
     assert.equal(await leaving.command.ended, 0, `${leaving.name} ends: ${leaving.command.err()}`)
   }
+  /** What the replicas have logged about a request that a text names, and their last warnings. */
+  const linesAbout = (text: string) => {
+    const [, id] = /"request_id": ?"([\w-]+)"/.exec(text) ?? []
+    return all.flatMap(({ name, command }) => {
+      const lines = command.log()
+      const warnings = lines.filter(({ level }) => level === 'warn' || level === 'error').slice(-5)
+      const about = lines.filter(({ request, request_id }) => id !== undefined && [request, request_id].includes(id))
+      return [...about, ...warnings].map((line) => `\n  ${name}: ${JSON.stringify(line)}`)
+    })
+  }
   const ca = client.ca ?? ''
   return {
-    ...{ url, ca, provider, application, balancer, running, reused, refreshed, start, replaceOldest },
+    ...{ url, ca, provider, application, balancer, running, reused, refreshed, start, replaceOldest, linesAbout },
     browser: (person: string) => new Browser(person, ca),
     versions: () => running.map(({ version }) => version).join('+'),
   }
@@ -180,7 +192,7 @@ async function beginLoad(fleet: Fleet) {
         assert.ok(page.count > count, 'the session of the application goes on')
         count = page.count
       } catch (error) {
-        faults.push(`${person}: ${String(error)}`)
+        faults.push(`${person}: ${String(error)}${fleet.linesAbout(String(error)).join('')}`)
         return
       }
       await pause(pauseMs)

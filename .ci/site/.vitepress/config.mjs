@@ -76,6 +76,32 @@ function readLikeGitHub(md) {
 
 const versions = all.split(',')
 
+/**
+ * The search. A name such as `session.idle_timeout` is a word, and so are its parts. All words have
+ * to be found. Pages about one provider or application, and decisions, come behind the others. The
+ * site contains these functions as text, so they use nothing outside them.
+ */
+const miniSearch = {
+  options: {
+    tokenize: (text) =>
+      text
+        .split(/[^\p{L}\p{N}_.]+/u)
+        .map((word) => word.replace(/^\.+|\.+$/g, ''))
+        .flatMap((word) => [word, ...(/[_.]/.test(word) ? [...word.split('.'), ...word.split(/[_.]/)] : [])])
+        .filter((word, at, all) => word !== '' && all.indexOf(word, Math.max(0, at - 8)) === at),
+  },
+  searchOptions: {
+    combineWith: 'AND',
+    fuzzy: (term) => (/[_.]/.test(term) ? false : 0.2),
+    boostDocument: (id, term) => {
+      if (/\/(?:applications|decisions|providers|migrating)\//.test(id)) return 0.2
+      // The page with the name of the term, and for a setting the reference.
+      if (id.includes(`/${term}.html`)) return 4
+      return /[_.]/.test(term) && id.includes('/reference.html') ? 4 : 1
+    },
+  },
+}
+
 export default {
   title: 'Gatehouse',
   description: manifest.description,
@@ -93,7 +119,7 @@ export default {
     config: readLikeGitHub,
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch } },
     sidebar: sidebar(),
     outline: { level: [2, 3] },
     nav: [

@@ -6,22 +6,29 @@ export interface Row {
   readonly cells: readonly string[]
 }
 
+/** What the first character of a head says about its column. */
+const marks = new Map(Object.entries({ '#': ' class="number"', '!': ' class="action"' }))
+/** The same, for the head alone. */
+const orders = new Map(Object.entries({ '+': ' aria-sort="ascending"', '-': ' aria-sort="descending"' }))
+
 /**
  * A table. Heads and cells are HTML. "#" before a head marks a column of numbers, "!" a column of
- * actions, which stays visible. A table that is too wide scrolls, also by keyboard. In a narrow
- * window each row is a card; the roles keep it a table for assistive technology.
+ * actions, which stays visible; "+" and "-" say that the rows are sorted by it, ascending or
+ * descending. A table that is too wide scrolls, also by keyboard. In a narrow window each row is a
+ * card; the roles keep it a table for assistive technology.
  */
 export function table(id: string, caption: string, heads: readonly string[], rows: readonly Row[]): string {
-  const names = heads.map((text) => text.replace(/^[#!]/, ''))
-  const className = (column: number) => {
-    const kind = { '#': 'number', '!': 'action' }[heads[column]?.[0] ?? '']
-    return kind === undefined ? '' : ` class="${kind}"`
-  }
-  const head = names.map((name, column) => `<th scope="col" role="columnheader"${className(column)}>${name}</th>`)
+  const names = heads.map((text) => text.replace(/^[#!+-]/, ''))
+  const markOf = (column: number) => heads[column]?.[0] ?? ''
+  const head = names.map((name, column) => {
+    const attributes = marks.get(markOf(column)) ?? orders.get(markOf(column)) ?? ''
+    return `<th scope="col" role="columnheader"${attributes}>${name}</th>`
+  })
   const body = rows.map(({ id: rowId, cells: [first = '', ...others] }) => {
-    const rest = others.map(
-      (cell, column) => `<td role="cell" data-head="${names[column + 1]}"${className(column + 1)}>${cell}</td>`,
-    )
+    const rest = others.map((cell, index) => {
+      const name = names[index + 1]?.replaceAll(/<[^>]*>/g, '')
+      return `<td role="cell" data-head="${name}"${marks.get(markOf(index + 1)) ?? ''}>${cell}</td>`
+    })
     const attribute = rowId === undefined ? '' : ` id="${escape(rowId)}"`
     return `<tr${attribute} role="row"><th scope="row" role="rowheader">${first}</th>${rest.join('')}</tr>`
   })

@@ -4,10 +4,9 @@ import { escape, htmlResponse, sourceHash } from '../../pages/page.ts'
 import { styleOf } from '../../pages/style.ts'
 import { chartsHtml } from './charts.ts'
 import { idOf } from './html.ts'
-import { adminScript } from './script.ts'
 import { searchForm, sessionsHtml } from './sessions.ts'
 import { aboutHtml, cachesHtml, providerHtml, targetsHtml, upstreamsHtml, workHtml } from './state.ts'
-import { adminStyle } from './style.ts'
+import { texts } from './texts.ts'
 import { timelineHtml } from './timeline.ts'
 import type { OrderOutcome, Overview } from './view.ts'
 
@@ -35,7 +34,7 @@ export class AdminPages {
   readonly #styleHash: string
 
   constructor({ colours }: Pick<PagesConfig, 'colours'>) {
-    this.#style = styleOf(colours) + adminStyle
+    this.#style = `${styleOf(colours)}\n${texts.uPlotStyle}\n${texts.style}`
     this.#styleHash = sourceHash(this.#style)
   }
 
@@ -104,6 +103,7 @@ interface PageText {
   readonly isLive: boolean
 }
 
+const adminScript = `\n${texts.uPlotScript}\n${texts.script}`
 const scriptHash = sourceHash(adminScript)
 
 /** The parts of the page that updates replace. */

@@ -1,14 +1,15 @@
 import { breakable, escape } from '../../pages/page.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
-import type { Overview, SessionsView, SessionView } from './view.ts'
+import type { Overview, SessionColumn, SessionQuery, SessionsView, SessionView } from './view.ts'
 
 /** The search field. It is not part of an update, so a text that is being typed stays. */
-export function searchForm({ query: { text, sub, sid } }: Overview): string {
+export function searchForm({ query: { text, sub, sid, sort } }: Overview): string {
   const value = text || sub || sid
   return [
     '<form class="search" role="search" method="get" action="/">',
     '<label>Search sessions: person, <code>sub</code>, <code>sid</code>, browser, address, upstream',
     `<input name="q" type="search" autocomplete="off" value="${escape(value)}"></label>`,
+    `<input type="hidden" name="sort" value="${sort}">`,
     '<button type="submit">Search</button>',
     ...(value === '' ? [] : ['<a href="/">Show all sessions</a>']),
     '</form>',
@@ -18,32 +19,48 @@ export function searchForm({ query: { text, sub, sid } }: Overview): string {
 export function sessionsHtml({ sessions, query, at, processes }: Overview): string {
   if ('fault' in sessions) return `<p role="status"><strong>${escape(sessions.fault)}</strong></p>`
   const isNarrowed = query.text !== '' || query.sub !== '' || query.sid !== ''
-  const { found } = sessions
-  const caption = captionOf(sessions, query.text !== '')
-  if (found.length > 0)
-    return table(
-      'sessions',
-      caption,
-      heads,
-      found.map((session) => sessionRow(session, at)),
+  const { found, page, pages } = sessions
+  if (found.length > 0) {
+    const rows = found.map((session) => sessionRow(session, at))
+    return (
+      table('sessions', captionOf(sessions, query.text !== ''), headsOf(query), rows) + pagesHtml(query, page, pages)
     )
-  if (sessions.cut !== undefined) return `<p><strong>${caption}</strong></p>`
+  }
+  if (sessions.isCut) return `<p><strong>${captionOf(sessions, query.text !== '')}</strong></p>`
   if (processes.responding === 0) return '<p>No process responds.</p>'
   return isNarrowed ? '<p>No session matches.</p>' : '<p>Nobody is signed in.</p>'
 }
 
-const heads = ['Person', 'Browser', 'Last activity', 'Signed in', 'At', 'Session', '!Action']
+/** The URL of a page of the list. */
+function urlOf({ sub, sid, text, sort }: SessionQuery, page = 1): string {
+  const params = Object.entries({ sub, sid, q: text, sort, page: String(page) })
+  return escape(`/?${String(new URLSearchParams(params.filter(([, value]) => value !== '')))}#sessions`)
+}
 
-function captionOf({ cut, found, count: total, read, areLatest }: SessionsView, isText: boolean): string {
+/** The heads of columns that can sort the list are links, which also reverse its order. */
+function headsOf(query: SessionQuery): readonly string[] {
+  const head = (column: SessionColumn, title: string, [order, reverse]: string) => {
+    const mark = { [column]: order, [`-${column}`]: reverse }[query.sort] ?? ''
+    return `${mark}<a href="${urlOf({ ...query, sort: query.sort === column ? `-${column}` : column })}">${title}</a>`
+  }
+  const [person, activity] = [head('person', 'Person', '+-'), head('activity', 'Last activity', '-+')]
+  return [person, 'Browser', activity, head('began', 'Signed in', '-+'), 'At', 'Session', '!Action']
+}
+
+function pagesHtml(query: SessionQuery, page: number, pages: number): string {
+  if (pages === 1) return ''
+  const link = (to: number, name: string) =>
+    to < 1 || to > pages ? '' : `<li><a href="${urlOf(query, to)}">${name}</a></li>`
+  const links = link(page - 1, 'Previous page') + link(page + 1, 'Next page')
+  return `<nav aria-label="Pages of the list"><ul><li>Page ${page} of ${pages}</li>${links}</ul></nav>`
+}
+
+function captionOf({ isCut, listed, count: total, read }: SessionsView, isText: boolean): string {
   const all = total === undefined ? 'many' : `about ${total}`
-  if (cut === undefined) return count(found.length, 'session', 'sessions')
-  if (isText && cut === 'too_many')
-    return `The first ${found.length} sessions that match, in no order. Search for more of the text`
+  if (!isCut) return count(listed, 'session', 'sessions')
   if (isText)
-    return `${found.length} found. The search was cut after ${read} of ${all} sessions, because reading all of them takes too long. Others may match. Search for the whole <code>sub</code>, <code>sid</code> or key: these are found in a store of any size`
-  if (cut === 'too_many')
-    return `${areLatest ? `The latest ${found.length}` : `${found.length}, in no order,`} of ${all} sessions. Search for a person or a session to see others`
-  return `${found.length} of ${all} sessions, because reading all of them takes too long. Search for a person or a session to see others`
+    return `${listed} found. The search was cut after ${read} of ${all} sessions, because reading all of them takes too long. Others may match. Search for the whole <code>sub</code>, <code>sid</code> or key: these are found in a store of any size`
+  return `${listed} of ${all} sessions, because reading all of them takes too long. Search for a person or a session to see others`
 }
 
 function sessionRow(session: SessionView, at: number): Row {

@@ -34,18 +34,31 @@ export interface Overview {
   readonly inner: readonly Family[]
 }
 
+/** What the list of sessions is sorted by. */
+export const sessionColumns = ['person', 'activity', 'began'] as const
+export type SessionColumn = (typeof sessionColumns)[number]
+
 /** Which sessions to list. An empty text matches all. */
 export interface SessionQuery {
   readonly sub: string
   readonly sid: string
   /** A part of anything that the list shows. */
   readonly text: string
+  /** With "-" before it, in reverse order. */
+  readonly sort: SessionColumn | `-${SessionColumn}`
+  /** From 1. */
+  readonly page: number
 }
 
 export interface SessionsView {
+  /** The sessions of one page of the list. */
   readonly found: readonly SessionView[]
-  /** Why the list is incomplete. `undefined`: it is complete. */
-  readonly cut: 'too_many' | 'too_slow' | undefined
+  readonly page: number
+  readonly pages: number
+  /** How many sessions all pages have. */
+  readonly listed: number
+  /** Whether there may be others, because reading all of them takes too long. */
+  readonly isCut: boolean
   /**
    * The approximate number of sessions, also of those that do not match the text; `undefined`:
    * counting would take too long.
@@ -53,8 +66,6 @@ export interface SessionsView {
   readonly count: number | undefined
   /** How many sessions the search has read. */
   readonly read: number
-  /** Whether these are the latest sessions. */
-  readonly areLatest: boolean
 }
 
 export interface SessionView {

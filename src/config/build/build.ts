@@ -28,6 +28,7 @@ import { type ShortNames, withLongName } from './claim-names.ts'
 import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProviders, userinfoClaims } from './provider.ts'
+import { hintForNetwork } from './requirements.ts'
 import { readSecret } from './secrets.ts'
 import { buildSession } from './session.ts'
 import { buildUpstream } from './upstream.ts'
@@ -57,25 +58,22 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     ...provider,
     userinfoClaims: userinfoClaims(upstreams, provider),
   })
+  const { version: _version, provider: _provider, egressProxy: _proxy, include: _include, ...others } = settings
   return {
+    ...others,
     file,
     listen: buildListen(settings.listen, at.below('listen'), hostOfBrowsers(settings, externalUrl, at)),
     admin: buildAdmin(settings.admin, at.below('admin'), providers[0].claims),
     extAuthz: buildExtAuthz(settings.extAuthz, at.below('ext_authz')),
     externalUrl,
     reservedPrefix,
-    clientCertHeader: settings.clientCertHeader,
-    trustedProxies: parseEach(settings.trustedProxies, at.below('trusted_proxies'), parseSubnet),
+    trustedProxies: parseEach(settings.trustedProxies, at.below('trusted_proxies'), parseSubnet, hintForNetwork),
     workers: isShared(session.store) ? buildWorkers(settings.workers, at.below('workers')) : 1,
     providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],
     session,
     upstreams,
-    signingKeys: settings.signingKeys,
     pages: buildPages(settings.pages, at.below('pages')),
     limits: { ...settings.limits, areConnectionsSet: at.below('limits', 'connections').isSet },
-    keptRequests: settings.keptRequests,
-    shutdown: settings.shutdown,
-    log: settings.log,
     tracing: buildTracing(settings.tracing, at.below('tracing')),
   }
 }
@@ -94,19 +92,26 @@ function hostOfBrowsers({ trustedProxies }: GatewaySettings, externalUrl: URL, a
   return isBehindProxy || !at.below('external_url').isValid ? undefined : externalUrl.hostname
 }
 
-function buildListen(settings: ListenSettings, at: Setting, host: string | undefined): ListenConfig {
-  const address = at.below('address').parse(settings.address, (text) => parseAddress(text, '0.0.0.0'))
+function buildListen(
+  { address: written, tls, ...others }: ListenSettings,
+  at: Setting,
+  host: string | undefined,
+): ListenConfig {
+  const isPortOfTls = tls === undefined && /^[^\d]*:8?443$/.test(String(written))
+  const hint = isPortOfTls ? 'set tls too: browsers send TLS to this port' : undefined
+  const address = at.below('address').parse(written, (text) => parseAddress(text, '0.0.0.0'), hint)
   return {
+    ...others,
     ...(address ?? { host: '0.0.0.0', port: 0 }),
-    tls: checkTls(settings.tls, at.below('tls'), host),
-    plainPath: settings.plainPath,
-    ...{ http2: settings.http2, h2c: settings.h2c },
+    tls: checkTls(tls, at.below('tls'), host),
   }
 }
 
 function buildExtAuthz(settings: GatewaySettings['extAuthz'], at: Setting): ExtAuthzConfig | undefined {
-  const address = at.below('listen').parse(settings?.listen, (text) => parseAddress(text, '127.0.0.1'))
-  return settings && address && { ...address, messageSizeBytes: settings.messageSizeBytes }
+  if (settings === undefined) return undefined
+  const { listen, ...others } = settings
+  const address = at.below('listen').parse(listen, (text) => parseAddress(text, '127.0.0.1'))
+  return address && { ...others, ...address }
 }
 
 function buildAdmin(settings: GatewaySettings['admin'], at: Setting, claims: ShortNames): AdminConfig | undefined {

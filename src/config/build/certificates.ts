@@ -81,6 +81,11 @@ export function readKeyPair(
   const cert = readNamedFile(settings.certFile, certAt, maxPemBytes)
   const key = readNamedFile(settings.keyFile, keyAt, maxPemBytes)
   if (key !== undefined) at.report.secretFiles.push({ setting: keyAt.path, file: key.file })
+  if (key !== undefined && isPrivateKey(cert?.bytes) && isCertificate(key.bytes)) {
+    certAt.error('contains the private key, and key_file the certificate', 'exchange cert_file and key_file')
+    keyAt.markReported()
+    return undefined
+  }
   const certificates = cert && readCertificates(cert.bytes.toString('latin1'), certAt, cert.file)
   const privateKey = key && readPrivateKey(key.bytes, keyAt, key.file)
   if (certificates?.[0] && privateKey && !certificates[0].checkPrivateKey(privateKey))
@@ -91,9 +96,21 @@ export function readKeyPair(
   return cert && key && { cert: cert.bytes.toString('latin1'), key: key.bytes.toString('latin1') }
 }
 
+function isPrivateKey(pem: Buffer | undefined): boolean {
+  return pem?.includes('PRIVATE KEY-----') === true && !isCertificate(pem)
+}
+
+function isCertificate(pem: Buffer): boolean {
+  return pem.includes('-----BEGIN CERTIFICATE-----') && !pem.includes('PRIVATE KEY-----')
+}
+
 function readCertificates(text: string, at: Setting, file: string): readonly X509Certificate[] | undefined {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-  if (blocks.length === 0) at.error(`${file} contains no certificate in PEM`)
+  if (blocks.length === 0)
+    at.error(
+      `${file} contains no certificate in PEM`,
+      text.includes('PRIVATE KEY-----') ? 'it contains a private key' : undefined,
+    )
   const certificates = blocks.flatMap((block, index) => {
     try {
       return [new X509Certificate(block)]
@@ -109,7 +126,10 @@ function readPrivateKey(pem: Buffer, at: Setting, file: string): KeyObject | und
   try {
     return createPrivateKey(pem)
   } catch {
-    at.error(`${file} contains no readable private key in PEM`, 'a key with a passphrase is not supported')
+    at.error(
+      `${file} contains no readable private key in PEM`,
+      isCertificate(pem) ? 'it contains a certificate' : 'a key with a passphrase is not supported',
+    )
     return undefined
   }
 }

@@ -63,6 +63,8 @@ function reportNeeds(settings: ProviderSettings, at: Setting): void {
   const needed = credentialOf[method]
   const { client_secret, clientKey, clientCertificate } = settings
   const credentials = { client_secret, client_key: clientKey, client_certificate: clientCertificate }
+  // With an unknown method, nothing says which credential it needs.
+  if (at.below('token_endpoint_auth_method').isReported) at.below(needed).markReported()
   if (credentials[needed] === undefined && !at.below(needed).isReported)
     at.below(needed).missing(
       needed === 'client_secret' ? 'is missing' : `is missing: token_endpoint_auth_method is ${method}`,

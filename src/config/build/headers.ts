@@ -2,12 +2,13 @@ import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../co
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
+import { isTemplate } from '../document/spellings.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
 import type { AuthorizeWithConfig, NamedClaim, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
 import { parseEach } from './build-context.ts'
 import { readAuthorities } from './certificates.ts'
-import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
+import { hintForClaimPath, hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
 import { readAuthorizationValue, readSecret } from './secrets.ts'
 
 /** What headers need from the rest of the file. */
@@ -73,9 +74,8 @@ function maySet(name: string, setting: SourceSetting): boolean {
 }
 
 function hintForReserved(name: string): string {
-  return isForwardedFact(name)
-    ? 'write a fact about the request, such as { request: client_address }, or use another name, such as X-Remote-User'
-    : 'use another name, such as X-Remote-User'
+  const todo = `remove it, or ${isForwardedFact(name) ? 'write a fact about the request, such as { request: client_address }, or ' : ''}`
+  return `${todo}use another name, such as X-Remote-User`
 }
 
 function reportWithoutEffect(source: SourceSetting, at: Setting): void {
@@ -150,8 +150,8 @@ function readTemplate(
   { claims }: HeaderContext,
 ): ClaimTemplate {
   const parse = (): ClaimTemplate => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = at.parse(text, parse, hintForClaims(text)) ?? []
-  if (setting === 'template' && /\$\{(?!\{)/.test(text))
+  const template = at.parse(text, parse, setting === 'claim' ? hintForClaimPath(text) : hintForClaims(text)) ?? []
+  if (setting === 'template' && /\$\{(?!\{)/.test(text) && !isTemplate(text))
     at.warning('also sends the "$" before the claim', hintForClaims(text))
   return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
 }
@@ -178,6 +178,8 @@ function readConstant(text: string, at: Setting): string {
     // Recipients remove white space around a value (RFC 9110 §5.5).
     if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
     if (/^\{[\w.]+\}$/.test(text)) at.warning('is sent as it is', 'write template to send the claim')
+    if (/^(?:sub|email|groups|(?:preferred_user|given_|family_)name)$/.test(text))
+      at.warning('is sent as it is', `write claim: ${text} to send the claim`)
     return text
   }
   return at.parse(text, read) ?? ''
@@ -197,7 +199,7 @@ export function readAuthorizeWith(
 ): AuthorizeWithConfig | undefined {
   if (settings === undefined) return undefined
   const { url = '', authorization, claims, caFile, timeoutMs } = settings
-  const address = settings.url && at.below('url').parse(url, (text) => parseHttpUrl(text, decisionPoint))
+  const address = at.below('url').parse(settings.url, (text) => parseHttpUrl(text, decisionPoint))
   if (address && address.protocol === 'http:' && !isLoopback(address.hostname))
     at.below('url').warning('is not https: an attacker who can change the traffic decides who has access', 'use https')
   return {

@@ -2,6 +2,7 @@ import { parseClaimPath } from '../../core/claims.ts'
 import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { ProviderSettings } from '../settings.ts'
+import { valuesOf } from './build-context.ts'
 
 /** Settings that need an ID Token, or something else of an OpenID Provider. */
 const ofOpenid = [
@@ -20,13 +21,14 @@ const paramsOfOpenid = ['max_age', 'acr_values', 'claims', 'nonce'] as const
 export function readOauth2(settings: ProviderSettings, at: Setting): ProviderConfig['oauth2'] {
   const { kind, metadata, scopes, subject } = settings
   const metadataAt = at.below('metadata')
+  if (at.below('kind').isReported) return undefined
   if (kind === 'openid') {
     if (subject !== undefined)
       at.below('subject').errorAtKey('has no effect: the ID Token has the subject', 'remove it')
     if (metadata !== undefined && metadata.jwks_uri === undefined && !metadataAt.below('jwks_uri').isSet)
       metadataAt.below('jwks_uri').missing('is missing', 'for example jwks_uri: https://id.example.com/jwks.json')
     if (scopes !== undefined && at.below('scopes').isValid && !scopes.includes('openid'))
-      at.below('scopes').error('must contain "openid"')
+      at.below('scopes').error('must contain "openid"', `write scopes: [${['openid', ...valuesOf(scopes)].join(', ')}]`)
     return undefined
   }
   const refuse = (place: Setting) => {

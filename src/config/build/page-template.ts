@@ -1,3 +1,4 @@
+import { ownMember } from '../../core/json.ts'
 import type { PageTemplate, Placeholder } from '../../core/page-names.ts'
 
 /** An error in a template, and its offset in characters, counting a line break as one character. */
@@ -85,7 +86,7 @@ function readMarkup(html: string): {
 }
 
 function warningsOf({ name, from, to, attributes }: MarkupElement, html: string): TemplateFault[] {
-  const warning = neverLoaded[name]
+  const warning = ownMember(neverLoaded, name)
   return [
     ...(warning === undefined ? [] : [{ offset: from, ...warning }]),
     ...attributes.flatMap((attribute) => {

@@ -29,7 +29,7 @@ export function buildPages(settings: PagesSettings, at: Setting): PagesConfig {
     colours: { light: buildColors(settings.colours.light), dark: buildColors(settings.colours.dark) },
     support: buildSupport(settings.support, at.below('support')),
   }
-  return { ...pages, templates: readTemplates(settings.templates, at.below('templates'), unset(settings)) }
+  return { ...pages, templates: readTemplates(settings.templates, at.below('templates'), unset(settings, at)) }
 }
 
 function buildColors(settings: PagesSettings['colours']['light']): ColorsConfig {
@@ -59,7 +59,7 @@ function parseSupportUrl(text: string): URL {
 }
 
 /** Placeholders without a value, each with the setting that gives them one. */
-function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, string> {
+function unset({ name, logo, support }: PagesSettings, at: Setting): ReadonlyMap<string, string> {
   const sources: Readonly<Record<ConfiguredPlaceholder, readonly [setting: string, value: unknown]>> = {
     name: ['pages.name', name],
     logo_url: ['pages.logo', logo],
@@ -69,7 +69,7 @@ function unset({ name, logo, support }: PagesSettings): ReadonlyMap<string, stri
   }
   return new Map(
     Object.entries(sources).flatMap(([placeholder, [setting, value]]) =>
-      value === undefined ? [[placeholder, setting]] : [],
+      value === undefined && !at.below(setting.split(/[. ]/)[1] ?? '').isReported ? [[placeholder, setting]] : [],
     ),
   )
 }

@@ -2,8 +2,9 @@ import { parsePathPattern } from '../../core/patterns.ts'
 
 /** A hint for an invalid path: it lacks its "/", or it has the syntax of another proxy. */
 export function hintForPath(text: string): string | undefined {
+  if (/^\*+$/.test(text)) return 'for every path, write /*'
   const [, afterHost] = /^https?:\/\/[^/]+(\/.*)?$/i.exec(text) ?? []
-  if (afterHost !== undefined) return `write the host in hosts of the upstream; the path is "${afterHost}"`
+  if (afterHost !== undefined) return `write the path alone: ${afterHost}; the host belongs in hosts of the upstream`
   const [, method, rest = text] = /^([A-Z]+)(?:=| +)(.+)$/.exec(text) ?? []
   const meant = intendedPaths(rest)
   if (meant.every((path) => path !== text && isPathPattern(path))) {

@@ -1,8 +1,10 @@
 import { authenticationClaims, type ClaimPath, parseClaimPath } from '../../core/claims.ts'
+import { ownMember } from '../../core/json.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
 import { claimsIn, claimsOfRule } from '../claims-in-use.ts'
 import type { Setting } from '../document/report.ts'
 import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
+import { issuerFault } from '../issuer-faults.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { EgressProxyConfig, EndSessionConfig, ProviderConfig, ProviderMetadata } from '../model/provider.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
@@ -66,7 +68,7 @@ function buildProvider(
     ...others,
     ...{ name: 'provider', setting: 'provider', prefix: reservedPrefix, cookieName, egressProxy },
     ...{ renamedClaims: {}, userinfoClaims: [] },
-    issuer: readIssuer(settings.issuer, at.below('issuer')),
+    issuer: readIssuer(settings, at.below('issuer'), at.below('kind')),
     oauth2: readOauth2(settings, at),
     metadata: readMetadata(settings.metadata, settings.issuer, at.below('metadata')),
     title: settings.title ?? '',
@@ -116,13 +118,16 @@ export function userinfoClaims(
  * The issuer keeps its exact spelling, because it is compared character by character (OpenID
  * Connect Discovery 1.0 §4.3).
  */
-function readIssuer(text: string | undefined, at: Setting): string {
+function readIssuer({ issuer: text, kind }: ProviderSettings, at: Setting, kindAt: Setting): string {
   if (text === undefined) return ''
+  const fault = kind === 'openid' && !kindAt.isReported ? issuerFault(text) : undefined
+  if (fault !== undefined) {
+    at[fault.isWarning ? 'warning' : 'error'](fault.what, fault.todo)
+    return text
+  }
   const url = at.parse(text, () => parseHttpUrl(text, 'https://id.example.com'))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
     at.error('must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)')
-  if (url?.pathname.endsWith('/.well-known/openid-configuration'))
-    at.error('is the address of the discovery document', 'the issuer is the part before /.well-known/')
   return text
 }
 
@@ -222,7 +227,8 @@ function readUri(uri: string, at: Setting): string {
 
 function readAuthorizationParams(settings: ProviderSettings, at: Setting): Record<string, string> {
   for (const name of Object.keys(settings.authorizationParams))
-    if (gatewayParams.has(name)) at.below(name).errorAtKey('is a parameter that only the gateway sets', insteadOf[name])
+    if (gatewayParams.has(name))
+      at.below(name).errorAtKey('is a parameter that only the gateway sets', ownMember(insteadOf, name))
   const { max_age } = settings.authorizationParams
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
     at.below('max_age').error('must be a number of seconds', 'as in max_age: "3600"')

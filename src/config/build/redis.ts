@@ -1,4 +1,5 @@
 import type { Address } from '../addresses.ts'
+import { redisUrlOf } from '../document/foreign-settings.ts'
 import type { Setting } from '../document/report.ts'
 import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
 import type { List, RedisSettings } from '../settings.ts'
@@ -41,8 +42,10 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       tls: readTls(settings, secure, 'cluster', at),
     }
   }
-  const server = at.below('url').parse(url, parseRedisUrl) ?? fallback
-  if (settings.database !== undefined)
+  const meant = url?.includes('://') === true ? undefined : redisUrlOf(url)
+  const server = at.below('url').parse(url, parseRedisUrl, meant && `write ${meant}`) ?? fallback
+  // A Cluster that is written in another form has no other database.
+  if (settings.database !== undefined && !at.below('cluster').isReported)
     at.below('database').error(`belongs in the url: ${withDatabase(server, settings.database)}`)
   return {
     kind: 'redis',

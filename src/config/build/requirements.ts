@@ -1,13 +1,13 @@
-import { AddressSet, asciiDomain } from '../../core/addresses.ts'
+import { AddressSet, asciiDomain, ipAddress } from '../../core/addresses.ts'
 import { parseClaimPath } from '../../core/claims.ts'
-import { LinearPattern } from '../../core/linear-pattern.ts'
+import { LinearPattern, withoutDelimiters } from '../../core/linear-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { parseSubnet } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { Networks, RequirementConfig } from '../model/requirement.ts'
 import type { List, RequirementSettings, RuleSettings } from '../settings.ts'
 import { parseEach, readEach, valuesOf } from './build-context.ts'
-import { hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
+import { hintForClaimPath, type ShortNames, withLongName } from './claim-names.ts'
 
 /** Reads one requirement, or a list of which all must be met. */
 export function readRequirements(
@@ -39,7 +39,7 @@ function readRequirement(
   claims: ShortNames,
 ): RequirementConfig | undefined {
   const settingAt = (setting: string) => at.below(setting)
-  if (settings.claim === undefined)
+  if (settings.claim === undefined && !settingAt('claim').isReported)
     for (const test of claimTests)
       if (settingAt(test).isSet) settingAt(test).errorAtKey('needs claim beside it: the path of a claim')
   if (settings.emailDomains === undefined && settingAt('verified').isSet)
@@ -65,6 +65,7 @@ function readClaimRequirement(
   claims: ShortNames,
 ): RequirementConfig | undefined {
   const texts = (list: List<string> | undefined) => list && valuesOf(list)
+  warnOfValues(settings, claim, at)
   const pattern = at.below('matches').parse(settings.matches, (matches) => new LinearPattern(matches))
   const read = (): RequirementConfig => ({
     kind: 'claim',
@@ -79,7 +80,68 @@ function readClaimRequirement(
     endsWith: settings.endsWith,
     matches: pattern,
   })
-  return at.below('claim').parse(claim, read, hintForClaims(claim))
+  return at.below('claim').parse(claim, read, /\s/.test(claim) ? undefined : hintForClaimPath(claim))
+}
+
+/** Warns about values that no claim has: lists in one text, and `*`, which is no wildcard. */
+function warnOfValues(settings: RequirementSettings, claim: string, at: Setting): void {
+  const lists = { any_of: settings.anyOf, all_of: settings.allOf, none_of: settings.noneOf }
+  for (const [name, list] of Object.entries(lists)) {
+    const values = list === undefined ? [] : valuesOf(list)
+    if (isSplitName(values))
+      at.below(name).warning(
+        'looks like one distinguished name that is split at its commas',
+        `write ${name}: ["${values.join(',')}"]`,
+      )
+    for (const [index, value] of values.entries()) warnOfValue(value, claim, at.below(name, index), name)
+  }
+  const { equals, contains, beginsWith, endsWith, matches } = settings
+  const texts = { equals, contains, begins_with: beginsWith, ends_with: endsWith }
+  for (const [name, text] of Object.entries(texts))
+    if (text !== undefined) warnOfValue(text, claim, at.below(name), name)
+  const [, delimited] = /^\/(?!\^)(.*[.*+?[(|\\$].*)\/[gimsuy]+$/.exec(matches ?? '') ?? []
+  if (delimited !== undefined)
+    at.below('matches').warning('has slashes around it, which are characters to match', withoutDelimiters(delimited))
+  // After a name, and not after \\w.
+  if (matches !== undefined && /^(?:.*[^\\])?[\w-]\*$/.test(matches))
+    at.below('matches').warning(
+      'ends with *, which repeats the character before it only',
+      `write matches: '${matches.slice(0, -1)}.*'`,
+    )
+}
+
+/** Whether a list has the parts of one distinguished name: `[CN=admins, OU=groups, DC=example]`. */
+function isSplitName(values: readonly string[]): boolean {
+  return (
+    values.length > 1 &&
+    values.every((value) => /^(?:CN|OU|DC|O|L|ST|C|UID)=[^,=]+$/i.test(value.trim())) &&
+    values.slice(1).some((value) => /^(?:DC|O|OU)=/i.test(value.trim()))
+  )
+}
+
+function warnOfValue(value: string, claim: string, at: Setting, test: string): void {
+  const parts = value.split(',').map((part) => part.trim())
+  if (/^[\w.@-]+(?:,[\w.@-]+|, [a-z\d][\w.@-]*)+$/.test(value))
+    at.warning('is one value with a comma in it', `write ${test === 'equals' ? 'any_of' : test}: [${parts.join(', ')}]`)
+  else if (test === 'equals' && /(?:groups|roles|permissions|entitlements)"?$/.test(claim))
+    at.warning(
+      `compares the whole list: a person who has a further value in ${claim} does not match`,
+      `write any_of: [${/^[\w.@-]+$/.test(value) ? value : `'${value}'`}] in place of equals`,
+    )
+  // Permissions such as orders:* have this name.
+  if (!/^\*|[\w@-]\*$/.test(value) || /permission|scope|entitlement/i.test(claim)) return
+  const rest = value.replace(/^\*|\*$/g, '')
+  const isOne = test === 'equals' || test === 'any_of'
+  at.warning(
+    'is compared as it is: * is no wildcard here',
+    rest === ''
+      ? "for any value, write matches: '.+'"
+      : isOne
+        ? rest.startsWith('@')
+          ? `write email_domains: [${rest.slice(1)}] in place of claim`
+          : `write ${value.startsWith('*') ? 'ends_with' : 'begins_with'}: '${rest}'`
+        : `write '${rest}'`,
+  )
 }
 
 function readEmailDomains({ verified }: RequirementSettings, domains: List<string>, at: Setting): RequirementConfig {
@@ -107,7 +169,16 @@ function hintForDomain(text: string): string | undefined {
 
 /** Reads IP addresses and CIDR ranges. */
 export function readNetworks(networks: List<string>, at: Setting): Networks {
-  return { networks: new AddressSet(parseEach(networks, at, parseSubnet)), text: valuesOf(networks) }
+  return { networks: new AddressSet(parseEach(networks, at, parseSubnet, hintForNetwork)), text: valuesOf(networks) }
+}
+
+/** A hint for what is neither an address nor a network. */
+export function hintForNetwork(text: string): string | undefined {
+  const address = /^(?:\w+:\/\/)?\[?([\d.]{7,}|[\da-f:]+:[\da-f:]*)\]?(?::\d+)?\/?$/i.exec(text)?.[1]
+  if (address !== undefined && ipAddress(address) !== undefined) return `write ${address}, without scheme and port`
+  return /^(?:[a-z][\w.-]*|\*)$/i.test(text)
+    ? 'a host name is not possible here: write the addresses or networks that connections come from, such as 10.0.0.0/8'
+    : undefined
 }
 
 function readTime(

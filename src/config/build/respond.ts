@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { extname, resolve } from 'node:path'
 import { isHopByHop } from '../../core/header-fields.ts'
+import { ownMember } from '../../core/json.ts'
 import type { PathPattern } from '../../core/patterns.ts'
 import { parseHttpUrl } from '../addresses.ts'
 import { explainFileError } from '../document/files.ts'
@@ -31,6 +32,8 @@ export function readRespond(
   claims: ShortNames,
 ): RespondConfig | undefined {
   const at = ruleAt.below('respond')
+  // What the other settings mean depends on the one that is invalid.
+  if (['to', 'files', 'maintenance'].some((name) => at.report.isInvalid(at.below(name).pointer))) return undefined
   const kind = kindOf(settings)
   reportUnused(kind, at)
   if (kind === 'maintenance') return readMaintenance(settings.maintenance, ruleAt, claims)
@@ -55,7 +58,7 @@ const settingsOf = {
 function reportUnused(kind: RespondConfig['kind'], at: Setting): void {
   const used: readonly string[] = settingsOf[kind]
   for (const name of new Set(Object.values(settingsOf).flat()))
-    if (!used.includes(name) && at.below(name).isSet)
+    if (!used.includes(name) && at.below(name).isSet && at.below(name).isValid)
       at.below(name).errorAtKey(`has no effect with ${used[0]}`, `remove one of them`)
 }
 
@@ -179,7 +182,7 @@ function readFixed(settings: RuleRespondSettings, at: Setting): FixedResponseCon
   const content = file === undefined ? undefined : readNamedFile(file, at.below('file'), maxContentBytes)
   if (file !== undefined && content === undefined) return undefined
   const named = Object.keys(settings.headers).some((name) => name.toLowerCase() === 'content-type')
-  const type = mediaTypes[file === undefined ? '.txt' : extname(file).toLowerCase()]
+  const type = ownMember(mediaTypes, file === undefined ? '.txt' : extname(file).toLowerCase())
   if (!named && type === undefined && text === undefined)
     at.below('file').error('has an unknown type', 'write headers: { Content-Type: … } beside it')
   const headers = { ...(has && !named && type !== undefined && { 'Content-Type': type }), ...settings.headers }

@@ -38,5 +38,6 @@ function framedByDefault(embeddedIn: readonly string[]): readonly string[] | und
 }
 
 function parseAncestor(text: string): string {
+  if (text === "'self'") throw new SyntaxError('has quotes of its own: write self')
   return text === 'self' ? "'self'" : parseOrigin(text, 'https://portal.example.com').origin
 }

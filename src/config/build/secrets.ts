@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { readBounded } from '../document/files.ts'
 import type { Setting } from '../document/report.ts'
@@ -34,6 +35,18 @@ export function readSecretText(secret: Pick<SecretSettings, 'env' | 'file'>, at:
   return undefined
 }
 
+/** Takes the place of a secret that is not checked. It is also a valid key. */
+const substitute = '0'.repeat(64)
+
+/**
+ * The service to which systemd shows the credential at this path; `undefined` when the file is
+ * there, or is no credential (systemd.exec(5), `LoadCredential=`).
+ */
+function hiddenCredentialOf(path: string): string | undefined {
+  const [, service] = /^\/run\/credentials\/([^/]+\.service)\/[^/]+$/.exec(path) ?? []
+  return service !== undefined && !existsSync(path) ? service : undefined
+}
+
 function readVariable(name: string, at: Setting): string | undefined {
   const value = valueOf(name, at)
   return value === undefined ? undefined : checkSecret(value, at, `the environment variable ${name}`)
@@ -47,6 +60,14 @@ function valueOf(name: string, at: Setting): string | undefined {
 }
 
 function readSecretFile(path: string, at: Setting): string | undefined {
+  const service = at.report.isBeforeStart ? hiddenCredentialOf(path) : undefined
+  if (service !== undefined) {
+    at.warning(
+      `${path} exists only while ${service} runs, so its content is not checked`,
+      `start the service, and see its log: systemctl start ${service}; journalctl --unit ${service}`,
+    )
+    return substitute
+  }
   const content = contentOf(path, at)
   return content && checkSecret(content.bytes.toString('utf8'), at, content.file)
 }
@@ -60,7 +81,7 @@ function contentOf(path: string, at: Setting): ReturnType<typeof readNamedFile> 
 function checkSecret(text: string, at: Setting, source: string): string | undefined {
   // Editors and `echo` end a file with a line break, which is not part of the secret.
   const secret = withoutLastLineBreaks(text)
-  if (secret === '') at.error(`${source} is empty`)
+  if (secret === '') at.error(`${source} is empty`, 'write the secret there, as one line of text')
   else if (/[\0-\x1f\x7f\ufffd]/.test(secret)) at.error(`${source} is not one line of text`)
   else {
     warnOfQuotesAndSpaces(secret, at, source)
@@ -92,11 +113,16 @@ export function readNamedFile(
   at: Setting,
   limit: number,
 ): { readonly file: string; readonly bytes: Buffer } | undefined {
+  if (/^[a-z]+:\/\//i.test(path)) {
+    at.error('is a URL', 'write the path of a file')
+    return undefined
+  }
   const file = namedFile(path, at)
   at.report.recordFile(file)
   const content = readBounded(file, limit)
   if ('bytes' in content) return { file, bytes: content.bytes }
-  at.error(`${file} ${content.why}`)
+  const missing = path !== file ? 'a relative path begins at the folder of this file' : 'create it, or correct the path'
+  at.error(`${file} ${content.why}`, content.todo ?? (content.isMissing === true ? missing : undefined))
   return undefined
 }
 

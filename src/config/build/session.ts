@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { resolve } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { parseCookieDomain } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
@@ -79,7 +80,22 @@ function decodeKey(text: string): Buffer {
 }
 
 function buildStore({ memory, file, redis }: SessionStoreSettings, at: Setting): StoreConfig {
-  if (file !== undefined) return { kind: 'file', file: resolve(namedFile(file, at.below('file'))) }
+  if (file !== undefined) {
+    const path = resolve(namedFile(file, at.below('file')))
+    if (file.endsWith('/') || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+      at.below('file').error('is a folder', `name a file in it: ${path}/sessions.db`)
+    else if (!existsSync(dirname(path)) && !isMadeByService(dirname(path)) && !at.report.isBeforeStart)
+      at.below('file').warning(
+        `is in a folder that does not exist: ${dirname(path)}`,
+        'create it for the user that the gateway runs as: the gateway does not start without it',
+      )
+    return { kind: 'file', file: path }
+  }
   if (redis !== undefined) return buildRedis(redis, at.below('redis'))
   return { kind: 'memory', maxSessions: memory?.maxSessions ?? 0 }
+}
+
+/** The state folder of a service, which systemd or a volume provides at the start. */
+function isMadeByService(folder: string): boolean {
+  return /^\/var\/lib\/[^/]+$/.test(folder)
 }

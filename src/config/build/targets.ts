@@ -32,7 +32,7 @@ export function readTargets(settings: UpstreamSettings, at: Setting): Targets {
   if (forwardAuth === true) return listed(otherProxy)
   if (respondsOnly(settings)) return listed(noApplication)
   const urlAt = at.below('url')
-  if (targets === undefined && url === undefined && !urlAt.isReported)
+  if (targets === undefined && url === undefined && !urlAt.isReported && !at.below('targets').isReported)
     urlAt.missing('is missing', 'for example url: http://127.0.0.1:3000')
   if (targets === undefined) return listed({ ...alone, ...(urlAt.parse(url, parseTarget) ?? standIn) })
   if (!isResolved(targets)) return listed(...readEach(targets, at.below('targets'), readTarget))
@@ -120,10 +120,19 @@ function parseTarget(text: string): Pick<TargetConfig, 'url' | 'socketPath'> {
 }
 
 function parseUrl(text: string): URL {
+  const scheme = /^(grpcs?|h2c?|http2|wss?|tcp|fcgi|fastcgi|uwsgi):\/\//i.exec(text)?.[1]?.toLowerCase()
+  if (scheme !== undefined) throw new SyntaxError(`must not begin with ${scheme}://; ${hintForScheme(scheme)}`)
   const url = parseHttpUrl(text, 'http://127.0.0.1:3000')
   // Checks the path as it is written, because the URL parser removes dot segments.
   parseUpstreamPath(/^[^:]+:\/\/[^/]*(\/.*)?$/.exec(text)?.[1] ?? '/')
   return url
+}
+
+function hintForScheme(scheme: string): string {
+  if (/^(?:grpc|h2c)$/.test(scheme)) return 'write http:// here, and protocol: h2c beside it'
+  if (/^(?:grpcs|h2|http2)$/.test(scheme)) return 'write https:// here, and protocol: h2 beside it'
+  if (/^wss?$/.test(scheme)) return `write ${scheme === 'ws' ? 'http' : 'https'}://: WebSockets need no setting`
+  return 'the application has to speak HTTP: write http:// or https://'
 }
 
 type TlsSettings = Pick<UpstreamSettings, 'caFile' | 'serverName' | 'clientCertificate' | 'pinnedKeys'>

@@ -37,7 +37,7 @@ export function buildUpstream(
   context: UpstreamContext,
 ): UpstreamConfig {
   const { claims, embeddedIn } = context
-  const { preset: _, deviceBinding = context.deviceBinding, ...rest } = settings
+  const { preset: _, requestHeaders, deviceBinding = context.deviceBinding, ...rest } = settings
   const { caFile: _ca, serverName: _name, clientCertificate: _certificate, pinnedKeys: _keys, ...others } = rest
   const own: Setting['below'] = (...names) => at.below(...names)
   const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
@@ -51,7 +51,7 @@ export function buildUpstream(
     claims,
     externalUrl,
   })
-  const takesTokens = settings.accessTokens !== undefined
+  const takesTokens = settings.accessTokens !== undefined || own('access_tokens').isReported
   return {
     ...others,
     ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
@@ -59,6 +59,7 @@ export function buildUpstream(
     hosts: readHosts(settings, externalUrl, own('hosts')),
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
+    removedFields: valuesOf(requestHeaders.remove),
     responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), {
       externalUrl,
       embeddedIn,
@@ -119,7 +120,7 @@ function readLogout(
   at: Setting,
   { externalUrl, path }: Pick<UpstreamConfig, 'externalUrl' | 'path'>,
 ): UpstreamConfig['logout'] {
-  const paths = readEach(settings.paths, at.below('paths'), readLogoutLink)
+  const paths = readEach(settings.paths, at.below('paths'), (link, linkAt) => readLogoutLink(link, linkAt, externalUrl))
   return {
     paths,
     passFirst: settings.passFirst,
@@ -132,9 +133,10 @@ function readLogout(
   }
 }
 
-function readLogoutLink(link: LogoutLinkSettings, at: Setting): LogoutLink | undefined {
+function readLogoutLink(link: LogoutLinkSettings, at: Setting, externalUrl: URL): LogoutLink | undefined {
   const { path: text = '', query = {}, methods } = link
-  const path = at.below('path').parse(link.path, parsePathPattern, hintForLogoutLink(text) ?? hintForPath(text))
+  const hint = hintForLogoutLink(text, externalUrl) ?? hintForPath(text)
+  const path = at.below('path').parse(link.path, parsePathPattern, hint)
   return path && { path, query: Object.entries(query), methods: readMethods(methods) }
 }
 
@@ -151,7 +153,12 @@ function readLogoutCall(call: LogoutCallSettings | undefined, at: Setting): Logo
   return at.below(get === undefined ? 'post' : 'get').parse(target, read, hint)
 }
 
-function hintForLogoutLink(text: string): string | undefined {
+function hintForLogoutLink(text: string, externalUrl: URL): string | undefined {
+  const url = URL.parse(text)
+  if (url?.host === externalUrl.host)
+    return hintForLogoutLink(url.pathname + url.search, externalUrl) ?? `write ${url.pathname}`
+  if (url !== null && /^https?:$/.test(url.protocol))
+    return 'write the logout link of the application, such as /logout; the gateway itself signs people out at the provider'
   const [, path, query = ''] = /^(\/[^?#]*)\?([^#]+)$/.exec(text) ?? []
   if (path === undefined) return undefined
   const parameters = [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`)

@@ -1,7 +1,9 @@
+import { portOf } from '../../core/addresses.ts'
 import type { Steps } from '../../core/steps.ts'
 import { type Address, isEveryAddress, isLoopback } from '../addresses.ts'
 import { contrast } from '../colors.ts'
 import { areValid, type Report, type Setting } from '../document/report.ts'
+import { isTemplate, templateFault } from '../document/spellings.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import { isShared, type RedisStoreConfig } from '../model/session.ts'
@@ -9,6 +11,7 @@ import { placeholder } from '../placeholder.ts'
 import { durationText } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { At, Check } from './check.ts'
+import { claimChecks } from './claims.ts'
 import { embedding } from './embedding.ts'
 import { oauth2Checks } from './oauth2.ts'
 import { providerChecks } from './provider.ts'
@@ -22,18 +25,25 @@ export function* checkConfig(config: GatewayConfig, report: Report, settings: Ga
     check(config, at, settings)
     yield
   }
+  for (const setting of report.unfilled) setting.warning(templateFault.message, templateFault.hint)
 }
 
 const day = 86_400_000
 
-/** `placeholder`, but not within a longer name, as in exchange-media.example.com. */
-const isPlaceholder = new RegExp(`(?<![\\w-])${placeholder}(?![\\w-])`)
+/**
+ * `placeholder`, but not within a longer name, as in exchange-media.example.com. Also
+ * `<client-id>`, templates that were not filled in, and quotation marks that YAML does not know.
+ */
+const isPlaceholder = new RegExp(
+  `(?<![\\w-])${placeholder}(?![\\w-])|^<[^<>]+>$|\\$\\{\\w+\\}|\\{\\{|^[\\u2018\\u2019\\u201c-\\u201e]`,
+)
 
 const checks: readonly Check[] = [
   placeholders,
   addresses,
   adminPage,
   http2,
+  plainPort,
   externalUrls,
   ...siteChecks,
   embedding,
@@ -47,6 +57,7 @@ const checks: readonly Check[] = [
   limits,
   tracing,
   ...upstreamChecks,
+  ...claimChecks,
   ...oauth2Checks,
   pageColors,
 ]
@@ -63,8 +74,11 @@ function placeholders({ externalUrl, providers, session: { store } }: GatewayCon
     [redisAt.below('name'), store.kind === 'redis_sentinel' ? store.name : ''],
   ]
   for (const [setting, text] of texts)
-    if (isPlaceholder.test(text) && setting.isValid)
+    if (isPlaceholder.test(text) && !isTemplate(text) && setting.isValid)
       setting.warning('is a placeholder', 'replace it with the real value')
+  for (const { setting, client_id } of providers)
+    if (client_id !== client_id.trim())
+      at(...setting.split('.'), 'client_id').warning('begins or ends with a space', 'remove it')
 }
 
 function addresses({ listen, admin }: GatewayConfig, at: At): void {
@@ -79,11 +93,28 @@ function addresses({ listen, admin }: GatewayConfig, at: At): void {
 }
 
 function http2({ listen }: GatewayConfig, at: At): void {
+  if (listen.http2 && listen.tls === undefined && at('listen', 'http2').isSet && at('listen', 'tls').isValid)
+    at('listen', 'http2').error(
+      'needs tls: browsers use HTTP/2 over TLS only',
+      'set tls: { cert_file: PATH, key_file: PATH }, or remove http2; behind a proxy, h2c: true is HTTP/2 without TLS',
+    )
   if (!listen.h2c) return
   const setting = at('listen', 'h2c')
   if (listen.tls !== undefined)
     setting.error('is for a listener without TLS', 'remove it: over TLS, clients choose HTTP/2')
   else if (!listen.plainPath) setting.error('needs plain_path: true', 'remove plain_path')
+}
+
+const portsOfTls: ReadonlySet<number> = new Set([443, 8443])
+
+/** Browsers begin with TLS at the ports of https. */
+function plainPort({ listen }: GatewayConfig, at: At): void {
+  if (!at('listen').isValid || listen.tls !== undefined || !portsOfTls.has(listen.port)) return
+  const place = at('listen', 'address').isSet ? at('listen', 'address') : at('listen')
+  place.warning(
+    `has port ${listen.port}, but no tls: browsers send TLS there, and the gateway speaks plain HTTP`,
+    `write listen: { address: ${listen.host.includes(':') ? `"[${listen.host}]:${listen.port}"` : `${listen.host}:${listen.port}`}, tls: { cert_file: PATH, key_file: PATH } }`,
+  )
 }
 
 /** Shorter tokens can be guessed. In characters. */
@@ -114,9 +145,21 @@ function overlap(one: Address, other: Address): boolean {
   return one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host)
 }
 
-function externalUrls({ externalUrl, upstreams }: GatewayConfig, at: At): void {
+function externalUrls({ externalUrl, upstreams, listen }: GatewayConfig, at: At): void {
   if (!at('external_url').isValid) return
-  warnOfHttp(externalUrl, at('external_url'))
+  const isSamePort = at('listen').isValid && portOf(externalUrl) === listen.port
+  if (isSamePort && externalUrl.protocol === 'http:' && listen.tls !== undefined)
+    at('external_url').warning(
+      `is http, but listen has tls at port ${listen.port}, where browsers have to use https`,
+      `write ${externalUrl.origin.replace('http:', 'https:')}`,
+    )
+  else warnOfHttp(externalUrl, at('external_url'))
+  // `plainPort` is about the ports of https.
+  if (isSamePort && externalUrl.protocol === 'https:' && listen.tls === undefined && !portsOfTls.has(listen.port))
+    at('external_url').warning(
+      `is https at port ${listen.port}, where the gateway itself listens without TLS`,
+      'set listen.tls, or write the port of the proxy that has the certificate: for 443, no port',
+    )
   for (const { name, externalUrl: own } of upstreams) {
     const ownAt = at('upstreams', name, 'external_url')
     if (!ownAt.isSet || !ownAt.isValid) continue
@@ -158,11 +201,20 @@ function workers({ session }: GatewayConfig, at: At, { workers: wanted }: Gatewa
     )
 }
 
-function providers({ providers, upstreams }: GatewayConfig, at: At): void {
+function providers({ providers, upstreams, externalUrl }: GatewayConfig, at: At): void {
   const placeOf = ({ setting }: ProviderConfig) => at(...setting.split('.'))
   for (const provider of providers) {
     for (const check of providerChecks) check(provider, (...names) => placeOf(provider).below(...names))
-    if (at('upstreams').isValid && upstreams.every((upstream) => !upstream.providers.includes(provider.name)))
+    const issuerAt = placeOf(provider).below('issuer')
+    // Behind the gateway, a provider has a path of its own.
+    const isOwn = provider.issuer.replace(/\/$/, '') === externalUrl.origin && !isPlaceholder.test(provider.issuer)
+    if (isOwn && areValid(issuerAt, at('external_url')))
+      issuerAt.error('is external_url, the address of the gateway itself', 'write the issuer of the provider')
+    if (
+      upstreams.length > 0 &&
+      areValid(at('upstreams'), at('include')) &&
+      upstreams.every((upstream) => !upstream.providers.includes(provider.name))
+    )
       placeOf(provider).warning('is used by no upstream', 'name it in the providers of an upstream')
   }
   for (const [index, provider] of providers.entries()) {
@@ -256,10 +308,13 @@ function serversOf(store: RedisStoreConfig): [setting: string, hosts: readonly s
 }
 
 function tracing({ tracing }: GatewayConfig, at: At): void {
-  if (tracing === undefined || !at('tracing', 'otlp').isValid || tracing.otlp.protocol !== 'http:') return
+  const otlpAt = at('tracing', 'otlp')
+  if (tracing === undefined || !otlpAt.isValid) return
+  if (tracing.otlp.port === '4317') otlpAt.warning('has port 4317, where collectors take gRPC only', 'write port 4318')
+  if (tracing.otlp.protocol !== 'http:') return
   if (tracing.ca !== undefined) at('tracing', 'ca_file').error('has no effect: the collector’s URL is http')
   if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.otlp.hostname))
-    at('tracing', 'otlp').warning(
+    otlpAt.warning(
       'is http: anybody on the network can read the values of headers',
       'write https://, or run a collector on this machine',
     )
@@ -267,7 +322,7 @@ function tracing({ tracing }: GatewayConfig, at: At): void {
 
 function limits({ limits }: GatewayConfig, at: At): void {
   const ofClient = at('limits', 'per_client', 'connections')
-  if (limits.perClient.connections > limits.connections && ofClient.isSet)
+  if (limits.perClient.connections > limits.connections && ofClient.isSet && ofClient.isValid)
     ofClient.warning(`does not apply: limits.connections is ${limits.connections}`)
 }
 

@@ -1,4 +1,4 @@
-import { isReservedField, kindOfField } from '../../core/header-fields.ts'
+import { isFieldOfResponses, isReservedField, kindOfField } from '../../core/header-fields.ts'
 import { claimsIn } from '../claims-in-use.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import { commonHeaderLimitBytes, expectedSizes, longestOf, sizeText, totalOf } from '../header-size.ts'
@@ -81,6 +81,11 @@ function headers(upstream: UpstreamConfig, at: At, { providers }: GatewayConfig)
       const headerAt = listAt.below(header.name)
       if (twin) headerAt.errorAtKey(`is the same header as ${twin.name}`, 'case makes no difference')
       warnOfValue(header, headerAt)
+      if (isFieldOfResponses(header.name))
+        headerAt.warning(
+          'is a header of responses, and applications do not read it: headers are for the application',
+          `to send it to browsers, write response_headers: { set: { ${header.name}: … } }`,
+        )
       warnOfClaims(header, headerAt)
     }
   }

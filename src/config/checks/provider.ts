@@ -1,12 +1,13 @@
 import { areValid } from '../document/report.ts'
 import { encryptedKinds } from '../encryption.ts'
 import { fapiAlgorithms, type ProviderConfig } from '../model/provider.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
+import { fixedClaims, harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { At, ProviderCheck } from './check.ts'
 
 /** The checks of a provider. */
 export const providerChecks: readonly ProviderCheck[] = [
   offlineScope,
+  groupsScope,
   secret,
   prompt,
   authorities,
@@ -23,6 +24,16 @@ function offlineScope({ scopes, issuer }: ProviderConfig, at: At): void {
       `must not be requested from this provider: ${harm.what}`,
       'remove offline_access: this provider issues refresh tokens without it',
     )
+}
+
+function groupsScope({ scopes, issuer, setting, idTokenClaims }: ProviderConfig, at: At): void {
+  const index = scopes?.indexOf('groups') ?? -1
+  const fixed = fixedClaims(issuer)
+  if (index < 0 || fixed === undefined || !areValid(at('scopes'), at('issuer'))) return
+  at('scopes', index).warning(
+    `is no scope of ${fixed.provider}, which rejects it (${fixed.scopeGroups})`,
+    `remove it, and ${fixed.todo('groups', setting, idTokenClaims)}`,
+  )
 }
 
 function secret({ client_secret, token_endpoint_auth_method: method }: ProviderConfig, at: At): void {

@@ -1,6 +1,7 @@
 import { matchesPath, type PathPattern } from '../../core/patterns.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
+import type { RequirementConfig } from '../model/requirement.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
 import type { At } from './check.ts'
@@ -11,13 +12,31 @@ export function rules({ path, rules }: UpstreamConfig, at: At): void {
     const [ruleAt, pathAt] = [at('rules', index), at('rules', index, 'path')]
     const unauthenticatedAt = at('rules', index, 'unauthenticated')
     const earlier = earlierCovering(rules, index)
+    const contradiction = contradictionIn(rule)
+    const conditionsHint =
+      'each condition must be met: for one of several, write any_of: [a, b], or any: [{ … }, { … }]'
+    if (contradiction !== undefined)
+      at('rules', index, 'require').warning(`can never be met: ${contradiction}`, conditionsHint)
     if (earlier !== undefined)
       ruleAt.warning(
         `is never reached: rules[${earlier}] matches all of its requests`,
         'the first rule that matches decides',
       )
-    if (!canMatchBelow(rule.path, path))
-      pathAt.warning(`is never reached: this upstream serves only paths below ${path}`)
+    if (!canMatchBelow(rule.path, path)) pathAt.warning(...outsideOf(path, rule.path))
+    const isReached = earlier === undefined && canMatchBelow(rule.path, path)
+    const doesNothing = (other: number) => changesNothing(rules[other] as RuleConfig, at('rules', other), other === 0)
+    const { clients } = rule
+    const isWithoutEffect = (other: number) =>
+      doesNothing(other) || (clients !== undefined && !haveCommonPaths(rule, rules[other] as RuleConfig))
+    if (isReached && doesNothing(index) && rules.every((_, other) => other <= index || isWithoutEffect(other)))
+      ruleAt.warning(
+        clients === undefined
+          ? 'changes nothing: without it, these requests require a sign-in too'
+          : 'changes nothing: networks says for which clients a rule is, and other clients need a sign-in too',
+        clients === undefined
+          ? 'write what it should require, such as require: { claim: groups, any_of: [admins] }, or access: public, or remove it'
+          : `to refuse other clients, write require: { networks: [${clients.text.join(', ')}] } in place of networks`,
+      )
     if (rule.access === 'signed_in') continue
     if (rule.path.suffix !== undefined && rule.path.segments.every((name) => name === '*'))
       pathAt.warning(
@@ -26,6 +45,52 @@ export function rules({ path, rules }: UpstreamConfig, at: At): void {
       )
     if (unauthenticatedAt.isSet) unauthenticatedAt.warning(`does not apply: access: ${rule.access} requires no sign-in`)
   }
+}
+
+/** Conditions of a rule that nobody can meet, because one excludes the other. */
+function contradictionIn({ require, clients }: RuleConfig): string | undefined {
+  const parts = require.flatMap(conjunctsOf)
+  const networks = [...parts.filter((part) => part.kind === 'networks'), clients ?? []].flat()
+  if (networks.some((one) => networks.some((other) => !one.networks.overlaps(other.networks))))
+    return 'no address is in all of its networks'
+  const tests = parts.filter((part) => part.kind === 'claim')
+  for (const { claimText } of tests) {
+    const own = tests.filter((test) => test.claimText === claimText)
+    const only = new Set(own.flatMap(({ equals = [] }) => equals))
+    const without = new Set(own.flatMap(({ noneOf = [] }) => noneOf))
+    const isExcluded = (value: string) => without.has(value) || (only.size > 0 && !only.has(value))
+    const needed = [...only, ...own.flatMap(({ allOf = [] }) => allOf)]
+    if (only.size > 1 || needed.some(isExcluded) || own.some(({ anyOf }) => anyOf?.every(isExcluded)))
+      return `its conditions about ${claimText} exclude each other`
+  }
+  return undefined
+}
+
+/** The requirements that all have to be met, without those in `any` and `not`. */
+function conjunctsOf(requirement: RequirementConfig): readonly RequirementConfig[] {
+  return requirement.kind === 'all' ? requirement.all.flatMap(conjunctsOf) : [requirement]
+}
+
+/** The settings of a rule that say more than which requests it is about, and who may send them. */
+const settingsOfEffect = [
+  ...['name', 'unauthenticated', 'require', 'authorize_with', 'device_binding', 'step_up', 'access_tokens'],
+  ...['service_accounts', 'client_certificates', 'mode', 'respond', 'headers'],
+]
+
+/** Whether the file says no more about a rule than that its requests require a sign-in. */
+function changesNothing({ access, path, clients }: RuleConfig, ruleAt: Setting, isFirst: boolean): boolean {
+  // After other rules, a rule for all paths says what the file does not have to say.
+  if (access !== 'signed_in' || (path.text === '/*' && !isFirst && clients === undefined)) return false
+  return settingsOfEffect.every((name) => !ruleAt.below(name).isSet)
+}
+
+/** Whether some path may match both rules, apart from the ends of names. */
+function haveCommonPaths({ path: one }: RuleConfig, { path: other }: RuleConfig): boolean {
+  const [short, long] = one.segments.length <= other.segments.length ? [one, other] : [other, one]
+  if (short.segments.length < long.segments.length && !short.below) return false
+  return short.segments.every(
+    (name, index) => [name, long.segments[index]].includes('*') || name === long.segments[index],
+  )
 }
 
 /**
@@ -47,9 +112,17 @@ export function canMatchBelow(pattern: PathPattern, path: UpstreamConfig['path']
   )
 }
 
+/** The message about a pattern that cannot match a path of the upstream, and the hint. */
+export function outsideOf(path: UpstreamConfig['path'], { text }: PathPattern): [message: string, hint: string] {
+  return [
+    `is never reached: this upstream serves only paths below ${path}`,
+    `write the path that clients use: ${path.slice(0, -1)}${text}`,
+  ]
+}
+
 /** What a rule demands; without one, that people sign in. */
 type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &
-  Pick<RuleConfig, 'serviceAccounts' | 'clientCertificates' | 'mode'>
+  Pick<RuleConfig, 'serviceAccounts' | 'clientCertificates' | 'mode' | 'authorizeWith'>
 
 const signIn: Demands = { access: 'signed_in', require: [] }
 
@@ -63,10 +136,16 @@ export function narrowRules({ upstreams }: GatewayConfig, at: At): void {
       if (rule.respond?.kind === 'maintenance' || earlierCovering(upstream.rules, index) !== undefined) continue
       const pathAt = at('upstreams', upstream.name, 'rules', index, 'path')
       onePage(rule, upstream, pathAt)
+      otherMethods(rule, upstream, at('upstreams', upstream.name, 'rules', index))
+      earlierMethods(rule, index, upstream, at('upstreams', upstream.name, 'rules', index))
       for (const other of folders.around(rule, upstream))
         if (areRulesValid(other)) elsewhere(rule, upstream, other, pathAt)
     }
 }
+
+/** Names of folders that applications have for files which everybody may get. */
+const staticFolder =
+  /^(?:_next|assets?|build|css|dist|fonts?|icons?|images?|img|js|media|public|scripts|static|styles)$/
 
 /** A path without `*` at its end is one page, and the paths below it get less protection. */
 function onePage(rule: RuleConfig, upstream: UpstreamConfig, at: Setting): void {
@@ -74,11 +153,46 @@ function onePage(rule: RuleConfig, upstream: UpstreamConfig, at: Setting): void 
   const folder = rule.path.segments.at(-1) === '' ? rule.path.segments.slice(0, -1) : rule.path.segments
   const text = `/${folder.map((name) => `${name}/`).join('')}`
   const { demands, name } = demandsBelow(folder, rule, upstream)
+  if (rule.access !== 'signed_in' && rule.respond === undefined && staticFolder.test(folder.at(-1) ?? ''))
+    if (demands.access === 'signed_in')
+      at.warning(`is this one page, without the files below it: ${text}x needs a sign-in`, `write ${text}*`)
   if (!isStricter(rule, demands, upstream)) return
   at.warning(
     `is this one page, without the paths below it: ${text}x ${whatGetsIn(demands, name)}`,
     `write ${text}*, which includes ${rule.path.text}${ruleIndexOf(upstream.rules).hasPath(`${text}*`) ? `, or move the requirement to the rule for ${text}*` : ''}`,
   )
+}
+
+/** A rule for reading only: to write, which usually needs more, less is required. */
+function otherMethods(rule: RuleConfig, upstream: UpstreamConfig, at: Setting): void {
+  if (rule.methods === undefined || !rule.methods.every((method) => method === 'GET' || method === 'HEAD')) return
+  const index = ruleIndexOf(upstream.rules).firstCovering({ ...rule, methods: ['POST'] })
+  const { needsDeviceBinding, rules } = upstream
+  const found = rules[index]
+  // Rules for the same path differ on purpose.
+  if (found?.path.text === rule.path.text || found?.respond !== undefined) return
+  const demands = { needsDeviceBinding, ...(found ?? signIn) }
+  if (!isStricter(rule, demands, upstream)) return
+  at.below('methods').warning(
+    `is for ${rule.methods.join(', ')} only: a request with another method, such as POST, ${whatGetsIn(demands, found && `rules[${index}]`)}`,
+    'remove methods, or write a rule with this path for the other methods too',
+  )
+}
+
+/** An earlier rule for more paths takes the requests with some methods, and demands less. */
+function earlierMethods(rule: RuleConfig, index: number, upstream: UpstreamConfig, at: Setting): void {
+  const { rules } = upstream
+  for (const method of ['GET', 'POST'].filter((each) => hasMethod(rule, each))) {
+    const first = ruleIndexOf(rules).firstCovering({ ...rule, methods: [method] })
+    const found = first < index ? rules[first] : undefined
+    if (found === undefined || found.respond !== undefined || found.path.text === rule.path.text) continue
+    if (!isStricter(rule, found, upstream)) continue
+    at.warning(
+      `does not decide about ${method}: rules[${first}] matches first, so ${method} ${rule.path.text} ${whatGetsIn(found, `rules[${first}]`)}`,
+      `write this rule before rules[${first}]: the first rule that matches decides`,
+    )
+    return
+  }
 }
 
 /** Another upstream, with a longer path, serves the paths of a rule. Its own rules apply. */
@@ -115,6 +229,7 @@ function isStricter(rule: Demands, other: Demands, upstream: UpstreamConfig): bo
   if (other.accessTokens !== undefined && lacksSome(other.accessTokens.scopes, rule.accessTokens?.scopes)) return true
   if (other.serviceAccounts !== undefined && rule.serviceAccounts === undefined) return true
   if (other.clientCertificates === true && rule.clientCertificates === undefined) return true
+  if (upstream.authorizeWith !== undefined && other.authorizeWith === false && rule.authorizeWith !== false) return true
   if (rule.mode === 'observe') return false
   const enforced = other.mode === 'observe' ? signIn : other
   const met = new Set(enforced.require.map((each) => JSON.stringify(each)))

@@ -18,14 +18,23 @@ function cookieDomain({ externalUrl, upstreams, session }: GatewayConfig, at: At
       'needs https: over http anybody on the network could read the cookie at each host of the domain',
       'write https:// in external_url, or remove domain',
     )
-  const why = `is not below session.cookie.domain, which is ${domain}: browsers would not send the session cookie there`
-  if (!isDomainOf(domain, externalUrl.hostname)) at('external_url').error(why)
   const all = upstreams.map(({ name, externalUrl: { hostname } }) => ({
     urlAt: at('upstreams', name, 'external_url'),
     hostname,
   }))
   const own = all.filter(({ urlAt }) => urlAt.isSet && urlAt.isValid)
-  for (const { urlAt, hostname } of own) if (!isDomainOf(domain, hostname)) urlAt.error(why)
+  const above = commonDomain([externalUrl.hostname, ...own.map(({ hostname }) => hostname)])
+  const hint = `${above === undefined ? '' : `write session.cookie.domain: ${above}, or `}remove session.cookie.domain`
+  const why = 'browsers would not send the session cookie there'
+  const isMeant = ({ hostname }: { readonly hostname: string }) => isDomainOf(domain, hostname)
+  if (!isMeant(externalUrl) && !own.some(isMeant))
+    return domainAt.error(`does not include ${externalUrl.hostname}, the host of external_url: ${why}`, hint)
+  for (const { urlAt, hostname } of [{ urlAt: at('external_url'), hostname: externalUrl.hostname }, ...own])
+    if (!isDomainOf(domain, hostname))
+      urlAt.error(
+        `is not below session.cookie.domain, which is ${domain}: ${why}`,
+        `write a host below ${domain}, or ${hint}`,
+      )
   const isAlone = own.every(({ hostname }) => hostname === externalUrl.hostname)
   if (isAlone && all.every(({ urlAt }) => urlAt.isValid))
     domainAt.warning(
@@ -34,19 +43,33 @@ function cookieDomain({ externalUrl, upstreams, session }: GatewayConfig, at: At
     )
 }
 
+/** The longest domain of at least two labels that includes all hosts. */
+function commonDomain([first = '', ...others]: readonly string[]): string | undefined {
+  const labels = first.split('.')
+  const above = labels.slice(labels.length > 2 ? 1 : 0)
+  const domains = above
+    .map((_, index) => above.slice(index).join('.'))
+    .filter((domain) => domain.includes('.') && !looksPublic(domain))
+  return domains.find((domain) => others.every((host) => isDomainOf(domain, host)))
+}
+
 /**
  * Labels below which registries of countries register names, as in `co.uk`. Other public suffixes
  * are not known without their list, which changes daily.
  */
 const registryLabels: ReadonlySet<string> = new Set(['ac', 'co', 'com', 'edu', 'gov', 'go', 'net', 'ne', 'or', 'org'])
 
+function looksPublic(domain: string): boolean {
+  const [label = '', country = '', ...more] = domain.split('.')
+  return more.length === 0 && country.length === 2 && registryLabels.has(label)
+}
+
 function publicSuffix({ session }: GatewayConfig, at: At): void {
   const { domain } = session.cookie
   const domainAt = at('session', 'cookie', 'domain')
-  const [label = '', country = '', ...more] = domain?.split('.') ?? []
-  if (more.length > 0 || country.length !== 2 || !registryLabels.has(label) || !domainAt.isValid) return
+  if (domain === undefined || !looksPublic(domain) || !domainAt.isValid) return
   domainAt.warning(
-    `looks like a public suffix, below which anybody can register names: browsers ignore a cookie for ${String(domain)}`,
+    `looks like a public suffix, below which anybody can register names: browsers ignore a cookie for ${domain}`,
     'write the domain of your organization',
   )
 }
@@ -71,15 +94,18 @@ function wildcard({ externalUrl, accessTokens }: UpstreamConfig, at: At, { sessi
  * Browsers send a cookie to all ports of its host (RFC 6265 §8.5). A host with a port of its own
  * usually has more than one gateway.
  */
-function sharedPorts({ externalUrl, upstreams }: GatewayConfig, at: At): void {
+function sharedPorts({ externalUrl, upstreams, listen }: GatewayConfig, at: At): void {
   if (at('session', 'cookie', 'name').isSet || !at('session', 'cookie').isValid) return
   const ofUpstreams = upstreams.map(
     ({ name, externalUrl: url }) => [at('upstreams', name, 'external_url'), url] as const,
   )
-  for (const [urlAt, { port, hostname }] of [[at('external_url'), externalUrl] as const, ...ofUpstreams])
-    if (urlAt.isSet && urlAt.isValid && port !== '' && !isLoopback(hostname))
+  // A port with the scheme of another one has a diagnostic of its own.
+  const isOwn = ({ port, protocol }: URL) =>
+    Number(port) === listen.port && (protocol === 'https:') !== (listen.tls !== undefined)
+  for (const [urlAt, url] of [[at('external_url'), externalUrl] as const, ...ofUpstreams])
+    if (urlAt.isSet && urlAt.isValid && url.port !== '' && !isLoopback(url.hostname) && !isOwn(url))
       urlAt.warning(
-        `has the port ${port}: browsers send cookies to all ports of ${hostname}, so two gateways there replace each other's sessions`,
+        `has the port ${url.port}: browsers send cookies to all ports of ${url.hostname}, so two gateways there replace each other's sessions`,
         'give each gateway at this host its own session.cookie.name',
       )
 }

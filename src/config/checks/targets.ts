@@ -11,10 +11,18 @@ export const settingsOfTargets = [
 ]
 
 /** The checks of the addresses of an upstream. */
-export const targetChecks: readonly UpstreamCheck[] = [onePlace, loops, certificates, protocols, spreading, basePaths]
+export const targetChecks: readonly UpstreamCheck[] = [
+  onePlace,
+  loops,
+  ports,
+  certificates,
+  protocols,
+  spreading,
+  basePaths,
+]
 
 function onePlace(_: UpstreamConfig, at: At): void {
-  if (at('url').isSet && at('targets').isSet)
+  if (at('url').isSet && at('targets').isSet && at('targets').isValid)
     at('targets').errorAtKey('must not be beside url', 'move the address of url into targets')
 }
 
@@ -29,10 +37,30 @@ function urlsOf(
   return targets.map((target, index) => [target, at('targets', index, 'url')])
 }
 
-function loops(upstream: UpstreamConfig, at: At, { listen }: GatewayConfig, file: At): void {
-  for (const [target, urlAt] of urlsOf(upstream, at))
+function loops(upstream: UpstreamConfig, at: At, { listen, externalUrl }: GatewayConfig, file: At): void {
+  const own = [externalUrl.origin, upstream.externalUrl.origin]
+  for (const [target, urlAt] of urlsOf(upstream, at)) {
     if (areValid(urlAt, file('listen')) && target.socketPath === undefined && isAddressOf(target.url, listen))
       urlAt.error('is the address of the gateway itself: requests would loop')
+    // The name may lead to the application from here, if not for browsers.
+    else if (own.includes(target.url.origin) && areValid(urlAt, at('external_url'), file('external_url')))
+      urlAt.warning(
+        'is external_url, the address of the gateway: requests would come back to it',
+        'write the address at which the application listens, such as http://127.0.0.1:3000',
+      )
+  }
+}
+
+/** The port of the other scheme. */
+function ports(upstream: UpstreamConfig, at: At): void {
+  for (const [{ url, socketPath }, urlAt] of urlsOf(upstream, at)) {
+    const other = { 'http:443': 'https', 'https:80': 'http' }[url.protocol + url.port]
+    if (other !== undefined && socketPath === undefined && urlAt.isValid)
+      urlAt.warning(
+        `is ${url.protocol.slice(0, -1)} at the port of ${other}`,
+        `write ${other}://${url.hostname}${url.pathname.replace(/\/$/, '')}, or the port that the application has`,
+      )
+  }
 }
 
 function isAddressOf(url: URL, listen: Address): boolean {

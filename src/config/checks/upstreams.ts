@@ -1,21 +1,25 @@
-import { relative } from 'node:path'
 import { isDomainOf } from '../../core/addresses.ts'
-import { isCorsField, isHopByHop } from '../../core/header-fields.ts'
+import { isCorsField, isHopByHop, isRemovableField, kindOfField } from '../../core/header-fields.ts'
 import { matchesPath } from '../../core/patterns.ts'
+import { didYouMean } from '../document/did-you-mean.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../model/upstream.ts'
+import { isInFolder } from '../published-folders.ts'
+import { registrationFile } from '../registration.ts'
 import { type At, type Check, ofEachUpstream } from './check.ts'
 import { headerChecks } from './headers.ts'
-import { canMatchBelow, narrowRules, rules } from './rules.ts'
+import { canMatchBelow, narrowRules, outsideOf, rules } from './rules.ts'
 import { settingsOfTargets, targetChecks } from './targets.ts'
 
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
   ...[missingUpstreams, extAuthz, ofEachUpstream(forwardAuth), overlaps],
-  ...[responds, ...targetChecks, conflicts, responseFields, hosts, ...headerChecks, rules].map(ofEachUpstream),
+  ...[responds, ...targetChecks, conflicts, requestFields, responseFields, hosts, ...headerChecks, rules].map(
+    ofEachUpstream,
+  ),
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
   ...[accessTokens, decisionPoint, serviceAccounts, testedAccounts].map(ofEachUpstream),
@@ -41,7 +45,17 @@ const settingsOfTraffic = [
   ...['streams_per_connection', ...settingsOfTargets],
 ]
 
-function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {
+function forwardAuth(
+  { forwardAuth, clientCertHeader }: UpstreamConfig,
+  at: At,
+  { trustedProxies }: GatewayConfig,
+  file: At,
+): void {
+  if (clientCertHeader && !forwardAuth)
+    at('client_cert_header').errorAtKey(
+      'has no effect without forward_auth: it is about a proxy that asks',
+      'for a proxy in front of the gateway, write client_cert_header: true at the top level',
+    )
   if (!forwardAuth) return
   if (trustedProxies.length === 0 && file('trusted_proxies').isValid)
     at('forward_auth').error(
@@ -66,7 +80,8 @@ function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }
     if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
 }
 
-function responds({ forwardAuth, respondsOnly, rules, path, externalUrl }: UpstreamConfig, at: At): void {
+function responds(upstream: UpstreamConfig, at: At, config: GatewayConfig): void {
+  const { forwardAuth, respondsOnly, rules, externalUrl } = upstream
   if (!areValid(at('rules'), at('path'))) return
   for (const [index, rule] of rules.entries()) {
     const respondAt = at('rules', index, 'respond')
@@ -79,29 +94,40 @@ function responds({ forwardAuth, respondsOnly, rules, path, externalUrl }: Upstr
       respondAt.errorAtKey('cannot be used with forward_auth', 'let the other proxy respond, or use url instead')
     if (rule.respond?.kind === 'redirect' && /^http:/i.test(rule.respond.to) && externalUrl.protocol === 'https:')
       respondAt.below('to').warning('is http: anybody on the network can change that page', 'write https://')
-    const secret = rule.respond?.kind === 'files' ? secretIn(rule.respond.folder, respondAt) : undefined
+    const secret = rule.respond?.kind === 'files' ? secretIn(rule.respond.folder, respondAt, config) : undefined
     if (secret !== undefined)
       respondAt
         .below('files')
         .error(`contains ${secret}, which is for the gateway only`, 'move the files to a folder of their own')
-    if (leadsToItself(rule, path))
+    if (leadsToItself(index, upstream, config))
       respondAt.below('to').error('leads to this rule again, and browsers stop with an error')
   }
 }
 
-/** The configuration or a file with a secret, if it is in a folder. */
-function secretIn(folder: string, at: Setting): string | undefined {
-  const files = [at.place.file, ...at.report.secretFiles.map(({ file }) => file)]
-  return files.find((file) => !relative(folder, file).startsWith('..'))
+/** A file in the folder that only the gateway may read, even if the gateway writes it later. */
+function secretIn(folder: string, at: Setting, { file, session: { store } }: GatewayConfig): string | undefined {
+  // The gateway writes further files beside it, with the same beginning.
+  if (store.kind === 'file' && isInFolder(store.file, folder)) return 'session.store.file'
+  const files = [file, at.place.file, registrationFile(file), ...at.report.secretFiles.map((secret) => secret.file)]
+  return files.find((each) => isInFolder(each, folder))
 }
 
 /** Whether the target of a redirect is a path at the same host that the same rule redirects. */
-function leadsToItself({ path: pattern, respond, access }: RuleConfig, path: UpstreamConfig['path']): boolean {
-  if (respond?.kind !== 'redirect' || !respond.to.startsWith(path)) return false
-  const target = respond.to.replace(/[?#].*$/s, '')
+function leadsToItself(index: number, upstream: UpstreamConfig, { upstreams }: GatewayConfig): boolean {
+  const { path, rules, hosts } = upstream
+  const { hostname, origin } = upstream.externalUrl
+  const { respond, access, path: pattern } = rules[index] as RuleConfig
+  if (respond?.kind !== 'redirect') return false
+  const isOfHost = hosts.includes(hostname) || upstreams.every((each) => each.hosts.length === 0)
+  const to = isOfHost && respond.to.startsWith(`${origin}/`) ? respond.to.slice(origin.length) : respond.to
+  const target = to.replace(/[?#].*$/s, '')
+  const isOfAnother = upstreams.some((other) => other.path.length > path.length && target.startsWith(other.path))
+  if (!to.startsWith(path) || isOfAnother) return false
   // A rule that requires a sign-in also matches with a slash at the end.
   const segments = (access === 'signed_in' ? target.replace(/\/$/, '') : target).slice(1).split('/')
-  return matchesPath(pattern, segments)
+  const decides = ({ path, methods, clients }: RuleConfig) =>
+    methods === undefined && clients === undefined && matchesPath(path, segments)
+  return matchesPath(pattern, segments) && !rules.slice(0, index).some(decides)
 }
 
 function overlaps({ upstreams }: GatewayConfig, at: At): void {
@@ -134,6 +160,32 @@ const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
   ['date', undefined],
 ])
 
+function requestFields({ removedFields }: UpstreamConfig, at: At): void {
+  const removeAt = at('request_headers', 'remove')
+  if (!removeAt.isValid) return
+  for (const [index, field] of removedFields.entries()) {
+    const isBeginning = field.endsWith('*')
+    // The gateway compares with `-` in place of `_`, and a beginning may lack the last one.
+    const name = field.toLowerCase().replaceAll('_', '-').replace(/-?\*$/, '-*')
+    if (kindOfField(name) === 'trace')
+      removeAt
+        .below(index)
+        .error(
+          'belongs to a trace, and cannot be removed here',
+          'remove it: with tracing, the gateway replaces this header of clients; without tracing, let the proxy in front remove it',
+        )
+    else if (name !== 'cookie' && !isRemovableField(name))
+      removeAt
+        .below(index)
+        .error(
+          isBeginning
+            ? 'is the beginning of headers that only the gateway sets'
+            : 'is a header that only the gateway sets',
+          'remove it: a client can never set it',
+        )
+  }
+}
+
 function responseFields({ responseHeaders: { set, remove, defaults } }: UpstreamConfig, at: At): void {
   const [setAt, removeAt] = [at('response_headers', 'set'), at('response_headers', 'remove')]
   const isForbidden = (field: string) => gatewayFields.has(field.toLowerCase()) || isHopByHop(field.toLowerCase())
@@ -152,13 +204,16 @@ function responseFields({ responseHeaders: { set, remove, defaults } }: Upstream
 
 function hosts({ hosts, externalUrl }: UpstreamConfig, at: At, { session }: GatewayConfig, file: At): void {
   const { domain } = session.cookie
-  if (!areValid(at('hosts'), file('external_url'), at('external_url'))) return
+  if (!areValid(at('hosts'), file('external_url'), at('external_url'), file('session', 'cookie', 'domain'))) return
+  const isNamed = hosts.includes(externalUrl.hostname)
   for (const [index, host] of hosts.entries())
     // With one session for a domain, a sign-in returns to the host where it began.
     if (!namesHost({ hosts: [externalUrl.hostname] }, host) && (domain === undefined || !isDomainOf(domain, host)))
       at('hosts', index).warning(
         `is not the host of external_url: a sign-in that begins here returns to ${externalUrl.host}`,
-        `make it an upstream of its own with external_url: ${externalUrl.protocol}//${host}`,
+        didYouMean(host, [externalUrl.hostname]) === undefined
+          ? `${isNamed ? 'make it an upstream of its own with' : 'in place of hosts, write'} external_url: ${externalUrl.protocol}//${host}`
+          : `did you mean ${externalUrl.hostname}? Otherwise, write external_url: ${externalUrl.protocol}//${host} in place of hosts`,
       )
 }
 
@@ -166,8 +221,7 @@ function logoutLinks({ path, logout }: UpstreamConfig, at: At, { reservedPrefix 
   if (!areValid(at('logout', 'paths'), at('path'), file('reserved_prefix'))) return
   for (const [index, link] of logout.paths.entries()) {
     const linkAt = at('logout', 'paths', index)
-    if (!canMatchBelow(link.path, path))
-      linkAt.warning(`is never reached: this upstream serves only paths below ${path}`)
+    if (!canMatchBelow(link.path, path)) linkAt.warning(...outsideOf(path, link.path))
     else if (`${link.path.text}/`.startsWith(reservedPrefix))
       linkAt.warning(`is never reached: paths below ${reservedPrefix} belong to the gateway`)
     else if (isEveryPage(link, path))
@@ -296,28 +350,36 @@ function clientCertificates({ upstreams, listen, clientCertHeader, trustedProxie
     )
   if (!areValid(headerAt, authoritiesAt, at('upstreams'), at('listen'))) return
   const isRead = clientCertHeader || listen.tls?.clientCaFile !== undefined
-  const places = upstreams.flatMap(({ name, rules }) =>
-    rules.flatMap((rule, index) =>
-      rule.clientCertificates === true ? [at('upstreams', name, 'rules', index, 'client_certificates')] : [],
+  const accepting = upstreams.flatMap((upstream) =>
+    upstream.rules.flatMap((rule, index) =>
+      rule.clientCertificates === true
+        ? [{ upstream, rule, place: at('upstreams', upstream.name, 'rules', index, 'client_certificates') }]
+        : [],
     ),
   )
-  for (const place of places)
-    if (!isRead)
+  for (const { upstream, rule, place } of accepting) {
+    if (upstream.forwardAuth && !upstream.clientCertHeader)
+      place.error(
+        'needs client certificates, and the proxy that asks may pass on a Client-Cert that its client wrote',
+        `let the proxy set Client-Cert in each check request (docs/apis.md), and write upstreams.${upstream.name}.client_cert_header: true`,
+      )
+    else if (!upstream.forwardAuth && !isRead)
       place.error(
         'needs client certificates, which the gateway does not read',
         'set listen.tls.client_ca_file, or client_cert_header behind a proxy that verifies them',
       )
-  for (const [index, place] of places.entries()) {
-    const rules = upstreams.flatMap((upstream) => upstream.rules.filter((rule) => rule.clientCertificates === true))
-    if (rules[index]?.require.length === 0)
+    if (rule.require.length === 0)
       place.warning(
         'has no requirement: each certificate of the authority has access',
         'name the certificates, such as require: [{ claim: certificate.dns, any_of: [billing.internal] }]',
       )
   }
-  if (places.length > 0 || !isRead) return
   const unused = 'has no effect: no rule has client_certificates'
-  for (const setting of [headerAt, authoritiesAt]) if (setting.isSet) setting.warning(unused)
+  if (accepting.every(({ upstream }) => upstream.forwardAuth))
+    for (const setting of [headerAt, authoritiesAt]) if (isRead && setting.isSet) setting.warning(unused)
+  for (const { name, rules, clientCertHeader: isSaid } of upstreams)
+    if (isSaid && rules.every((rule) => rule.clientCertificates !== true))
+      at('upstreams', name, 'client_cert_header').warning(unused)
 }
 
 function testedAccounts({ serviceAccounts, tests }: UpstreamConfig, at: At): void {

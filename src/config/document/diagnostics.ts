@@ -74,6 +74,11 @@ export class Sources {
     return this.#lines.get(file)?.[line - 1]
   }
 
+  /** The line from a place on, without what is far from it. Do not show it either. */
+  textFrom(place: Place): string {
+    return this.line(place)?.slice(place.column - 1, place.column + 300) ?? ''
+  }
+
   /**
    * The line at a place without possible secrets, or `undefined` when there is nothing to show.
    * `about` is the setting with its message.
@@ -108,11 +113,8 @@ const collectorHeaders = /\bheaders?["']?\s{0,64}:\s*/gi
  */
 const reference =
   /^(?:[{[]\s*)*["']?(?:(?:file|preset)["']?\s*:|env["']?\s*:\s*(?:["']?[A-Za-z_]\w*["']?)?\s*(?:[}\],#]|$))/
-
-/** A line to show outside of a diagnostic, without possible secrets. */
-export function shownLine(line: string): string {
-  return withoutSecrets(printable(line.replaceAll('\t', ' ')), 0, ' ')
-}
+/** A client_id alone on its line, also misspelt. It is no secret (RFC 6749 §2.2). */
+const clientIdLine = /^\s*(?:-\s+)?["']?(?:[a-z]+[_-])?client[_-]?id+["']?\s*:\s*["']?[^\s,"'{}[\]]+["']?\s*$/i
 
 /** Hides secrets that somebody wrote into the file by mistake. */
 function withoutSecrets(line: string, at: number, about: string): string {
@@ -128,6 +130,8 @@ function withoutSecrets(line: string, at: number, about: string): string {
   const secret = settings.find((end) => !isHarmless(text.slice(end)))
   if (secret !== undefined) return `${text.slice(0, secret)}…`
   if (settings.length > 0 || !secretName.test(about)) return text
+  // Its hint may name client_secret.
+  if (clientIdLine.test(text) && !secretName.test(about.split(' ', 1)[0] ?? '')) return text
   const value = text.slice(at).search(/(?<=:\s+)\S/)
   const start = value < 0 ? at : at + value
   return isHarmless(text.slice(start)) || isHarmless(text.trimStart().replace(/^-\s+/, ''))

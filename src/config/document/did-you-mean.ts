@@ -8,7 +8,9 @@ export function didYouMean(name: string, candidates: readonly string[]): string 
   for (const candidate of candidates) {
     const [a, b] = [plain(name), plain(candidate)]
     const edits = distance(a, b)
-    const tolerated = Math.min(2, Math.floor(Math.min(a.length, b.length) / 3))
+    const [shorter, longer] = [Math.min(a.length, b.length), Math.max(a.length, b.length)]
+    // `ur` is `url`, but `id` is not `ip`.
+    const tolerated = shorter === 2 && longer === 3 ? 1 : Math.min(2, Math.floor(shorter / 3))
     if (edits <= tolerated && edits < (best?.edits ?? Infinity)) best = { candidate, edits }
   }
   return best?.candidate

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs'
 
 /** The content of a file, or the reason why it cannot be read. */
 export type FileContent = { readonly bytes: Buffer } | FileFault
@@ -9,20 +9,28 @@ export interface FileFault {
   readonly why: string
   /** Whether there is nothing at this path. */
   readonly isMissing?: boolean
+  /** What to do, where the permissions of the file are known. */
+  readonly todo?: string | undefined
 }
 
 /** Reads a regular file of at most `limit` bytes. Does not throw. */
 export function readBounded(file: string, limit: number): FileContent {
+  let found: Stats | undefined
   try {
-    const found = statSync(file)
+    found = statSync(file)
     if (found.isDirectory()) return { why: 'is a directory, not a file' }
     // A pipe may never end, and opening it may block for ever.
     if (!found.isFile()) return { why: 'is not a regular file' }
     if (found.size > limit) return tooLarge(limit)
     return { bytes: readFileSync(file) }
   } catch (error) {
-    return { why: explainFileError(error), isMissing: isMissing(error) }
+    return { why: explainFileError(error), isMissing: isMissing(error), todo: found && permissionsHint(file, found) }
   }
+}
+
+function permissionsHint(file: string, { uid, mode }: Stats): string {
+  const user = process.geteuid?.()
+  return `its owner is user ${uid}, its mode ${(mode & 0o777).toString(8)}, and this process is user ${user}: chown ${user} ${file}, and chmod 400`
 }
 
 /**

@@ -17,9 +17,18 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
 
   function readValue(written: unknown, part: SchemaPart, at: Setting): unknown {
     const value = writtenOut(written, part, at)
+    if (value !== written && !isObject(part.short)) requirePattern(value as JsonObject, part, at)
     if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at)
     if (Array.isArray(value)) return readList(value, resolved(part.items ?? {}, schema), at)
     return isObject(value) ? readMap(value, part, at) : value
+  }
+
+  /** The schema does not compare a short form with the pattern of the setting that it means. */
+  function requirePattern(value: JsonObject, { properties = {} }: SchemaPart, at: Setting): void {
+    for (const [name, text] of Object.entries(value)) {
+      const { pattern, errorMessage = '' } = properties[name] ?? {}
+      if (pattern !== undefined && !new RegExp(pattern).test(String(text))) at.below(name).error(errorMessage)
+    }
   }
 
   function readList(list: readonly unknown[], members: SchemaPart, at: Setting): unknown {

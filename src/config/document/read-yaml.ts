@@ -18,7 +18,9 @@ import {
 import type { Steps } from '../../core/steps.ts'
 import type { Place } from './diagnostics.ts'
 import { type FileFault, readBounded } from './files.ts'
+import { programOf } from './foreign-files.ts'
 import type { Setting } from './report.ts'
+import { templateFault } from './spellings.ts'
 import { foreignCommentMark, reportSyntax } from './yaml-syntax.ts'
 
 const maxFileBytes = 1024 * 1024
@@ -67,7 +69,7 @@ export function* readYaml(file: string, root: Setting, given?: string): Steps<ob
     return refuse('is written for another version of YAML', 'remove the %YAML line', 1, 1)
   if (document.errors.length === 0 && isEmptyNode(document.contents))
     return refuse('is empty', 'a configuration begins with "version: 1"')
-  if (!isKnown) return refuse(...explainUnknown(isIncluded))
+  if (!isKnown) return refuse(...explainUnknown(text, isIncluded))
   if (reportSyntax(document, placeOf, root) || document.contents === null) return undefined
   return new YamlReader(placeOf).all(document.contents, root)
 }
@@ -83,7 +85,18 @@ function explainUnreadable(file: string, { why, isMissing }: FileFault): [messag
 }
 
 /** The message for a file that may be one of secrets: it has nothing of its content. */
-function explainUnknown(isIncluded: boolean): [message: string, hint: string] {
+function explainUnknown(text: string, isIncluded: boolean): [message: string, hint: string] {
+  const program = programOf(text)
+  if (program !== undefined)
+    return [
+      `looks like a configuration of ${program}, so nothing of it is shown`,
+      `translate it: gatehouse import ${program} FILE`,
+    ]
+  if (/^apiVersion:/m.test(text) && /^kind:/m.test(text))
+    return [
+      'is a Kubernetes object, so nothing of it is shown',
+      'the configuration is the text below data: mount the ConfigMap, and name the file that appears',
+    ]
   return !isIncluded
     ? ['is not a configuration, so nothing of it is shown', 'a configuration begins with "version: 1"']
     : [
@@ -175,7 +188,9 @@ class YamlReader {
     const place = this.#startOf(node)
     if (target === undefined || this.#ancestors.has(target)) {
       at.addPlace({ key: key ?? place, value: place, isList: false })
-      const why = target ? `*${node.source} contains itself` : `nothing before this place is named &${node.source}`
+      const why = target
+        ? `*${node.source} contains itself`
+        : `"*" at the beginning refers to a value named &${node.source}, and there is none before this place`
       at.error(why, 'put the value in quotes if it begins with "*"')
       return undefined
     }
@@ -192,7 +207,9 @@ class YamlReader {
       const name = keyText(pair.key)
       if (name === undefined) {
         const isNone = pair.key === null || (isScalar(pair.key) && pair.key.value === null)
-        at.errorAtPlace(place, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
+        if (!isNone && at.report.sources.line(place)?.includes('{{'))
+          at.errorAtPlace(place, templateFault.message, templateFault.hint)
+        else at.errorAtPlace(place, isNone ? 'a key is missing before ":"' : 'a key must be plain text')
       } else if (/^\/(?:\/|\*\s)/.test(name) && isScalar(pair.key) && pair.key.type === 'PLAIN') {
         at.errorAtPlace(place, 'this is not a comment in YAML', 'a comment begins with "#"')
       } else if (name === '__proto__') {

@@ -1,5 +1,6 @@
 import { type Diagnostic, type Place, Sources } from './diagnostics.ts'
 import { stampOf } from './files.ts'
+import { hintForSource, isTemplate } from './spellings.ts'
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -19,13 +20,6 @@ export interface SettingPlace {
 export interface SecretFile {
   readonly setting: string
   readonly file: string
-}
-
-/** A former name that a file has, with the names and indexes that lead to it. */
-export interface FoundRename {
-  readonly file: string
-  readonly from: readonly string[]
-  readonly to: readonly string[]
 }
 
 /** The pointer (RFC 6901, `/upstreams/orders/rules/0`) of a member of the map or list at `at`. */
@@ -62,12 +56,12 @@ export class Report {
   readonly env: Environment
   /** The client secret need not exist yet. */
   readonly isUnregistered: boolean
+  /** Credentials that systemd shows to its service only may be missing. */
+  readonly isBeforeStart: boolean
   /** The files that were read. */
   readonly sources = new Sources()
   /** The files that hold secrets. */
   readonly secretFiles: SecretFile[] = []
-  /** The settings that have a former name in the files. */
-  readonly renames: FoundRename[] = []
   readonly #file: string
   readonly #entries = new Map<string, SettingPlace>()
   readonly #diagnostics: Diagnostic[] = []
@@ -76,10 +70,15 @@ export class Report {
   readonly #withInvalid = new Set<string>()
   readonly #files = new Map<string, string>()
 
-  constructor(file: string, env: Environment, isUnregistered = false) {
+  constructor(
+    file: string,
+    env: Environment,
+    { isUnregistered = false, isBeforeStart = false }: Partial<Pick<Report, 'isUnregistered' | 'isBeforeStart'>> = {},
+  ) {
     this.#file = file
     this.env = env
     this.isUnregistered = isUnregistered
+    this.isBeforeStart = isBeforeStart
   }
 
   /** The setting at a pointer; `''` is the whole file. */
@@ -119,6 +118,17 @@ export class Report {
 
   entry(at: string): SettingPlace | undefined {
     return this.#entries.get(at)
+  }
+
+  /**
+   * The settings whose value is a template that was not filled in, and that nothing is said about.
+   */
+  get unfilled(): readonly Setting[] {
+    const reported = new Set(this.#diagnostics.map(({ path }) => path))
+    return [...this.#entries]
+      .filter(([, { value, isImplied }]) => !isImplied && isTemplate(this.sources.textFrom(value)))
+      .map(([pointer]) => this.at(pointer))
+      .filter((setting) => setting.isValid && !reported.has(setting.path))
   }
 
   record(
@@ -181,7 +191,9 @@ export class Setting {
   }
 
   error(message: string, hint?: string): void {
-    this.errorAtPlace(this.report.placeOf(this.pointer, 'value'), message, hint)
+    const place = this.report.placeOf(this.pointer, 'value')
+    const source = this.isSet ? this.report.sources.textFrom(place) : ''
+    this.errorAtPlace(place, message, hint ?? hintForSource(source))
   }
 
   /** Reports an error at the name: the name is invalid, or something is missing below it. */

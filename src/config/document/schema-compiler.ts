@@ -22,4 +22,17 @@ export function compileSchema(code: CodeOptions = {}): CompiledSchema & { readon
  * What the schema says in addition to JSON Schema. YAML and JSON language servers show
  * `errorMessage` too.
  */
-export const ownKeywords = ['errorMessage', 'quantity', 'atLeast', 'atMost', 'short', 'keepsName', 'standIn', 'since']
+export const ownKeywords = [
+  'errorMessage',
+  'quantity',
+  'atLeast',
+  'atMost',
+  'short',
+  'keepsName',
+  'standIn',
+  'since',
+  'onlyHere',
+  'foreign',
+  'foreignAnywhere',
+  'foreignValues',
+]

@@ -1,3 +1,5 @@
+import { ownMember } from '../../core/json.ts'
+
 /** Quantities, each with the ending of the names of its fields. */
 const units = { duration: 'Ms', size: 'Bytes', size_per_second: 'BytesPerSecond', rate: '' } as const
 
@@ -10,6 +12,10 @@ export interface SchemaPart {
   readonly items?: SchemaPart
   readonly then?: SchemaPart
   readonly default?: unknown
+  readonly examples?: readonly unknown[]
+  readonly pattern?: string
+  /** The message in place of the usual one. */
+  readonly errorMessage?: string
   /** Read in place of a missing setting that has no default, so that the rest can be checked. */
   readonly standIn?: object
   /** The text means a number, or a rate. `atLeast` and `atMost` are its range. */
@@ -23,6 +29,17 @@ export interface SchemaPart {
   readonly short?: string | readonly [name: string, ofTemplates: string] | object
   /** The first version of Gatehouse with this setting. Absent: 0.1.0. */
   readonly since?: string
+  /**
+   * What to write in place of a setting that this map does not have: those of other gateways and
+   * web frameworks, and likely guesses. The names are patterns, in lower case with underscores.
+   */
+  readonly foreign?: Readonly<Record<string, string>>
+  /** The same for all maps. The patterns match pointers. */
+  readonly foreignAnywhere?: Readonly<Record<string, string>>
+  /** What to write in place of values that match a pattern, in the same form. */
+  readonly foreignValues?: Readonly<Record<string, string>>
+  /** No program whose configuration `gatehouse import` reads has such a setting. */
+  readonly onlyHere?: true
   /** The setting is a parameter of a specification, so its name is not changed to camelCase. */
   readonly keepsName?: true
 }
@@ -31,6 +48,19 @@ export interface SchemaPart {
 export function resolved(part: SchemaPart, { definitions = {} }: SchemaPart): SchemaPart {
   const { $ref } = part
   return $ref === undefined ? part : { ...definitions[$ref.replace('#/definitions/', '')], ...part }
+}
+
+/** The part of the schema for the value that these names and indexes lead to. */
+export function partAt(names: readonly string[], schema: SchemaPart): SchemaPart | undefined {
+  let part: SchemaPart | undefined = schema
+  for (const name of names) {
+    const { properties, additionalProperties, items }: SchemaPart = part
+    const members = typeof additionalProperties === 'object' ? additionalProperties : items
+    const next: SchemaPart | undefined = ownMember(properties ?? {}, name) ?? members
+    if (next === undefined) return undefined
+    part = resolved(next, schema)
+  }
+  return part
 }
 
 /** The name of a setting in the code: `drain_timeout` → `drainTimeoutMs`. */

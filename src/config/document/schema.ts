@@ -1,10 +1,15 @@
 import type { AnySchemaObject, ErrorObject } from 'ajv'
+import { stringify } from 'yaml'
+import { isObject, ownMember } from '../../core/json.ts'
 import { mapInSteps, type Steps } from '../../core/steps.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { didYouMean } from './did-you-mean.ts'
+import { hintForForeignValue } from './foreign-settings.ts'
 import { readSettings } from './read-settings.ts'
 import { below, containersOf, namesOf, type Report, type Setting } from './report.ts'
+import { partAt } from './schema-part.ts'
 import { compiledSchema } from './schema-validator.ts'
+import { hintForSpelling } from './spellings.ts'
 import { maxListed, reportUnknown } from './unknown-settings.ts'
 
 /**
@@ -13,6 +18,7 @@ import { maxListed, reportUnknown } from './unknown-settings.ts'
  */
 export function* validate(document: object, report: Report): Steps<GatewaySettings> {
   const { schema, validate } = compiledSchema()
+  for (const name of ['upstreams', 'providers'] as const) reportUnnamed(document, name, report)
   validate(document)
   yield
   const errors = relevant(validate.errors ?? [])
@@ -25,6 +31,40 @@ export function* validate(document: object, report: Report): Steps<GatewaySettin
     remove(document, at)
   yield
   return readSettings(document, schema, report)
+}
+
+/**
+ * Reports settings of an upstream or a provider that are indented too little, or without its name,
+ * and removes them.
+ */
+function reportUnnamed(document: object, name: 'upstreams' | 'providers', report: Report): void {
+  const map = ownMember(document as Readonly<Record<string, unknown>>, name)
+  if (!isObject(map)) return
+  const [what, usual, example] =
+    name === 'upstreams' ? (['an upstream', 'url', 'orders'] as const) : (['a provider', 'issuer', 'staff'] as const)
+  if (typeof ownMember(map, usual) === 'string') {
+    report
+      .at(below('', name))
+      .errorAtKey(
+        `contains ${usual}, and not the name of ${what} above it`,
+        `write a name of your choice between them: ${name}: { ${example}: { ${usual}: … } }`,
+      )
+    return remove(document, below('', name))
+  }
+  const { schema } = compiledSchema()
+  const settings = partAt([name, ''], schema)?.properties ?? {}
+  for (const [key, value] of Object.entries(map)) {
+    if (
+      !Object.hasOwn(settings, key) ||
+      (isObject(value) && Object.keys(value).some((each) => Object.hasOwn(settings, each) && each !== 'path'))
+    )
+      continue
+    const at = below(below('', name), key)
+    report
+      .at(at)
+      .errorAtKey(`is a setting of ${what}, and not a name`, 'indent it further, below a name of your choice')
+    remove(document, at)
+  }
 }
 
 /** Ajv reports every alternative that it tried. This keeps one error for each place. */
@@ -110,7 +150,7 @@ function usualChoice(instancePath: string): string | undefined {
   return /^\/upstreams\/[^/]+$/.test(instancePath) ? 'url' : undefined
 }
 
-function reportName(at: Setting, { params, parentSchema }: ErrorObject): void {
+function reportName(at: Setting, { params, parentSchema, instancePath, data }: ErrorObject): void {
   const { pattern, errorMessage } = (parentSchema?.['propertyNames'] ?? {}) as Readonly<Record<string, string>>
   const isName = (text: string) => pattern !== undefined && new RegExp(pattern).test(text)
   const words = String(params['propertyName'])
@@ -118,11 +158,20 @@ function reportName(at: Setting, { params, parentSchema }: ErrorObject): void {
     .split(/[\s_]+/)
   // A name that may have both marks is not a header, and either could be meant.
   const isHeader = isName(words.join('-')) && !isName(words.join('_'))
-  at.errorAtKey(String(errorMessage), isHeader ? `did you mean "${words.join('-')}"?` : undefined)
+  const value = (data as Readonly<Record<string, unknown>> | undefined)?.[String(params['propertyName'])]
+  const isReversed =
+    instancePath.endsWith('/claims') &&
+    /[:/]/.test(String(params['propertyName'])) &&
+    typeof value === 'string' &&
+    isName(value)
+  const hint = isHeader ? `did you mean "${words.join('-')}"?` : undefined
+  at.errorAtKey(String(errorMessage), isReversed ? `the short name comes first: write ${value}: CLAIM` : hint)
 }
 
 function reportOther(error: ErrorObject, report: Report): void {
   const at = report.at(subject(error))
+  // A choice lacks what was written elsewhere.
+  if (isChoice(error.keyword) && report.containsInvalid(at.pointer)) return
   switch (error.keyword) {
     case 'additionalProperties':
       return
@@ -148,13 +197,11 @@ function reportMissing(at: Setting, hint: string | undefined): void {
 }
 
 function exampleOf(error: ErrorObject): string | undefined {
-  const [name = '', parent = ''] = namesOf(subject(error)).toReversed()
+  const at = namesOf(subject(error))
+  const name = at.at(-1) ?? ''
   const properties = error.parentSchema?.['properties'] as Readonly<Record<string, AnySchemaObject>> | undefined
-  // A setting of an upstream that is indented too little looks like another upstream.
-  if (properties !== undefined && Object.hasOwn(properties, parent))
-    return `if "${parent}" is a setting, and not a name of your choice, indent it further`
   const property = properties?.[name]
-  const example: unknown = property?.['examples']?.[0]
+  const example: unknown = property?.['examples']?.[0] ?? partAt(at, compiledSchema().schema)?.examples?.[0]
   return example === undefined ? property?.['description'] : `for example ${name}: ${flow(example)}`
 }
 
@@ -162,7 +209,7 @@ function exampleOf(error: ErrorObject): string | undefined {
 function flow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
   if (typeof value !== 'object' || value === null)
-    return /[{}]/.test(String(value)) ? `"${String(value)}"` : String(value)
+    return stringify([value], { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 }).slice(1, -2)
   return `{ ${Object.entries(value)
     .map(([name, member]) => `${name}: ${flow(member)}`)
     .join(', ')} }`
@@ -172,20 +219,46 @@ function reportValue(error: ErrorObject, at: Setting): void {
   const message = messageOf(error)
   if (error.data === null) {
     const needsMap = error.keyword === 'type' && error.schema === 'object' && !hasOwnMessage(error.parentSchema)
-    return at.error(`has no value; it ${message}${needsMap ? ', indented below it' : ''}`)
+    const text = /^(?:must|needs|takes) /.test(message) ? `it ${message}` : message
+    return at.error(`has no value; ${text}${needsMap ? ', indented below it' : ''}`, exampleFor(message, at))
   }
-  return at.error(message, hintForValue(error, at.typed))
+  return at.error(message, hintForValue(error, at.typed) ?? exampleFor(message, at))
+}
+
+/** The example in the schema, where the message has none. */
+function exampleFor(message: string, { pointer }: Setting): string | undefined {
+  if (/such as|one of|\bfrom \d|[{]|true or false/.test(message)) return undefined
+  const names = namesOf(pointer)
+  const isEntry = /^\d+$/.test(names.at(-1) ?? '')
+  const { examples, default: usual } = partAt(isEntry ? names.slice(0, -1) : names, compiledSchema().schema) ?? {}
+  const example = examples?.[0] ?? usual
+  const isEmpty = typeof example === 'object' && Object.keys(example ?? {}).length === 0
+  return example === undefined || isEmpty ? undefined : `for example ${names.at(isEntry ? -2 : -1)}: ${flow(example)}`
 }
 
 function hintForValue(
   { keyword, schema, parentSchema, data, instancePath }: ErrorObject,
   typed: string | undefined,
 ): string | undefined {
+  const foreign = typeof data === 'object' ? undefined : hintForForeignValue(data, instancePath)
+  if (foreign !== undefined) return foreign
+  const part = partAt(namesOf(instancePath), compiledSchema().schema)
+  const spelling = hintForSpelling(data, { ...parentSchema, ...part })
+  if (spelling !== undefined) return spelling
   // Quotes would not make a value match a pattern, or one of a list.
   const isAnyText =
     keyword === 'type' && schema === 'string' && !hasOwnMessage(parentSchema) && parentSchema?.['enum'] === undefined
   if (isAnyText && typed !== undefined) return `put it in quotes: "${typed}"`
   const name = namesOf(instancePath).at(-1) ?? ''
+  const [only, ...others]: readonly unknown[] = Array.isArray(data) ? data : []
+  if (
+    keyword === 'type' &&
+    typeof only === schema &&
+    name !== 'equals' &&
+    others.length === 0 &&
+    /^[\w.:/*-]{1,80}$/.test(String(only))
+  )
+    return `write ${name}: ${flow(only)}, which is no list`
   // The text is not repeated, because a URL may hold a password.
   if (keyword === 'type' && parentSchema?.['properties']?.['url'] !== undefined && String(data).includes('://'))
     return `write it as a map: ${name}: { url: … }`
@@ -193,7 +266,11 @@ function hintForValue(
     const shape = hintForShape(String(schema), data, parentSchema, name)
     if (shape !== undefined) return shape
   }
-  if (typeof data !== 'string') return undefined
+  // A description that explains each value helps to choose one.
+  const description = String(parentSchema?.['description'] ?? '')
+  const values = (parentSchema?.['enum'] ?? []) as readonly unknown[]
+  const isExplained = values.length > 0 && values.every((value) => description.includes(`${String(value)}: `))
+  if (typeof data !== 'string') return isExplained ? description : undefined
   if (keyword === 'type' && [schema].flat().includes('boolean') && /^(yes|no|on|off)$/i.test(data))
     return `"${data}" is text in YAML 1.2; write ${/^(yes|on)$/i.test(data)}`
   const words = keyword === 'pattern' ? wordsOf(String(schema)) : undefined
@@ -206,9 +283,7 @@ function hintForValue(
   if (hasOwnMessage(parentSchema)) return undefined
   const meant = didYouMean(data, (schema as unknown[]).map(String))
   if (meant !== undefined) return `did you mean "${meant}"?`
-  // A description that explains each value helps to choose one.
-  const description = String(parentSchema?.['description'] ?? '')
-  return (schema as unknown[]).every((value) => description.includes(`${String(value)}: `)) ? description : undefined
+  return isExplained ? description : undefined
 }
 
 /** How to write a list or a map where another kind of value was given. */
@@ -218,12 +293,19 @@ function hintForShape(
   parentSchema: AnySchemaObject | undefined,
   name: string,
 ): string | undefined {
-  if (type === 'array' && typeof data === 'object') return 'begin each entry with "- "'
+  // A key that was written in place of the name of a variable is not repeated.
+  const isSecret = /^\{"(env":"[A-Z][A-Z_]{0,40}|file":"[\w.-]*\/[\w./-]*)"\}$/.test(JSON.stringify(data))
+  if (type === 'string' && name === 'equals' && Array.isArray(data))
+    return 'for a list, write any_of in place of equals'
+  if (type === 'array' && isSecret) return `write ${name}: [${flow(data)}]`
   const own: unknown = parentSchema?.['examples']?.[0]
+  const isOfMaps = Array.isArray(own) ? typeof own[0] === 'object' : true
+  if (type === 'array' && typeof data === 'object' && isOfMaps) return 'begin each entry with "- "'
   // The text is not repeated where the entries are secrets.
-  if (type === 'array' && Array.isArray(own) && typeof own[0] === 'object') return `for example ${name}: ${flow(own)}`
-  if (type === 'array' && typeof data === 'string' && /^[\w.:/*@ ,-]{1,80}$/.test(data) && !data.includes('://'))
-    return `write ${name}: [${data.split(/[ ,]+/).filter(Boolean).join(', ')}]`
+  if (type === 'array' && typeof data === 'string' && !(Array.isArray(own) && isOfMaps))
+    if (/^[\w.:/*@ ,-]{1,80}$/.test(data) && !data.includes('://'))
+      return `write ${name}: ${flow(data.split(/[ ,]+/).filter(Boolean))}`
+  if (type === 'array' && Array.isArray(own)) return `for example ${name}: ${flow(own)}`
   if (type !== 'object') return undefined
   if (Array.isArray(data)) return 'it is a map, so no entry begins with "- ": write NAME: … for each'
   return hintForMap(name, parentSchema)
@@ -231,13 +313,14 @@ function hintForShape(
 
 /** An example of a map: its own, or one with its first setting. Without either, its settings. */
 function hintForMap(map: string, schema: AnySchemaObject | undefined): string | undefined {
-  const settings = Object.entries((schema?.['properties'] ?? {}) as Record<string, AnySchemaObject>)
-  const [name = '', first] = settings[0] ?? []
-  const value: unknown = first?.['examples']?.[0] ?? first?.['default']
-  const ofFirst = value === undefined || typeof value === 'object' ? undefined : { [name]: value }
-  const example: unknown = schema?.['examples']?.[0] ?? ofFirst
+  const settings = (schema?.['properties'] ?? {}) as Record<string, AnySchemaObject>
+  const names = Object.keys(settings)
+  const usual = (schema?.['required'] ?? names.slice(0, 1)) as readonly string[]
+  const values = usual.map((name): unknown => settings[name]?.['examples']?.[0] ?? settings[name]?.['default'])
+  const isWhole = usual.length > 0 && values.every((value) => value !== undefined)
+  const ofUsual = isWhole ? Object.fromEntries(usual.map((name, index) => [name, values[index]])) : undefined
+  const example: unknown = schema?.['examples']?.[0] ?? ofUsual
   if (example !== undefined) return `for example ${map}: ${flow(example)}`
-  const names = settings.map(([setting]) => setting)
   return names.length === 0 ? undefined : `settings below it: ${names.slice(0, maxListed).join(', ')}`
 }
 
@@ -281,10 +364,10 @@ function messageOf(error: ErrorObject): string {
   switch (error.keyword) {
     case 'type':
       if (Array.isArray(choices)) return `must be one of ${choices.join(', ')}`
-      return `must be ${([error.schema].flat() as string[]).map((type) => typeNames[type] ?? type).join(' or ')}${rangeOf(error.parentSchema)}`
+      return `must be ${([error.schema].flat() as string[]).map((type) => ownMember(typeNames, type) ?? type).join(' or ')}${rangeOf(error.parentSchema)}`
     case 'minimum':
     case 'maximum':
-      return `must be ${typeNames[String(error.parentSchema?.['type'])]}${rangeOf(error.parentSchema)}`
+      return `must be ${ownMember(typeNames, String(error.parentSchema?.['type']))}${rangeOf(error.parentSchema)}`
     case 'enum':
       return `must be one of ${(error.schema as unknown[]).join(', ')}`
     case 'minLength':

@@ -1,6 +1,8 @@
 import type { ErrorObject } from 'ajv'
+import { isFieldOfResponses } from '../../core/header-fields.ts'
 import { didYouMean } from './did-you-mean.ts'
-import { namesOf, type Report } from './report.ts'
+import { hintForForeignSetting } from './foreign-settings.ts'
+import { below, namesOf, type Report } from './report.ts'
 import { resolved, type SchemaPart } from './schema-part.ts'
 import { compiledSchema } from './schema-validator.ts'
 
@@ -8,35 +10,87 @@ import { compiledSchema } from './schema-validator.ts'
 export function reportUnknown(error: ErrorObject, report: Report): void {
   const name = String(error.params['additionalProperty'])
   const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {})
-  const meant = didYouMean(name, known)
   const map = report.at(error.instancePath)
-  map.below(name).errorAtKey('unknown setting', hintForUnknown(name, meant, known, error))
-  const meantAt = map.below(meant ?? '')
-  if (meant !== undefined && !meantAt.isSet) meantAt.markReported()
+  if (map.below(name).isReported) return
+  const values = error.data as Record<string, unknown>
+  const value = values[name]
+  const foreign = hintForForeignSetting(name, error.instancePath, values)
+  const similar = didYouMean(name, known)
+  // `host` and `certificate` of other programs are one letter from `hosts` and `certificates`.
+  const isOther = similar === `${name}s` && foreign?.startsWith(`write ${similar}:`) === false
+  const meant = isOther ? undefined : similar
+  // The only unknown setting is probably the only one that is missing.
+  const required: readonly string[] = error.parentSchema?.['required'] ?? []
+  const [absent, ...further] = required.filter((each) => !Object.hasOwn(values, each))
+  const unknown = Object.keys(values).filter((each) => !known.includes(each))
+  const { type, $ref }: SchemaPart & { type?: string } = error.parentSchema?.['properties']?.[absent ?? ''] ?? {}
+  const types = [type ?? ($ref && 'string')].flat()
+  const isAbsent = absent !== undefined && further.length === 0 && unknown.length === 1 && types.includes(typeof value)
+  const hint = hintForUnknown(
+    name,
+    value,
+    meant,
+    foreign ?? (isAbsent ? `write ${absent} in place of ${name}` : undefined),
+    known,
+    error,
+  )
+  // Several settings may be one together, such as host and port.
+  const isSame = (each: string) =>
+    hint.startsWith('write ') && hint === hintForForeignSetting(each, error.instancePath, values)
+  const others = Object.keys(values).filter((each) => each !== name && !known.includes(each) && isSame(each))
+  map
+    .below(name)
+    .errorAtKey(others.length === 0 ? 'unknown setting' : `unknown setting, like ${others.join(', ')}`, hint)
+  for (const each of others) map.below(each).markReported()
+  if (meant === undefined) for (const at of placesOf(name, error.instancePath)) report.at(at).markReported()
+  const [, written, outer] = /^(?:write (\w+)|it belongs below ".*\.(\w+)")/.exec(hint) ?? []
+  const instead = meant ?? written ?? outer
+  const meantAt = map.below(instead ?? '')
+  if (instead !== undefined && instead === namesOf(map.pointer).at(-1)) map.markReported()
+  if (instead !== undefined && known.includes(instead) && !meantAt.isSet) meantAt.markReported()
 }
 
 /** `X-Remote-User`, `Authorization`. No setting has a name in this form. */
 const headerName = /^(?:[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+|Authorization)$/
 
-function hintForUnknown(name: string, meant: string | undefined, known: readonly string[], error: ErrorObject): string {
-  const value = (error.data as Record<string, unknown>)[name]
-  if (error.instancePath === '' && typeof value === 'object' && value !== null && 'url' in value)
+function hintForUnknown(
+  name: string,
+  value: unknown,
+  meant: string | undefined,
+  foreign: string | undefined,
+  known: readonly string[],
+  error: ErrorObject,
+): string {
+  if (error.instancePath === '' && isUpstream(name, value))
     return 'an upstream belongs below upstreams: indent it further'
   if (name === '<<') return 'YAML 1.2 has no merge keys; write all settings'
   if (name.includes('{') || (value === null && known.includes('template')))
     return `put the template in quotes: "${name.includes('{') ? name : `{${name}}`}"`
   if (meant !== undefined) return `did you mean "${meant}"?`
-  if (known.includes('headers') && headerName.test(name)) return 'a header belongs below headers: indent it further'
+  if (headerName.test(name)) {
+    if (known.includes('set') && known.includes('remove')) return `write set: { ${name}: … }`
+    if (known.includes('response_headers') && isFieldOfResponses(name))
+      return `write response_headers: { set: { ${name}: … } }`
+    if (known.includes('headers')) return 'a header belongs below headers: indent it further'
+    if (error.instancePath.endsWith('/request_headers'))
+      return `write headers: { ${name}: { value: … } } at the upstream: request_headers only removes`
+    if (error.instancePath === '')
+      return `write it in an upstream: ${isFieldOfResponses(name) ? `response_headers: { set: { ${name}: … } }` : `headers: { ${name}: … }`}`
+  }
   if (known.includes('claim') && known.includes('any_of'))
     return `to require values of a claim of this name, write claim: ${name}, and any_of, all_of or none_of beside it`
-  const foreign = hintForForeignSetting(name, error.instancePath)
   if (foreign !== undefined) return foreign
-  if (/^(skip|insecure|disable)_/.test(name) || /_(skip|insecure)_/.test(name))
-    return 'checks cannot be switched off; to trust your own certificate authority, use ca_file'
   // The value of a secret is never written in the file, whatever the name of the setting.
   const elsewhere = known.join() === 'env,file' ? [] : mapsWith(name, error.instancePath)
   if (elsewhere.length > 0 && elsewhere.length < 4) return `it belongs ${elsewhere.join(' or ')}`
   return hintForJoinedName(name, known, error.instancePath) ?? hintFromList(name, known)
+}
+
+/** Whether an entry at the top level looks like an upstream, and not like the address of Redis. */
+function isUpstream(name: string, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('url' in value)) return false
+  const url = String(value.url)
+  return /^(redis|valkey)$/i.test(name) ? /^https?:/i.test(url) : !/^rediss?:/i.test(url)
 }
 
 /** A name is hard to find in a longer list. */
@@ -72,6 +126,17 @@ function mapsWith(name: string, at: string): readonly string[] {
   return pathsOf(name)
     .filter((path) => contains(path, at) || isWithin(path, at))
     .map((path) => (path.length === 0 ? 'at the top level' : `below "${path.join('.')}"`))
+}
+
+/** The settings of this name that are probably meant by one at the wrong level, at `at`. */
+function placesOf(name: string, at: string): readonly string[] {
+  const place = namesOf(at)
+  return pathsOf(name)
+    .flatMap((path) => {
+      if (isWithin(path, at) && placeNames(at).length === place.length) return [[...place, ...path.slice(place.length)]]
+      return contains(path, at) && !path.slice(place.length).includes('NAME') ? [place.slice(0, path.length)] : []
+    })
+    .map((names) => [...names, name].reduce<string>(below, ''))
 }
 
 /** Whether the setting `parent` of the map at `at` is a map with a setting of this name. */
@@ -123,121 +188,4 @@ function readPaths(): ReadonlyMap<string, readonly MapPath[]> {
   }
   look(schema, [])
   return paths
-}
-
-/**
- * Hints for settings that the schema does not have: those of other gateways and web frameworks, and
- * likely guesses. The pattern matches the pointer of the setting.
- */
-const hints: readonly (readonly [setting: RegExp, hint: string])[] = [
-  [
-    /\/(post_?logout_?redirect|logout|sign_?out)_?ur[il]s?$/,
-    'remove it: this address follows from external_url and reserved_prefix; "gatehouse check" prints it',
-  ],
-  [
-    /\/(redirect|redirection|callback|reply)_?(ur[il]s?|path)$/,
-    'remove it: the redirect URI follows from external_url and reserved_prefix; "gatehouse check" prints what to register at the provider',
-  ],
-  [
-    /\/(trust(ed)?_?(proxy|proxies|forward\w*|x_?forwarded\w*)|reverse_?proxy|real_?(client_?)?ip\w*|(x_)?forwarded_\w+)$/,
-    'write trusted_proxies at the top level, with the addresses of the proxies in front of the gateway: trusted_proxies: [10.0.0.0/8]',
-  ],
-  [
-    /(\/session(\/cookie)?\/|cookie_?)domains?$/,
-    'the session cookie is for one host; for one session on all hosts of a domain, write session.cookie.domain after you have read about its risks',
-  ],
-  [
-    /(\/session(\/cookie)?\/|cookie_?)(secure|http_?only|path)$/,
-    'remove it: the session cookie is always HttpOnly with Path=/, and Secure when external_url is https',
-  ],
-  [
-    /(\/session(\/cookie)?\/|cookie_?)(max_?age|expires?|expiry|expiration|ttl|lifetime|refresh|duration|timeout)$/,
-    'write session.idle_timeout and session.absolute_timeout, which limit how long a session lasts',
-  ],
-  [/\/basic\/(user_?name|login|name|claim)$/, 'write user: preferred_username, or another claim path or template'],
-  [
-    /\/logout\/call\/(path|ur[il]|method|put|patch|delete|head)$/,
-    'write call: { get: /logout } or call: { post: /logout }; no other method is possible',
-  ],
-  [/^\/credentials$/, 'write client_id and client_secret below provider'],
-  [
-    /^\/upstreams\/[^/]+\/credentials$/,
-    'write cors: { credentials: true }, or client_id and client_secret below provider',
-  ],
-  [
-    /^\/upstreams\/[^/]+\/(bearer|(access_?)?token|authorization|id_?token)$/,
-    'write headers: { Authorization: { bearer: access_token } }',
-  ],
-  [
-    /^\/providers?(\/[^/]+)?\/(preset|type|kind|vendor|name)$/,
-    'remove it: the gateway reads what the provider supports from its issuer',
-  ],
-  [
-    /^\/upstreams\/[^/]+\/(access|public\w*|anonymous|auth|authentication|require_?auth\w*|white_?list|bypass\w*|skip_\w+|exclude\w*|unprotected\w*|no_?auth)$/,
-    'write a rule: rules: [{ path: /health, access: public }]',
-  ],
-  [
-    /^\/upstreams\/[^/]+\/(http_?[123]|h2c?|http_?version|grpc|protocol|alpn)$/,
-    'remove it: the gateway uses HTTP/1.1 with upstreams',
-  ],
-  [/^\/upstreams\/[^/]+\/(allow_)?(ws|web_?sockets?)$/, 'remove it: WebSockets need no setting'],
-  [
-    /^\/upstreams\/[^/]+\/(proxy_?pass|backend|target|servers?|upstream|to|service|destination|uri|addr|address|port)$/,
-    'write url: http://127.0.0.1:3000',
-  ],
-  [
-    /^\/upstreams\/[^/]+\/(server_?name|domains?|host_?names?|virtual_?host|fqdn)$/,
-    'write external_url: https://HOST, or hosts: [HOST] for further hosts of the same upstream',
-  ],
-  [/^\/upstreams\/[^/]+\/(location|(path_?)?prefix|route|context_?path|base_?path)$/, 'write path: /shop/'],
-  [/^\/upstreams\/[^/]+\/(strip_\w*prefix|rewrite(_\w+)?)$/, 'write path: /shop/ and strip_path: true'],
-  [/^\/upstreams\/[^/]+\/(preserve|pass|forward)_?host(_header)?$/, 'write host_header: client'],
-  [
-    /^\/upstreams\/[^/]+\/((proxy_)?(read|send|request|write)_?)?timeout$/,
-    'write connect_timeout, response_timeout or idle_timeout',
-  ],
-  [/^\/(metrics|health\w*|live\w*|ready|readiness|status|prometheus)$/, 'write admin: { listen: 127.0.0.1:9090 }'],
-  [
-    /^\/(tls|ssl|https|certs?|certificates?)$/,
-    'write listen: { address: 0.0.0.0:443, tls: { cert_file: /run/tls/tls.crt, key_file: /run/tls/tls.key } }',
-  ],
-  [/^\/listen\/tls\/(cert|certificate|crt|chain|full_?chain)$/, 'write cert_file: PATH'],
-  [/^\/listen\/tls\/(key|private_?key)$/, 'write key_file: PATH'],
-  [
-    /^\/(routers?|services?|middlewares|entry_?points|http|server|apps?|applications?|routes|sites?|backends?)$/,
-    'write upstreams: { orders: { url: http://127.0.0.1:3000 } }',
-  ],
-  [/^\/redis$/, 'write session: { store: { redis: { url: rediss://redis:6379 } } }'],
-  [
-    /^\/session\/store\/(type|kind|url|hosts?|port|address)$/,
-    'write store: { redis: { url: rediss://redis:6379 } }, or store: memory',
-  ],
-  [/^\/upstreams\/[^/]+\/logout\/(ur[il]|path|link)$/, 'write paths: [/logout], the logout link of the application'],
-  [/^\/upstreams\/[^/]+\/logout\/\w*cookies$/, 'write cookies: [NAME]'],
-  [
-    /^\/upstreams\/[^/]+\/tests\/\d+\/(request|method|path|ur[il]|status|code)$/,
-    'write the method with the path, and the outcome: { get: /orders, expect: sign_in }',
-  ],
-  [/\/cookie_?(secret|key)s?$/, 'write session.keys: [{ env: NAME }] or [{ file: PATH }]'],
-  [
-    /^\/upstreams\/[^/]+\/(allow|deny|den(y|ied)_\w+|allow(ed)?_\w+|permit|forbid|restrict|authoriz\w+|polic(y|ies)|roles?|groups?|users?|emails?)$/,
-    'write a rule: rules: [{ path: /*, require: { claim: groups, any_of: [admins] } }]; none_of excludes people',
-  ],
-  [
-    /\/rules\/\d+\/(allow|deny|den(y|ied)_\w+|allow(ed)?_\w+|permit|forbid|restrict|authoriz\w+|polic(y|ies)|roles?|groups?|users?|emails?)$/,
-    'write require: { claim: groups, any_of: [admins] }; none_of excludes people, and access: public lets everybody in',
-  ],
-]
-
-/**
- * The hint for a setting that other gateways have, or that is a likely guess; `undefined` for all
- * other names. `at` is the pointer of the map that contains the setting.
- */
-function hintForForeignSetting(name: string, at: string): string | undefined {
-  const plain = name
-    .slice(0, 64)
-    .replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')
-    .replaceAll(/[-. /]/g, '_')
-    .toLowerCase()
-  return hints.find(([setting]) => setting.test(`${at}/${plain}`))?.[1]
 }

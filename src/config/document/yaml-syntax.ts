@@ -1,12 +1,17 @@
 import { type Document, visit, type YAMLError } from 'yaml'
 import type { Place } from './diagnostics.ts'
 import type { Setting } from './report.ts'
+import { templateFault } from './spellings.ts'
 
 const maxSyntaxErrors = 5
 
+/** Errors after which the parser reads the lines below as they are meant. */
+const lonelyErrors: readonly string[] = ['TAB_AS_INDENT', 'TAG_RESOLVE_FAILED', 'BAD_ALIAS', 'BAD_DQ_ESCAPE']
+
 /**
  * Reports syntax errors: one for each line and at most `maxSyntaxErrors`, because one mistake
- * causes several errors of the parser.
+ * causes several errors of the parser. Most mistakes make it misread the lines below: then their
+ * errors are not reported.
  * @returns whether there was an error
  */
 export function reportSyntax(document: Document, placeOf: (offset: number) => Place, root: Setting): boolean {
@@ -19,17 +24,22 @@ export function reportSyntax(document: Document, placeOf: (offset: number) => Pl
   const hasTabs = found.some(({ error }) => error.code === 'TAB_AS_INDENT')
   const lines = new Set<number>()
   for (const { error, place } of found) {
-    if (hasTabs && error.code === 'BLOCK_AS_IMPLICIT_KEY') continue
+    if (hasTabs && error.code !== 'TAB_AS_INDENT') continue
     if (lines.has(place.line) || lines.size >= maxSyntaxErrors) continue
     lines.add(place.line)
     const line = lineOf(place)
     const [before, after] = [line.slice(0, place.column - 1), line.slice(place.column - 1)]
     const isComment = [line, after].some((text) => /^\s*\/[/*]/.test(text))
-    const brackets = isComment ? undefined : unquotedBrackets(before, after)
-    const { message, hint } = isComment ? foreignComment : (brackets ?? explainYamlError(error))
-    root.errorAtPlace(place, message, hint)
-    // The parser takes the collection to end at the bracket, so it misreads the lines below.
-    if (brackets !== undefined) break
+    const unclosed = isComment || error.code !== 'BAD_INDENT' ? undefined : unclosedBracket(place, lineOf)
+    const lineAbove = lineOf({ ...place, line: place.line - 1 })
+    const explained = isComment
+      ? foreignComment
+      : (unclosed ??
+        unquoted(line, before, after) ??
+        dedented(error, lineAbove, line) ??
+        explainYamlError(error, before))
+    root.errorAtPlace(unclosed?.place ?? place, explained.message, explained.hint)
+    if (!isComment && !lonelyErrors.includes(error.code)) break
   }
   return found.length > 0
 }
@@ -42,15 +52,50 @@ export function foreignCommentMark(scalar: string): string | undefined {
   return /(?:^(?=.*\s)|(?<=\s))(?:\/\/|\/\*(?=\s))|(?<=\s)\/\*(?=.*\*\/)/s.exec(scalar)?.[0]
 }
 
-/** Within `{ }` and `[ ]`, a bracket ends a plain scalar such as `groups[0]`. */
-function unquotedBrackets(before: string, after: string): { message: string; hint: string } | undefined {
+interface Explained {
+  readonly message: string
+  readonly hint?: string
+}
+
+/** A value that needs quotes, because it begins with a bracket or contains one. */
+function unquoted(line: string, before: string, after: string): Explained | undefined {
+  if (line.includes('{{')) return templateFault
+  // The value is not repeated, because it may be a secret.
+  if (/^[\w -]+: +\{[\w.]+\}./.test(line))
+    return { message: 'unexpected text', hint: "put the whole value in quotes: '…'" }
+  // Within `{ }` and `[ ]`, a bracket ends a plain scalar such as `groups[0]`.
   const [begin] = /[^\s,:{}[\]"']+$/.exec(before) ?? []
   const [end] = /^(?:\[[^\]]*\]|\{[^}]*\})[^\s,:{}[\]]*/.exec(after) ?? []
   if (begin === undefined || end === undefined) return undefined
   return { message: 'unexpected text', hint: `put it in quotes: '${begin}${end}'` }
 }
 
-const foreignComment = { message: 'this is not a comment in YAML', hint: 'a comment begins with "#"' }
+/** The line above a place with a bracket that is not closed; `undefined` when it is not clear. */
+function unclosedBracket(end: Place, lineOf: (place: Place) => string): (Explained & { place: Place }) | undefined {
+  for (let line = end.line - 1; line > 0; line -= 1) {
+    const text = lineOf({ ...end, line })
+    const code = text.replace(/\s#.*/, '').replaceAll(/\[[^[\]{}]*\]|\{[^[\]{}]*\}/g, (pair) => ' '.repeat(pair.length))
+    if (/[\]}"']/.test(code)) return undefined
+    const column = code.search(/[[{]/) + 1
+    if (column === 0) continue
+    const message = `the "${code.charAt(column - 1)}" here is not closed`
+    const isCut = /\s#/.test(text)
+    const hint = isCut ? '" #" begins a comment: put a value that contains it in quotes' : 'close it with "]" or "}"'
+    return { place: { ...end, line, column }, message, hint }
+  }
+  return undefined
+}
+
+/** A setting in the column of the name that it belongs below. */
+function dedented({ code }: YAMLError, lineAbove: string, line: string): Explained | undefined {
+  const [, indent, name] = /^( *)([\w-]+): *(?:#.*)?$/.exec(lineAbove) ?? []
+  const [, same, setting] = /^( *)([\w-]+):/.exec(line) ?? []
+  if (code !== 'BLOCK_AS_IMPLICIT_KEY' || name === undefined || setting === undefined || indent !== same)
+    return undefined
+  return { message: `"${name}" has nothing below it`, hint: `indent ${setting} further` }
+}
+
+const foreignComment: Explained = { message: 'this is not a comment in YAML', hint: 'a comment begins with "#"' }
 
 function isUnclosedQuote(error: YAMLError): boolean {
   return error.code === 'MISSING_CHAR' && error.message.includes('quote')
@@ -69,7 +114,7 @@ function startOfLastQuote(document: Document, end: number): number {
 
 const quotesHint = 'put a value in quotes if it begins with [ { " \' * & ! | > % @ or `, or contains ": " or " #"'
 
-function explainYamlError(error: YAMLError): { message: string; hint?: string } {
+function explainYamlError(error: YAMLError, before: string): Explained {
   switch (error.code) {
     case 'TAB_AS_INDENT':
       return { message: 'a tab cannot indent', hint: 'indent with spaces' }
@@ -95,7 +140,9 @@ function explainYamlError(error: YAMLError): { message: string; hint?: string } 
     case 'BAD_ALIAS':
       return {
         message: 'a value cannot begin with "*" here',
-        hint: 'put the value in quotes; to serve every host, leave hosts out',
+        hint: /\bpath: *$/.test(before)
+          ? 'for every path, write /*'
+          : 'put the value in quotes; to serve every host, leave hosts out',
       }
     case 'BAD_SCALAR_START':
       return { message: 'a value cannot begin with this character', hint: 'put the value in quotes' }

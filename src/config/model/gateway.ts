@@ -1,14 +1,7 @@
 import type { ClaimPath } from '../../core/claims.ts'
 import type { Address, Subnet } from '../addresses.ts'
-import type {
-  ExtAuthzSettings,
-  KeptRequestsSettings,
-  LimitsSettings,
-  LogSettings,
-  ShutdownSettings,
-  SigningKeysSettings,
-  TracingSettings,
-} from '../settings.ts'
+import type { ExtAuthzSettings, GatewaySettings, LimitsSettings, ListenSettings, TracingSettings } from '../settings.ts'
+import type { AsWritten } from './as-written.ts'
 import type { PagesConfig } from './pages.ts'
 import type { ProviderConfig } from './provider.ts'
 import type { SessionConfig } from './session.ts'
@@ -28,7 +21,12 @@ import type { UpstreamConfig } from './upstream.ts'
  * - `method` and `path` of a test replace `get`, `post` and so on. So do `method` and `target` of
  *   `logout.call`. `support.url` replaces `mail`.
  */
-export interface GatewayConfig {
+export interface GatewayConfig
+  extends
+    DerivedOfGateway,
+    AsWritten<GatewaySettings, DerivedOfGateway, 'version' | 'provider' | 'egressProxy' | 'include'> {}
+
+interface DerivedOfGateway {
   /** The path of the file, as on the command line. */
   readonly file: string
   readonly listen: ListenConfig
@@ -41,8 +39,6 @@ export interface GatewayConfig {
   /** The path of all endpoints of the gateway. Starts and ends in `/`. */
   readonly reservedPrefix: string
   /** The peers whose `X-Forwarded-*` fields the gateway trusts. */
-  /** Whether `Client-Cert` of trusted proxies is read (RFC 9440). */
-  readonly clientCertHeader: boolean
   readonly trustedProxies: readonly Subnet[]
   /** The number of processes that share the port; 1 with the memory store. */
   readonly workers: number
@@ -50,12 +46,8 @@ export interface GatewayConfig {
   readonly providers: readonly [ProviderConfig, ...ProviderConfig[]]
   readonly session: SessionConfig
   readonly upstreams: readonly UpstreamConfig[]
-  readonly signingKeys: SigningKeysSettings
   readonly pages: PagesConfig
   readonly limits: LimitsConfig
-  readonly keptRequests: KeptRequestsSettings
-  readonly shutdown: ShutdownSettings
-  readonly log: LogSettings
   /** Absent: the gateway records no traces. */
   readonly tracing: TracingConfig | undefined
 }
@@ -76,9 +68,11 @@ export interface AdminPageConfig {
 }
 
 /** The listener for the checks of Envoy over gRPC. */
-export type ExtAuthzConfig = Address & Pick<ExtAuthzSettings, 'messageSizeBytes'>
+export type ExtAuthzConfig = Address & AsWritten<ExtAuthzSettings, Address, 'listen'>
 
-export interface TracingConfig extends Pick<TracingSettings, 'sample' | 'serviceName' | 'resource'> {
+export interface TracingConfig extends DerivedOfTracing, AsWritten<TracingSettings, DerivedOfTracing, 'caFile'> {}
+
+interface DerivedOfTracing {
   /** The URL that traces are posted to. */
   readonly otlp: URL
   readonly headers: Readonly<Record<string, string>>
@@ -99,14 +93,10 @@ export interface ListenTlsConfig extends CertificateFiles {
   readonly clientCaFile: string | undefined
 }
 
-export interface ListenConfig extends Address {
-  /** Whether ordinary requests are read without Node's parser. See `src/listener/plain/`. */
-  readonly plainPath: boolean
+export interface ListenConfig extends DerivedOfListen, AsWritten<ListenSettings, DerivedOfListen, 'address'> {}
+
+interface DerivedOfListen extends Address {
   readonly tls: ListenTlsConfig | undefined
-  /** Whether clients may choose HTTP/2 over TLS, by ALPN. */
-  readonly http2: boolean
-  /** Whether clients may use HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3). */
-  readonly h2c: boolean
 }
 
 export interface LimitsConfig extends LimitsSettings {

@@ -1,6 +1,7 @@
 import type { ClaimPath, ClaimSelection, ClaimTemplate } from '../../core/claims.ts'
 import type { Subnet } from '../addresses.ts'
 import type { ProviderGlobalTokenRevocationSettings, ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
+import type { AsWritten } from './as-written.ts'
 
 /** The JWS algorithms of ID Tokens and Logout Tokens. `none` and HMAC are never allowed. */
 export const signingAlgorithms = [
@@ -66,30 +67,10 @@ export type NoProxy =
   | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
   | { readonly kind: 'subnet'; readonly subnet: Subnet; readonly port: number | undefined }
 
-/** What a provider uses as it is written. */
-type SettingsOfProvider = Pick<
-  ProviderSettings,
-  | 'token_endpoint_auth_method'
-  | 'clientAssertionAudience'
-  | 'response_mode'
-  | 'pushedAuthorizationRequests'
-  | 'signedRequests'
-  | 'dpop'
-  | 'profile'
-  | 'frontchannelLogout'
-  | 'id_token_signed_response_alg'
-  | 'userinfo_signed_response_alg'
-  | 'id_token_encrypted_response_alg'
-  | 'id_token_encrypted_response_enc'
-  | 'userinfo_encrypted_response_alg'
-  | 'userinfo_encrypted_response_enc'
-  | 'authorization_encrypted_response_alg'
-  | 'authorization_encrypted_response_enc'
-  | 'clockToleranceMs'
-  | 'timeoutMs'
->
+export interface ProviderConfig
+  extends DerivedOfProvider, AsWritten<ProviderSettings, DerivedOfProvider, 'kind' | 'subject' | 'caFile'> {}
 
-export interface ProviderConfig extends SettingsOfProvider, EndSessionConfig {
+interface DerivedOfProvider extends EndSessionConfig {
   /** Its name below `providers`; `provider` for the one of the setting `provider`. */
   readonly name: string
   /** Its path in the configuration: `provider`, `providers.staff`. */

@@ -6,11 +6,11 @@ import type {
   SessionMaxPerPersonSettings,
   SessionSettings,
 } from '../settings.ts'
+import type { AsWritten } from './as-written.ts'
 
-export interface SessionConfig extends Pick<
-  SessionSettings,
-  'idleTimeoutMs' | 'absoluteTimeoutMs' | 'refreshBeforeMs' | 'pollUserinfoMs' | 'storeOutageGraceMs' | 'page'
-> {
+export interface SessionConfig extends DerivedOfSession, AsWritten<SessionSettings, DerivedOfSession> {}
+
+interface DerivedOfSession {
   /** Keys of 32 bytes. The first one encrypts; all of them decrypt. */
   readonly keys: readonly Buffer[]
   /** The configuration has no key, so the gateway generated one when it read the file. */

@@ -14,10 +14,21 @@ import type {
   UpstreamTargetsResolveSettings,
   UpstreamTokenExchangeSettings,
 } from '../settings.ts'
+import type { AsWritten } from './as-written.ts'
 import type { HeaderConfig } from './header.ts'
 import type { RuleConfig } from './rule.ts'
 
-export interface UpstreamConfig extends SettingsOfUpstream {
+/** A timeout of 0 is without limit. */
+export interface UpstreamConfig
+  extends
+    DerivedOfUpstream,
+    AsWritten<
+      UpstreamSettings,
+      DerivedOfUpstream,
+      'preset' | 'deviceBinding' | 'requestHeaders' | 'caFile' | 'serverName' | 'clientCertificate' | 'pinnedKeys'
+    > {}
+
+interface DerivedOfUpstream {
   readonly name: string
   /** Its place in the configuration. */
   readonly place?: Place
@@ -48,12 +59,16 @@ export interface UpstreamConfig extends SettingsOfUpstream {
   readonly eject: EjectConfig | undefined
   /** Another proxy carries the requests to the application, and asks the gateway about each one. */
   readonly forwardAuth: boolean
+  /** The proxy that asks sets `Client-Cert`. */
+  readonly clientCertHeader: boolean
   /** It has no application: the gateway itself responds, and `url` is a stand-in. */
   readonly respondsOnly: boolean
   /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
   readonly needsDeviceBinding: boolean
   /** Further origins that the upstream takes for its own, also those of its other targets. */
   readonly alsoKnownAs: readonly string[]
+  /** The fields of clients that it never gets: names, and beginnings of names with `*`. */
+  readonly removedFields: readonly string[]
   readonly responseHeaders: ResponseHeadersConfig
   /** Its own `external_url`, or that of the gateway. The first label may be `*`. */
   readonly externalUrl: URL
@@ -101,33 +116,6 @@ export interface AuthorizeWithConfig extends Pick<UpstreamAuthorizeWithSettings,
   /** The claims that it gets as properties of the subject. */
   readonly claims: readonly NamedClaim[]
 }
-
-/** What an upstream uses as it is written. A timeout of 0 is without limit. */
-type SettingsOfUpstream = Pick<
-  UpstreamSettings,
-  | 'stripPath'
-  | 'setCookie'
-  | 'rewriteContent'
-  | 'sessionNotice'
-  | 'compress'
-  | 'balance'
-  | 'slowStartMs'
-  | 'retryBudget'
-  | 'connectionsPerTarget'
-  | 'hostHeader'
-  | 'originHeader'
-  | 'cache'
-  | 'connectTimeoutMs'
-  | 'responseTimeoutMs'
-  | 'idleTimeoutMs'
-  | 'keepAliveMs'
-  | 'maxConnections'
-  | 'maxStreams'
-  | 'maxStreamsPerClient'
-  | 'proxyProtocol'
-  | 'protocol'
-  | 'streamsPerConnection'
->
 
 /** One address of an upstream. */
 export interface TargetConfig {

@@ -31,13 +31,23 @@ export interface Subject {
   readonly now: number
 }
 
-/** Why a rule is not met: the first requirement that is not. `undefined` when all are met. */
-export function unmetRequirement({ require }: Pick<RuleConfig, 'require'>, subject: Subject): Unmet | undefined {
+/**
+ * Why a rule is not met: the first requirement that is not. `undefined` when all are met.
+ * @param tell gets the outcome of each requirement, also of those after the first unmet one
+ */
+export function unmetRequirement(
+  { require }: Pick<RuleConfig, 'require'>,
+  subject: Subject,
+  tell?: (requirement: RequirementConfig, unmet: Unmet | undefined) => void,
+): Unmet | undefined {
+  let first: Unmet | undefined
   for (const requirement of require) {
     const unmet = outcomeOf(requirement, subject)
-    if (unmet !== undefined) return unmet
+    if (unmet !== undefined && tell === undefined) return unmet
+    tell?.(requirement, unmet)
+    first ??= unmet
   }
-  return undefined
+  return first
 }
 
 /** Why an authentication is not sufficient for a rule: see {@link insufficiency}. */

@@ -43,6 +43,7 @@ const signedIn: RuleConfig = {
   access: 'signed_in',
   unauthenticated: 'auto',
   require: [],
+  mode: 'enforce',
 }
 
 /** An upstream with its routes, prepared before the first request. */
@@ -59,7 +60,7 @@ interface Mount {
 }
 
 interface RuledRoute extends Route {
-  /** In the loose form if the rule requires a session, otherwise as configured. */
+  /** In the loose form if the rule protects the path, as configured if it opens the path. */
   readonly path: PathPattern
   readonly isLoose: boolean
 }
@@ -114,13 +115,22 @@ function mountOf(upstream: UpstreamConfig): Mount {
     prefix,
     loosePrefix: prefix.map(foldCase),
     places: placesOf(upstream),
-    routes: upstream.rules.map((rule) => {
-      const isLoose = rule.access === 'signed_in'
-      return { upstream, rule, isLogout: false, isLoose, path: isLoose ? loosePattern(rule.path) : rule.path }
-    }),
+    routes: upstream.rules.flatMap((rule) => routesOf(upstream, rule)),
     otherwise: { upstream, rule: signedIn, isLogout: false },
     logoutLinks: upstream.logout.paths.map(looseLink),
   }
+}
+
+/**
+ * A rule with `authorize_with: false` both opens and protects its paths. For other spellings than
+ * the configured one, it only protects: the policy decision point is asked.
+ */
+function routesOf(upstream: UpstreamConfig, rule: RuleConfig): readonly RuledRoute[] {
+  const { authorizeWith, ...asked } = rule
+  const exact = { upstream, rule, isLogout: false, isLoose: false, path: rule.path }
+  if (rule.access !== 'signed_in') return [exact]
+  const loosely = { ...exact, isLoose: true, path: loosePattern(rule.path) }
+  return authorizeWith === false ? [exact, { ...loosely, rule: asked }] : [loosely]
 }
 
 function looseLink({ path, query, methods }: LogoutLink): LogoutLink {
@@ -235,19 +245,53 @@ function hasParameters(query: string, wanted: LogoutLink['query']): boolean {
   return wanted.every(([name, value]) => sent.some((parameter) => parameter[0] === name && parameter[1] === value))
 }
 
-/** Whether two routes have the same effect. Different rules that may deny a person never do. */
+/**
+ * How each setting of a rule takes part when two readings of a path match different rules. A new
+ * setting without a row does not compile.
+ *
+ * - `selects`: it only decides which requests the rule matches, and both rules match the request
+ * - `same`: both rules must have the same value
+ * - `absent`: neither rule may have it, because rules that may deny a person are never equivalent
+ */
+const comparisons = {
+  place: 'selects',
+  setting: 'selects',
+  path: 'selects',
+  methods: 'selects',
+  clients: 'selects',
+  // The policy decision point gets the name.
+  name: 'same',
+  access: 'same',
+  unauthenticated: 'same',
+  mode: 'same',
+  needsDeviceBinding: 'same',
+  authorizeWith: 'same',
+  headers: 'same',
+  respond: 'same',
+  require: 'absent',
+  stepUp: 'absent',
+  accessTokens: 'absent',
+  serviceAccounts: 'absent',
+  clientCertificates: 'absent',
+} as const satisfies Readonly<Record<keyof RuleConfig, 'selects' | 'same' | 'absent'>>
+
+/** Whether two routes have the same effect. */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
   if (one?.upstream !== other?.upstream) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
-  const [a, b] = [one.rule, other.rule]
-  if (a.respond !== b.respond || a.headers !== b.headers || a.needsDeviceBinding !== b.needsDeviceBinding) return false
-  return a.access === b.access && a.unauthenticated === b.unauthenticated && admitsEverybody(a) && admitsEverybody(b)
+  const [a, b] = [
+    { ...signedIn, ...one.rule },
+    { ...signedIn, ...other.rule },
+  ]
+  return (Object.keys(comparisons) as (keyof RuleConfig)[]).every((setting) => {
+    const how = comparisons[setting]
+    if (how === 'selects') return true
+    return how === 'same' ? a[setting] === b[setting] : isAbsent(a[setting]) && isAbsent(b[setting])
+  })
 }
 
-/** Whether a rule admits each signed-in person, and accepts neither access tokens nor accounts. */
-function admitsEverybody({ require, stepUp, accessTokens, serviceAccounts, clientCertificates }: RuleConfig): boolean {
-  const takesCallers = accessTokens !== undefined || serviceAccounts !== undefined || clientCertificates === true
-  return require.length === 0 && stepUp === undefined && !takesCallers
+function isAbsent(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0)
 }
 
 function reject(one: Route | undefined, other: Route | undefined): never {

@@ -1,6 +1,6 @@
 import { performServerHandshake } from 'node:http2'
 import type { Socket } from 'node:net'
-import { Http2Connection, type Http2Options } from './connection.ts'
+import { Http2Connection, type Http2Options } from './http2-connection.ts'
 
 /** How often the connections are examined, in ms. */
 const examineEveryMs = 1000
@@ -29,9 +29,9 @@ export class Http2Connections {
       this.#parts,
     )
     this.#connections.set(socket, connection)
-    socket.once('close', () => this.#closed(socket))
+    socket.once('close', () => this.#connections.delete(socket))
     if (this.#parts.isDraining()) connection.drain()
-    this.#examining ??= setInterval(() => this.#examine(), examineEveryMs).unref()
+    this.#examining ??= this.#examineLater()
   }
 
   /** `undefined` for a connection of HTTP/1.1. */
@@ -49,17 +49,13 @@ export class Http2Connections {
   }
 
   closeAll(): void {
-    for (const socket of this.#connections.keys()) socket.destroy()
+    for (const connection of [...this.#connections.values()]) connection.destroy()
   }
 
-  #closed(socket: Socket): void {
-    this.#connections.delete(socket)
-    if (this.#connections.size > 0) return
-    clearInterval(this.#examining)
-    this.#examining = undefined
-  }
-
-  #examine(): void {
-    for (const connection of this.#connections.values()) connection.examine()
+  #examineLater(): NodeJS.Timeout {
+    return setTimeout(() => {
+      for (const connection of this.#connections.values()) connection.examine()
+      this.#examining = this.#connections.size > 0 ? this.#examineLater() : undefined
+    }, examineEveryMs).unref()
   }
 }

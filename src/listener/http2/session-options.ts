@@ -29,6 +29,8 @@ export function sessionOptions({
       enablePush: false,
       enableConnectProtocol: true,
     },
+    // A response has the repeated fields of the application. Node.js 22 does not have this option.
+    strictSingleValueFields: false,
     // The memory of nghttp2 for the connection, in MB.
     maxSessionMemory: 10,
     // Frames that are invalid, or empty without an end.

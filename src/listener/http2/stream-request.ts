@@ -20,6 +20,7 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
   readonly socket: Socket
   readonly #stream: ServerHttp2Stream
   #isDelivering = false
+  #hasArrived = false
   /** How much content was read, in bytes. */
   readBytes = 0
   readableEnded = false
@@ -37,7 +38,7 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
   }
 
   get complete(): boolean {
-    return this.#stream.endAfterHeaders || this.readableEnded
+    return this.#stream.endAfterHeaders || this.#hasArrived
   }
 
   get destroyed(): boolean {
@@ -69,6 +70,11 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
   /** For Node.js, content also ends when the client resets the stream or the connection is lost. */
   readonly #onEnd = (): void => {
     if (this.#stream.aborted || this.#stream.rstCode !== errorCodes.noError) return
+    this.#hasArrived = true
+    if (this.#isDelivering) this.#end()
+  }
+
+  #end(): void {
     this.readableEnded = true
     this.emit('end')
   }
@@ -80,5 +86,7 @@ export class StreamRequest extends EventEmitter implements ClientMessage {
       this.readBytes += part.length
       this.emit('data', part)
     })
+    // The end of empty content does not wait for a reader. This one has not listened for it yet.
+    if (this.#hasArrived) process.nextTick(() => this.#end())
   }
 }

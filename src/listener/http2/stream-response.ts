@@ -70,10 +70,16 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   }
 
   writeHead(status: number, message?: string | string[], fields?: string[]): this {
+    if (status > maxStatus)
+      throw Object.assign(new RangeError(`the status ${status} is invalid, and HTTP/2 does not transport it`), {
+        code: 'ERR_HTTP_INVALID_STATUS_CODE',
+      })
     const received = (typeof message === 'string' ? fields : message) ?? []
     const headers = headersOf(this.#fields.length === 0 ? received : [...this.#fields, ...received])
     headers[':status'] = status
-    this.#hasContent = this.#req.method !== 'HEAD' && status !== 204 && status !== 304
+    // RFC 9110 §15.3.6: a 205 has no content. A length would make the response malformed.
+    if (status === 205) delete headers['content-length']
+    this.#hasContent = this.#req.method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
     this.chunkedEncoding = this.#hasContent && headers['content-length'] === undefined
     this.statusCode = status
     this.headersSent = true
@@ -93,7 +99,8 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     if (head === undefined || this.#stream.destroyed || this.#stream.closed) return
     this.#hasTrailers = this.chunkedEncoding && !isAll
     if (this.#hasTrailers) this.#stream.once('wantTrailers', () => this.#sendTrailers())
-    this.#stream.respond(head, { endStream: isAll, waitForTrailers: this.#hasTrailers })
+    const options = { endStream: isAll, waitForTrailers: this.#hasTrailers }
+    send(head, (fields) => this.#stream.respond(fields, options))
   }
 
   write(part: Buffer, written?: (error?: Error | null) => void): boolean {
@@ -131,26 +138,30 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     if (!this.headersSent && !this.#stream.destroyed && !this.#stream.closed) this.#stream.additionalHeaders(headers)
   }
 
-  switchProtocols(fields: readonly string[], accept: string | undefined): boolean {
+  switchProtocols(fields: readonly string[], { accept }: { readonly accept: string }): boolean {
     const key = String(this.#req.headers['sec-websocket-key'])
     // RFC 6455 §4.2.2 (5).
     const expected = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
     if (accept !== expected || this.#stream.destroyed || this.#stream.closed) return false
     this.#hasSwitched = true
     this.headersSent = true
-    this.#stream.respond({ ...headersOf(fields), 'sec-websocket-accept': undefined, ':status': 200 })
+    const headers = { ...headersOf(fields), 'sec-websocket-accept': undefined, ':status': 200 }
+    send(headers, (written) => this.#stream.respond(written))
     return true
   }
 
-  /** Closes the stream. The connection stays (RFC 9113 §5.4.2). */
+  /**
+   * Closes the stream. The connection stays (RFC 9113 §5.4.2). The code is not CANCEL, because
+   * clients that run on Node.js would take an incomplete response for a complete one.
+   */
   destroy(): this {
-    this.#stream.close(constants.NGHTTP2_CANCEL)
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     this.#stream.destroy()
     return this
   }
 
   #sendTrailers(): void {
-    this.#stream.sendTrailers(headersOf(this.#trailers.flat()))
+    send(headersOf(this.#trailers.flat()), (fields) => this.#stream.sendTrailers(fields))
     setImmediate(() => this.#dropRest())
   }
 
@@ -171,22 +182,41 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
   }
 }
 
+/** RFC 9110 §15. */
+const maxStatus = 599
+
 const knownFields = new ByName((written) => {
   const name = written.toLowerCase()
   return { name, endsHere: isHopByHop(name) }
 })
 
-/** Fields by name, without those of a connection. Only values of `Set-Cookie` are not joined. */
+/**
+ * Fields by name, without those of a connection. The values of a repeated field are not joined,
+ * because some fields have another meaning then (RFC 9110 §5.3).
+ */
 function headersOf(fields: readonly string[]): OutgoingHttpHeaders {
-  const headers = Object.create(null) as Record<string, string | string[] | number>
+  const headers = Object.create(null) as Record<string, string | string[]>
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const value = fields[at + 1] as string
     checkedLine(fields[at] as string, value)
     const { name, endsHere } = knownFields.of(fields[at] as string)
     if (endsHere) continue
     const earlier = headers[name]
-    if (name === 'set-cookie') headers[name] = [...((earlier as string[] | undefined) ?? []), value]
-    else headers[name] = earlier === undefined ? value : `${earlier as string}, ${value}`
+    headers[name] = earlier === undefined ? value : [earlier, value].flat()
   }
   return headers
+}
+
+/** Node.js 22 rejects some fields that are repeated. It gets their values as one. */
+function send(headers: OutgoingHttpHeaders, write: (headers: OutgoingHttpHeaders) => void): void {
+  try {
+    write(headers)
+  } catch (error) {
+    if (!(error instanceof TypeError && 'code' in error && error.code === 'ERR_HTTP2_HEADER_SINGLE_VALUE')) throw error
+    const joined = Object.entries(headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) && name !== 'set-cookie' ? value.join(', ') : value,
+    ])
+    write(Object.assign(Object.create(null), Object.fromEntries(joined)))
+  }
 }

@@ -1,15 +1,14 @@
 import { EventEmitter } from 'node:events'
-import type { Socket } from 'node:net'
-import type { ClientReply } from '../../http/client-messages.ts'
+import type { Duplex } from 'node:stream'
+import type { ClientMessage, ClientReply } from '../../http/client-messages.ts'
 import { reasonPhrase } from '../../http/response.ts'
-import { chunk, type Wrapped, writeLent, writeText, writeWrapped } from '../../wire/direct-writes.ts'
 import { fieldLine, isFieldValue } from '../../wire/fields.ts'
 import { shortBytes } from '../../wire/read-buffers.ts'
-import type { PlainRequest } from './plain-request.ts'
+import { chunk, type Wrapped, writeLent, writeWrapped } from '../../wire/writes.ts'
 
 /** What a response needs of its connection. */
 export interface ResponseConnection {
-  readonly socket: Socket
+  readonly socket: Duplex
   /** The fields of a response that keeps the connection open, behind the CRLF before them. */
   readonly keepAliveFields: string
   /** A further request may follow on the connection. */
@@ -37,7 +36,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   /** Whether the connection stays open afterwards. */
   shouldKeepAlive = true
   #connection: ResponseConnection | undefined
-  readonly req: PlainRequest
+  readonly req: ClientMessage
   /** Fields that were set one by one: values by lower-case name. */
   #fields: Map<string, [name: string, values: string[]]> | undefined
   /** The head that has not been written yet. */
@@ -47,14 +46,14 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   #hasEnded = false
   #isDestroyed = false
 
-  constructor(connection: ResponseConnection, req: PlainRequest) {
+  constructor(connection: ResponseConnection, req: ClientMessage) {
     super()
     this.#connection = connection
     this.req = req
   }
 
   /** `null` after the response was sent completely. */
-  get socket(): Socket | null {
+  get socket(): Duplex | null {
     return this.#connection?.socket ?? null
   }
 
@@ -99,7 +98,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     this.shouldKeepAlive &&= this.#connection?.mayContinue === true
     let text = `HTTP/1.1 ${status} ${statusMessage}`
     let [hasDate, hasLength, hasConnection] = [false, false, false]
-    for (let at = 0; at + 1 < fields.length; at += 2) {
+    for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string
       const value = fields[at + 1] as string
       text += checkedLine(name, value)
@@ -164,7 +163,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     if (!this.headersSent) this.writeHead(this.statusCode)
     const end = this.chunkedEncoding ? `0${this.#trailers}\r\n\r\n` : ''
     if (last === undefined || last.length === 0 || this.#framing === 'none') {
-      writeText(connection.socket, this.#takeHead() + end, this.#onWritten)
+      connection.socket.write(this.#takeHead() + end, 'latin1', this.#onWritten)
       return this
     }
     const bytes = typeof last === 'string' ? Buffer.from(last) : last

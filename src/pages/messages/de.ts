@@ -81,7 +81,7 @@ export const de: Messages = {
   },
   deviceBinding:
     'Ihr Browser hat sie nicht gebunden. Melden Sie sich ab und mit einem Browser wieder an, der das kann, zum Beispiel einem aktuellen Chrome oder Edge auf einem Computer mit Sicherheitschip.',
-  maintenance: 'Bitte versuchen Sie es später noch einmal.',
+  maintenance: 'Bitte versuchen Sie es {when} noch einmal.',
   misconfigured:
     'Ein erneuter Versuch hilft nicht: Die Betreiber dieser Website müssen die Konfiguration ändern. Bitte informieren Sie die Betreiber.',
   signInFromFrame:

@@ -24,7 +24,7 @@ export const en: Messages = {
   },
   deviceBinding:
     'Your browser has not bound it. Sign out, and sign in again with a browser that can do this, such as a current Chrome or Edge on a computer with a security chip.',
-  maintenance: 'Please try again later.',
+  maintenance: 'Please try again {when}.',
   misconfigured:
     'Trying again does not help: the operators of this site have to change its configuration. Please tell them.',
   signInFromFrame: 'Your session has ended, or you are not signed in. The sign-in opens outside this part of the page.',

@@ -80,7 +80,7 @@ export const fr: Messages = {
   },
   deviceBinding:
     'Votre navigateur ne l’a pas liée. Déconnectez-vous, puis reconnectez-vous avec un navigateur qui en est capable, par exemple une version récente de Chrome ou d’Edge sur un ordinateur doté d’une puce de sécurité.',
-  maintenance: 'Veuillez réessayer plus tard.',
+  maintenance: 'Veuillez réessayer {when}.',
   misconfigured:
     'Réessayer ne résoudra pas le problème : les exploitants de ce site doivent modifier sa configuration. Veuillez les en informer.',
   signInFromFrame:

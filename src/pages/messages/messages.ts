@@ -16,7 +16,7 @@ export interface Messages {
   readonly actions: Readonly<Record<PageAction, string>>
   /** What a person can do where the session has to be bound to the device. */
   readonly deviceBinding: string
-  /** The text during maintenance. */
+  /** The text during maintenance. `{when}` is a time such as "in 30 minutes". */
   readonly maintenance: string
   /** The text for a fault that lasts until the operator changes the configuration. */
   readonly misconfigured: string

@@ -10,7 +10,7 @@ import type { GiveBack } from '../../wire/read-buffers.ts'
  */
 export async function checkHealth(
   { externalUrl, hostHeader, url }: Pick<UpstreamConfig, 'externalUrl' | 'hostHeader' | 'url'>,
-  { path, timeoutMs, expect }: HealthCheckConfig,
+  { path, timeoutMs, expect }: Pick<HealthCheckConfig, 'path' | 'timeoutMs' | 'expect'>,
   connect: () => Transport,
 ): Promise<string | undefined> {
   const transport = connect()

@@ -14,9 +14,9 @@ import type { Candidate } from './balancer.ts'
 /** Receives the results of requests, and chooses the target of a retry. */
 export interface TargetResults {
   /** The target has responded. */
-  noteResponse(candidate: Candidate, status: number): void
+  noteResponse(candidate: Candidate, request: UpstreamRequest, status: number): void
   /** The exchange with the target has failed. */
-  noteFailure(candidate: Candidate, error: GatewayError, progress: Progress): void
+  noteFailure(candidate: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): void
   /**
    * The target that a failed request is sent to; `undefined` when it must not be sent again.
    */
@@ -31,11 +31,13 @@ export interface TargetResults {
 /** One request, until a target has responded or no other one may get it. */
 export class TargetExchange implements ResponseHandler {
   readonly #targets: TargetResults
-  readonly #request: UpstreamRequest
+  #request: UpstreamRequest
   readonly #handler: ResponseHandler
   readonly #observer: TargetObserver | undefined
   #candidate!: Candidate
   #isRetry = false
+  /** How often the current target was to get the request. */
+  #sendings = 0
   /**
    * `onDone` of the transport goes to the handler at once: neither `onEnd` nor `onError` follows.
    */
@@ -55,19 +57,21 @@ export class TargetExchange implements ResponseHandler {
 
   start(candidate: Candidate): void {
     this.#candidate = candidate
+    this.#sendings = 0
     candidate.target.open += 1
     this.#observer?.onTarget(candidate.target.name)
     candidate.target.transport.dispatch(this.#request, this)
   }
 
   onSend(control: ExchangeControl): boolean {
+    this.#sendings += 1
     const isWanted = this.#handler.onSend(control)
     this.#isDoneLast = !isWanted
     return isWanted
   }
 
   onResponse(status: number, statusMessage: string, fields: RawFields): void {
-    if (status >= 200) this.#targets.noteResponse(this.#candidate, status)
+    if (status >= 200) this.#targets.noteResponse(this.#candidate, this.#request, status)
     this.#handler.onResponse(status, statusMessage, fields)
   }
 
@@ -86,22 +90,30 @@ export class TargetExchange implements ResponseHandler {
 
   onSwitch(connection: SwitchedConnection, fields: RawFields): void {
     this.#isDoneLast = true
-    this.#targets.noteResponse(this.#candidate, 101)
+    this.#targets.noteResponse(this.#candidate, this.#request, 101)
     this.#handler.onSwitch(connection, fields)
   }
 
   onError(error: GatewayError, progress: Progress = 'responding'): void {
     const failed = this.#candidate
-    this.#targets.noteFailure(failed, error, progress)
-    const next = this.#isRetry ? undefined : this.#targets.targetForRetry(failed, this.#request, error, progress)
+    this.#targets.noteFailure(failed, this.#request, error, progress)
+    const next = this.#mayRetry(progress)
+      ? this.#targets.targetForRetry(failed, this.#request, error, progress)
+      : undefined
     if (next === undefined) {
       this.#handler.onDone()
       this.#handler.onError(error)
       return
     }
     this.#isRetry = true
+    if (this.#sendings > 1 || progress !== 'unsent') this.#request = { ...this.#request, isRepetition: true }
     this.#observer?.onRetry(failed.target.name, error)
     this.start(next)
+  }
+
+  /** The transport itself has sent the request twice when its first connection was lost. */
+  #mayRetry(progress: Progress): boolean {
+    return !this.#isRetry && (this.#sendings < 2 || progress === 'unsent')
   }
 
   /**

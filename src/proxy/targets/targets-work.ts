@@ -1,4 +1,4 @@
-import type { TargetConfig, UpstreamConfig } from '../../config/model/upstream.ts'
+import type { HealthCheckConfig, TargetConfig, UpstreamConfig } from '../../config/model/upstream.ts'
 import { reason } from '../../core/errors.ts'
 import { Repeating } from '../../core/repeating.ts'
 import type { Log } from '../../observe/log.ts'
@@ -25,6 +25,7 @@ export class TargetsWork {
   #endFirstAttempt: () => void = () => {}
   #isResolving: boolean
   #fault: string | undefined
+  #areAllUnhealthy = false
   #isStopped = false
 
   constructor(config: UpstreamConfig, parts: TargetsWorkParts) {
@@ -103,9 +104,22 @@ export class TargetsWork {
     if (healthCheck === undefined) return []
     const run = async () => {
       await Promise.all(this.#parts.candidates().map((each) => this.#check(each)))
+      this.#noteAll(healthCheck)
       return jittered(healthCheck.everyMs)
     }
     return [new Repeating('upstream_health_checks', run)]
+  }
+
+  /** When no target passes, the check itself may be wrong. */
+  #noteAll({ path }: HealthCheckConfig): void {
+    const candidates = this.#parts.candidates()
+    const isAll = candidates.length > 0 && candidates.every(({ target }) => target.health.state(0) === 'unhealthy')
+    if (isAll && !this.#areAllUnhealthy && !this.#isStopped)
+      this.#parts.log.warn('upstream.all_unhealthy', {
+        ...{ upstream: this.#config.name, path, reason: candidates[0]?.target.health.reason },
+        hint: `All targets get requests, as without health checks. Compare path and expect of upstreams.${this.#config.name}.health_check with what the application offers.`,
+      })
+    this.#areAllUnhealthy = isAll
   }
 
   async #check({ target }: Candidate): Promise<void> {

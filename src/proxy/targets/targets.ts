@@ -30,6 +30,13 @@ export interface TargetsParts {
 /** After this time a connection takes no further request, so that the host is resolved again. */
 const lifetimeMs = 60_000
 
+/** Opens connections to a target. */
+export function connectTo(config: UpstreamConfig, settings: TargetConfig, maxConnections?: number): Transport {
+  const Client = config.protocol === 'http1' ? Http1Transport : Http2Transport
+  const options = transportTarget(config, settings)
+  return new Client({ ...options, maxConnections: maxConnections ?? options.maxConnections })
+}
+
 function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConfig): Http2Target {
   const { tls, connectTimeoutMs, keepAliveMs, maxConnections, maxStreams, connectionsPerTarget, proxyProtocol } = config
   return {
@@ -76,6 +83,11 @@ function targetCounters(metrics: Pick<Metrics, 'counter'>) {
 
 /** Methods whose requests have the same effect when they arrive twice (RFC 9110 §9.2.2). */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
+
+/** The client has not sent the whole request. */
+function owesContent({ body }: UpstreamRequest): boolean {
+  return body?.isIncomplete === true
+}
 
 /**
  * The targets of an upstream. A request goes to one of them, and is retried once at another one.
@@ -170,9 +182,8 @@ export class Targets implements Transport, TargetResults {
 
   #take(settings: TargetConfig, former: readonly Candidate[]): Candidate {
     const { name, healthCheck, protocol } = this.#config
-    const Client = protocol === 'http1' ? Http1Transport : Http2Transport
     const options = transportTarget(this.#config, settings)
-    const connect = (maxConnections = options.maxConnections) => new Client({ ...options, maxConnections })
+    const connect = (maxConnections?: number) => connectTo(this.#config, settings, maxConnections)
     const create = () => new Target(targetName(settings), connect, () => performance.now())
     const target = this.#pool.take(JSON.stringify([name, protocol, options]), this, create)
     if (healthCheck === undefined) target.health.forgetChecks()
@@ -181,14 +192,17 @@ export class Targets implements Transport, TargetResults {
     return candidate(target, { ...settings, limit: options.maxConnections }, known)
   }
 
-  noteResponse({ target }: Candidate, status: number): void {
+  noteResponse({ target }: Candidate, request: UpstreamRequest, status: number): void {
     const { name, eject } = this.#config
-    if (eject?.statuses.includes(status) === true) this.#fail(target, `status ${status}`)
-    else if (target.health.succeed())
+    if (eject?.statuses.includes(status) === true) {
+      if (!owesContent(request)) this.#fail(target, `status ${status}`)
+    } else if (target.health.succeed())
       this.#log.info('upstream.target_returned', { upstream: name, target: target.name })
   }
 
-  noteFailure({ target }: Candidate, error: GatewayError, progress: Progress): void {
+  noteFailure({ target }: Candidate, request: UpstreamRequest, error: GatewayError, progress: Progress): void {
+    // Otherwise one client could eject all targets of an application that does not wait for it.
+    if (progress !== 'unsent' && owesContent(request)) return
     const isBroken = error.code === 'ERR_UPSTREAM_UNREACHABLE' && progress !== 'responding'
     if (isBroken || error.code === 'ERR_UPSTREAM_TIMEOUT') this.#fail(target, error.message)
   }

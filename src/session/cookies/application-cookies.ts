@@ -12,7 +12,7 @@ import {
   sizeOf,
 } from '../../http/cookie-jar.ts'
 import { cookieNames } from '../../http/cookies.ts'
-import type { Sessions } from '../live/sessions.ts'
+import type { Sessions } from '../live/live-sessions.ts'
 import type { SessionRecord } from '../record/record.ts'
 
 /** The most cookies that a session remembers. */

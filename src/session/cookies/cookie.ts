@@ -16,7 +16,7 @@ import {
   setCookie,
   withoutCookies,
 } from '../../http/cookies.ts'
-import type { SessionsOfAudience } from '../live/sessions.ts'
+import type { SessionsOfAudience } from '../live/live-sessions.ts'
 import { sessionIdFromCookie, sessionKey, type StoredSession } from '../record/record.ts'
 
 /** The suffix of the name of the cookie that proves the device of a session. See `BoundCookie`. */

@@ -1,6 +1,6 @@
 import type { SessionKey } from '../../core/names.ts'
 import type { SessionRecord } from '../record/record.ts'
-import { changeSession, type Sessions } from './sessions.ts'
+import { changeSession, type Sessions } from './live-sessions.ts'
 
 /** The cookies of applications that a session has, or remembers. */
 type Cookies = Pick<SessionRecord, 'cookies' | 'browser_cookies'>

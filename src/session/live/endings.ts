@@ -8,6 +8,7 @@ import type { Audit, Cause } from '../../observe/audit.ts'
 import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
 import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
 import type { EndedLate, EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
+import { Attempt } from './attempt.ts'
 import type { NearCache, NearCaches } from './near-cache.ts'
 import type { EndingScope, PendingEndings } from './pending-endings.ts'
 
@@ -29,6 +30,9 @@ export type EndedBy =
 
 /** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
 export const signInLifetimeMs = 15 * 60 * 1000
+
+/** The longest time for which the `jti` of an order is remembered, in ms. */
+const longestJtiMs = 8 * 24 * 60 * 60 * 1000
 
 /** How many audit events of ended sessions are written at once: about 5 ms. */
 const recordedAtOnce = 100
@@ -75,6 +79,8 @@ interface Order<T> {
   readonly name: string
   readonly scope: EndingScope
   readonly isTrusted: boolean
+  /** Absent: the order is about one session, for which its time does not matter. */
+  readonly attempt?: Attempt
   readonly send: () => Promise<T>
   readonly findInMemory: () => readonly SessionKey[]
   /** Repeats the whole order after the store has failed. */
@@ -163,12 +169,15 @@ export class SessionEndings {
 
   async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { caches, store } = this.#parts
-    this.tellOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    const name = `${tag} ${jtiOf(order)}`
+    const attempt = this.#attemptOf(name)
+    this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
-      name: `${tag} ${jtiOf(order)}`,
+      name,
       scope: tag,
       isTrusted: true,
-      send: async () => store.endSid(tag, await this.#logoutOrder(order)),
+      attempt,
+      send: async () => store.endSid(tag, await this.#logoutOrder(order, attempt)),
       findInMemory: () => caches.keysOf(hasTag(tag)),
       repeat: () => this.#endTag(tag, order, by, cause),
     })
@@ -180,12 +189,15 @@ export class SessionEndings {
     const { audience } = order
     const { caches, store } = this.#parts
     const tag = subTag(audience, sub)
-    this.tellOrder({ tag, at: this.#parts.clock.now(), issued_at: issuedAt(order) })
+    const name = jtiOf(order)
+    const attempt = this.#attemptOf(name)
+    this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
-      name: jtiOf(order),
+      name,
       scope: tag,
       isTrusted: true,
-      send: async () => store.endSub(tag, await this.#logoutOrder(order)),
+      attempt,
+      send: async () => store.endSub(tag, await this.#logoutOrder(order, attempt)),
       findInMemory: () => caches.keysOf((session) => session.audience === audience && session.sub === sub),
       repeat: () => this.endSub(sub, order, by, cause),
     })
@@ -206,15 +218,45 @@ export class SessionEndings {
     return (await Promise.all(keys.map((key) => this.endOne(key, by, cause)))).flat()
   }
 
-  async #endInStore<T>({ name, scope, isTrusted, send, findInMemory, repeat }: Order<T>): Promise<T> {
+  /**
+   * Carries out an order that ends sessions without a `sid` or `sub`, and that only its sender
+   * repeats after an error.
+   * @param name of this order: a repetition has the same
+   */
+  async carryOut<T>(name: string, work: (attempt: Attempt) => Promise<T>): Promise<T> {
+    const { clock, pending, store } = this.#parts
+    const attempt = pending.failedAttempts.get(name) ?? new Attempt(clock.now())
+    try {
+      await attempt.storeTime(store)
+      const result = await work(attempt)
+      pending.failedAttempts.delete(name)
+      return result
+    } catch (error) {
+      attempt.hasFailed = true
+      pending.failedAttempts.set(name, attempt)
+      throw error
+    }
+  }
+
+  /** The first attempt of an order; this one, unless the order is pending. */
+  #attemptOf(name: string): Attempt {
     const { clock, pending } = this.#parts
+    return pending.attemptOf(name) ?? new Attempt(clock.now())
+  }
+
+  async #endInStore<T>({ name, scope, isTrusted, attempt, send, findInMemory, repeat }: Order<T>): Promise<T> {
+    const { clock, pending } = this.#parts
+    const isRepeated = attempt?.hasFailed === true
     try {
       const result = await send()
       pending.complete(name)
       return result
     } catch (error) {
-      pending.add({ name, scope, isTrusted, createdUntil: clock.now(), repeat })
-      this.tell(findInMemory())
+      const createdUntil = attempt?.at ?? clock.now()
+      pending.add({ name, scope, isTrusted, createdUntil, repeat, ...(attempt && { attempt }) })
+      // A repetition would also find the sessions of later sign-ins.
+      if (!isRepeated) this.tell(findInMemory())
+      if (attempt !== undefined) attempt.hasFailed = true
       throw error
     }
   }
@@ -229,14 +271,15 @@ export class SessionEndings {
     return stored !== undefined && this.#open(key, stored.sealed) === undefined
   }
 
-  async #logoutOrder(order: EndOrder): Promise<LogoutOrder> {
-    const remaining = order.exp * 1000 - this.#parts.clock.now()
-    const { latest } = await this.#parts.store.time()
+  async #logoutOrder(order: EndOrder, attempt: Attempt): Promise<LogoutOrder> {
+    const { clock, store } = this.#parts
+    const remaining = order.exp * 1000 - clock.now()
     // The clock tolerance (at most five minutes) makes a token valid a little longer than `exp`.
     return {
       jti: jtiOf(order),
-      jti_ttl: Math.max(remaining, 0) + 10 * 60 * 1000,
-      at: latest,
+      jti_ttl: Math.min(Math.max(remaining, 0) + 10 * 60 * 1000, longestJtiMs),
+      at: await attempt.storeTime(store),
+      begun_until: await attempt.begunUntil(store),
       ttl: 2 * signInLifetimeMs,
       issued_at: issuedAt(order),
     }

@@ -1,13 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SessionKey } from '../../core/names.ts'
+import { pauses } from '../../core/pauses.ts'
 import { randomToken } from '../../core/random.ts'
 import type { SessionStore } from '../store/store.ts'
 
 export type LeaseStore = Pick<SessionStore, 'acquireLease' | 'renewLease' | 'releaseLease'>
-
-/** How long a lease lasts, in ms, before another process may take over from a killed one. */
-const leaseMs = 5_000
-const renewEveryMs = leaseMs / 4
 
 /**
  * Runs `work` under a lease that is renewed meanwhile, so that no other process does so at the same
@@ -21,6 +18,8 @@ export async function underLease<T>(
   work: (lost: AbortSignal) => Promise<T>,
 ): Promise<{ readonly result: T } | undefined> {
   const owner = randomToken(16)
+  const leaseMs = pauses.leaseMs
+  const renewEveryMs = leaseMs / 4
   let heldUntil = performance.now() + leaseMs
   if (!(await store.acquireLease(key, owner, leaseMs))) return undefined
   const lost = new AbortController()

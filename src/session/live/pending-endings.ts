@@ -1,14 +1,15 @@
 import { BoundedMap } from '../../core/bounded-map.ts'
 import { reason } from '../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../core/names.ts'
+import { pauses } from '../../core/pauses.ts'
 import { Repeating } from '../../core/repeating.ts'
 import type { Log } from '../../observe/log.ts'
+import type { Attempt } from './attempt.ts'
 
 const maxTrusted = 10_000
 /** Any client can cause untrusted endings, so this limit is lower. */
 const maxUntrusted = 1_000
 
-const pauseMs = 1_000
 const batchSize = 20
 
 /** One session, or all sessions of one sid or sub. */
@@ -20,6 +21,8 @@ export interface PendingEnding {
   readonly scope: EndingScope
   /** Sessions that were created later are not part of the order. In ms since the epoch. */
   readonly createdUntil: number
+  /** Absent: the ending is of one session, for which its time does not matter. */
+  readonly attempt?: Attempt
   /** Whether the order is signed, or is about a session in memory. A client may send any cookie. */
   readonly isTrusted: boolean
   /** Called until it succeeds. */
@@ -34,6 +37,8 @@ export class PendingEndings {
   readonly #trusted: BoundedMap<string, PendingEnding>
   readonly #untrusted: BoundedMap<string, PendingEnding>
   readonly #byScope = new Map<EndingScope, Map<string, PendingEnding>>()
+  /** The failed attempts of orders that only their sender repeats, by the name of the order. */
+  readonly failedAttempts = new BoundedMap<string, Attempt>('failed_endings', maxUntrusted)
   readonly #log: Log
   readonly #trying = new Repeating('pending_endings', () => this.#try())
   #hasWarned = false
@@ -72,7 +77,12 @@ export class PendingEndings {
     endings.set(name, pending)
     const ofScope = this.#byScope.get(pending.scope) ?? new Map<string, PendingEnding>()
     this.#byScope.set(pending.scope, ofScope.set(name, pending))
-    this.#trying.wakeIn(pauseMs)
+    this.#trying.wakeIn(pauses.repeatEndingsMs)
+  }
+
+  /** The first attempt of the order with this name, if it is pending. */
+  attemptOf(name: string): Attempt | undefined {
+    return (this.#trusted.peek(name) ?? this.#untrusted.peek(name))?.attempt
   }
 
   /** The store has accepted the order with this name. */
@@ -105,7 +115,7 @@ export class PendingEndings {
   async #try(): Promise<number | undefined> {
     await this.#repeatAll(this.#trusted)
     await this.#repeatAll(this.#untrusted)
-    if (!this.isEmpty) return pauseMs
+    if (!this.isEmpty) return pauses.repeatEndingsMs
     this.#hasWarned = false
     return undefined
   }

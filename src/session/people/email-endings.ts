@@ -17,6 +17,7 @@ const byAdministratorMs = 0.5
 /**
  * Remembers that the sessions of an e-mail address end, like a tombstone of a `sub`: before they
  * are searched, so a sign-in that ends meanwhile finds it, or its session is found.
+ * @param at in the store's time; absent: now
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
  */
 export async function rememberEmailEnding(
@@ -24,8 +25,9 @@ export async function rememberEmailEnding(
   audience: string,
   by: EmailEndedBy,
   store: DocumentStore & Pick<SessionStore, 'time'>,
+  at?: number,
 ): Promise<void> {
-  const { latest } = await store.time()
+  const latest = at ?? (await store.time()).latest
   const written = Buffer.from(String(by === 'administrator' ? latest + byAdministratorMs : latest))
   const isRemembered = await changeDocument(store, documentNameOf(email, audience), 2 * signInLifetimeMs, (sealed) =>
     sealed !== undefined && endingIn(sealed).at >= latest ? undefined : written,
@@ -46,17 +48,13 @@ export async function emailEndedSince(
   return ending !== undefined && begun_at <= ending.at ? ending.by : undefined
 }
 
-/**
- * The verified e-mail address in the claims of a session. The domain has no letter case, so it is
- * in lower case (RFC 5321 §2.4).
- */
+/** The verified e-mail address in the claims of a session. */
 export function verifiedEmailOf(claims: Claims, renamed: Readonly<Record<string, string>>): string | undefined {
   const email = emailOf(claims, renamed)
   const isVerified = claims[renamed['email_verified'] ?? 'email_verified']
   // Some providers send `email_verified` as text.
   if (email === undefined || (isVerified !== true && isVerified !== 'true')) return undefined
-  const at = email.lastIndexOf('@')
-  return email.slice(0, at) + email.slice(at).toLowerCase()
+  return email
 }
 
 /** The e-mail address in the claims of a session, verified or not. */

@@ -5,7 +5,7 @@ import { type Browser, browserOf } from '../../http/user-agent.ts'
 import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
-import type { SessionsOfAudience } from '../live/sessions.ts'
+import type { SessionsOfAudience } from '../live/live-sessions.ts'
 import { sessionKey, type StoredSession, subTag } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 

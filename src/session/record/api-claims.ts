@@ -1,6 +1,6 @@
 // Claims from APIs of the provider (`claims_from`) in a session.
 import type { ApiClaimConfig } from '../../config/model/provider.ts'
-import { type ApiReading, type Claims, isWithheld, type JsonValue, withWithheld } from '../../core/claims.ts'
+import { type ApiReading, type Claims, isWithheld, type JsonValue, readClaim, withWithheld } from '../../core/claims.ts'
 import { isWithin } from '../../core/clock.ts'
 import { isObject } from '../../core/json.ts'
 import type { ApiClaim, SessionRecord } from './record.ts'
@@ -11,6 +11,8 @@ import type { ApiClaim, SessionRecord } from './record.ts'
 const keptMs = 60 * 60_000
 /** When a claim is read again that could not be read, in ms, unless the API says it. */
 const soonMs = 30_000
+/** At the earliest. */
+const leastMs = 1_000
 /** The same for a failure that another attempt will hardly change. */
 const laterMs = 5 * 60_000
 
@@ -39,7 +41,8 @@ export function neverRead(configured: readonly ApiClaimConfig[], { api_claims }:
 }
 
 /**
- * The claims that no longer count: they are older than an hour, and were to be read before `now`.
+ * The claims that do not count, and were to be read before `now`: they are older than an hour, or
+ * could not be read.
  * @param dueAt when those without an interval of their own were to be read
  */
 export function overdue(
@@ -49,10 +52,20 @@ export function overdue(
   now: number,
 ): readonly string[] {
   const isOverdue = ({ id }: ApiClaimConfig) => {
-    const { read_at, due_at = dueAt } = api_claims?.[id] ?? {}
-    return read_at !== undefined && now >= due_at && !isWithin(keptMs, read_at, now)
+    const known = api_claims?.[id]
+    if (known?.read_at === undefined) return isUnread(known, now)
+    return now >= (known.due_at ?? dueAt) && !isWithin(keptMs, known.read_at, now)
   }
   return configured.filter(isOverdue).map(({ name }) => name)
+}
+
+/** Whether a claim that could not be read is due. */
+export function isAnyUnread(configured: readonly ApiClaimConfig[], { api_claims }: Read, now: number): boolean {
+  return configured.some(({ id }) => isUnread(api_claims?.[id], now))
+}
+
+function isUnread(known: ApiClaim | undefined, now: number): boolean {
+  return known?.read_at === undefined && known?.due_at !== undefined && now >= known.due_at
 }
 
 /**
@@ -95,7 +108,7 @@ function entryOf(
       return { read_at: now, ...(everyMs !== undefined && { due_at: now + everyMs }) }
     case 'unavailable': {
       const isKept = known?.read_at !== undefined && isWithin(keptMs, known.read_at, now)
-      const due_at = now + Math.max(soonMs, reading.retryAfterMs ?? 0)
+      const due_at = now + Math.max(reading.retryAfterMs ?? soonMs, leastMs)
       return { ...(isKept && { read_at: known.read_at }), due_at }
     }
     case 'unusable':
@@ -104,13 +117,13 @@ function entryOf(
 }
 
 function kept(claims: Claims, name: string, before: Claims): Claims {
-  return isWithheld(before, [name]) ? withWithheld(claims, [name]) : withValue(claims, name, before[name])
+  return isWithheld(before, [name]) ? withWithheld(claims, [name]) : withValue(claims, name, readClaim(before, [name]))
 }
 
 /** Adds values to those that the provider has sent itself, unless it has withheld some. */
 function merged(claims: Claims, name: string, values: readonly JsonValue[]): Claims {
   if (isWithheld(claims, [name])) return claims
-  return withValue(claims, name, [...new Set([claims[name] ?? [], values].flat(2))])
+  return withValue(claims, name, [...new Set([readClaim(claims, [name]) ?? [], values].flat(2))])
 }
 
 /** The value replaces what there was, also a mark that the provider has withheld the claim. */

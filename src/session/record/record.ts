@@ -77,6 +77,8 @@ export interface StoredSession {
   readonly record: SessionRecord
   /** Whether the provider must confirm that the session has not ended. See `SealedSession`. */
   readonly isDoubtful?: boolean
+  /** See `NewSession`. Only in a session that was read from the store. */
+  readonly begun_at?: number
   /** The approximate size of the record in memory, in bytes. */
   readonly bytes: number
   /** Whether this object serves one request only: keep nothing for it. */

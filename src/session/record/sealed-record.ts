@@ -43,7 +43,7 @@ type Lengths = readonly [header: number, payload: number, signature: number] | r
  * well. Signatures are stored as bytes.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
-  const tokens: Record<string, unknown> = { ...plainTokens(record.tokens) }
+  const tokens: Partial<Record<TokenName, unknown>> = { ...plainTokens(record.tokens) }
   const [texts, signatures]: [Buffer[], Buffer[]] = [[], []]
   for (const name of tokenNames) {
     const parts = partsOf(record.tokens[name])

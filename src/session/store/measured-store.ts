@@ -1,3 +1,4 @@
+import { ownMember } from '../../core/json.ts'
 import type { Distribution, Metrics } from '../../observe/metrics.ts'
 import type { SessionStore } from './store.ts'
 
@@ -48,7 +49,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
   }
   return {
     ...measured(measure, store, [...ofSessions, ...ofFlags, ...ofOthers]),
-    jobs: measured(measure, store.jobs, ofJobs, (name) => jobOperations[name] ?? `${name}_job`),
+    jobs: measured(measure, store.jobs, ofJobs, (name) => ownMember(jobOperations, name) ?? `${name}_job`),
     kept: measured(measure, store.kept, ofKept, (name) => `kept_${inSnakeCase(name)}`),
     list: () => store.list(),
     listSid: (tag) => store.listSid(tag),

@@ -245,6 +245,8 @@ export interface SealedSession extends SealedDocument {
   readonly expiresIn: number
   /** The store may have been restored from an older copy since, so the session may have ended. */
   readonly isDoubtful?: boolean
+  /** See {@link NewSession}. Absent: an earlier version has stored the session. */
+  readonly begun_at?: number | undefined
 }
 
 export interface EndedSession {
@@ -261,6 +263,11 @@ export interface LogoutOrder extends Omit<Tombstone, 'tag'> {
   readonly jti: string
   /** How long the `jti` is remembered, in ms; at least until the token expires. */
   readonly jti_ttl: number
+  /**
+   * For an order that is repeated: sessions whose sign-in began later go on, in the store's time.
+   * Absent: all sessions end. Clocks may differ, so the first attempt compares no times.
+   */
+  readonly begun_until?: number | undefined
 }
 
 /**

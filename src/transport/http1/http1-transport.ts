@@ -1,8 +1,8 @@
 import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { closedByGateway, failUnsent, upstreamError } from '../upstream-error.ts'
-import { type ConnectionOwner, UpstreamConnection } from './connection.ts'
 import { type WrittenRequest, writtenRequest } from './upstream-exchange.ts'
+import { type ConnectionOwner, UpstreamConnection } from './upstream-http1-connection.ts'
 
 interface Waiting {
   readonly request: WrittenRequest

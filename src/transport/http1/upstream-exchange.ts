@@ -86,6 +86,8 @@ export interface WrittenRequest {
   readonly isUpgrade: boolean
   /** The address of the client. */
   readonly client: string | undefined
+  /** It is not sent again. */
+  readonly isRepetition: boolean
 }
 
 const expectsContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
@@ -99,6 +101,7 @@ export function writtenRequest({
   body,
   upgrade,
   client,
+  isRepetition = false,
 }: UpstreamRequest): WrittenRequest {
   let head = `${method} ${path} HTTP/1.1`
   let hasLength = false
@@ -116,7 +119,7 @@ export function writtenRequest({
   if (isUpgrade) head += `\r\nConnection: Upgrade${field('Upgrade', upgrade)}\r\n\r\n`
   // A connection is not used again after HEAD, so the upstream may close it.
   else head += method === 'HEAD' ? '\r\nConnection: close\r\n\r\n' : '\r\nConnection: keep-alive\r\n\r\n'
-  return { method, head, body, isChunked, isUpgrade, client }
+  return { method, head, body, isChunked, isUpgrade, client, isRepetition }
 }
 
 const identityTexts = new WeakMap<readonly string[], string>()

@@ -2,9 +2,9 @@ import { GatewayError } from '../../core/errors.ts'
 import { type Connect, createConnect } from '../connect.ts'
 import type { ResponseHandler, Transport, TransportTarget, UpstreamRequest } from '../transport.ts'
 import { closedByGateway, failUnsent, upstreamError } from '../upstream-error.ts'
-import { Http2Connection, type Http2ConnectionOwner } from './connection.ts'
 import { requestFields } from './request-fields.ts'
 import type { Http2Request } from './stream-exchange.ts'
+import { Http2Connection, type Http2ConnectionOwner } from './upstream-http2-connection.ts'
 
 /** How often connections are examined, in ms. */
 const examineEveryMs = 1_000

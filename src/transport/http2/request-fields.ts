@@ -12,7 +12,9 @@ export function requestFields(
   { method, path, headers, identity }: UpstreamRequest,
   scheme: 'http' | 'https',
 ): OutgoingHttpHeaders {
-  const fields: Record<string, string | string[]> = { ':method': method, ':scheme': scheme, ':path': path }
+  // Without a prototype, because a field may be named "constructor".
+  const fields = Object.create(null) as Record<string, string | string[]>
+  Object.assign(fields, { ':method': method, ':scheme': scheme, ':path': path })
   for (const list of [headers, identity])
     for (let at = 0; at + 1 < list.length; at += 2) {
       const name = (list[at] as string).toLowerCase()

@@ -31,6 +31,11 @@ export interface ExchangeConnection {
 }
 
 const noFields: RawFields = []
+const tooShort = new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content is shorter than its Content-Length')
+const resetInContent = new GatewayError(
+  'ERR_UPSTREAM_RESPONSE',
+  'the stream was reset with NO_ERROR before the end of the content (END_STREAM)',
+)
 const statusField = ':status'
 
 /** Codes with which an upstream, or nghttp2 in its place, says that its frames are invalid. */
@@ -53,6 +58,8 @@ export class StreamExchange implements ExchangeControl {
   #isOver = false
   /** How many bytes of the content are still to come, if its length is known. */
   #left: number | undefined
+  /** The stream was reset before the end of the content. */
+  #isReset = false
   #trailers: RawFields = noFields
   /** Why the connection failed. Node.js tells its streams before the connection itself. */
   #cause: GatewayError | undefined
@@ -77,6 +84,7 @@ export class StreamExchange implements ExchangeControl {
       this.#fail(requestError(error), 'unsent')
       return false
     }
+    this.#noteReset(this.#stream)
     this.#stream
       .on('headers', (fields, flags, raw) => this.#onHead(fields[statusField], flags, raw as unknown as string[]))
       .on('response', (fields, flags, raw) => this.#onHead(fields[statusField], flags, raw as unknown as string[]))
@@ -108,6 +116,22 @@ export class StreamExchange implements ExchangeControl {
 
   get #progress(): Progress {
     return this.#hasResponse ? 'responding' : 'sent'
+  }
+
+  /**
+   * A stream that is reset with NO_ERROR has the events of a complete one. But Node.js pushes the
+   * end of the content before it closes the stream only when a frame had END_STREAM.
+   */
+  #noteReset(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream)
+    let hasEnded = false
+    stream.push = (part, encoding) => {
+      if (part === null && !hasEnded) {
+        hasEnded = true
+        this.#isReset = stream.closed
+      }
+      return push(part, encoding)
+    }
   }
 
   #writeBody(stream: ClientHttp2Stream, body: NonNullable<UpstreamRequest['body']>): void {
@@ -160,11 +184,8 @@ export class StreamExchange implements ExchangeControl {
     if (this.#isOver || stream === undefined || stream.rstCode !== errorCodes.noError) return
     if (this.#left === undefined) return
     // nghttp2 verifies the length, but not when RST_STREAM ends the response.
-    if (this.#isShort)
-      return this.#fail(
-        new GatewayError('ERR_UPSTREAM_RESPONSE', 'the content is shorter than its Content-Length'),
-        'responding',
-      )
+    if (this.#isShort) return this.#fail(tooShort, 'responding')
+    if (this.#isReset && this.#left === Infinity) return this.#fail(resetInContent, 'responding')
     this.#complete()
   }
 
@@ -199,7 +220,7 @@ export class StreamExchange implements ExchangeControl {
 
   /** A safe request may be lost when its connection was idle and is closed (RFC 9110 §9.2.2). */
   #mayResend(isRefused: boolean): boolean {
-    const { request, isSecond } = this.#sent
+    const { request, isSecond = request.isRepetition } = this.#sent
     if (isSecond === true || this.#hasBegunBody) return false
     const isSafe = request.method === 'GET' || request.method === 'HEAD'
     const isLost = this.#lost?.code === 'ERR_UPSTREAM_UNREACHABLE' && this.#connection.hasServed

@@ -5,69 +5,21 @@ import type { UpstreamConfig } from '../../../src/config/model/upstream.ts'
 import { parseClaimPath } from '../../../src/core/claims.ts'
 import { parsePathPattern, type PathPattern } from '../../../src/core/patterns.ts'
 import type { Subject } from '../../../src/gate/rules/requirement.ts'
+import { loadedUpstream } from '../../support/upstream-config.ts'
+
+const usual = loadedUpstream(
+  '{ url: http://127.0.0.1:3000, connect_timeout: 1s, response_timeout: 1s, idle_timeout: 1s }',
+)
 
 /** An upstream for which everybody has to sign in. `settings` replace its settings. */
 export function upstream({
   logout = [],
   ...settings
 }: Partial<Omit<UpstreamConfig, 'logout'>> & { logout?: PathPattern[] } = {}): UpstreamConfig {
-  const url = settings.url ?? new URL('http://127.0.0.1:3000')
   return {
-    name: 'orders',
-    providers: ['provider'],
-    hosts: [],
-    path: '/',
-    url,
-    targets: [{ url, socketPath: undefined, weight: 1, backup: false }],
-    resolve: undefined,
-    healthCheck: undefined,
-    balance: 'round_robin',
-    eject: undefined,
-    slowStartMs: 0,
-    retryBudget: 20,
-    connectionsPerTarget: undefined,
-    forwardAuth: false,
-    respondsOnly: false,
-    needsDeviceBinding: false,
-    stripPath: false,
-    rewriteContent: false,
-    sessionNotice: false,
-    compress: false,
-    alsoKnownAs: [],
-    setCookie: { domain: undefined, path: undefined, secure: false, sameSite: undefined },
-    responseHeaders: { set: {}, remove: [], defaults: [] },
-    externalUrl: new URL('https://orders.example.com'),
-    hostHeader: 'client',
-    originHeader: 'client',
-    headers: [],
-    signedIdentity: undefined,
-    accessTokens: undefined,
-    serviceAccounts: undefined,
-    tokenExchange: undefined,
-    rules: [],
-    trustedOrigins: [],
-    cors: undefined,
-    cache: 'private',
-    sessionCookies: [],
-    logout: {
-      paths: logout.map((path) => ({ path, query: [], methods: undefined })),
-      passFirst: false,
-      cookies: [],
-      call: undefined,
-    },
-    upgrade: ['websocket'],
-    connectTimeoutMs: 1000,
-    responseTimeoutMs: 1000,
-    idleTimeoutMs: 1000,
-    keepAliveMs: 1_500,
-    maxConnections: 8,
-    maxStreams: 64,
-    maxStreamsPerClient: 64,
-    tls: { ca: undefined, serverName: undefined, clientCertificate: undefined, pinnedKeys: [] },
-    proxyProtocol: 'off',
-    protocol: 'http1',
-    streamsPerConnection: 100,
-    tests: [],
+    ...usual,
+    targets: usual.targets.map((target) => ({ ...target, url: settings.url ?? usual.url })),
+    logout: { ...usual.logout, paths: logout.map((path) => ({ path, query: [], methods: undefined })) },
     ...settings,
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { RuleConfig } from '../../../src/config/model/rule.ts'
 import { AddressSet } from '../../../src/core/addresses.ts'
 import { parsePathPattern } from '../../../src/core/patterns.ts'
 import { createRouteTable, type RouteTable } from '../../../src/gate/rules/route-table.ts'
@@ -297,3 +298,52 @@ test('A rule for an ending opens only paths that end so in every reading', () =>
   ])
     assert.throws(() => access(path), { code: 'ERR_REQUEST_TARGET' }, path)
 })
+
+test('Without the policy decision point, only the configured spelling of a path is open', () => {
+  const open: RuleConfig = { ...rule('/open/'), authorizeWith: false }
+  const table = createRouteTable([upstream({ rules: [open] })])
+  const isAsked = (path: string) => table.route('x', 'GET', canonicalTarget(path))?.rule.authorizeWith !== false
+
+  assert.equal(isAsked('/open/'), false)
+  for (const path of ['/open', '/Open/', '/OPEN']) assert.equal(isAsked(path), true, path)
+})
+
+for (const { regression, rules, paths, accepted } of [
+  {
+    regression: 'an unusual spelling of a path bypasses a step-up',
+    rules: [{ ...rule('/admin/*'), stepUp: { acr_values: ['hardware'] } }],
+    paths: ['/admin%2Fusers', '/admin;v=1/users', '/admin./users', '/admin%3Fusers', '/%2Fadmin/users'],
+    accepted: '/other%2Fadmin',
+  },
+  {
+    regression: 'an unusual spelling of a path bypasses the scope of an access token',
+    rules: [
+      { ...rule('/api/admin/*'), accessTokens: { scopes: ['orders.admin'] } },
+      { ...rule('/api/*'), accessTokens: { scopes: [] } },
+    ],
+    paths: ['/api/admin%2Fusers', '/api/admin;v=1/users', '/api/admin./users', '/api/x%2F..%2Fadmin/users'],
+    accepted: '/api/group%2Fproject',
+  },
+  {
+    regression: 'an unusual spelling of a path bypasses the rule without access tokens',
+    rules: [{ ...rule('/api/*'), accessTokens: { scopes: [] } }, rule('/**')],
+    paths: ['/api%2Fusers'],
+    accepted: '/api/group%2Fproject',
+  },
+  ...[{ serviceAccounts: 'all' } as const, {}].map((other) => ({
+    regression: 'an unusual spelling of a path bypasses the rule of a service account',
+    rules: [
+      { ...rule('/export/admin/*'), serviceAccounts: ['admin'] },
+      { ...rule('/export/*'), ...other },
+    ],
+    paths: ['/export/admin%2Fusers', '/export/admin;v=1/users', '/export/x%2F..%2Fadmin/users'],
+    accepted: '/export/group%2Fproject',
+  })),
+] satisfies readonly { regression: string; rules: readonly RuleConfig[]; paths: readonly string[]; accepted: string }[])
+  test(`A path that an application may read as one of a stricter rule is rejected: ${regression}`, () => {
+    const table = createRouteTable([upstream({ rules })])
+
+    for (const path of paths)
+      assert.throws(() => table.route('any', 'GET', canonicalTarget(path)), { code: 'ERR_REQUEST_TARGET' }, path)
+    assert.notEqual(table.route('any', 'GET', canonicalTarget(accepted)), undefined)
+  })

@@ -1,3 +1,4 @@
+// Slow: 4 s, clients send as fast as they can
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants } from 'node:http2'

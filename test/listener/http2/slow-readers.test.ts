@@ -1,3 +1,4 @@
+// Slow: 6 s, hundreds of clients read a byte at a time
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { flags, frame, RawHttp2, requestFields, types, uint32 } from '../../support/http2-frames.ts'

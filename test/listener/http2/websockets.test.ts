@@ -35,8 +35,16 @@ async function startEcho(t: TestContext, acceptOf = accepts, options: Parameters
   return { world, seen, session }
 }
 
-function open(session: ClientHttp2Session, path = '/public/socket', protocol = 'websocket'): ClientHttp2Stream {
-  const fields = { 'sec-websocket-version': '13', 'sec-websocket-protocol': 'chat' }
+function open(
+  session: ClientHttp2Session,
+  path = '/public/socket',
+  protocol = 'websocket',
+  cookie?: string,
+): ClientHttp2Stream {
+  const fields = {
+    ...{ 'sec-websocket-version': '13', 'sec-websocket-protocol': 'chat' },
+    ...(cookie !== undefined && { cookie }),
+  }
   const stream = session.request(
     { ':method': 'CONNECT', ':protocol': protocol, ':path': path, ...fields },
     { endStream: false },
@@ -111,6 +119,31 @@ test('A stop closes a WebSocket with a Close frame', async (t) => {
   // RFC 6455 §5.5.1: a Close frame, with 1001 (going away).
   assert.equal(received[0], 0x88)
   assert.equal(received.readUInt16BE(2), 1001)
+})
+
+test('A WebSocket ends with its session, with a Close frame', async (t) => {
+  const { world, seen, session } = await startEcho(t, accepts, { h2c: true })
+  const jane = world.browser()
+  await jane.get(`${world.url}/private`)
+  const [ofJane, ofAnybody] = [open(session, '/private/socket', 'websocket', jane.cookieHeader), open(session)]
+  const responses = await Promise.all([once(ofJane, 'response'), once(ofAnybody, 'response')])
+  assert.deepEqual(
+    responses.map(([headers]) => (headers as Record<string, unknown>)[':status']),
+    [200, 200],
+  )
+  let received = Buffer.alloc(0)
+  ofJane.on('data', (part: Buffer) => (received = Buffer.concat([received, part])))
+  // As a browser does: it answers the Close frame, and waits for the end of the connection.
+  ofJane.on('end', () => ofJane.end())
+
+  await world.provider.endSession(world.provider.sessions()[0]?.sid ?? '')
+
+  await until('the WebSocket of the session is closed', () => ofJane.closed)
+  await until('the application sees the end', () => seen[0]?.socket.destroyed === true)
+  // RFC 6455 §7.4.1: a Close frame, with 1008 (policy violation).
+  assert.equal(received[0], 0x88)
+  assert.equal(received.readUInt16BE(2), 1008)
+  assert.equal(ofAnybody.closed, false, 'another WebSocket of the connection stays')
 })
 
 test('A client that cancels its WebSocket closes the one of the application', async (t) => {

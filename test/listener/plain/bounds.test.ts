@@ -1,3 +1,4 @@
+// Slow: 4 s, heads of every size are sent byte by byte
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'

@@ -5,7 +5,7 @@ import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { ClientMessage, ClientReply } from '../../../src/http/client-messages.ts'
-import { Front } from '../../../src/listener/plain/connection.ts'
+import { Front } from '../../../src/listener/plain/plain-connection.ts'
 
 /** How many byte sequences are tried: a few thousand here, millions with `FRONT_RUNS`. */
 const runs = Number(process.env['FRONT_RUNS'] ?? 3_000)

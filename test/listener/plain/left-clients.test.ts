@@ -83,3 +83,26 @@ for (const [where, sent] of stages) {
     assert.match(await new RawClient(t, port).send(head('GET /whole', 'Connection: close')).untilClosed(), /whole/)
   })
 }
+
+for (const [who, leave] of [
+  ['The client', (client: RawClient) => client.socket.resetAndDestroy()],
+  ['The gateway', (_: RawClient, res: PlainResponse) => res.destroy()],
+] as const)
+  test(`A response is not complete when its end was not sent: ${who} closes the connection`, async (t) => {
+    const responses: PlainResponse[] = []
+    // More than the buffers of both kernels take.
+    const { port } = await startFront(t, (_req, res) => void responses.push(res.end(Buffer.alloc(64 * 1024 * 1024))))
+    const client = new RawClient(t, port)
+    client.socket.pause()
+    client.send(head('GET /large'))
+    await until('the response has begun', () => responses.length === 1)
+    const [res] = responses as [PlainResponse]
+    let closed = 0
+    res.on('close', () => (closed += 1))
+
+    leave(client, res)
+
+    await until('the response is closed', () => res.destroyed)
+    assert.equal(res.writableFinished, false)
+    assert.equal(closed, 1)
+  })

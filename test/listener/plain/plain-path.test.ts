@@ -4,12 +4,14 @@ import { createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { test, type TestContext } from 'node:test'
 import { connect as connectTls } from 'node:tls'
-import { Front } from '../../../src/listener/plain/connection.ts'
+import { Front } from '../../../src/listener/plain/plain-connection.ts'
+import type { PlainRequest } from '../../../src/listener/plain/plain-request.ts'
 import { httpUpstream, RawClient } from '../../proxy/support.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { statusesIn } from '../../support/raw-exchange.ts'
 import { until } from '../../support/until.ts'
 import { startWorld, type WorldOptions } from '../../support/world.ts'
+import { startFront } from './front.ts'
 
 const upstreamSettings = 'rules: [{ path: /*, access: public }]'
 const request = (line: string, ...fields: readonly string[]) =>
@@ -91,11 +93,13 @@ test('Requests that arrive together, also byte by byte, are carried out in order
 
 test('The head of a request that does not arrive in time gets 408', async (t) => {
   const { client } = await start(t, { settings: 'limits: { headers_timeout: 1s }' })
+  const began = performance.now()
   const slow = client().send('GET /slow HTTP/1.1\r\nHost: h\r\nX-')
   const second = client().send(get('/1'))
   await second.until(/\[GET \/1 \]$/)
   second.send('GET')
   assert.deepEqual(statusesIn(await slow.untilClosed()), [408])
+  assert.ok(performance.now() - began >= 1_000)
   assert.deepEqual(statusesIn(await second.untilClosed()), [200, 408])
 })
 
@@ -107,6 +111,33 @@ test('Content that is not read is dropped, and the next request of the connectio
     .send(`${request('POST /private', 'Content-Length: 4')}priv${get('/open/1', 'Connection: close')}`)
     .untilClosed()
   assert.deepEqual(statusesIn(text), [401, 200])
+})
+
+test('A response that has no content has no framing either', async (t) => {
+  const { port } = await startFront(t, ({ url }, res) => void res.writeHead(Number(url.slice(1))).end())
+
+  const text = await new RawClient(t, port)
+    .send(get('/304') + get('/204') + request('HEAD /200', 'Connection: close'))
+    .untilClosed()
+
+  assert.deepEqual(statusesIn(text), [304, 204, 200])
+  assert.match(text, /^(?:HTTP\/1\.1 (?:.+\r\n)+\r\n){3}$/)
+  assert.doesNotMatch(text, /transfer-encoding/i)
+})
+
+test('A gateway that stops closes a connection without a request, and none whose first request waits', async (t) => {
+  const requests: PlainRequest[] = []
+  const { server, port, front } = await startFront(t, (req) => void requests.push(req))
+  new RawClient(t, port).send(get('/held'))
+  await until('the request has arrived', () => requests.length === 1)
+  const accepted = once(server, 'connection')
+  const unused = new RawClient(t, port)
+  await accepted
+
+  front.closeUnused(-1)
+
+  await unused.untilClosed()
+  assert.equal(requests[0]?.socket.destroyed, false)
 })
 
 test('A gateway that stops lets requests finish, and closes connections without one', async (t) => {

@@ -90,10 +90,13 @@ test('A response that never ends is judged by its status, and its connection is 
 test('When all targets are unhealthy, they get requests nevertheless', async (t) => {
   const [one, two] = [await checkedTarget(t, 'one'), await checkedTarget(t, 'two')]
   one.status = two.status = 500
-  const { bodies, becomes } = await gatewayTo(t, [one.port, two.port])
+  const { bodies, becomes, logged } = await gatewayTo(t, [one.port, two.port])
   await becomes('unhealthy', 'unhealthy')
 
   assert.deepEqual((await bodies(2)).toSorted(), ['one', 'two'])
+  const said = () => logged.filter(({ message }) => message === 'upstream.all_unhealthy')
+  await until('the log says it', () => said().length > 0)
+  assert.deepEqual([said().length, said()[0]?.fields['path']], [1, '/health'])
 })
 
 test('A target that has never responded well gets no requests after the first check', async (t) => {

@@ -205,11 +205,14 @@ test('A client that leaves does not make a target fail', async (t) => {
 
 test('When all targets refuse connections, the client gets 502 and the targets are tried again', async (t) => {
   const ports = [await freePort(), await freePort()]
-  const { origin } = await gatewayTo(
+  const { origin, logs, metrics } = await gatewayTo(
     t,
     ports.map((port) => target(port)),
   )
   for (let times = 0; times < 6; times++) assert.equal((await fetch(origin)).status, 502)
+  // When both are ejected, there is no other target to try.
+  const retries = metrics.read('gatehouse_target_retries_total')?.cells[0]?.values
+  assert.deepEqual([logs('upstream.retried').length, retries], [2, [2]])
 
   const server = createHttpServer((_, res) => res.end('back')).listen(ports[0], '127.0.0.1')
   await once(server, 'listening')

@@ -2,54 +2,35 @@ import assert from 'node:assert/strict'
 import { after, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../../src/config/model/session.ts'
-import { systemClock } from '../../../src/core/clock.ts'
-import { randomToken } from '../../../src/core/random.ts'
 import { sidTag, subTag, tagOf } from '../../../src/session/record/record.ts'
 import { slotOf, tagIn } from '../../../src/session/store/redis/cluster.ts'
 import { RedisKeys } from '../../../src/session/store/redis/keys.ts'
-import type { NewSession } from '../../../src/session/store/store.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
-import { inTime } from '../../support/in-time.ts'
 import { clusterConfig, type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
-import { cutOff, type RedisServer, startRedis } from '../../support/redis.ts'
+import { startRedis } from '../../support/redis.ts'
 import {
   responds,
+  assertDropsElsewhere,
   assertUnavailable,
   beats,
   hearing,
   open,
   refusedInTime,
-  replicated,
-  settings,
-  sizeOf,
   tick,
-  unconfirmed,
 } from '../redis-stores.ts'
-import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
+import { created, keysOf, newSession, order, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
-const meeting = slotOf('{notices}')
 
 // All at once: each takes two seconds until it is at work.
 const certificates = issueCertificates()
-const [shared, secured, failing, losing] = await Promise.all([
+const [shared, secured] = await Promise.all([
   startCluster({ after }),
   startCluster({ after }, { tls: certificates.server, args: userWithFewRights() }),
-  startCluster({ after }, { replicas: 3 }),
-  startCluster({ after }, { replicas: 3 }),
 ])
 const admins = shared.primaries.map(({ port }) => new Redis(port, '127.0.0.1'))
 after(() => admins.forEach((admin) => admin.disconnect()))
-
-storeContract('redis cluster', async (t) => {
-  await Promise.all(admins.map((admin) => admin.flushall()))
-  // A channel of its own: the notice of a tombstone of the test before may be on its way yet.
-  const { store } = openAt(t, shared, { timeoutMs: 5_000, keyPrefix: `${randomToken(6)}:` })
-  await store.ping()
-  const size = async () => (await Promise.all(admins.map(sizeOf))).reduce((sum, count) => sum + count, 0)
-  return { store, now: systemClock.now, tick, size }
-})
 
 test('slots are computed as Redis does, and every slot has a hash tag', async () => {
   const [admin] = admins as [Redis]
@@ -59,24 +40,8 @@ test('slots are computed as Redis does, and every slot has a hash tag', async ()
 })
 
 test('when an ending in a Cluster resolves, every other process has dropped the session', async (t) => {
-  const { store, log } = openAt(t, shared)
   const others = times(3, () => openAt(t, shared))
-  await hearing(store, ...others.map((other) => other.store))
-
-  for (let round = 0; round < 60; round++) {
-    const session = await created(store, Date.now(), { sid: `sid ${round}`, sub: `sub ${round}` })
-    const waitedInVain = unconfirmed(log)
-    if (round % 3 === 0) await store.endOne(session.key)
-    if (round % 3 === 1) await store.endSid(tagOf(session.key), order(Date.now()))
-    if (round % 3 === 2) await store.endSub(session.subTag, order(Date.now()))
-    // The machine stalled, which may happen now and then.
-    if (unconfirmed(log) > waitedInVain) continue
-    for (const other of others) {
-      const dropped = other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : []))
-      assert.ok(dropped.includes(session.key), `round ${round}`)
-    }
-  }
-  assert.ok(unconfirmed(log) < 5)
+  await assertDropsElsewhere(openAt(t, shared), others, 60)
 })
 
 test('a change in a Cluster reaches every other process', async (t) => {
@@ -112,88 +77,6 @@ test('a Cluster with a private authority, client certificates and a user with fe
   }
 })
 
-test('when a primary of a Cluster dies, the store uses its replica', async (t) => {
-  const setup = failing
-  const [one, other] = [openAt(t, setup), openAt(t, setup)]
-  await one.store.ping()
-  await hearing(one.store, other.store)
-  const dying = setup.primaryOf(meeting)
-  const sessions = await Promise.all(times(24, () => created(one.store, Date.now(), { sub: 'jane' })))
-  const there = sessions.filter(({ key }) => setup.primaryOf(slotOf(tagOf(key))) === dying)
-  const elsewhere = sessions.filter((session) => !there.includes(session))
-  const [first] = there as [(typeof there)[0]]
-  await replicated(dying.port, `{${tagOf(first.key)}}`)
-  other.heard.length = 0
-
-  await dying.kill()
-  await assert.rejects(one.store.read(first.key), assertUnavailable)
-  await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
-  // Calls that are refused do not wait in line for the node that is away.
-  await inTime(2 * settings.timeoutMs, () => Promise.allSettled(times(20, () => one.store.read(first.key))))
-  await until(tick, async () => (await one.store.read(first.key).catch(() => undefined)) !== undefined)
-
-  for (const { key } of elsewhere)
-    await until(tick, async () => (await one.store.read(key).catch(() => undefined)) !== undefined)
-  await hearing(one.store, other.store)
-  assert.ok(other.heard.some(({ kind, receivesNotices }) => kind === 'resumed' && !receivesNotices))
-  await one.store.endSub(first.subTag, order(Date.now()))
-  const dropped = other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : []))
-  for (const { key } of there) assert.ok(dropped.includes(key))
-  assert.deepEqual(one.log.warnings(), [])
-})
-
-test('an ended session stays ended when a failover in a Cluster loses the ending', async (t) => {
-  const setup = losing
-  const { store, heard } = openAt(t, setup, { timeoutMs: 5_000 })
-  await store.ping()
-  await hearing(store)
-  // Not where notices are published: the connections to that node stay.
-  const at = setup.primaries.findIndex((primary) => primary !== setup.primaryOf(meeting))
-  const [primary, replica] = [setup.primaries[at], setup.replicas[at]] as [RedisServer, RedisServer]
-  const isThere = (session: NewSession) => setup.primaryOf(slotOf(tagOf(session.key))) === primary
-  const [ended, kept] = times(200, () => newSession(Date.now())).filter(isThere) as [NewSession, NewSession]
-  for (const session of [ended, kept]) assert.equal(await store.create(session), 'created')
-  await replicated(primary.port, `{${tagOf(ended.key)}}`)
-  heard.length = 0
-
-  await cutOff(primary)
-  assert.deepEqual(keysOf(await store.endOne(ended.key)), [ended.key])
-  await primary.kill()
-
-  await until(tick, async () => (await store.read(kept.key).catch(() => undefined)) !== undefined)
-  // The failover may not be over yet, so failed queries are repeated.
-  await until(tick, async () => (await store.read(ended.key).catch(() => kept)) === undefined)
-  assert.ok(heard.some(({ kind }) => kind === 'resumed'))
-  const promoted = new Redis(replica.port, '127.0.0.1')
-  t.after(() => promoted.disconnect())
-  assert.match(await promoted.info('commandstats'), /cmdstat_del:calls/)
-})
-
-test('a session ends with its sub when a failover in a Cluster loses its entry in the index of the sub', async (t) => {
-  const setup = losing
-  const { store } = openAt(t, setup, { timeoutMs: 5_000 })
-  await store.ping()
-  await hearing(store)
-  // Not the one of the test before.
-  const dying = setup.primaries.findLast((primary) => primary !== setup.primaryOf(meeting)) as RedisServer
-  const isThere = (tag: string) => setup.primaryOf(slotOf(tag)) === dying
-  const [session] = times(200, (n) => newSession(Date.now(), { sub: `sub ${n}` })).filter(
-    ({ key, subTag }) => isThere(subTag) && setup.primaryOf(slotOf(tagOf(key))) === setup.primaryOf(meeting),
-  ) as [NewSession]
-
-  // Opens the connection, which the cut lets live.
-  assert.deepEqual(await store.listSub(session.subTag), [])
-  await cutOff(dying)
-  assert.equal(await store.create(session), 'created')
-  await dying.kill()
-  await until(tick, async () => {
-    const outcome = await store.endSub(session.subTag, order(Date.now())).catch(() => undefined)
-    return outcome !== undefined
-  })
-
-  await until(tick, async () => (await store.read(session.key).catch(() => session)) === undefined)
-})
-
 test('listeners of the process that ends a session late are told, before Redis replies and after it', async (t) => {
   const [{ store, notices, config }, other] = [openAt(t, shared), openAt(t, shared)]
   await hearing(store, other.store)
@@ -214,25 +97,6 @@ test('listeners of the process that ends a session late are told, before Redis r
     { kind: 'ended_late', keys: [], sessions: [{ key, sealed: Buffer.from(sealed) }] },
   ])
   assert.equal(await store.read(key), undefined)
-})
-
-test('notices go through the node that owns their slot, also after the slot has moved', async (t) => {
-  const setup = losing
-  const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]
-  await hearing(one.store, other.store)
-  const from = setup.primaryOf(meeting)
-  const replica = setup.replicas[setup.primaries.indexOf(from)] as { port: number }
-  const promoted = new Redis(replica.port, '127.0.0.1')
-  t.after(() => promoted.disconnect())
-
-  await promoted.cluster('FAILOVER')
-  await until(tick, async () => /role:master/.test(await promoted.info('replication')))
-  await until(tick, async () => (await promoted.pubsub('NUMSUB', 'gatehouse:notices'))[1] === 2)
-  await hearing(one.store, other.store)
-
-  const { key } = await created(one.store, Date.now())
-  await one.store.endOne(key)
-  assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
 })
 
 test('a session whose slot is being moved is found, or the query is rejected in time', async (t) => {
@@ -324,8 +188,6 @@ function userWithFewRights(): string[] {
   const rights = ['~gh:*', '&gh:*', '+@all', '-@dangerous', '+info', '+cluster|slots']
   return ['--user', 'gatehouse', 'on', '>pass', ...rights]
 }
-
-type Opened = ReturnType<typeof openAt>
 
 function openAt(t: TestContext, setup: Pick<ClusterSetup, 'nodes'>, given: Partial<RedisClusterConfig> = {}) {
   return open(t, { ...clusterConfig(setup), ...given })

@@ -79,6 +79,7 @@ export function transportTo(t: TestContext, port: number, changes: Partial<Http2
 export function content(parts: readonly string[], isOpen = false): RequestContent & { isDestroyed: boolean } {
   return {
     isDestroyed: false,
+    isIncomplete: isOpen,
     begin(reader) {
       for (const part of parts) reader.onPart(Buffer.from(part), () => {})
       if (!isOpen) reader.onEnd()

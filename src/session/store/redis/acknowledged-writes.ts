@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
-import type { RedisConnection } from './connection.ts'
+import type { RedisConnection } from './redis-connection.ts'
 import type { ScriptName } from './scripts.ts'
 
 /** How long one `WAIT` may block the connection, in ms: the scripts of other endings wait too. */

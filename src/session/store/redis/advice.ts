@@ -23,7 +23,21 @@ const advice: readonly (readonly [RegExp, string])[] = [
     'compare username and password with those of Redis (ACL LIST shows the users)',
   ],
   [/invalid DB index|out of range/, 'use a database that it has: 0 to 15 by default'],
-  [/NOPERM/, 'give the Redis user the named permission: see session.store.redis in docs/configuration.md'],
+  [
+    /unknown command.*sentinel/i,
+    'it is a Redis, and not a Sentinel: use its address in session.store.redis.url, or name the port of the Sentinels, which is 26379 by default',
+  ],
+  [/cluster support disabled/, 'it is not a node of a Cluster: use its address in session.store.redis.url'],
+  [
+    /not the protocol of Redis/,
+    'another program listens there, such as a web server: compare host and port with session.store.redis',
+  ],
+  [
+    /not connected yet/,
+    'it accepts the connection and does not respond: compare the port, and the scheme redis:// or rediss:// (TLS)',
+  ],
+  [/ETIMEDOUT/, 'compare the scheme redis:// or rediss:// (TLS), and look for a firewall or a missing route'],
+  [/NOPERM/, 'give the Redis user the named permission: see docs/redis.md'],
   [/^READONLY/, 'use the address of the primary instead of a replica'],
   [/^MOVED/, 'it is a node of a Cluster: use session.store.redis.cluster'],
   [/^OOM/, 'it is full: raise its maxmemory, or check what else is stored there'],

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisClusterConfig } from '../../../config/model/session.ts'
-import { noticesTag, RedisConnection } from './connection.ts'
 import { clusterOptions, longestSilenceMs, nodeOptions, retryDelay } from './options.ts'
+import { noticesTag, RedisConnection } from './redis-connection.ts'
 
 /** The longest pause of this connection, in ms. Meanwhile no session is served from memory. */
 const longestNoticesDelayMs = 500

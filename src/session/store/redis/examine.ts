@@ -2,15 +2,13 @@ import type { Redis } from 'ioredis'
 import type { RedisStoreConfig } from '../../../config/model/session.ts'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey, SidTag } from '../../../core/names.ts'
+import { pauses } from '../../../core/pauses.ts'
 import { randomToken, sha256 } from '../../../core/random.ts'
 import { type RedisProblem, redisSchemeMismatch } from './advice.ts'
-import type { RedisConnection } from './connection.ts'
 import { trialAt, tryConnections, tryScripts } from './fitness.ts'
 import { RedisKeys } from './keys.ts'
+import type { RedisConnection } from './redis-connection.ts'
 import { connectToRedis } from './servers.ts'
-
-/** How long to wait for a connection, in ms. */
-const connectLimitMs = 3_000
 
 const pings = 15
 
@@ -95,7 +93,7 @@ export async function examineRedis(config: RedisStoreConfig): Promise<RedisFacts
 
 /** Tries several times, because a DNS lookup may take longer than one attempt. */
 async function connected(connection: RedisConnection): Promise<void> {
-  const end = performance.now() + connectLimitMs
+  const end = performance.now() + pauses.examineStoreMs
   for (;;) {
     try {
       return await connection.ready()

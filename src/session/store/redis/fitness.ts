@@ -3,15 +3,14 @@ import { setImmediate, setTimeout as wait } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
+import { pauses } from '../../../core/pauses.ts'
 import { randomToken } from '../../../core/random.ts'
 import type { Log } from '../../../observe/log.ts'
-import { isErrorReply, type RedisConnection } from './connection.ts'
 import { RedisKeys } from './keys.ts'
 import { longestSilenceMs } from './options.ts'
+import { isErrorReply, type RedisConnection } from './redis-connection.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 
-/** When a trial is repeated that failed or did not come to an end, in ms. */
-const againMs = 2_000
 /** How long the keys of a trial are kept at most, in ms. They are deleted at its end. */
 const keptMs = 10_000
 /** How far times may differ that a server tells at about the same time, in ms. */
@@ -73,7 +72,7 @@ export class StoreFitness {
     const hasPassed = await first
     this.#pending.delete(first)
     if (hasPassed && (await this.#judge(trial, tryConnections, isRetry))) this.#note(server, undefined)
-    else setTimeout(() => void this.#try(server, connection, true), againMs).unref()
+    else setTimeout(() => void this.#try(server, connection, true), pauses.tryStoreAgainMs).unref()
   }
 
   #trial(server: Redis): Trial | undefined {

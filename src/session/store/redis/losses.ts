@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { reason } from '../../../core/errors.ts'
 import type { Log, LogFields } from '../../../observe/log.ts'
-import type { RedisConnection } from './connection.ts'
+import type { RedisConnection } from './redis-connection.ts'
 
 /** Detects that Redis has lost keys: it was emptied, restarted with less data, or evicts keys. */
 export class RedisLosses {

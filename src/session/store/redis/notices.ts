@@ -6,9 +6,9 @@ import type { Log } from '../../../observe/log.ts'
 import { type EndingReach, processName } from '../../../observe/processes.ts'
 import type { EndedLate, StoreNotice, StoreTime, Tombstone } from '../store.ts'
 import { confirmationIn, confirmationMessage, Confirmations, NoticeMessages, parseMessage } from './confirmations.ts'
-import { noticesTag, type RedisConnection } from './connection.ts'
 import type { RedisKeys } from './keys.ts'
 import { RedisLosses } from './losses.ts'
+import { noticesTag, type RedisConnection } from './redis-connection.ts'
 import type { RedisServers } from './servers.ts'
 
 /** How often the subscription is proven to work, in ms. */
@@ -198,7 +198,7 @@ export class RedisNotices {
       this.#parts.log.error('store.notices_refused', {
         store: this.#subscriber.address,
         reason: reason(error),
-        hint: 'Allow the channels to the Redis user, as docs/configuration.md#redis says. Until then no session is served from memory.',
+        hint: 'Allow the channels to the Redis user, as docs/redis.md says. Until then no session is served from memory.',
       })
     this.#subscriptionRefused ||= isRefusal
     setTimeout(() => {

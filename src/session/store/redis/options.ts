@@ -7,13 +7,12 @@ import type {
   RedisStoreConfig,
   RedisTlsConfig,
 } from '../../../config/model/session.ts'
+import { pauses } from '../../../core/pauses.ts'
 import './ioredis-corrections.ts'
 import { scripts } from './scripts.ts'
 
 /** How long the end of a connection may take before the socket is destroyed, in ms. */
 export const disconnectTimeoutMs = 100
-const connectTimeoutMs = 2_000
-const longestRetryDelayMs = 2_000
 /**
  * The longest silence before Redis counts as unavailable, in ms: a server that owes a reply hangs.
  * After so long a break, no operation waits, and no session is served from memory.
@@ -30,7 +29,7 @@ type Options = Omit<RedisOptions, 'replyMapping'>
  * connecting at the same moment.
  */
 export function retryDelay(attempt: number): number {
-  return Math.min(50 * 2 ** (attempt - 1), longestRetryDelayMs) + Math.random() * 50
+  return Math.min(50 * 2 ** (attempt - 1), pauses.reconnectToStoreMs) + Math.random() * 50
 }
 
 export function serverOptions({ url, ...config }: RedisServerConfig, purpose: string): Options {
@@ -131,8 +130,8 @@ function connectionOptions(
     disableClientInfo: true,
     scripts: Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua: lua.trim() }])),
 
-    connectTimeoutMs,
-    disconnectTimeoutMs,
+    connectTimeout: pauses.connectToStoreMs,
+    disconnectTimeout: disconnectTimeoutMs,
     commandTimeout: timeoutMs,
     // A server that hangs keeps its connections open, and commands would pile up. A slow server
     // sends at least some bytes in time.
@@ -147,7 +146,8 @@ function connectionOptions(
     autoResubscribe: false,
 
     reconnectOnError: (error: Error) => needsAnotherServer.test(error.message),
-  }
+    // An option that ioredis does not know would have no effect.
+  } satisfies Options
 }
 
 function tlsOptions({ ca, cert, key }: RedisTlsConfig) {

@@ -52,7 +52,8 @@ if ended_at and begun_at <= tonumber(ended_at) then return 0 end
 if redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
 local ttl = math.min(idle_timeout, remaining)
 if ttl <= 0 then return 1 end
-redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', 1, 'expires_at', now + remaining, 'sub', sub, 'run', run)
+redis.call('HSET', KEYS[1], 'sealed', sealed, 'version', 1, 'expires_at', now + remaining, 'sub', sub, 'run', run,
+  'begun_at', ARGV[6])
 redis.call('PEXPIRE', KEYS[1], ttl)
 add(KEYS[2], hash, now + remaining)
 return 1`
@@ -77,12 +78,15 @@ if job and job ~= '' then
 end
 return 'replaced'`
 
-/** Reads sessions, and for how long each lives if nothing moves its expiry. */
+/**
+ * Reads sessions: the sealed bytes, the version, the run, for how long each lives if nothing moves
+ * its expiry, and when its sign-in began.
+ */
 const read = `
 local found = {}
 for n, session in ipairs(KEYS) do
-  found[n] = redis.call('HMGET', session, 'sealed', 'version', 'run')
-  found[n][4] = redis.call('PTTL', session)
+  local values = redis.call('HMGET', session, 'sealed', 'version', 'run', 'begun_at')
+  found[n] = { values[1], values[2], values[3], redis.call('PTTL', session), values[4] }
 end
 return found`
 

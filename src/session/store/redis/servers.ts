@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import type { RedisSentinelConfig, RedisStoreConfig } from '../../../config/model/session.ts'
 import { ClusterConnection, connectForNotices } from './cluster.ts'
-import { RedisConnection } from './connection.ts'
 import { sentinelOptions, serverOptions, watchOptions } from './options.ts'
+import { RedisConnection } from './redis-connection.ts'
 
 export interface RedisServers {
   readonly commands: RedisConnection

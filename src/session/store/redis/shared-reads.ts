@@ -1,8 +1,14 @@
 import { Redis } from 'ioredis'
-import { CommandRejected, type Deadline, type RedisConnection } from './connection.ts'
+import { CommandRejected, type Deadline, type RedisConnection } from './redis-connection.ts'
 
 /** A session in the reply of the script `read`. Without a session, `sealed` is `null`. */
-export type FoundSession = readonly [sealed: Buffer | null, version: Buffer | null, run: Buffer | null, ttl: number]
+export type FoundSession = readonly [
+  sealed: Buffer | null,
+  version: Buffer | null,
+  run: Buffer | null,
+  ttl: number,
+  begun_at: Buffer | null,
+]
 
 interface WaitingRead {
   readonly place: string

@@ -1,0 +1,99 @@
+// What the end of a run says.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { root } from '../prepare.mjs'
+import { reasonOf } from './files.mjs'
+
+/** The most processor time of a file without "// Slow:", in ms of a usual machine. */
+const fastMs = 2000
+/** Other programs, and what the tests of a process share, make a file dearer by this much. */
+const tolerance = 3
+/** What a file with "// Slow:" uses or takes at least. */
+const slowMs = fastMs / 2 / tolerance
+const slowByClockMs = 5000
+
+/**
+ * Prints the sentences at the end. Returns whether the files have the marks that they need, which
+ * only a run of all tests finds out.
+ */
+export function summarize({ report, folder, groups, leftOut, isWhole, isAll, startedAt }) {
+  if (!existsSync(report)) return true
+  const { tests, counts } = JSON.parse(readFileSync(report, 'utf8'))
+  const costs = costsOfFiles(tests, folder, groups)
+  const { TEST_COSTS: costsFile } = process.env
+  if (costsFile) writeFileSync(costsFile, JSON.stringify(Object.fromEntries(costs), null, 1))
+  const wrong = isWhole ? [...costs].flatMap(([file, cost]) => wrongMark(file, cost, isAll)) : []
+  const lines = [...wrong, '', closing(counts, performance.now() - startedAt)]
+  if (leftOut > 0)
+    lines.push(
+      `${leftOut} slow ${leftOut === 1 ? 'file was' : 'files were'} left out. \`npm run test:all\` runs all files.`,
+    )
+  process.stdout.write(`${lines.join('\n')}\n`)
+  return wrong.length === 0
+}
+
+function closing({ passed, failed, skipped }, ms) {
+  const time = ms < 90_000 ? `${Math.round(ms / 1000)} s` : `${(ms / 60_000).toFixed(1)} minutes`
+  const aside =
+    skipped > 0
+      ? `, and ${number(skipped)} ${skipped === 1 ? 'was' : 'were'} skipped because this machine lacks what they need`
+      : ''
+  if (failed === 0) return `${passed === 1 ? 'The test' : `All ${number(passed)} tests`} passed in ${time}${aside}.`
+  const again = 'The report above says why. `npm test -- FILE` runs the tests of one file again.'
+  return `${number(failed)} of ${number(passed + failed)} tests failed in ${time}${aside}. ${again}`
+}
+
+const number = (value) => value.toLocaleString('en-US')
+
+/** The processor time and the time by the clock of each file, in ms of a usual machine. */
+function costsOfFiles(tests, folder, groups) {
+  const result = new Map()
+  groups.forEach((files, index) => {
+    const path = join(folder, `${index + 1}.costs`)
+    if (!existsSync(path)) return
+    const { costs, slowness } = JSON.parse(readFileSync(path, 'utf8'))
+    const own = tests.filter((test) => !test.isSkipped && filesOf(test, files).length > 0)
+    let [at, file] = [-1, files[0]]
+    for (const { name, usedMs, tookMs } of costs) {
+      const isOf = (test) => test !== undefined && (name === test.name || name.startsWith(`${test.name} > `))
+      if (!isOf(own[at]) || (name === own[at].name && name === own[at + 1]?.name)) {
+        const next = own.findIndex((test, place) => place > at && isOf(test))
+        if (next !== -1) {
+          const since = files.indexOf(file)
+          at = next
+          file = filesOf(own[at], files).find((each) => files.indexOf(each) >= since) ?? file
+        }
+      }
+      const cost = result.get(file) ?? { usedMs: 0, tookMs: 0, tests: 0 }
+      cost.usedMs += usedMs / slowness
+      cost.tookMs += tookMs
+      cost.tests += 1
+      result.set(file, cost)
+    }
+  })
+  return result
+}
+
+/** The file of a test; for a test of a shared module, the files that import it and name it. */
+function filesOf({ file, name }, files) {
+  const path = relative(root, file)
+  if (path.endsWith('.test.ts')) return files.filter((each) => each === path)
+  const subjects = name.split(': ').map((part) => `'${part}'`)
+  return files.filter((each) => {
+    const text = readFileSync(join(root, each), 'utf8')
+    return text.includes(`/${basename(path)}'`) && subjects.some((subject) => text.includes(subject))
+  })
+}
+
+function wrongMark(file, { usedMs, tookMs }, isAll) {
+  const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`
+  const isSlow = reasonOf(file, 'Slow') !== undefined
+  // With long searches, the cost of a file says nothing about `npm test`.
+  if (!isAll && !isSlow && usedMs > fastMs * tolerance)
+    return [
+      `${file} used ${seconds(usedMs)} of processor time, of ${seconds(fastMs)}. Make it cheaper, or begin it with “// Slow: ${seconds(usedMs)}, WHY”.`,
+    ]
+  if (isAll && isSlow && usedMs < slowMs && tookMs < slowByClockMs)
+    return [`${file} is not slow: it used ${seconds(usedMs)} of processor time. Take the line “// Slow:” out of it.`]
+  return []
+}

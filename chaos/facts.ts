@@ -1,0 +1,366 @@
+// What is certain, and what is possible, in a history. It knows the documentation, and nothing of
+// the program.
+import { bounds } from './bounds.ts'
+import type {
+  Attempt,
+  Ending,
+  Fault,
+  HistoryEvent,
+  Identity,
+  Receipt,
+  Refresh,
+  Request,
+  Run,
+  SignIn,
+  Stream,
+} from './history.ts'
+
+type Part = NonNullable<Fault['part']>
+
+export const allParts = Object.keys(bounds.recovery) as readonly Part[]
+
+/** A part of the world: of a replica and an application, or of any where one is not named. */
+interface Place {
+  readonly replica?: string | undefined
+  readonly application?: string | undefined
+}
+
+interface Span {
+  readonly begin: number
+  readonly end: number
+}
+
+/**
+ * From `at`, no replica may admit the session, except within the bound of one that was disturbed.
+ */
+export interface CertainEnd {
+  readonly at: number
+  /** From when to when the order was carried out. */
+  readonly order: Span
+  /** A request that was refused because the session had ended, if no other cause is known. */
+  readonly cause: Ending | SignIn | Request | Refresh | 'timeout'
+}
+
+/** The events of one type, in the order in which they begin. */
+function eventsOf<T extends HistoryEvent['type']>(history: readonly HistoryEvent[], type: T) {
+  const start = (event: HistoryEvent) => ('begin' in event ? event.begin : event.at)
+  const events = history.filter((event): event is Extract<HistoryEvent, { type: T }> => event.type === type)
+  return events.sort((a, b) => start(a) - start(b))
+}
+
+/** An index of a history. */
+export class Facts {
+  readonly run: Run
+  readonly isComplete: boolean
+  readonly signIns: ReadonlyMap<string, SignIn>
+  readonly requests: readonly Request[]
+  /** By the `id` of the request. */
+  readonly receipts: ReadonlyMap<string, readonly Receipt[]>
+  readonly endings: readonly Ending[]
+  readonly streams: readonly Stream[]
+  readonly samples: readonly Extract<HistoryEvent, { type: 'sample' }>[]
+  readonly deaths: readonly Extract<HistoryEvent, { type: 'death' }>[]
+  /** By refresh token. */
+  readonly uses: ReadonlyMap<string, readonly Refresh[]>
+  readonly faults: readonly Fault[]
+  /** When a replica could not reach the store, as its log says. */
+  readonly losses: readonly Fault[]
+
+  readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
+  readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
+  /** By the `sid` of the session that an ending names. */
+  readonly #endingsOf: ReadonlyMap<string | undefined, readonly Ending[]>
+  readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
+  readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
+  readonly #earliest = new Map<string, number>()
+  readonly #certain = new Map<string, readonly CertainEnd[]>()
+
+  /** @throws Error when the history has no `run`. */
+  constructor(history: readonly HistoryEvent[]) {
+    const [run] = eventsOf(history, 'run')
+    if (run === undefined) throw new Error('The history has no event "run".')
+    this.run = run
+    this.isComplete = history.some(({ type }) => type === 'end')
+    const signIns = eventsOf(history, 'sign-in')
+    this.signIns = new Map(signIns.map((signIn) => [signIn.id, signIn]))
+    this.requests = eventsOf(history, 'request')
+    this.receipts = Map.groupBy(eventsOf(history, 'receipt'), ({ request }) => request)
+    this.endings = eventsOf(history, 'ending')
+    this.streams = eventsOf(history, 'stream')
+    this.samples = eventsOf(history, 'sample')
+    this.deaths = eventsOf(history, 'death')
+    const refreshes = eventsOf(history, 'refresh')
+    this.uses = Map.groupBy(refreshes, ({ token }) => token)
+    const faults = eventsOf(history, 'fault')
+    this.losses = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => {
+      const fault = { type: 'fault', id: '', kind: 'unreachable', part: 'store', observed: true } as const
+      return { ...fault, replicas: [replica], begin, end }
+    })
+    // The word of a replica counts where something was wrong that it may have met.
+    const hasCause = ({ begin }: Span) =>
+      faults.some(
+        (fault) =>
+          (fault.part === 'store' || fault.part === 'replica') &&
+          fault.begin <= begin &&
+          fault.end + bounds.recovery[fault.part] >= begin,
+      )
+    this.faults = [...faults, ...this.losses.filter(hasCause)]
+    this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
+    this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
+    this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
+    this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
+    this.#successors = Map.groupBy(signIns.filter(mayHaveCreated), ({ replaces }) => replaces)
+  }
+
+  /** The faults that a request in this time, at this place, may have met. */
+  disturbances(parts: readonly Part[], { begin, end }: Span, { replica, application }: Place = {}): Fault[] {
+    const concerns = (names: readonly string[] | undefined, name: string | undefined) =>
+      names === undefined || name === undefined || names.includes(name)
+    return this.faults.filter(
+      (fault) =>
+        fault.part !== undefined &&
+        parts.includes(fault.part) &&
+        fault.begin <= end &&
+        fault.end + bounds.recovery[fault.part] >= begin &&
+        concerns(fault.replicas, replica) &&
+        concerns(fault.applications, application),
+    )
+  }
+
+  /** What was expected to succeed: all but the endings that only the provider knows. */
+  get attempts(): readonly Attempt[] {
+    return [...this.requests, ...this.signIns.values(), ...this.endings.filter(({ by }) => by !== 'provider')]
+  }
+
+  /** Whether an application received the request of this session, or responded to it. */
+  isAdmitted(request: Request): boolean {
+    return request.identity !== undefined || this.receipts.has(request.id)
+  }
+
+  /** The replicas that had a request or a stream of the session in this time. */
+  replicasUsing(session: string | undefined, { begin, end }: Span): readonly string[] {
+    if (session === undefined) return []
+    const uses = [...(this.#requestsOf.get(session) ?? []), ...this.streams.filter((one) => one.session === session)]
+    const signIn = this.signIns.get(session)
+    const all = signIn === undefined ? uses : [...uses, signIn]
+    return all.filter((use) => use.begin <= end && use.end >= begin).map(({ replica }) => replica)
+  }
+
+  /** Who the applications saw in a request. */
+  seen(request: Request): Identity[] {
+    const received = (this.receipts.get(request.id) ?? []).map(({ identity }) => identity)
+    return request.identity === undefined ? received : [...received, request.identity]
+  }
+
+  /** The ends of a session that are certain, in their order. */
+  certainEnds(session: string): readonly CertainEnd[] {
+    const known = this.#certain.get(session)
+    if (known !== undefined) return known
+    const signIn = this.signIns.get(session)
+    const ends = signIn === undefined ? [] : this.#certainEndsOf(signIn).sort((a, b) => a.at - b.at)
+    this.#certain.set(session, ends)
+    return ends
+  }
+
+  #certainEndsOf(signIn: SignIn): CertainEnd[] {
+    const ordered = this.endings.filter(
+      (ending) =>
+        ending.confirmed &&
+        covers(ending, signIn) &&
+        // The sid of a Logout Token has ended at the provider, so a sign-in under way also fails.
+        (ending.by === 'logout-token' ? signIn.begin < ending.begin : signIn.end <= ending.begin),
+    )
+    // A sign-in also succeeds when the previous session could not be ended yet.
+    const replaced = (this.#successors.get(signIn.id) ?? []).filter(
+      (next) =>
+        next.signedIn &&
+        // A busy machine is slow, and loses no order.
+        this.disturbances(['store', 'replica'], next, next).every(({ kind }) => kind === 'busy-machine'),
+    )
+    const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
+    const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
+    for (const cause of refusals) {
+      const orders = this.#ordersBefore(signIn, cause.end)
+      // An order that was not acknowledged may be known to one process only, and die with it. The
+      // same is true of an end at the provider that a process learns of during a fault.
+      const isCalm = this.disturbances(['store', 'replica', 'provider'], cause).length === 0
+      const isKept = (order: Ending | SignIn) =>
+        order.type === 'ending' ? order.confirmed || (order.by === 'provider' && isCalm) : order.signedIn
+      if (!orders.every(isKept)) continue
+      const order = { begin: cause.begin, end: Math.max(cause.end, ...orders.map(({ end }) => end)) }
+      ends.push({ at: order.end + bounds.proof, order, cause })
+    }
+    for (const cause of this.#rejectedRefreshes(signIn)) {
+      // The replica ends the session after the response, so a fault may begin in between.
+      const order = { begin: cause.begin, end: cause.end + bounds.ending }
+      ends.push({ at: cause.end + bounds.proof, order, cause })
+    }
+    const { latest } = this.#timeout(signIn)
+    const life = { begin: signIn.begin, end: latest + bounds.clocks }
+    const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
+    return [...ends, { at, order: { begin: at, end: at }, cause: 'timeout' }]
+  }
+
+  /**
+   * When the provider rejected the refresh token of the session, and the replica was certain to
+   * hear of it in time. A token that was used before says nothing: another replica has its
+   * successor.
+   */
+  #rejectedRefreshes({ grant, identity }: SignIn): Refresh[] {
+    const ofSid = this.#refreshesOf.get(identity?.sid ?? '') ?? []
+    const ofSession = ofSid.filter((refresh) => grant !== undefined && refresh.grant === grant)
+    return ofSession.filter(({ isRejected = false, answered, token, begin, end, replica }) => {
+      const isReused = this.uses.get(token)?.some((use) => use.accepted) ?? false
+      const isInTime = answered && end - begin < bounds.refresh
+      const until = { begin, end: end + bounds.proof }
+      const near = this.disturbances(['store', 'replica', 'provider', 'clock'], until, { replica })
+      return isRejected && !isReused && isInTime && near.length === 0
+    })
+  }
+
+  /** Between which times a session without an ending expires. */
+  #timeout(signIn: SignIn): { earliest: number; latest: number } {
+    const { idleTimeout, absoluteTimeout } = this.run
+    const requests = this.#requestsOf.get(signIn.id) ?? []
+    const streams = this.streams.filter(({ session }) => session === signIn.id)
+    const uses = [signIn, ...requests, ...streams].sort((a, b) => a.begin - b.begin)
+    let lastUse = signIn.end
+    for (const { begin, end } of uses) if (begin <= lastUse + idleTimeout) lastUse = Math.max(lastUse, end)
+    const admitted = [signIn, ...requests.filter((request) => this.isAdmitted(request))].sort(
+      (a, b) => a.begin - b.begin,
+    )
+    const idle = idleTimeout * (1 - bounds.idleEarlier)
+    const gap = admitted.find((use, index) => (admitted[index + 1]?.begin ?? Infinity) > use.begin + idle) ?? signIn
+    return {
+      earliest: Math.min(signIn.begin + absoluteTimeout, gap.begin + idle),
+      latest: Math.min(signIn.end + absoluteTimeout, lastUse + idleTimeout),
+    }
+  }
+
+  /** From when on a replica may have refused a session because it had ended. `Infinity`: never. */
+  earliestEnd(session: string): number {
+    const known = this.#earliest.get(session)
+    if (known !== undefined) return known
+    const signIn = this.signIns.get(session)
+    const earliest = signIn === undefined ? Infinity : this.#earliestEndOf(signIn)
+    this.#earliest.set(session, earliest)
+    return earliest
+  }
+
+  #earliestEndOf(signIn: SignIn): number {
+    const sid = signIn.identity?.sid ?? ''
+    // The store may choose another primary after the fault has been healed, too.
+    const isLost = this.faults.some(
+      ({ losesWrites, begin, end }) =>
+        losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end + bounds.recovery.store,
+    )
+    // A sign-out also ends the session at the provider, which other sessions share.
+    const signOuts = this.#endingsOf.get(sid) ?? []
+    const starts = [
+      ...this.#ordersBefore(signIn, Infinity),
+      ...signOuts,
+      ...(this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted),
+    ].map(startOf)
+    return Math.min(...starts, this.#timeout(signIn).earliest, isLost ? signIn.begin : Infinity)
+  }
+
+  /**
+   * Until when a replica may still admit a session that has ended, for a request that ended at
+   * `until`. A replica that confirmed the ending may not at all.
+   */
+  bound({ at, order, cause }: CertainEnd, replica: string, until: number): number {
+    if (cause === 'timeout') return at
+    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).some(losesNotices)
+    if (!isDisturbed && order.end - order.begin < bounds.confirmations) return at
+    const proof = at + bounds.proof
+    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).some(losesNotices)
+    return isDisturbed && isAway ? proof + this.run.grace : proof
+  }
+
+  /** The orders that cover a session, or may, and began before `time`. */
+  #ordersBefore(signIn: SignIn, time: number): (Ending | SignIn)[] {
+    const orders = this.endings.filter((ending) => covers(ending, signIn))
+    return [...orders, ...(this.#successors.get(signIn.id) ?? [])].filter(({ begin }) => begin < time)
+  }
+
+  /** Whether an order concerned this person in this time, or may have been repeated in it. */
+  isEnding(person: string, { begin, end }: Span): boolean {
+    const signIns = [...this.signIns.values()]
+    const ofPerson = signIns.filter((signIn) => signIn.person === person)
+    // A session that ended before it had an ID Token may be that of any person.
+    const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
+    // An order that was not acknowledged may be carried out later.
+    const lastEnd = ({ by, confirmed, end }: Ending) =>
+      confirmed || by === 'provider' ? end : end + bounds.repeatedOrder
+    return this.endings.some(
+      (ending) =>
+        startOf(ending) <= end &&
+        lastEnd(ending) >= begin &&
+        (isUnknown(ending) || ofPerson.some((signIn) => covers(ending, signIn))),
+    )
+  }
+
+  /**
+   * The session that a browser had when it began a sign-in without a session cookie, and that had
+   * no reason to end. Not where two sign-ins, or late responses to an earlier session, raced.
+   */
+  lostBefore(signIn: SignIn): SignIn | undefined {
+    if (signIn.replaces !== undefined || this.isSigningIn(signIn)) return undefined
+    const earlier = this.#signInsOf.get(signIn.browser) ?? []
+    const last = earlier.findLast(({ signedIn, end }) => signedIn && end < signIn.begin)
+    if (last === undefined || this.isSigningIn(last) || this.earliestEnd(last.id) <= signIn.end) return undefined
+    const isRaced = this.requests.some(
+      ({ browser, session, begin, end }) =>
+        browser === last.browser && session !== last.id && begin <= last.end && end >= last.begin,
+    )
+    const isSigningOut = this.endings.some(
+      ({ session, begin, end }) =>
+        session !== undefined &&
+        session !== last.id &&
+        this.signIns.get(session)?.browser === last.browser &&
+        begin <= signIn.begin &&
+        end + bounds.response >= last.begin,
+    )
+    return isRaced || isSigningOut ? undefined : last
+  }
+
+  /** Whether another sign-in of the browser was under way in this time: both share its cookies. */
+  isSigningIn({ id, browser, begin, end }: SignIn): boolean {
+    const ofBrowser = this.#signInsOf.get(browser) ?? []
+    return ofBrowser.some((other) => other.id !== id && other.begin <= end && other.end >= begin)
+  }
+}
+
+/**
+ * Whether a replica may not hear of an ending. One that only waits for a processor confirms it
+ * later.
+ */
+function losesNotices({ kind }: Fault): boolean {
+  return kind !== 'busy-machine' && kind !== 'no-replicas'
+}
+
+/** With these codes, a sign-in is refused before the gateway creates its session. */
+const refusedBefore: ReadonlySet<string | undefined> = new Set([
+  ...['ERR_SIGN_IN_COOKIE', 'ERR_SIGN_IN_DECLINED', 'ERR_SIGN_IN_EXPIRED', 'ERR_SIGN_IN_REFUSED'],
+  ...['ERR_SIGN_IN_RESPONSE', 'ERR_PROVIDER_UNAVAILABLE'],
+])
+
+/** Whether a sign-in may have created a session, and ended the one that it replaces. */
+function mayHaveCreated({ signedIn, code }: SignIn): boolean {
+  return signedIn || !refusedBefore.has(code)
+}
+
+/** When the session that an order covers may have ended first. */
+function startOf(order: Ending | SignIn | Refresh): number {
+  const isEarlier = order.type === 'ending' && order.by === 'logout-token'
+  return isEarlier ? order.begin - bounds.order : order.begin
+}
+
+/** Whether an order covers a session, or may cover it because the sign-in was under way. */
+function covers({ session, sid, sub, end, confirmed }: Ending, { id, begin, identity }: SignIn): boolean {
+  if (session !== undefined) return session === id
+  // An order that got no response may be read later, by a replica that hangs: it ends what is
+  // there.
+  if (begin >= (confirmed ? end : end + bounds.repeatedOrder)) return false
+  return sid === undefined ? sub !== undefined && sub === identity?.sub : sid === identity?.sid
+}

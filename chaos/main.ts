@@ -1,0 +1,105 @@
+// `npm run test:chaos`: many faults at once. A checker then judges what people saw.
+import { existsSync, mkdtempSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { root } from '../test/support/command.ts'
+import { readOptions, refuse } from '../test/support/options.ts'
+import { findingsOf } from './checker.ts'
+import { type HistoryEvent, readHistory } from './history.ts'
+import { type PlannedFault, planFaults, shortestMinutes } from './plan.ts'
+import { plants } from './plants.ts'
+import { runChaos } from './run.ts'
+import { shrink } from './shrink.ts'
+import type { Store } from './store.ts'
+import { summaryOf } from './summary.ts'
+
+const stores = ['sentinel', 'cluster'] as const satisfies readonly Store['kind'][]
+const values = readOptions('npm run test:chaos', {
+  minutes: { type: 'string', default: '5' },
+  seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
+  store: { type: 'string', default: 'both' },
+  /** The folder for histories, configurations and logs. */
+  history: { type: 'string' },
+  /** The file of another build, `main.js`: upgrades go there and back. */
+  'other-build': { type: 'string', default: join(root, 'dist', 'main.js') },
+  /** A fault of the gateway itself, with which the run has to fail: a name in plants.ts. */
+  plant: { type: 'string' },
+  /** Repeats a run that fails with fewer faults. */
+  shrink: { type: 'boolean', default: false },
+  /** Judges a history that exists already: its file, or its folder. */
+  judge: { type: 'string' },
+})
+const say = (text: string) => void process.stdout.write(`${text}\n`)
+const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
+const kinds = values.store === 'both' ? stores : stores.filter((kind) => kind === values.store)
+const wrong = whatIsWrong()
+if (wrong !== undefined) refuse(wrong)
+
+/** Findings beyond these are only counted, for each property. */
+const shownFindings = 5
+
+if (values.judge === undefined) {
+  const folder = values.history ?? mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
+  for (const kind of kinds) await runKind(kind, join(folder, `${kind}-${seed}`))
+} else if (fails(fileOf(values.judge))) process.exitCode = 1
+// Connections of the world may still be open.
+process.exit()
+
+/** What is wrong with the options. `undefined`: nothing. */
+function whatIsWrong(): string | undefined {
+  const { minutes, store, plant, judge, history } = values
+  if (judge !== undefined) return existsSync(judge) ? undefined : `There is no file ${judge}.`
+  if (Number(minutes) < shortestMinutes) return `--minutes needs at least ${shortestMinutes}, not ${minutes}.`
+  if (!Number.isSafeInteger(seed)) return `--seed needs a whole number, not ${values.seed}.`
+  if (kinds.length === 0) return `--store needs ${stores.join(', ')} or both, not ${store}.`
+  if (plant !== undefined && !(plant in plants))
+    return `--plant needs one of ${Object.keys(plants).join(', ')}, not ${plant}.`
+  const build = values['other-build']
+  if (!statSync(build, { throwIfNoEntry: false })?.isFile()) return `There is no file ${build}.`
+  const folder = kinds.map((kind) => join(history ?? '', `${kind}-${seed}`)).find((path) => existsSync(path))
+  return history !== undefined && folder !== undefined ? `${folder} exists already: choose another folder.` : undefined
+}
+
+async function runKind(kind: Store['kind'], folder: string): Promise<void> {
+  let runs = 0
+  const runFails = async (plan: readonly PlannedFault[]) => {
+    const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
+    const { 'other-build': otherBuild, plant } = values
+    return fails(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild, plant, say }))
+  }
+  const plan = planFaults(seed, runMs)
+  if (values.shrink) {
+    const needed = await shrink(plan, runFails)
+    if (runs === 1) return
+    process.exitCode = 1
+    if (needed.length === 0) return say('It fails without any fault.')
+    say(`These faults suffice:\n${needed.map((fault) => JSON.stringify(fault)).join('\n')}`)
+  } else if (await runFails(plan)) process.exitCode = 1
+}
+
+function historyIn(path: string): HistoryEvent[] {
+  try {
+    return readHistory(path)
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function fileOf(path: string): string {
+  return statSync(path).isDirectory() ? join(path, 'history.jsonl') : path
+}
+
+/** Judges a history, and says what it shows. */
+function fails(path: string): boolean {
+  const history = historyIn(path)
+  say(summaryOf(history))
+  const findings = findingsOf(history)
+  for (const [property, those] of Map.groupBy(findings, (finding) => finding.property)) {
+    for (const { sentence, events } of those.slice(0, shownFindings))
+      say([`✖ ${property}: ${sentence}`, ...events.map((event) => `    ${JSON.stringify(event)}`)].join('\n'))
+    if (those.length > shownFindings) say(`✖ ${property}: ${those.length - shownFindings} more`)
+  }
+  say(`${findings.length === 0 ? '✔ nothing found' : `✖ ${findings.length} findings`}: ${path}`)
+  return findings.length > 0
+}

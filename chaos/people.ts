@@ -1,0 +1,219 @@
+// The people of a chaos run, and those who end their sessions.
+import { setTimeout as pause } from 'node:timers/promises'
+import { request } from 'undici'
+import { type Random, seeded } from '../test/support/random.ts'
+import { Browser, codeOf, errorOf, patienceMs, type Site } from './browser.ts'
+import { type Ending, now } from './history.ts'
+import { applications } from './parties.ts'
+import type { ChaosProvider } from './provider.ts'
+
+/** What a person does next, by weight. */
+const actions = {
+  page: 40,
+  script: 30,
+  upload: 8,
+  form: 15,
+  stream: 3,
+  websocket: 3,
+  signOut: 2,
+  signInAgain: 2,
+  copy: 5,
+  rest: 2,
+} as const
+/** In ms: between two actions, when a sign-in has failed, and how long a person rests. */
+const pauses = { action: [80, 700], retry: 500, rest: [3_000, 12_000], stream: [3_000, 60_000] } as const
+const [browsersEach, tabsEach] = [2, 2]
+
+/**
+ * When copies of the cookies of an ended session are tried, in ms after its end. When only the
+ * provider knows of the end, a replica learns of it from UserInfo, or from the refresh that a
+ * request needs when the access token has expired after 20 s.
+ */
+const copiesAfterMs = [0, 2_500, 5_000, 7_500, 10_000, 14_000, 20_000, 24_000]
+
+export interface Crowd {
+  /** Tries copies of the cookies of ended sessions, again and again. */
+  useCopies(order: Pick<Ending, 'sid' | 'sub'>): void
+  /** Lets all people complete what they do, and sign out. */
+  leave(): Promise<void>
+}
+
+/** Lets people use the site until they stop. */
+export function gather(site: Site, people: readonly string[], seed: number, addressOf: (n: number) => string): Crowd {
+  let isOver = false
+  const browsers: Browser[] = []
+  const loops: Promise<void>[] = []
+  for (const person of people)
+    for (let n = 1; n <= browsersEach; n += 1) {
+      const at = browsers.length
+      const parts = { name: `${person}-${n}`, person, site, localAddress: addressOf(at) }
+      const browser = new Browser({ ...parts, random: seeded(seed * 1_000 + at) })
+      browsers.push(browser)
+      const isSigningIn = { now: false }
+      for (let tab = 0; tab < tabsEach; tab += 1)
+        loops.push(useTab(browser, seeded(seed * 1_000_000 + at * 10 + tab), isSigningIn, () => isOver))
+    }
+  const copying = async (order: Pick<Ending, 'sid' | 'sub'>) => {
+    for (const [index, after] of copiesAfterMs.entries()) {
+      await pause(after - (copiesAfterMs[index - 1] ?? 0))
+      if (isOver) return
+      await Promise.all(browsers.map((browser) => browser.useCopies(applications[0], order)))
+    }
+  }
+  return {
+    useCopies: (order) => void loops.push(copying(order)),
+    leave: async () => {
+      isOver = true
+      for (const browser of browsers) browser.closeChannels()
+      await Promise.all(loops)
+      await Promise.all(browsers.map(leaveForGood))
+    },
+  }
+}
+
+async function leaveForGood(browser: Browser): Promise<void> {
+  await browser.signOut()
+  await browser.close()
+}
+
+async function useTab(
+  browser: Browser,
+  random: Random,
+  signingIn: { now: boolean },
+  isOver: () => boolean,
+): Promise<void> {
+  let open: Promise<void> | undefined
+  while (!isOver()) {
+    await pause(random.between(...pauses.action))
+    if (browser.session === undefined) {
+      // Most people wait for the tab in which they sign in; some click in the other one too.
+      if (signingIn.now && !random.chance(0.1)) continue
+      signingIn.now = true
+      const leadsTo = await browser.signIn()
+      signingIn.now = false
+      if (leadsTo === undefined) await pause(pauses.retry)
+      continue
+    }
+    const action = random.weighted(actions)
+    const application = random.pick(applications)
+    if (action === 'rest') await pause(random.between(...pauses.rest))
+    else if (action === 'signOut') await browser.signOut()
+    else if (action === 'signInAgain') await browser.signIn({ again: true })
+    else if (action === 'copy') await browser.useCopy(application)
+    else if (action === 'stream' || action === 'websocket')
+      open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
+    else {
+      const { code } = await browser.use(application, action)
+      if (code === 'ERR_UNAUTHENTICATED') await browser.signIn()
+    }
+  }
+  await open
+}
+
+/** In ms: until a provider or an administrator gives up an order, and between two attempts. */
+const [deliveryMs, orderPauseMs] = [60_000, 500]
+
+export interface EndingParts {
+  readonly site: Site
+  readonly provider: ChaosProvider
+  readonly adminOf: (replica: string) => string
+  readonly adminToken: string
+  readonly random: Random
+  /** Whether something is wrong between a replica and the store. */
+  readonly isCut: (replica: string) => boolean
+  /** An order was confirmed, or a session has ended at the provider. */
+  readonly onEnded: Crowd['useCopies']
+}
+
+/** Where an order goes: often to a replica that may not be able to carry it out. */
+function orderTarget({ site, random, isCut }: EndingParts): Site['replicas'][number] {
+  const cut = site.replicas.filter(({ name }) => isCut(name))
+  return random.pick(cut.length > 0 && random.chance(0.5) ? cut : site.replicas)
+}
+
+/** The provider ends a session: it sends a Logout Token to any replica until one says 200. */
+export async function logOutAtProvider(parts: EndingParts): Promise<void> {
+  const { site, provider, random, onEnded } = parts
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sid, sub } = random.pick(sessions)
+  const id = site.id('e')
+  const begin = now()
+  provider.expireSession(sid)
+  while (now() - begin < deliveryMs) {
+    const { name: replica, url } = orderTarget(parts)
+    const body = new URLSearchParams({ logout_token: await provider.logoutToken({ sid, sub }) })
+    const order = { id, by: 'logout-token', sid, replica } as const
+    const { confirmed } = await send(site, order, `${url}/.gatehouse/backchannel-logout`, {
+      body: body.toString(),
+      headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    if (confirmed) return onEnded({ sid })
+    await pause(orderPauseMs)
+  }
+}
+
+/** The provider ends a session without a notice. */
+export function expireAtProvider({ site, provider, random, onEnded }: EndingParts): void {
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sid } = random.pick(sessions)
+  const begin = now()
+  provider.expireSession(sid)
+  site.record({ type: 'ending', id: site.id('e'), by: 'provider', sid, begin, end: now(), confirmed: false })
+  onEnded({ sid })
+}
+
+/**
+ * An administrator ends all sessions of a person, at any replica, and repeats it until it works.
+ */
+export async function endAsAdministrator(parts: EndingParts): Promise<void> {
+  const { site, provider, random, adminOf, adminToken, onEnded } = parts
+  const sessions = provider.sessions()
+  if (sessions.length === 0) return
+  const { sub } = random.pick(sessions)
+  const id = site.id('e')
+  const begin = now()
+  while (now() - begin < deliveryMs) {
+    const replica = orderTarget(parts).name
+    const { confirmed } = await send(
+      site,
+      { id, by: 'administrator', sub, replica },
+      `${adminOf(replica)}/sessions/end`,
+      {
+        body: JSON.stringify({ sub }),
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Basic ${Buffer.from(`:${adminToken}`).toString('base64')}`,
+        },
+      },
+    )
+    if (confirmed) return onEnded({ sub })
+    await pause(orderPauseMs)
+  }
+}
+
+/** Posts an order to end sessions, and records its outcome. */
+async function send(
+  site: Site,
+  order: Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replica'>,
+  url: string,
+  init: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
+): Promise<Ending> {
+  const begin = now()
+  const base = { type: 'ending', ...order, begin } as const
+  let ending: Ending
+  try {
+    const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
+    const { statusCode: status } = response
+    const text = await response.body.text()
+    // 503 of the administration API has no code. It means that the store failed.
+    const other = status === 503 && order.by === 'administrator' ? 'ERR_STORE_UNAVAILABLE' : undefined
+    const code = other ?? (status === 200 ? undefined : codeOf(url, status, response.headers, text))
+    ending = { ...base, end: now(), status, confirmed: status === 200, ...(code !== undefined && { code }) }
+  } catch (error) {
+    ending = { ...base, end: now(), error: errorOf(error), confirmed: false }
+  }
+  site.record(ending)
+  return ending
+}

@@ -1,0 +1,42 @@
+import { seeded } from '../test/support/random.ts'
+import { type FaultKind, faults } from './faults.ts'
+
+/** A fault as it was planned. */
+export interface PlannedFault {
+  readonly id: string
+  readonly kind: FaultKind
+  /** In ms: since the begin of the run, and until it is healed. */
+  readonly at: number
+  readonly lasts: number
+  /** Of its targets. */
+  readonly seed: number
+}
+
+/** A shorter run has no time for faults. */
+export const shortestMinutes = 1.5
+
+/** At the end of a run everything is in order for this time, in ms. */
+const quietMs = 60_000
+/** Before the first fault, in ms. */
+const warmUpMs = 8_000
+/** From the begin of one fault to the next, in ms. */
+const between = [2_000, 6_000] as const
+
+/** The faults of a run, by its seed. At most two are planned at the same time. */
+export function planFaults(seed: number, runMs: number): PlannedFault[] {
+  const random = seeded(seed)
+  const weights = Object.fromEntries(Object.entries(faults).map(([kind, { weight }]) => [kind, weight])) as Record<
+    FaultKind,
+    number
+  >
+  const plan: PlannedFault[] = []
+  for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...between)) {
+    const kind = random.weighted(weights)
+    const [shortest, longest] = faults[kind].lasts
+    const lasts = random.between(shortest, longest)
+    const fault = { id: `f${plan.length + 1}`, kind, at, lasts, seed: random.below(2 ** 31) }
+    const isCrowded = plan.filter((other) => other.at + other.lasts > at).length >= 2
+    if (!isCrowded && at + fault.lasts < runMs - quietMs) plan.push(fault)
+  }
+  return plan
+}

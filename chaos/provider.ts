@@ -1,0 +1,130 @@
+// The OpenID Provider of a chaos run. It records each use of a refresh token.
+import { generateKeyPairSync } from 'node:crypto'
+import type { Provider } from 'oidc-provider'
+import { ProviderStore } from '../examples/demo/provider-store.ts'
+import { startDemoProvider, type DemoProvider } from '../examples/demo/provider.ts'
+import { randomToken, sha256 } from '../src/core/random.ts'
+import { freePort } from '../test/support/free-port.ts'
+import type { Scope } from '../test/support/redis.ts'
+import { type HistoryEvent, type Identity, now } from './history.ts'
+import type { Network } from './network.ts'
+
+export interface ChaosProvider extends Pick<DemoProvider, 'issuer' | 'sessions' | 'expireSession' | 'logoutToken'> {
+  /** The person of the ID Token that was issued for an authorization code. */
+  issuedFor(code: string): Identity | undefined
+  /** Signs with a new key from now on. Earlier keys remain published. */
+  rotateKeys(): Promise<void>
+}
+
+export interface ProviderParts {
+  readonly network: Network
+  readonly record: (event: HistoryEvent) => void
+  readonly url: string
+  readonly client_secret: string
+  readonly people: readonly string[]
+}
+
+/** In s. */
+const accessTokenSeconds = 20
+
+export async function startChaosProvider(scope: Scope, parts: ProviderParts): Promise<ChaosProvider> {
+  const { network, url, client_secret } = parts
+  const store = new ProviderStore()
+  const grants: Grants = { issued: new Map(), sources: new Map() }
+  const port = await freePort()
+  const issuer = new URL(`http://${network.host('provider')}:${port}`)
+  const cookieKeys = [randomToken(32)]
+  const keys = [newKey()]
+  const start = () =>
+    startDemoProvider({
+      ...{ issuer, client_id: 'orders', client_secret, host: '127.0.0.1', port: 0, store },
+      redirect_uris: [`${url}/.gatehouse/callback`],
+      post_logout_redirect_uris: [`${url}/.gatehouse/signed-out`],
+      backchannel_logout_uri: `${url}/.gatehouse/backchannel-logout`,
+      people: parts.people.map((sub) => ({
+        ...{ sub, email: `${sub}@example.com`, given_name: sub, family_name: 'Doe' },
+        fields: { costCentre: '1', employeeNumber: '1', groups: [] },
+      })),
+      adjust: (configuration) => ({
+        ...configuration,
+        cookies: { ...configuration.cookies, keys: cookieKeys },
+        jwks: { keys: [...keys] },
+        ttl: { ...configuration.ttl, AccessToken: accessTokenSeconds },
+      }),
+      extend: (oidc) => recordGrants(oidc, parts, grants),
+    })
+  let running = await start()
+  const link = await network.link('provider', port, Number(running.address.port))
+  scope.after(() => running.close())
+  return {
+    issuer: running.issuer,
+    sessions: () => running.sessions(),
+    expireSession: (sid) => running.expireSession(sid),
+    logoutToken: (about) => running.logoutToken(about),
+    issuedFor: (code) => grants.issued.get(code),
+    rotateKeys: async () => {
+      keys.unshift(newKey())
+      const earlier = running
+      running = await start()
+      link.target = Number(running.address.port)
+      // Requests under way are completed; both have the same data.
+      void earlier.close()
+    },
+  }
+}
+
+function newKey() {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return { ...privateKey.export({ format: 'jwk' }), kty: 'RSA' as const, kid: randomToken(8), use: 'sig', alg: 'RS256' }
+}
+
+/** How long after a response the link must still be in order for it to have arrived, in ms. */
+const arrivalMs = 100
+
+/** What the provider has issued. */
+interface Grants {
+  /** By authorization code. */
+  readonly issued: Map<string, Identity>
+  /** By the hash of a refresh token. */
+  readonly sources: Map<string, Source>
+}
+
+interface Source {
+  readonly sid: string
+  /** See `Refresh`. */
+  readonly grant: string
+}
+
+function recordGrants(oidc: Provider, { network, record }: ProviderParts, { issued, sources }: Grants): void {
+  oidc.use(async (ctx, next) => {
+    const begin = now()
+    await next()
+    if (ctx.path !== '/oauth/token') return
+    const { grant_type, code = '', refresh_token = '' } = ctx.oidc.params as Record<string, string | undefined>
+    const accepted = ctx.status === 200
+    const response = (ctx.body ?? {}) as Partial<Record<'id_token' | 'refresh_token' | 'error', string>>
+    const isRejected = response.error === 'invalid_grant'
+    if (grant_type === 'authorization_code' && response.id_token !== undefined)
+      issued.set(code, identityIn(response.id_token))
+    const [token, next_token] = [sha256(refresh_token), response.refresh_token && sha256(response.refresh_token)]
+    const source = code === '' ? sources.get(token) : { sid: issued.get(code)?.sid ?? '', grant: sha256(code) }
+    if (next_token !== undefined && source !== undefined) sources.set(next_token, source)
+    if (grant_type !== 'refresh_token') return
+    const replica = network.nameOf(ctx.req.socket.remoteAddress)
+    ctx.res.once('close', () => {
+      const [end, isWritten] = [now(), ctx.res.writableFinished && !network.isTroubled(replica, 'provider')]
+      setTimeout(() => {
+        const answered = isWritten && !network.isTroubled(replica, 'provider')
+        record({
+          ...{ type: 'refresh', begin, end, token, replica, accepted, isRejected, answered, sid: '', ...source },
+          ...(next_token !== undefined && { next: next_token }),
+        })
+      }, arrivalMs)
+    })
+  })
+}
+
+function identityIn(id_token: string): Identity {
+  const payload = JSON.parse(Buffer.from(id_token.split('.')[1] ?? '', 'base64url').toString()) as Identity
+  return { sub: payload.sub, sid: payload.sid }
+}

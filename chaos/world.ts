@@ -1,0 +1,142 @@
+// All parts of a chaos run: Redis, a provider, applications and replicas, between them the network.
+import { randomBytes } from 'node:crypto'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { root } from '../test/support/command.ts'
+import { freePort } from '../test/support/free-port.ts'
+import type { Scope } from '../test/support/redis.ts'
+import { startApplication } from './application.ts'
+import type { Site } from './browser.ts'
+import type { HistoryEvent } from './history.ts'
+import { Network } from './network.ts'
+import { applications, people, replicaNames, timeouts } from './parties.ts'
+import { plantFault } from './plants.ts'
+import { type ChaosProvider, startChaosProvider } from './provider.ts'
+import { Replica, type ReplicaParts, workers } from './replica.ts'
+import { startStore, type Store } from './store.ts'
+
+export interface World {
+  readonly network: Network
+  readonly store: Store
+  readonly provider: ChaosProvider
+  readonly replicas: readonly Replica[]
+  readonly site: Site
+  readonly adminToken: string
+  /** Begins to seal with a new key: all replicas learn it before the first one uses it. */
+  rotateSessionKeys(): Promise<void>
+}
+
+export interface WorldParts {
+  readonly kind: Store['kind']
+  /** For the configuration and the logs of the replicas. */
+  readonly folder: string
+  readonly record: (event: HistoryEvent) => void
+  readonly say: (text: string) => void
+  /** The file of another build of the gateway, `main.js`. */
+  readonly otherBuild: string
+  /** A fault of the gateway itself, in both builds: a name in plants.ts. */
+  readonly plant: string | undefined
+}
+
+export async function startChaosWorld(
+  scope: Scope,
+  { kind, folder, record, say, otherBuild, plant }: WorldParts,
+): Promise<World> {
+  mkdirSync(folder, { recursive: true })
+  const network = new Network()
+  scope.after(() => network.close())
+  const store = await startStore(scope, network, kind)
+  const url = `http://127.0.0.1:${await freePort()}`
+  const env = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
+  const provider = await startChaosProvider(scope, { network, record, url, client_secret: env.CLIENT_SECRET, people })
+  const upstreams = await Promise.all(
+    applications.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record }) })),
+  )
+  const keys = sessionKeys(folder)
+  const builds = [
+    copyOf(join(root, 'dist', 'main.js'), join(folder, 'build')),
+    copyOf(otherBuild, join(folder, 'other')),
+  ] as const
+  if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
+  const yaml = (ports: Ports) =>
+    configuration(ports, { url, issuer: provider.issuer, store, upstreams, keys: keys.files })
+  const replicas = await Promise.all(
+    replicaNames.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
+  )
+  scope.after(() => Promise.all(replicas.map((replica) => replica.kill())))
+  await Promise.all(replicas.map((replica) => replica.start()))
+  const clients = network.clientsOf(store.nodes[0]?.name ?? '')
+  for (const { name } of replicas) if (!clients.has(name)) throw new Error(`${name} does not use its own address`)
+  let ids = 0
+  return {
+    ...{ network, store, provider, replicas, adminToken: env.ADMIN_TOKEN },
+    site: {
+      url,
+      replicas,
+      record,
+      issuedFor: (code) => provider.issuedFor(code),
+      id: (prefix) => `${prefix}${(ids += 1)}`,
+    },
+    rotateSessionKeys: async () => {
+      const fresh = keys.create()
+      keys.files.push(fresh)
+      await Promise.all(replicas.map((replica) => replica.reload()))
+      keys.files.unshift(keys.files.pop() as string)
+      await Promise.all(replicas.map((replica) => replica.reload()))
+    },
+  }
+}
+
+type Ports = Parameters<ReplicaParts['yaml']>[0]
+
+interface Around {
+  readonly url: string
+  readonly issuer: string
+  readonly store: Store
+  readonly upstreams: readonly { readonly name: string; readonly url: string }[]
+  /** The files of the session keys. The first one seals. */
+  readonly keys: readonly string[]
+}
+
+/** The configuration of a replica. */
+function configuration({ listen, admin }: Ports, { url, issuer, store, upstreams, keys }: Around): string {
+  return `version: 1
+listen: 127.0.0.1:${listen}
+workers: ${workers}
+admin: { listen: "127.0.0.1:${admin}", page: { token: { env: ADMIN_TOKEN } } }
+external_url: ${url}
+shutdown: { drain_timeout: 2s }
+log: { level: debug, access: true }
+provider:
+  issuer: ${issuer}
+  client_id: orders
+  client_secret: { env: CLIENT_SECRET }
+  timeout: 3s
+session:
+  keys: [${keys.map((file) => `{ file: ${file} }`).join(', ')}]
+  store: ${store.yaml}
+  idle_timeout: ${timeouts.idle / 1000}s
+  absolute_timeout: ${timeouts.absolute / 1000}s
+  store_outage_grace: ${timeouts.grace / 1000}s
+  poll_userinfo: 10s
+upstreams:
+${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
+`
+}
+
+/** Copies a build, which may be built anew during the run. Returns the file of the copy. */
+function copyOf(program: string, folder: string): string {
+  cpSync(dirname(program), folder, { recursive: true })
+  return join(folder, basename(program))
+}
+
+/** The files of the session keys. The first one seals, all can open. */
+function sessionKeys(folder: string) {
+  let count = 0
+  const create = () => {
+    const file = join(folder, `key-${(count += 1)}`)
+    writeFileSync(file, randomBytes(32).toString('base64'))
+    return file
+  }
+  return { files: [create()], create }
+}

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RuleConfig } from '../../src/config/model/rule.ts'
+import type { UpstreamConfig } from '../../src/config/model/upstream.ts'
+import { parseClaimPath } from '../../src/core/claims.ts'
+import type { Caller } from '../../src/core/credentials.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
+import type { Authentication } from '../../src/core/step-up.ts'
+import type { Admission } from '../../src/gate/admission.ts'
+import type { AdmitParts } from '../../src/gate/context.ts'
+import { rule, upstream } from './rules/configs.ts'
+import { admissionOf } from './support.ts'
+
+// Requests with credentials of their own: what the rule requires of people, it requires of them.
+
+/** The fields with which each caller proves who it is. */
+const credentials: Readonly<Record<Caller, Readonly<Record<string, string>>>> = {
+  access_token: { authorization: 'Bearer token' },
+  service_account: { authorization: `Basic ${Buffer.from('robot:secret').toString('base64')}` },
+  client_certificate: {},
+}
+const callers = Object.keys(credentials) as Caller[]
+
+const accessTokens: NonNullable<UpstreamConfig['accessTokens']> = {
+  audience: ['https://api.example.com'],
+  types: ['at+jwt'],
+  scopes: [],
+  check: 'jwt',
+  introspectionCacheMs: 0,
+  metadata: false,
+}
+
+interface Case {
+  readonly rule?: Partial<RuleConfig>
+  readonly upstream?: Partial<UpstreamConfig>
+  readonly groups?: readonly string[]
+  readonly scope?: string
+  readonly authentication?: Authentication
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly parts?: Partial<AdmitParts>
+  /** What the room `tokens` says about the credentials. Absent: they are accepted. */
+  readonly identity?: { readonly kind: 'refused'; readonly why: string }
+}
+
+/** The decision about a request of a caller, for a rule that accepts it. */
+function decide(caller: Caller, { identity, parts, method = 'GET', headers = {}, ...given }: Case = {}): Admission {
+  const { groups = ['admins'], scope = '', authentication = {} } = given
+  const record = {
+    iss: 'https://id.example.com',
+    sub: 'robot',
+    absolute_expires_at: 1,
+    tokens: { access_token: 'token' },
+    claims: { sub: 'robot', client_id: 'robot', groups: [...groups], scope },
+    authentication,
+  }
+  const base = { kind: 'accepted', key: 'key', audience: '', record, clockToleranceMs: 30_000 } as const
+  const accepted = { ...base, isOver: () => false }
+  const accepts = { accessTokens: { scopes: [] }, serviceAccounts: 'all', clientCertificates: true } as const
+  const ofUpstream = { accessTokens, serviceAccounts: { accounts: [], claims: {} } }
+  const rules = [{ ...rule('/**'), ...accepts, ...given.rule }]
+  const orders = { ...upstream({ ...ofUpstream, rules }), ...given.upstream }
+  return admissionOf(
+    orders,
+    { method, headers: { ...credentials[caller], ...headers } },
+    {
+      identifyToken: () => identity ?? accepted,
+      identifyAccount: () => identity ?? accepted,
+      identifyCertificate: () => (caller === 'client_certificate' ? (identity ?? accepted) : undefined),
+      ...parts,
+    },
+  )
+}
+
+/** A decision in two words: its kind, and the code of the refusal. */
+const inShort = (admission: Admission) => [admission.kind, 'code' in admission ? admission.code : undefined]
+
+const admins = { require: rule('/**', { anyOf: ['admins'] }).require }
+const notAdmins = { require: rule('/**', { noneOf: ['admins'] }).require }
+const strong = { stepUp: { acr_values: ['mfa'] } }
+const crossSite = { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } }
+const neededHeader: Partial<UpstreamConfig> = {
+  headers: [
+    {
+      ...{ name: 'X-Email', source: { kind: 'claim', path: parseClaimPath('email') }, required: true },
+      ...{ join: ',', encode: 'utf8', maxBytes: 1_000, tooLong: 'omit' },
+    },
+  ],
+}
+const policy = {
+  authorizeWith: { url: 'http://127.0.0.1:9/', timeoutMs: 1, claims: [], authorization: undefined, ca: undefined },
+}
+const denies = () => ({ kind: 'denied', code: 'ERR_FORBIDDEN', why: 'the policy' }) as const
+const signed: Partial<UpstreamConfig> = {
+  signedIdentity: { header: 'X-Identity', audience: 'orders', lifetimeMs: 60_000, claims: [], algorithm: 'ES256' },
+}
+
+type Outcome = readonly [kind: Admission['kind'], code?: string]
+
+/** For each case: the decision, which is the same for all kinds of callers unless it says so. */
+const table: Readonly<Record<string, readonly [Case, Outcome, Partial<Record<Caller, Outcome>>?]>> = {
+  'meets the requirement': [{ rule: admins }, ['pass']],
+  'lacks the group': [{ rule: admins, groups: ['staff'] }, ['forbidden', 'ERR_FORBIDDEN']],
+  'is in an excluded group': [{ rule: notAdmins }, ['forbidden', 'ERR_FORBIDDEN']],
+  'lacks the group, where the rule only observes': [
+    { rule: { ...admins, mode: 'observe' }, groups: ['staff'] },
+    ['pass'],
+  ],
+  'is authenticated too weakly': [{ rule: strong }, ['caller_refused', 'ERR_STEP_UP']],
+  'is authenticated strongly': [{ rule: strong, authentication: { acr: 'mfa' } }, ['pass']],
+  'is authenticated too weakly, where the rule only observes': [{ rule: { ...strong, mode: 'observe' } }, ['pass']],
+  'is used by a page of another site': [crossSite, ['cross_site'], { access_token: ['pass'] }],
+  'is not accepted': [
+    { identity: { kind: 'refused', why: 'wrong' } },
+    ['caller_refused', 'ERR_ACCOUNT_INVALID'],
+    {
+      access_token: ['caller_refused', 'ERR_TOKEN_INVALID'],
+      client_certificate: ['caller_refused', 'ERR_CERTIFICATE_INVALID'],
+    },
+  ],
+  'has no value for a required header': [{ upstream: neededHeader }, ['forbidden', 'ERR_CLAIM_ABSENT']],
+  'is denied by the policy decision point': [
+    { upstream: policy, parts: { evaluate: denies } },
+    ['forbidden', 'ERR_FORBIDDEN'],
+  ],
+  'meets no policy decision point': [{ upstream: policy }, ['unavailable', 'ERR_DECISION_UNAVAILABLE']],
+  'is to be vouched for without a signing key': [
+    { upstream: signed, parts: { identities: { isReady: () => false, of: () => assert.fail('there is no key') } } },
+    ['unavailable', 'ERR_STORE_UNAVAILABLE'],
+  ],
+}
+
+for (const [what, [given, expected, exceptions = {}]] of Object.entries(table))
+  for (const caller of callers)
+    test(`The decision on a caller with ${caller} that ${what}`, () => {
+      const [kind, code] = exceptions[caller] ?? expected
+
+      const admission = decide(caller, given)
+
+      assert.deepEqual(inShort(admission), [kind, code])
+      if (admission.kind !== 'pass') return
+      assert.equal(admission.caller, caller, 'the upstream must not get its credentials')
+      assert.equal(admission.session, undefined)
+      assert.equal(admission.observed?.caller, given.rule?.mode === 'observe' ? caller : undefined)
+    })
+
+for (const [caller, accepts, identify] of [
+  ['access_token', 'accessTokens', 'identifyToken'],
+  ['service_account', 'serviceAccounts', 'identifyAccount'],
+  ['client_certificate', 'clientCertificates', 'identifyCertificate'],
+] as const) {
+  const without = Object.fromEntries([[accepts, undefined]])
+
+  test(`A rule without ${accepts} does not identify the caller, who is nobody`, () => {
+    const parts = { [identify]: () => assert.fail('the credentials do not count here') }
+
+    assert.equal(decide(caller, { rule: without, parts }).kind, 'unauthorized')
+  })
+
+  if (accepts !== 'clientCertificates')
+    test(`An upstream without ${accepts} refuses the caller, also where the rule accepts it`, () => {
+      assert.equal(decide(caller, { upstream: without }).kind, 'caller_refused')
+    })
+}
+
+for (const [caller, authorization] of [
+  ['access_token', 'Bearer one, Bearer two'],
+  ['access_token', 'Bearer'],
+  ['service_account', 'Basic ?'],
+  ['service_account', `Basic ${Buffer.from(':secret').toString('base64')}`],
+] as const)
+  test(`Malformed credentials are refused, and not looked up: ${authorization}`, () => {
+    const fail = () => assert.fail('looked up')
+    const parts = { identifyToken: fail, identifyAccount: fail }
+
+    assert.equal(decide(caller, { headers: { authorization }, parts }).kind, 'caller_refused')
+  })
+
+test('A token needs the scopes of the upstream and of the rule, in "scope" or "scp"', () => {
+  const needs = {
+    upstream: { accessTokens: { ...accessTokens, scopes: ['read'] } },
+    rule: { accessTokens: { scopes: ['write'] } },
+  }
+
+  for (const [scope, kind] of [
+    ['read write', 'pass'],
+    ['read', 'forbidden'],
+    ['write', 'forbidden'],
+    ['', 'forbidden'],
+    ['reader writer', 'forbidden'],
+  ] as const)
+    assert.equal(decide('access_token', { ...needs, scope }).kind, kind, scope)
+})
+
+test('A rule that lists service accounts admits no others', () => {
+  const kindFor = (...serviceAccounts: string[]) => decide('service_account', { rule: { serviceAccounts } }).kind
+
+  assert.equal(kindFor('robot'), 'pass')
+  assert.equal(kindFor('other', 'robot'), 'pass')
+  assert.equal(kindFor('other'), 'forbidden')
+  assert.equal(kindFor(), 'forbidden')
+})
+
+test('The upstream does not get cookies that may belong to another person than the credentials', () => {
+  const { logout } = upstream()
+  const cookies = [{ names: parseNamePattern('SESSION'), paths: [], domains: [] }]
+  const given = {
+    upstream: { logout: { ...logout, cookies } },
+    headers: { cookie: 'SESSION=1; theme=dark' },
+  }
+
+  for (const caller of callers) {
+    const admission = decide(caller, given)
+    assert.ok(admission.kind === 'pass')
+    assert.deepEqual(admission.withheldCookies, ['SESSION'])
+  }
+})
