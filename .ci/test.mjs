@@ -1,7 +1,7 @@
 // `npm test [-- FILE|FOLDER …]`: the tests of the files named, or of every file below test/, with
 // Node's own test runner. Files that begin with "// Slow:" are left out, unless they are named or
 // `ALL=1` is set (`npm run test:all`).
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -21,13 +21,13 @@ ensureBuild()
 const folder = join(root, 'node_modules', '.cache', `tests-${process.pid}`)
 // Only here, because a fresh clone has no packages before.
 const { bundleTests } = await import('./tests/bundle.mjs')
-const { summarize } = await import('./tests/summary.mjs')
+const { failedFiles, summarize } = await import('./tests/summary.mjs')
 const groups = groupFiles(files, processes)
 const entries = await bundleTests(groups, folder)
 const report = join(folder, 'report.json')
 const reporter = (name, destination) => [`--test-reporter=${name}`, `--test-reporter-destination=${destination}`]
 // With the source maps, a stack trace names the place in the TypeScript file.
-const options = ['--enable-source-maps', '--test', `--test-concurrency=${processes}`, '--test-timeout=1200000']
+const options = ['--enable-source-maps', '--test', `--test-concurrency=${processes}`, '--test-timeout=600000']
 const reporters = [
   ...reporter(isAll || named.length > 0 ? 'spec' : 'dot', 'stdout'),
   ...reporter(join(root, '.ci', 'tests', 'report.mjs'), 'stderr'),
@@ -37,6 +37,23 @@ const tests = spawn(process.execPath, [...options, ...reporters, ...entries], { 
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => tests.kill(signal))
 tests.on('exit', (code) => {
   const isFine = summarize({ report, folder, groups, leftOut, isWhole: named.length === 0, isAll, startedAt })
+  const failed = named.length === 0 && isFine ? failedFiles({ report, groups }) : undefined
   rmSync(folder, { recursive: true, force: true })
-  process.exit(code === 0 && !isFine ? 1 : (code ?? 1))
+  const passesAlone = failed !== undefined && passAlone(failed)
+  process.exit(passesAlone || (code === 0 && isFine) ? 0 : code || 1)
 })
+
+/**
+ * Runs the files of a few failed tests once more while nothing else runs. A test that passes now
+ * does not fail the run, but the last lines name it: it depends on what runs beside it.
+ */
+function passAlone(failed) {
+  console.log('\nOnce more, with nothing beside them, the files of the tests that failed:\n')
+  const again = [...new Set([...failed.values()].flat())]
+  const env = { ...process.env, TEST_PROCESSES: '1', TEST_COSTS: '' }
+  const { status } = spawnSync(process.execPath, [process.argv[1], ...again], { cwd: root, stdio: 'inherit', env })
+  if (status !== 0) return false
+  const names = [...failed].map(([name, files]) => `- ${name} (${files.join(', ')})\n`)
+  console.log(`\nThese tests failed beside others and passed alone. Each is a fault to mend:\n${names.join('')}`)
+  return true
+}

@@ -9,7 +9,8 @@ export default async function* report(source) {
     if (type !== 'test:pass' && type !== 'test:fail') continue
     if (data.details?.type === 'suite') continue
     counts[data.skip || data.todo ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed'] += 1
-    if (data.nesting === 0) tests.push({ name: data.name, file: data.file, isSkipped: Boolean(data.skip) })
+    if (data.nesting > 0) continue
+    tests.push({ name: data.name, file: data.file, isSkipped: Boolean(data.skip), hasFailed: type === 'test:fail' })
   }
   writeFileSync(process.env.TEST_REPORT, JSON.stringify({ tests, counts }))
   // A reporter has to be a generator.

@@ -11,6 +11,8 @@ const tolerance = 3
 /** What a file with "// Slow:" uses or takes at least. */
 const slowMs = fastMs / 2 / tolerance
 const slowByClockMs = 5000
+/** So many tests that fail in a run of all tests run again, alone. */
+const mostAgain = 3
 
 /**
  * Prints the sentences at the end. Returns whether the files have the marks that they need, which
@@ -72,6 +74,18 @@ function costsOfFiles(tests, folder, groups) {
     }
   })
   return result
+}
+
+/**
+ * The files of the tests that failed, by the names of the tests. `undefined` when none failed, when
+ * many did, or when a process ended before its tests: to run such files again says nothing new.
+ */
+export function failedFiles({ report, groups }) {
+  if (!existsSync(report)) return undefined
+  const failed = JSON.parse(readFileSync(report, 'utf8')).tests.filter(({ hasFailed }) => hasFailed)
+  const found = failed.map((test) => [test.name, filesOf(test, groups.flat())])
+  const isFew = failed.length > 0 && failed.length <= mostAgain
+  return isFew && found.every(([, files]) => files.length > 0) ? new Map(found) : undefined
 }
 
 /** The file of a test; for a test of a shared module, the files that import it and name it. */

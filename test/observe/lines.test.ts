@@ -146,7 +146,17 @@ const sharedStreams: Record<string, (t: TestContext) => Shared> = {
     assert.equal(spawnSync('mkfifo', [path]).status, 0)
     // With the right to read too, so that opening it waits for no reader.
     const fd = fs.openSync(path, 'r+')
-    return { fd, read: () => reader(t, ['cat', path], 'ignore').stdout, close: () => fs.closeSync(fd) }
+    return {
+      fd,
+      read() {
+        // Opened here, because "cat" could open the path after the last process has closed it.
+        const end = fs.openSync(path, 'r')
+        const { stdout } = reader(t, ['cat'], end)
+        fs.closeSync(end)
+        return stdout
+      },
+      close: () => fs.closeSync(fd),
+    }
   },
   socket(t) {
     const { stdin, stdout } = reader(t, ['cat'], 'pipe')
@@ -155,7 +165,7 @@ const sharedStreams: Record<string, (t: TestContext) => Shared> = {
   },
 }
 
-function reader(t: TestContext, [name = '', ...args]: readonly string[], stdin: 'ignore' | 'pipe') {
+function reader(t: TestContext, [name = '', ...args]: readonly string[], stdin: number | 'pipe') {
   const child = spawn(name, args, { stdio: [stdin, 'pipe', 'inherit'] })
   t.after(() => child.kill('SIGKILL'))
   return { stdin: child.stdin, stdout: child.stdout as NodeJS.ReadableStream }
