@@ -172,11 +172,13 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
     this.#stream.close(constants.NGHTTP2_NO_ERROR)
   }
 
-  /** Node.js may destroy a stream that has sent everything before it emits `finish`. */
+  /**
+   * Node.js may destroy a stream that has sent everything before it emits `finish`, and before the
+   * last part counts as written: its code says that the stream ended on both sides.
+   */
   #closed(): void {
-    const { rstCode, writableEnded, writableLength } = this.#stream
-    const isSent = rstCode === constants.NGHTTP2_NO_ERROR && writableEnded && writableLength === 0
-    this.writableFinished = this.headersSent && isSent
+    const { rstCode, writableEnded } = this.#stream
+    this.writableFinished = this.headersSent && rstCode === constants.NGHTTP2_NO_ERROR && writableEnded
     this.#isClosed = true
     if (!this.#hasSwitched) this.emit('close')
   }
