@@ -7,8 +7,8 @@ export default async function* report(source) {
   const counts = { passed: 0, failed: 0, skipped: 0 }
   for await (const { type, data } of source) {
     if (type !== 'test:pass' && type !== 'test:fail') continue
-    if (data.details?.type === 'suite') continue
-    counts[data.skip || data.todo ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed'] += 1
+    if (data.details?.type !== 'suite')
+      counts[data.skip || data.todo ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed'] += 1
     if (data.nesting > 0) continue
     tests.push({ name: data.name, file: data.file, isSkipped: Boolean(data.skip), hasFailed: type === 'test:fail' })
   }

@@ -226,7 +226,8 @@ export class RawClient {
     this.socket = connect(port, '127.0.0.1')
     this.socket.on('error', () => {})
     this.socket.on('data', (chunk: Buffer) => (this.#received += chunk.toString('latin1')))
-    this.#closed = once(this.socket, 'close')
+    // With `once` of node:events, an error would reject what perhaps nobody waits for.
+    this.#closed = new Promise((resolve) => this.socket.once('close', resolve))
     t.after(() => this.socket.destroy())
   }
 

@@ -10,7 +10,7 @@ import { sentinelConfig, startSentinel } from '../support/redis-sentinel.ts'
 import { startRedis } from '../support/redis.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until as untilWithin } from '../support/until.ts'
-import { assertUnavailable, hearing, replicated, settings, tick } from './redis-stores.ts'
+import { assertUnavailable, hearing, replicated, hastyMs, tick } from './redis-stores.ts'
 import { audience, lastTrueAt, oneRedis, portOfNotices, replica, signedInAt, type Replica } from './replica.ts'
 import { until } from './store-contract.ts'
 
@@ -26,7 +26,7 @@ const admin = new Redis(shared.port, '127.0.0.1')
 after(() => admin.disconnect())
 
 /** Redis, given up after a moment. */
-const hasty = (port: number) => oneRedis(port, settings.timeoutMs)
+const hasty = (port: number) => oneRedis(port, hastyMs)
 const isServed = ({ sessions }: Replica, id: SessionKey) => sessions.find(id).then((found) => found !== undefined)
 const isRefused = (asked: Promise<unknown>) => asked.then(() => false, assertUnavailable)
 const told = ({ log }: Replica) => log.lines.filter(({ message }) => message.startsWith('session.grace'))

@@ -43,7 +43,7 @@ function replica(store: SessionStore, max: MaxPerPersonConfig, differs = 0) {
 
 /** The two replicas of a Cluster. Their clocks differ by two seconds. */
 async function clusterReplicas(t: TestContext, max: MaxPerPersonConfig) {
-  const config = { ...clusterConfig(cluster), ...settings, keyPrefix: `${max.whenExceeded}:`, timeoutMs: 5_000 }
+  const config = { ...clusterConfig(cluster), ...settings, keyPrefix: `${max.whenExceeded}:` }
   const stores: SessionStore[] = []
   const replicas = [0, 2_000].map((differs) => {
     const store = new RedisStore(config, { log: quiet, clock: { now: () => Date.now() + differs } })

@@ -39,13 +39,16 @@ export function recorder(): Recorder {
   }
 }
 
+/** The time limit of a store whose Redis does not reply: tests wait for it, in ms. */
+export const hastyMs = 400
+
 /** What all configurations of these tests share. */
 export const settings = {
   username: undefined,
   password: undefined,
   tls: undefined,
   keyPrefix: 'gatehouse:',
-  timeoutMs: 400,
+  timeoutMs: 5_000,
   replicasAcknowledge: 0,
 }
 
@@ -69,8 +72,8 @@ export function openUrl(t: TestContext, given: Partial<RedisServerConfig> & { re
 }
 
 /** A store that is connected. */
-export async function openAt(t: TestContext, { url }: RedisServer) {
-  const opened = openUrl(t, { url: new URL(url) })
+export async function openAt(t: TestContext, { url }: RedisServer, given: Partial<RedisServerConfig> = {}) {
+  const opened = openUrl(t, { url: new URL(url), ...given })
   await opened.store.ping()
   return opened
 }
@@ -80,9 +83,9 @@ export async function startSharedRedis() {
   const server = await startRedis({ after })
   const admin = new Redis(server.port, '127.0.0.1')
   after(() => admin.disconnect())
-  /** Another process's store, which may take longer on a busy machine. */
+  /** Another process's store. */
   const openAnother = async (t: TestContext, given: Partial<RedisServerConfig> = {}, clock?: Clock) => {
-    const opened = openUrl(t, { url: new URL(server.url), timeoutMs: 5_000, ...given }, clock)
+    const opened = openUrl(t, { url: new URL(server.url), ...given }, clock)
     await opened.store.ping()
     return opened
   }
@@ -147,9 +150,9 @@ export async function replicated(port: number, key = 'written'): Promise<void> {
   direct.disconnect()
 }
 
-/** How many entries a Redis holds, apart from its epoch, which never expires. */
-export async function sizeOf(redis: Redis): Promise<number> {
-  const keys = await redis.keys('*')
+/** How many entries of a store a Redis holds, apart from its epoch, which never expires. */
+export async function sizeOf(redis: Redis, { config }: { readonly config: RedisStoreConfig }): Promise<number> {
+  const keys = await redis.keys(`${config.keyPrefix}*`)
   return keys.filter((key) => !key.endsWith(':epoch')).length
 }
 

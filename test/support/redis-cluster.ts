@@ -89,7 +89,7 @@ export async function startCluster(scope: Scope, options: ClusterOptions = {}): 
 /** Returns the configuration of a store in this Cluster. */
 export function clusterConfig({ nodes }: Pick<ClusterSetup, 'nodes'>): RedisClusterConfig {
   return {
-    ...{ kind: 'redis_cluster', nodes, timeoutMs: 400 },
+    ...{ kind: 'redis_cluster', nodes, timeoutMs: 5_000 },
     ...{ username: undefined, password: undefined, tls: undefined },
     ...{ keyPrefix: 'gatehouse:', replicasAcknowledge: 0 },
   }

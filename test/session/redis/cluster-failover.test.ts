@@ -9,7 +9,7 @@ import type { NewSession } from '../../../src/session/store/store.ts'
 import { inTime } from '../../support/in-time.ts'
 import { clusterConfig, type ClusterSetup, startCluster } from '../../support/redis-cluster.ts'
 import { cutOff, type RedisServer } from '../../support/redis.ts'
-import { assertUnavailable, hearing, open, replicated, settings, tick } from '../redis-stores.ts'
+import { assertUnavailable, hastyMs, hearing, open, replicated, tick } from '../redis-stores.ts'
 import { created, keysOf, newSession, order, times, until } from '../store-contract.ts'
 
 const meeting = slotOf('{notices}')
@@ -21,7 +21,7 @@ const [failing, losing] = await Promise.all([
 
 test('when a primary of a Cluster dies, the store uses its replica', async (t) => {
   const setup = failing
-  const [one, other] = [openAt(t, setup), openAt(t, setup)]
+  const [one, other] = [openAt(t, setup, { timeoutMs: hastyMs }), openAt(t, setup)]
   await one.store.ping()
   await hearing(one.store, other.store)
   const dying = setup.primaryOf(meeting)
@@ -36,7 +36,7 @@ test('when a primary of a Cluster dies, the store uses its replica', async (t) =
   await assert.rejects(one.store.read(first.key), assertUnavailable)
   await until(tick, () => !one.store.receivesNotices() && !other.store.receivesNotices())
   // Calls that are refused do not wait in line for the node that is away.
-  await inTime(2 * settings.timeoutMs, () => Promise.allSettled(times(20, () => one.store.read(first.key))))
+  await inTime(2 * hastyMs, () => Promise.allSettled(times(20, () => one.store.read(first.key))))
   await until(tick, async () => (await one.store.read(first.key).catch(() => undefined)) !== undefined)
 
   for (const { key } of elsewhere)
@@ -51,7 +51,7 @@ test('when a primary of a Cluster dies, the store uses its replica', async (t) =
 
 test('an ended session stays ended when a failover in a Cluster loses the ending', async (t) => {
   const setup = losing
-  const { store, heard } = openAt(t, setup, { timeoutMs: 5_000 })
+  const { store, heard } = openAt(t, setup)
   await store.ping()
   await hearing(store)
   // Not where notices are published: the connections to that node stay.
@@ -78,7 +78,7 @@ test('an ended session stays ended when a failover in a Cluster loses the ending
 
 test('a session ends with its sub when a failover in a Cluster loses its entry in the index of the sub', async (t) => {
   const setup = losing
-  const { store } = openAt(t, setup, { timeoutMs: 5_000 })
+  const { store } = openAt(t, setup)
   // The failover of the test before may not be over yet.
   await until(tick, () =>
     store.ping().then(
@@ -109,7 +109,7 @@ test('a session ends with its sub when a failover in a Cluster loses its entry i
 
 test('notices go through the node that owns their slot, also after the slot has moved', async (t) => {
   const setup = losing
-  const [one, other] = times(2, () => openAt(t, setup, { timeoutMs: 5_000 })) as [Opened, Opened]
+  const [one, other] = times(2, () => openAt(t, setup)) as [Opened, Opened]
   await hearing(one.store, other.store)
   const from = setup.primaryOf(meeting)
   const replica = setup.replicas[setup.primaries.indexOf(from)] as { port: number }

@@ -21,10 +21,9 @@ after(() => admin.disconnect())
 
 // Also with no right but those that the page lists.
 storeContract('redis', async (t) => {
-  await admin.flushall()
   const keyPrefix = `${randomToken(6)}:`
   const user = { username: 'gatehouse', password: 'pass' }
-  const { store } = open(t, { ...settings, kind: 'redis', url: new URL(server.url), keyPrefix, ...user })
-  await hearing(store)
-  return { store, now: systemClock.now, tick, size: () => sizeOf(admin) }
+  const opened = open(t, { ...settings, kind: 'redis', url: new URL(server.url), keyPrefix, ...user })
+  await hearing(opened.store)
+  return { store: opened.store, now: systemClock.now, tick, size: () => sizeOf(admin, opened) }
 })

@@ -235,5 +235,5 @@ test('repeated endings leave nothing in Redis', async (t) => {
   const ended = () => new Set(other.notices.flatMap((notice) => (notice.kind === 'ended' ? notice.keys : [])))
   await until(tick, () => [one, two, three].every(({ key }) => ended().has(key)))
 
-  await until(tick, async () => (await sizeOf(admin)) === 0)
+  await until(tick, async () => (await sizeOf(admin, { config })) === 0)
 })

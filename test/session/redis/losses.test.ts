@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { assertUnavailable, beats, hearing, settings, tick } from '../redis-stores.ts'
+import { assertUnavailable, beats, hastyMs, hearing, tick } from '../redis-stores.ts'
 import { lastTrueAt, oneRedis, portOfNotices, replica, signedInAt } from '../replica.ts'
 import { until } from '../store-contract.ts'
 
@@ -31,7 +31,7 @@ describe('an ended session is served for 1.5 s at most when notices are lost', {
     for (const which of ['its notices', 'everything'] as const)
       test(`when the ${what} of ${which} are lost`, async (t) => {
         const proxy = await startTcpProxy(t, shared.port)
-        const [here, there] = [replica(t, shared.port), replica(t, oneRedis(proxy.port, settings.timeoutMs))]
+        const [here, there] = [replica(t, shared.port), replica(t, oneRedis(proxy.port, hastyMs))]
         const { id } = await signedInAt(here, there)
         const port = which === 'everything' ? undefined : await portOfNotices(admin, there.prefix, proxy)
 

@@ -11,7 +11,7 @@ import { freePort } from '../../support/free-port.ts'
 import { inTime } from '../../support/in-time.ts'
 import { clusterConfig, startCluster } from '../../support/redis-cluster.ts'
 import { commandsDuring, type RedisServer, startRedis } from '../../support/redis.ts'
-import { assertUnavailable, hearing, open, responds, settings, tick } from '../redis-stores.ts'
+import { assertUnavailable, hastyMs, hearing, open, responds, settings, tick } from '../redis-stores.ts'
 import { created, newSession, times, until } from '../store-contract.ts'
 
 const unavailable = { code: 'ERR_STORE_UNAVAILABLE' }
@@ -56,7 +56,7 @@ async function openAt(t: TestContext, { port }: RedisServer, timeoutMs = setting
 }
 
 async function openCluster(t: TestContext): Promise<Opened> {
-  return opened(t, { ...clusterConfig(cluster), timeoutMs: 5_000 })
+  return opened(t, { ...clusterConfig(cluster) })
 }
 
 async function opened(t: TestContext, config: Parameters<typeof open>[1]): Promise<Opened> {
@@ -106,7 +106,7 @@ const singles = [
 ] as const
 
 for (const [name, at] of [
-  ...singles.map(([name, server]) => [name, (t: TestContext) => openAt(t, server, 5_000)] as const),
+  ...singles.map(([name, server]) => [name, (t: TestContext) => openAt(t, server)] as const),
   ['a Cluster', openCluster] as const,
 ])
   test(`each read of a turn gets its own session, or none: ${name}`, async (t) => {
@@ -188,11 +188,11 @@ test('reads that wait to be sent are rejected when the store is closed', async (
 
 test('while Redis hangs, all reads of a turn are rejected in time', async (t) => {
   const server = await startRedis(t)
-  const { store } = await openAt(t, server)
+  const { store } = await openAt(t, server, hastyMs)
   const sessions = await manySessions(store, 150)
   server.freeze()
 
-  await inTime(2 * settings.timeoutMs, () =>
+  await inTime(2 * hastyMs, () =>
     Promise.all(sessions.map(({ key }) => assert.rejects(store.read(key), assertUnavailable))),
   )
 

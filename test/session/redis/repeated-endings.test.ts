@@ -4,7 +4,7 @@ import { randomToken } from '../../../src/core/random.ts'
 import { tagOf } from '../../../src/session/record/record.ts'
 import { startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { hearing, open, responds, settings, tick } from '../redis-stores.ts'
+import { hastyMs, hearing, open, responds, settings, tick } from '../redis-stores.ts'
 import { created, keysOf, order, times, until } from '../store-contract.ts'
 
 const redis = await startRedis({ after })
@@ -20,7 +20,7 @@ async function openLosing(t: TestContext, lost: number) {
     const url = new URL(`redis://127.0.0.1:${port}`)
     return open(t, { ...settings, kind: 'redis', url, keyPrefix, timeoutMs }).store
   }
-  const [store, direct] = [at(proxy.port, settings.timeoutMs), at(redis.port, 60_000)]
+  const [store, direct] = [at(proxy.port, hastyMs), at(redis.port, 60_000)]
   await hearing(store, direct)
   return { store, direct, proxy }
 }
@@ -32,7 +32,7 @@ test('when the reply to a Logout Token is late, the repeated token reports the s
 
   // The first script takes half of the time, the second one the rest. Its own time limit is later.
   proxy.freeze('responses')
-  setTimeout(() => proxy.thaw(), settings.timeoutMs / 2)
+  setTimeout(() => proxy.thaw(), hastyMs / 2)
   await assert.rejects(store.endSid(tagOf(key), token), { code: 'ERR_STORE_UNAVAILABLE' })
   proxy.thaw()
   assert.equal((await store.endOne(other.key)).length, 1, 'the confirmations before this one have arrived')

@@ -3,12 +3,23 @@ import { after, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import type { RedisSentinelConfig } from '../../../src/config/model/session.ts'
 import { systemClock } from '../../../src/core/clock.ts'
+import { randomToken } from '../../../src/core/random.ts'
 import { sidTag } from '../../../src/session/record/record.ts'
 import { issueCertificates } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { sentinelConfig, type SentinelSetup, startSentinel } from '../../support/redis-sentinel.ts'
 import { cutOff, startRedis, tlsOf } from '../../support/redis.ts'
-import { responds, assertUnavailable, beats, hearing, open, replicated, sizeOf, tick } from '../redis-stores.ts'
+import {
+  responds,
+  assertUnavailable,
+  beats,
+  hastyMs,
+  hearing,
+  open,
+  replicated,
+  sizeOf,
+  tick,
+} from '../redis-stores.ts'
 import { created, keysOf, newSession, order, storeContract, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
@@ -18,10 +29,9 @@ const admin = new Redis(shared.servers[0].port, '127.0.0.1')
 after(() => admin.disconnect())
 
 storeContract('redis behind a sentinel', async (t) => {
-  await admin.flushall()
-  const { store } = openAt(t, shared, { timeoutMs: 5_000 })
-  await store.ping()
-  return { store, now: systemClock.now, tick, size: () => sizeOf(admin) }
+  const opened = openAt(t, shared, { keyPrefix: `${randomToken(6)}:` })
+  await opened.store.ping()
+  return { store: opened.store, now: systemClock.now, tick, size: () => sizeOf(admin, opened) }
 })
 
 // Each has servers of its own, and most of the time they wait for these.
@@ -151,7 +161,7 @@ describe('redis behind a sentinel', { concurrency: true }, () => {
     const frozen = await startSentinel(t)
     frozen.sentinel.freeze()
     const sentinels = [await freePort(), frozen.sentinel.port, shared.sentinel.port].map(local)
-    const { store } = openAt(t, shared, { sentinels, timeoutMs: 400 })
+    const { store } = openAt(t, shared, { sentinels, timeoutMs: hastyMs })
 
     await until(tick, () => responds(store))
     await created(store, Date.now())

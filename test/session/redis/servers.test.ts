@@ -11,20 +11,10 @@ import { inTime } from '../../support/in-time.ts'
 import { replacePauses } from '../../support/pauses.ts'
 import { startRedis } from '../../support/redis.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import {
-  assertUnavailable,
-  hearing,
-  openAt,
-  openUrl,
-  refusedInTime,
-  responds,
-  settings,
-  tick,
-} from '../redis-stores.ts'
+import { assertUnavailable, hastyMs, hearing, openAt, openUrl, refusedInTime, responds, tick } from '../redis-stores.ts'
 import { created, keysOf, newKeptKey, newSession, order, times, until } from '../store-contract.ts'
 
 const iss = 'https://id.example.com/'
-const { timeoutMs } = settings
 
 test('a full Redis rejects new sessions, but logouts succeed', async (t) => {
   const server = await startRedis(t)
@@ -96,7 +86,7 @@ test('notices count as soon as both connections are ready, before the next beat'
       .find((line) => line.includes(`name=gatehouse-${purpose}`))
   const proxy = await startTcpProxy(t, server.port)
   proxy.freeze('responses')
-  const { store } = openUrl(t, { url: new URL(`redis://127.0.0.1:${proxy.port}`), timeoutMs: 5_000 })
+  const { store } = openUrl(t, { url: new URL(`redis://127.0.0.1:${proxy.port}`) })
   await until(tick, async () => (await clientOf('commands')) !== undefined)
   const port = Number(/ addr=127\.0\.0\.1:(\d+)/.exec((await clientOf('commands')) ?? '')?.[1])
 
@@ -109,14 +99,14 @@ test('notices count as soon as both connections are ready, before the next beat'
 
 test('a Redis that hangs costs each call no more than the timeout, and many calls nothing', async (t) => {
   const server = await startRedis(t)
-  const { store, log } = await openAt(t, server)
+  const { store, log } = await openAt(t, server, { timeoutMs: hastyMs })
   const session = await created(store, Date.now())
   server.freeze()
 
-  await refusedInTime(store)
+  await refusedInTime(store, hastyMs)
   // The connection was closed, so no further call waits.
   await until(tick, () => log.warnings().length > 0)
-  await inTime(10 * timeoutMs, async () => {
+  await inTime(10 * hastyMs, async () => {
     for (let n = 0; n < 100; n++) await assert.rejects(store.read(session.key), { code: 'ERR_STORE_UNAVAILABLE' })
   })
 
@@ -160,12 +150,12 @@ test('while the connection is down, no call waits for its time limit', async (t)
 test('Redis may die and return', async (t) => {
   replacePauses(t, { reconnectToStoreMs: 100 })
   const server = await startRedis(t)
-  const { store, log, heard } = await openAt(t, server)
+  const { store, log, heard } = await openAt(t, server, { timeoutMs: hastyMs })
   await hearing(store)
   for (let round = 1; round <= 3; round++) {
     const underWay = times(50, () => store.create(newSession(Date.now())))
     await Promise.all([server.kill(), ...underWay.map((call) => call.catch((error) => assertUnavailable(error)))])
-    await refusedInTime(store)
+    await refusedInTime(store, hastyMs)
     assert.equal(store.receivesNotices(), false)
 
     await server.restart()
