@@ -26,6 +26,8 @@ export const pauses = {
   connectToStoreMs: 2_000,
   /** The longest pause between two attempts to connect to Redis. */
   reconnectToStoreMs: 2_000,
+  /** How long it is proven that notices arrive, after a request for which this matters. */
+  proveNoticesMs: 10_000,
   /** When a trial of Redis is repeated that failed or did not come to an end. */
   tryStoreAgainMs: 2_000,
   /** How long `gatehouse doctor` waits for a connection to Redis. */

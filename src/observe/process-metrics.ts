@@ -1,18 +1,15 @@
 import { readdirSync } from 'node:fs'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { caches } from '../core/bounded-map.ts'
 import { backgroundWork } from '../core/repeating.ts'
+import { EventLoopDelay } from './event-loop-delay.ts'
 import type { Metrics } from './metrics.ts'
-
-const delayResolutionMs = 10
 
 /**
  * Adds metrics of this process, with the names of Prometheus client libraries where they exist.
  * Returns a function that stops the measurement.
  */
 export function addProcessMetrics(metrics: Metrics, version: string): () => void {
-  const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
-  delay.enable()
+  const delay = new EventLoopDelay()
   metrics.gauge(
     {
       name: 'gatehouse_event_loop_delay_seconds',
@@ -20,16 +17,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
       labels: ['quantile'],
     },
     'max',
-    () => {
-      const at = (ns: number) => Math.max(0, ns / 1e9 - delayResolutionMs / 1000)
-      const reading = [
-        [['0.5'], at(delay.percentile(50))],
-        [['0.99'], at(delay.percentile(99))],
-        [['1'], at(delay.max)],
-      ] as const
-      delay.reset()
-      return reading
-    },
+    () => delay.take().map(([quantile, seconds]) => [[quantile], seconds]),
   )
   metrics.counted({ name: 'process_cpu_seconds_total', help: 'Processor time, user and system.' }, () => {
     const { user, system } = process.cpuUsage()
@@ -60,7 +48,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): () => void
     () => [[[version, process.versions.node], 1]],
   )
   addInnerMetrics(metrics)
-  return () => delay.disable()
+  return () => delay.stop()
 }
 
 /** The metrics of caches and of background work, which the administration page shows too. */

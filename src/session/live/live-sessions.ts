@@ -104,7 +104,7 @@ export class Sessions {
       else if (notice.kind === 'logout_order') endings.tellOrder(notice.tombstone)
       else if (notice.kind === 'ended_late') endings.tellLate(notice)
       else endings.tell(notice.keys, 'elsewhere')
-    })
+    }, config.storeOutageGraceMs > 0)
   }
 
   /** Stops listening for notices. Nothing may be served by this object afterwards. */

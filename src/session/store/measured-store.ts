@@ -54,7 +54,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     list: () => store.list(),
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
-    onNotice: (listener) => store.onNotice(listener),
+    onNotice: (...args) => store.onNotice(...args),
     receivesNotices: () => store.receivesNotices(),
     staleForMs: () => store.staleForMs(),
     close: () => store.close(),

@@ -99,9 +99,10 @@ export interface SessionStore {
 
   /**
    * Calls `listener` when another process, or perhaps this one, ends or changes sessions.
+   * @param isProvenIdle proves that notices arrive also while nobody asks {@link receivesNotices}
    * @returns a function that removes the listener
    */
-  onNotice(listener: (notice: StoreNotice) => void): () => void
+  onNotice(listener: (notice: StoreNotice) => void, isProvenIdle?: boolean): () => void
 
   /**
    * Whether notices of other processes are certain to arrive. While it is `false`, no session may

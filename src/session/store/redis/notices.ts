@@ -1,6 +1,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import { reason } from '../../../core/errors.ts'
 import type { SessionKey } from '../../../core/names.ts'
+import { pauses } from '../../../core/pauses.ts'
 import { randomToken } from '../../../core/random.ts'
 import type { Log } from '../../../observe/log.ts'
 import { type EndingReach, processName } from '../../../observe/processes.ts'
@@ -13,6 +14,9 @@ import type { RedisServers } from './servers.ts'
 
 /** How often the subscription is proven to work, in ms. */
 const beatIntervalMs = 500
+
+/** How often an idle process, which proves nothing, checks its connections, in ms. */
+const idleIntervalMs = 5_000
 
 /** How long a proof is valid after its beat was sent, in ms: copies are out of date no longer. */
 const proofLastsMs = 1_500
@@ -40,8 +44,9 @@ interface Subscription {
  * The notices between processes, through one channel of one server: in a Cluster, of the node with
  * the slot of {@link noticesTag}. A separate connection receives them.
  *
- * Every half a second, a beat is published there and must come back. Redis delivers to one
- * connection in order, so everything that was published before the beat has been received.
+ * While somebody asks, a beat is published there every half a second and must come back. Redis
+ * delivers to one connection in order, so everything that was published before the beat has been
+ * received.
  */
 export class RedisNotices {
   readonly channel: string
@@ -56,9 +61,12 @@ export class RedisNotices {
   readonly #clock: RedisClock
   /** The name of this process for operators. Two processes may have the same host name and pid. */
   readonly #name: string
-  readonly #listeners = new Set<(notice: StoreNotice) => void>()
+  /** With each, whether it needs the proof also while nobody asks. */
+  readonly #listeners = new Map<(notice: StoreNotice) => void, boolean>()
   readonly #confirmations: Confirmations
   #beating: NodeJS.Timeout | undefined
+  /** When somebody last asked for a proof; on the clock of `performance`, in ms. */
+  #askedAt = performance.now()
   #subscription: Subscription | undefined
   #subscriptionRefused = false
   /** When the last proven beat of the current connection was sent. */
@@ -96,9 +104,9 @@ export class RedisNotices {
     commands.onTakeover(() => this.#notify({ kind: 'resumed' }))
   }
 
-  /** @returns a function that removes the listener */
-  listen(listener: (notice: StoreNotice) => void): () => void {
-    this.#listeners.add(listener)
+  /** See `SessionStore.onNotice`. */
+  listen(listener: (notice: StoreNotice) => void, isProvenIdle = false): () => void {
+    this.#listeners.set(listener, isProvenIdle)
     return () => this.#listeners.delete(listener)
   }
 
@@ -108,6 +116,13 @@ export class RedisNotices {
   }
 
   isReceiving(): boolean {
+    const wasIdle = this.#isIdle
+    this.#askedAt = performance.now()
+    if (wasIdle) this.#beat()
+    return this.#isProven
+  }
+
+  get #isProven(): boolean {
     return this.#subscription !== undefined && performance.now() - this.#provenAt <= proofLastsMs
   }
 
@@ -186,8 +201,6 @@ export class RedisNotices {
     if (redis.status !== 'ready') return
     this.#subscriptionRefused = false
     this.#subscription = subscription
-    clearInterval(this.#beating)
-    this.#beating = setInterval(() => this.#beat(), beatIntervalMs).unref()
     this.#beat()
   }
 
@@ -206,14 +219,23 @@ export class RedisNotices {
     }, beatIntervalMs).unref()
   }
 
+  /** Nobody has asked for a while, so nothing needs a proof. The next one who asks gets it. */
+  get #isIdle(): boolean {
+    const isUnasked = performance.now() - this.#askedAt > pauses.proveNoticesMs
+    return isUnasked && !this.#hasMissedNotice && ![...this.#listeners.values()].includes(true)
+  }
+
   #beat(): void {
     const subscription = this.#subscription
+    clearTimeout(this.#beating)
     if (subscription === undefined) return
+    const isIdle = this.#isIdle
+    this.#beating = setTimeout(() => this.#beat(), isIdle ? idleIntervalMs : beatIntervalMs).unref()
     // ioredis closes a dead connection when a command gets no reply in time.
     this.#subscriber.redis.ping().catch(() => {})
     // Errors need no handling here: without a reply there is no proof.
     const [notices, ...others] = this.#commands.anchors as readonly [string, ...string[]]
-    this.#beatAt(notices, subscription).catch(() => {})
+    this.#beatAt(notices, isIdle ? undefined : subscription).catch(() => {})
     for (const anchor of others) this.#beatAt(anchor).catch(() => {})
     void this.#losses.hasEvicted().then((hasEvicted) => hasEvicted && this.#notify({ kind: 'resumed' }))
   }
@@ -236,7 +258,7 @@ export class RedisNotices {
 
   #receiveBeat(subscription: Subscription, sentAt: number): void {
     this.#prove(subscription, { receivedAt: sentAt })
-    if (!this.#hasMissedNotice || !this.isReceiving()) return
+    if (!this.#hasMissedNotice || !this.#isProven) return
     this.#hasMissedNotice = false
     this.#publishNotice(this.messages.missed).catch(() => {})
   }
@@ -246,12 +268,12 @@ export class RedisNotices {
     Object.assign(subscription, seen)
     const at = Math.min(subscription.receivedAt, subscription.countedAt)
     if (at <= this.#provenAt || performance.now() - at > proofLastsMs) return
-    if (!this.isReceiving()) this.#notify({ kind: 'resumed' })
+    if (!this.#isProven) this.#notify({ kind: 'resumed' })
     this.#provenAt = this.#receivedUntil = at
   }
 
   #dropSubscription(): void {
-    clearInterval(this.#beating)
+    clearTimeout(this.#beating)
     this.#subscription = undefined
     this.#provenAt = -Infinity
   }
@@ -287,7 +309,7 @@ export class RedisNotices {
   /** @returns `false` when a listener has thrown an error */
   #notify(notice: StoreNotice): boolean {
     let isHandled = true
-    for (const listener of this.#listeners)
+    for (const listener of this.#listeners.keys())
       try {
         listener(notice)
       } catch (error) {

@@ -232,8 +232,8 @@ export class RedisStore implements SessionStore {
     return (await this.#commands.run('writeDocument', [this.#keys.document(name)], args)) === 1
   }
 
-  onNotice(listener: (notice: StoreNotice) => void): () => void {
-    return this.#notices.listen(listener)
+  onNotice(listener: (notice: StoreNotice) => void, isProvenIdle?: boolean): () => void {
+    return this.#notices.listen(listener, isProvenIdle)
   }
 
   receivesNotices(): boolean {

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { replacePauses } from '../../support/pauses.ts'
+import { beats, hearing, startSharedRedis, tick } from '../redis-stores.ts'
+import { created, until } from '../store-contract.ts'
+
+const { admin, openShared, openAnother } = await startSharedRedis()
+
+/** A store whose process is soon idle. */
+async function openIdle(t: TestContext) {
+  replacePauses(t, { proveNoticesMs: 300 })
+  const opened = await openShared(t)
+  await hearing(opened.store)
+  return opened
+}
+
+test('a process that nobody asks proves nothing, and drops its copies before it serves from memory again', async (t) => {
+  const { store, heard } = await openIdle(t)
+  heard.length = 0
+
+  await until(tick, () => store.staleForMs() > 0)
+
+  assert.equal(store.receivesNotices(), false)
+  await until(tick, () => store.receivesNotices())
+  assert.deepEqual(heard, [{ kind: 'resumed', receivesNotices: false }])
+})
+
+test('a process that nobody asks confirms the endings of others', async (t) => {
+  const { store, notices } = await openIdle(t)
+  await until(tick, () => store.staleForMs() > 0)
+  const other = await openAnother(t)
+  const { key } = await created(other.store, Date.now())
+
+  await other.store.endOne(key)
+
+  assert.ok(notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
+  assert.deepEqual(other.log.warnings(), [])
+})
+
+test('with a grace, a process proves that notices arrive although nobody asks', async (t) => {
+  const { store } = await openIdle(t)
+  store.onNotice(() => {}, true)
+
+  await beats(admin, 5)
+
+  assert.ok(store.staleForMs() < 0, `${store.staleForMs()} ms`)
+})
