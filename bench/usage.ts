@@ -76,6 +76,28 @@ export function memoryBytes(root: number): number {
   }, 0)
 }
 
+/**
+ * The proportional set of a process and all its descendants, in bytes: memory that several
+ * processes share counts in equal parts.
+ */
+export function proportionalBytes(root: number): number {
+  return treePids(root).reduce((sum, pid) => {
+    const kib = /^Pss:\s+(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`) ?? '')?.[1]
+    return sum + Number(kib ?? 0) * 1024
+  }, 0)
+}
+
+/** How often the current threads of a process and of its descendants began to wait. */
+export function waits(root: number): number {
+  const counts = treePids(root).flatMap((pid) =>
+    readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const status = textOf(`/proc/${pid}/task/${thread}/status`) ?? ''
+      return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0)
+    }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
 /** The time in which a processor was busy, in µs. Time that the hypervisor took counts as busy. */
 export function busyMicros(cpu: number): number {
   const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(textOf('/proc/stat') ?? '')?.[1] ?? ''

@@ -1,4 +1,5 @@
 import { bursts } from './bursts.ts'
+import { idle } from './idle.ts'
 import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
 import {
@@ -36,6 +37,7 @@ export const forTargets: readonly Scenario[] = [
   signIns,
   logoutTokens,
   startUp,
+  idle,
   workers,
 ]
 

@@ -1,0 +1,64 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../../test/support/free-port.ts'
+import type { Contender, Listening } from '../contenders/contender.ts'
+import { table, withSpread } from '../report.ts'
+import { settingOf } from '../stand.ts'
+import { exactTreeMicros, proportionalBytes, waits } from '../usage.ts'
+import type { Bench, Scenario } from './scenario.ts'
+
+/** A gateway counts as idle when it had no request for this long, in ms. */
+const untilIdleMs = 20_000
+/** How many sidecars one machine has besides. */
+const sidecars = 20
+
+/**
+ * Gateways without requests, at the same time: what each of them costs by itself, and how much
+ * memory a further one takes on a machine that has many.
+ */
+export const idle: Scenario = {
+  name: 'idle',
+  title: 'An idle sidecar',
+  async run(bench) {
+    const { contenders, plan, print } = bench
+    const rows: string[][] = []
+    for (const contender of contenders.values()) {
+      if (!contender.signsIn) continue
+      const first = await startOne(bench, contender)
+      await wait(untilIdleMs)
+      const rounds = []
+      for (let round = 0; round < plan.rounds; round += 1)
+        rounds.push(await usedWithin(first.pid, plan.seconds * 5_000))
+      const alone = proportionalBytes(first.pid)
+      const others: Listening[] = []
+      while (others.length < sidecars) others.push(await startOne(bench, contender))
+      await wait(untilIdleMs)
+      const all = [first, ...others].reduce((sum, { pid }) => sum + proportionalBytes(pid), 0)
+      await Promise.all([first, ...others].map((each) => each.stop()))
+      const mib = (bytes: number) => (bytes / 2 ** 20).toFixed(1)
+      rows.push([
+        contender.title,
+        withSpread(rounds.map(({ wakes }) => wakes)),
+        withSpread(rounds.map(({ usedMs }) => usedMs)),
+        mib(alone),
+        mib(all / (sidecars + 1)),
+      ])
+    }
+    const heads = ['', 'wake-ups a minute', 'CPU ms a minute', 'memory MiB, alone', `each of ${sidecars + 1}`]
+    print(table(heads, rows))
+    print('Memory is the proportional set: what processes share counts in parts.')
+  },
+}
+
+async function startOne({ bed, options }: Bench, contender: Contender): Promise<Listening> {
+  return contender.start(bed, settingOf(await freePort(), options))
+}
+
+/** What a process does in a minute, from a measurement of this length. */
+async function usedWithin(pid: number, ms: number): Promise<{ readonly wakes: number; readonly usedMs: number }> {
+  const read = () => ({ at: performance.now(), waits: waits(pid), micros: exactTreeMicros(pid) })
+  const before = read()
+  await wait(ms)
+  const after = read()
+  const minutes = (after.at - before.at) / 60_000
+  return { wakes: (after.waits - before.waits) / minutes, usedMs: (after.micros - before.micros) / 1000 / minutes }
+}
