@@ -11,7 +11,8 @@ import { browserText } from '../http/user-agent.ts'
 import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provider.ts'
 import { type Audit, type Cause, createAudit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import { OpenidProvider } from '../provider/openid-provider.ts'
+import { createProvider } from '../provider/create-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import { type Ended, type SessionEndings, signInLifetimeMs } from '../session/live/endings.ts'
 import { Sessions } from '../session/live/live-sessions.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
@@ -108,7 +109,7 @@ export interface AdministrationParts {
 }
 
 /** The provider of an audience. */
-type ProviderOf = (audience: string) => OpenidProvider | undefined
+type ProviderOf = (audience: string) => Provider | undefined
 
 /**
  * Connects to the store that the configuration names.
@@ -135,7 +136,7 @@ export async function openAdministration(
   const common = { store, keyring, audiences, clock, log, audit, pending }
   const sessions = new Sessions({ ...common, config: config.session })
   const { endings } = sessions
-  const providers = config.providers.map((provider) => new OpenidProvider(provider, { clock, log }))
+  const providers = config.providers.map((provider) => createProvider(provider, { clock, log }))
   const providerOf: ProviderOf = (audience) => providers[audiences.indexOf(audience)]
   const close = async () => {
     pending.clear()

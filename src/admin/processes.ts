@@ -1,5 +1,5 @@
 import type { Family } from '../observe/metrics.ts'
-import type { ProviderState } from '../provider/openid-provider.ts'
+import type { ProviderState } from '../provider/provider.ts'
 import type { EndingResult } from './administration.ts'
 import type { SessionQuery, OrderOutcome, Overview } from './page/view.ts'
 import type { Samples } from './samples.ts'

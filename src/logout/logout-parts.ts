@@ -2,7 +2,7 @@ import type { Site } from '../core/site.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { SessionCookie } from '../session/cookies/cookie.ts'
 import type {
   BoundCookie,
@@ -18,7 +18,7 @@ import type { StoredSession } from '../session/record/record.ts'
 
 export interface LogoutParts {
   readonly provider: Pick<
-    OpenidProvider,
+    Provider,
     'verifyLogoutToken' | 'endSessionRequest' | 'endSessionOrigin' | 'endSession' | 'frameOrigins' | 'revoke' | 'config'
   >
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>

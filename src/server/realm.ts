@@ -10,7 +10,8 @@ import { DecryptionKeys } from '../keys/decryption-keys.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log, LogFields } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
-import { OpenidProvider } from '../provider/openid-provider.ts'
+import { createProvider } from '../provider/create-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import { type ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import { BoundCookie, PersonCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import { hasEndedBy, type SessionEndings } from '../session/live/endings.ts'
@@ -40,7 +41,7 @@ export class Realm implements GateRealm {
   readonly config: ProviderConfig
   readonly prefix: string
   readonly clockToleranceMs: number
-  readonly provider: OpenidProvider
+  readonly provider: Provider
   readonly decryptionKeys: DecryptionKeys
   readonly cookie: SessionCookie
   readonly boundCookie: BoundCookie
@@ -72,7 +73,7 @@ export class Realm implements GateRealm {
     this.sessions = new SessionsOfAudience(audience, parts.sessions)
     const address = gateway.externalUrl.origin + config.prefix
     this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, address, clock, log })
-    this.provider = new OpenidProvider(config, { clock, log, metrics, decryptionKeys: this.decryptionKeys })
+    this.provider = createProvider(config, { clock, log, metrics, decryptionKeys: this.decryptionKeys })
     this.upkeep = new Upkeep(session, {
       ...{ store, clock, log, audit, sessions: this.sessions, endings },
       provider: countedRefreshes(this.provider, metrics),
@@ -104,7 +105,7 @@ export class Realm implements GateRealm {
   }
 }
 
-type Refreshing = Pick<OpenidProvider, 'refresh' | 'userinfo' | 'apis' | 'config'>
+type Refreshing = Pick<Provider, 'refresh' | 'userinfo' | 'apis' | 'config'>
 
 /** The provider, with its refreshes counted. */
 function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {

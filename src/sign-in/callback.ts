@@ -10,7 +10,7 @@ import { clearCache, cookies, redirect, type Redirect, type Response, withHeader
 import { pageContext } from '../pages/pages.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
 import { stateOf } from '../provider/jwt-response.ts'
-import type { SignedIn } from '../provider/openid-provider.ts'
+import type { SignedIn } from '../provider/provider.ts'
 import { signInLifetimeMs } from '../session/live/endings.ts'
 import { emailEndedSince, emailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'

@@ -9,7 +9,7 @@ import type { KeptRequests } from '../kept-forms/kept-requests.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import type { Pages } from '../pages/pages.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import type { BoundCookie, PersonCookie, ProviderCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
@@ -19,7 +19,7 @@ import type { SessionStore } from '../session/store/store.ts'
 import type { Returns } from './transaction.ts'
 
 export interface SignInParts {
-  readonly provider: OpenidProvider
+  readonly provider: Provider
   readonly store: Pick<SessionStore, 'takeOnce' | 'mark' | 'receivesNotices' | 'ping' | 'time' | 'readDocument'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'find' | 'read' | 'peek' | 'create' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>

@@ -6,7 +6,7 @@ import type { SessionKey } from '../core/names.ts'
 import { sha256 } from '../core/random.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import { maxAgeSeconds, type SecurityEventToken } from '../provider/security-event.ts'
 import type { Attempt } from '../session/live/attempt.ts'
 import { type EndOrder, type SessionEndings, signInLifetimeMs } from '../session/live/endings.ts'
@@ -20,7 +20,7 @@ import type { StreamRecord } from './keep-stream.ts'
 
 /** What the receiver of security events needs. */
 export interface SignalParts {
-  readonly provider: Pick<OpenidProvider, 'config' | 'verifySecurityEvent'>
+  readonly provider: Pick<Provider, 'config' | 'verifySecurityEvent'>
   readonly store: Pick<
     SessionStore,
     'list' | 'listSid' | 'listSub' | 'takeOnce' | 'isMarked' | 'time' | 'readDocument' | 'writeDocument'

@@ -4,14 +4,14 @@ import { isDeeperThan, isObject, type JsonObject, maxJsonDepth } from '../core/j
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { RevocationToken } from '../provider/revocation-token.ts'
 import { endNow, type SignalParts } from './carry-out.ts'
 import { readSubject } from './events.ts'
 
 const code = 'ERR_REVOCATION_INVALID'
 
-type RevocationParts = SignalParts & { readonly provider: Pick<OpenidProvider, 'verifyRevocationToken'> }
+type RevocationParts = SignalParts & { readonly provider: Pick<Provider, 'verifyRevocationToken'> }
 
 /**
  * `POST global-token-revocation`: ends all sessions of a person

@@ -9,7 +9,7 @@ import { sha256 } from '../core/random.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { Authentication } from '../core/step-up.ts'
 import { unverifiedPayload, type VerifiedAccessToken } from '../provider/access-token.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import { claimsOfSession, type Principal, type PrincipalRecord, sidTag, subTag } from '../session/record/record.ts'
 import type { ExchangeSubject } from './exchanged-tokens.ts'
 import type { IssuedToken, TokenEndings } from './token-endings.ts'
@@ -22,7 +22,7 @@ const maxCachedBytes = 32 * 1024 * 1024
 export interface Issuer {
   readonly config: Pick<ProviderConfig, 'issuer' | 'clockToleranceMs' | 'renamedClaims' | 'claimsFrom' | 'oauth2'>
   readonly audience: string
-  readonly provider: Pick<OpenidProvider, 'verifyAccessToken' | 'introspect'>
+  readonly provider: Pick<Provider, 'verifyAccessToken' | 'introspect'>
 }
 
 export type TokenIdentity =

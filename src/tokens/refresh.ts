@@ -4,7 +4,7 @@ import type { TokenSet } from '../core/token-set.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
 import { claimsOfIdToken } from '../provider/id-token.ts'
-import type { OpenidProvider } from '../provider/openid-provider.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import { type LeaseStore, retryUntil, underLease } from '../session/live/lease.ts'
 import type { Sessions } from '../session/live/live-sessions.ts'
@@ -18,7 +18,7 @@ export interface UpkeepParts {
   readonly sessions: Pick<Sessions, 'read' | 'replace'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   readonly store: LeaseStore
-  readonly provider: Pick<OpenidProvider, 'refresh' | 'userinfo' | 'apis' | 'config'>
+  readonly provider: Pick<Provider, 'refresh' | 'userinfo' | 'apis' | 'config'>
   readonly clock: { now(): number }
   readonly log: Log
   readonly audit: Audit

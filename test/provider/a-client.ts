@@ -1,7 +1,8 @@
 import type { TestContext } from 'node:test'
 import type { Log, LogFields } from '../../src/observe/log.ts'
 import type { Metrics } from '../../src/observe/metrics.ts'
-import { OpenidProvider } from '../../src/provider/openid-provider.ts'
+import { createProvider } from '../../src/provider/create-provider.ts'
+import type { Provider } from '../../src/provider/provider.ts'
 import { silent, type SigningProvider } from '../support/signing-provider.ts'
 import { movableClock, type MovableClock } from './expectations.ts'
 
@@ -15,8 +16,8 @@ export function clientOf(
   clock: MovableClock = movableClock(),
   log: Log = silent,
   metrics?: Metrics,
-): OpenidProvider {
-  const client = new OpenidProvider(provider.config, { clock, log, ...(metrics && { metrics }) })
+): Provider {
+  const client = createProvider(provider.config, { clock, log, ...(metrics && { metrics }) })
   t.after(() => client.close())
   return client
 }

@@ -4,8 +4,8 @@ import { test, type TestContext } from 'node:test'
 import { CompactEncrypt, type CompactJWEHeaderParameters } from 'jose'
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import { GatewayError } from '../../src/core/errors.ts'
+import { createProvider } from '../../src/provider/create-provider.ts'
 import { longestToken } from '../../src/provider/encrypted-token.ts'
-import { OpenidProvider } from '../../src/provider/openid-provider.ts'
 import { bearer, jwt, part, paths, sendJson, silent, startSigningProvider } from '../support/signing-provider.ts'
 import { authorizationRequest, callbackWithCode, systemClock, validNow } from './a-client.ts'
 
@@ -48,7 +48,7 @@ async function start(t: TestContext, settings: Partial<ProviderConfig> = encrypt
       return kid === 'one' ? own.privateKey : undefined
     },
   }
-  const client = new OpenidProvider(provider.config, { clock: systemClock, log: silent, decryptionKeys })
+  const client = createProvider(provider.config, { clock: systemClock, log: silent, decryptionKeys })
   t.after(() => client.close())
   const exchange = (id_token: string) => {
     provider.respond(paths.token, (_req, res) => sendJson(res, { ...bearer(), refresh_token: 'r', id_token }))

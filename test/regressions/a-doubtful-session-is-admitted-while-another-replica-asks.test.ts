@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { OpenidProvider, Userinfo } from '../../src/provider/openid-provider.ts'
+import type { Provider, Userinfo } from '../../src/provider/provider.ts'
 import { Upkeep } from '../../src/tokens/upkeep.ts'
 import { replica, signedInAt, type Replica } from '../session/replica.ts'
 import { startRedis } from '../support/redis.ts'
@@ -41,7 +41,7 @@ function upkeepAt(
       clock: { now: () => Date.now() },
       audit: { record: () => {} },
       provider: {
-        config: { timeoutMs: 60_000, ...noClaims } as OpenidProvider['config'],
+        config: { timeoutMs: 60_000, ...noClaims } as Provider['config'],
         apis: noApis,
         refresh: () => assert.fail('the session has no refresh token'),
         userinfo,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Redis } from 'ioredis'
 import type { TokenSet } from '../../src/core/token-set.ts'
-import type { OpenidProvider } from '../../src/provider/openid-provider.ts'
+import type { Provider } from '../../src/provider/provider.ts'
 import type { StoredSession } from '../../src/session/record/record.ts'
 import { refresh } from '../../src/tokens/refresh.ts'
 import { replica, signedInAt, type Replica } from '../session/replica.ts'
@@ -25,7 +25,7 @@ function refreshAt({ store, sessions, endings, log }: Replica, seen: StoredSessi
   return refresh(seen, {
     ...{ store, sessions, endings, log, clock: { now: () => Date.now() }, audit: { record: () => {} } },
     provider: {
-      config: { timeoutMs: 1_000, ...noClaims } as OpenidProvider['config'],
+      config: { timeoutMs: 1_000, ...noClaims } as Provider['config'],
       apis: noApis,
       refresh: async () => ({ kind: 'refreshed', tokens: await response() }),
       userinfo: async () => ({ kind: 'claims', claims: { sub: 'jane' } }),

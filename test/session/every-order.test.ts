@@ -10,7 +10,7 @@ import type { SessionKey } from '../../src/core/names.ts'
 import { Keyring } from '../../src/core/seal.ts'
 import type { TokenSet } from '../../src/core/token-set.ts'
 import type { Log } from '../../src/observe/log.ts'
-import type { OpenidProvider, Refreshed, Userinfo } from '../../src/provider/openid-provider.ts'
+import type { Provider, Refreshed, Userinfo } from '../../src/provider/provider.ts'
 import type { SessionEndings } from '../../src/session/live/endings.ts'
 import { Sessions } from '../../src/session/live/live-sessions.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
@@ -78,7 +78,7 @@ class LenientProvider {
   get parts(): UpkeepParts['provider'] {
     const grant = ['the grant']
     return {
-      config: { timeoutMs: 0, ...noClaims } as OpenidProvider['config'],
+      config: { timeoutMs: 0, ...noClaims } as Provider['config'],
       apis: noApis,
       refresh: ({ refresh_token }) =>
         step({ what: `refresh with ${refresh_token}`, reads: [], writes: grant }, (): Refreshed => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenSet } from '../../src/core/token-set.ts'
-import type { OpenidProvider, Refreshed } from '../../src/provider/openid-provider.ts'
+import type { Provider, Refreshed } from '../../src/provider/provider.ts'
 import type { UpkeepParts } from '../../src/tokens/refresh.ts'
 import { noApis, noClaims } from '../support/signing-provider.ts'
 
@@ -49,7 +49,7 @@ export class RotatingProvider {
     }
     const back = there
     return {
-      config: { timeoutMs: 100, ...noClaims } as OpenidProvider['config'],
+      config: { timeoutMs: 100, ...noClaims } as Provider['config'],
       apis: noApis,
       refresh: async ({ refresh_token }) => {
         await there()

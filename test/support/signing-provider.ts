@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import type { Log } from '../../src/observe/log.ts'
-import type { OpenidProvider } from '../../src/provider/openid-provider.ts'
+import type { Provider } from '../../src/provider/provider.ts'
 
 export type Json = Record<string, unknown>
 
@@ -209,7 +209,7 @@ export async function startSigningProvider(
 
 /** The settings of a provider whose claims come from UserInfo alone. */
 export const noClaims: Pick<ProviderConfig, 'idTokenClaims' | 'claimsFrom'> = { idTokenClaims: [], claimsFrom: [] }
-export const noApis: OpenidProvider['apis'] = { read: async () => new Map() }
+export const noApis: Provider['apis'] = { read: async () => new Map() }
 
 /** The members of a token response except for the ID Token. */
 export function bearer(): Json {
