@@ -2,6 +2,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Misuse } from '../device/misuse.ts'
+import type { CookieExpiry } from '../session/cookies/cookie-expiry.ts'
 import type { ExpiredCookies, SessionCookie } from '../session/cookies/cookie.ts'
 import type { BoundCookie } from '../session/cookies/gateway-cookies.ts'
 import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
@@ -13,14 +14,14 @@ export interface RealmOfPerson {
   /** The path of the endpoints of the provider. */
   readonly prefix: string
   readonly clockToleranceMs: number
-  readonly cookie: Pick<SessionCookie, 'expireAll' | 'expireWherever' | 'isOfFrame'>
+  readonly cookie: Pick<SessionCookie, 'expireAll' | 'isOfFrame'> & { readonly expiry: Pick<CookieExpiry, 'wherever'> }
 }
 
 /** A provider with its sessions. */
 export interface Realm extends RealmOfPerson {
   readonly sessions: Pick<SessionsOfAudience, 'findInMemory' | 'find'>
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'expire'>
-  readonly cookie: Pick<SessionCookie, 'read' | 'isIn' | 'isOfFrame' | 'expireAll' | 'expireWherever'>
+  readonly cookie: RealmOfPerson['cookie'] & Pick<SessionCookie, 'read' | 'isIn'>
   readonly upkeep: Pick<Upkeep, 'fresh'>
   /** Of sessions that have ended. Browsers do not have them any more. */
   readonly expiredCookies: Pick<ExpiredCookies, 'has' | 'add'>

@@ -119,7 +119,7 @@ function withoutForeign(
   const withheldCookies = foreignCookies(cookie, record, personal, { host, path: target.path })
   if (withheldCookies.length === 0) return undefined
   const options = { applicationCookies: upstream.logout.cookies, kept: record.browser_cookies ?? [] }
-  return { withheldCookies, expire: () => realm.cookie.expireWherever(withheldCookies, target.path, options) }
+  return { withheldCookies, expire: () => realm.cookie.expiry.wherever(withheldCookies, target.path, options) }
 }
 
 /** No sign-in that begins after a request is complete within this time, in ms. */

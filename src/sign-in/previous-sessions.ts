@@ -40,7 +40,7 @@ export async function endPrevious(
 ): Promise<readonly string[]> {
   const { cookie, expiredCookies, sessions, store, log } = parts
   const previous = cookie.read(request.cookie)
-  if (previous === undefined) return cookie.expireApplications(request.cookie, request.applicationCookies)
+  if (previous === undefined) return cookie.expiry.ofApplications(request.cookie, request.applicationCookies)
   const key = sessionKey(previous)
   const isCarriedOver = await carryOver({ from: key, to: next, person }, sessions).catch((error: unknown) => {
     log.warn('session.cookies_not_carried_over', { reason: reason(error) })
@@ -52,7 +52,7 @@ export async function endPrevious(
   const [ended] = await endReplaced(key, request, parts)
   if (isCarriedOver) return []
   const cookies = browserCookiesAt(ended?.record, hostName(request.host))
-  return cookie.expireApplications(request.cookie, request.applicationCookies, { cookies })
+  return cookie.expiry.ofApplications(request.cookie, request.applicationCookies, { cookies })
 }
 
 /** Ends a session that the new one replaces. The sign-in goes on if this fails. */

@@ -21,7 +21,7 @@ const provider = {} as ProviderConfig
 const realm = {
   prefix: '/.gatehouse/',
   clockToleranceMs: 30_000,
-  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isOfFrame: () => false },
+  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expiry: { wherever: () => [] }, isOfFrame: () => false },
 }
 
 const orders = upstream({

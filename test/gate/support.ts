@@ -16,7 +16,7 @@ import { unbound } from './rules/configs.ts'
 export const realm: RealmOfPerson = {
   prefix: '/.gatehouse/',
   clockToleranceMs: 30_000,
-  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expireWherever: () => [], isOfFrame: () => false },
+  cookie: { expireAll: () => ['__Host-gatehouse=; Max-Age=0'], expiry: { wherever: () => [] }, isOfFrame: () => false },
 }
 
 export const nobody: Identity = { kind: 'anonymous', realm, staleCookie: false }

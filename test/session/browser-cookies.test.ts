@@ -64,8 +64,8 @@ test('A cookie expires where the application has set it', () => {
 test('A foreign cookie expires wherever it may be, and the own ones stay', () => {
   const cookie = new SessionCookie({ name: 'gatehouse', secure: false, sameSite: 'lax' })
   const applicationCookies = [{ names: parseNamePattern('sid'), paths: [], domains: ['example.com'] }]
-  const expired = cookie
-    .expireWherever(['sid'], '/a/b', { applicationCookies, kept: [at('sid'), at('other', '/a')] })
+  const expired = cookie.expiry
+    .wherever(['sid'], '/a/b', { applicationCookies, kept: [at('sid'), at('other', '/a')] })
     .map((text) => text.replace(/^sid=; (.*?); HttpOnly.*$/, '$1'))
 
   assert.deepEqual(expired, [
