@@ -129,7 +129,9 @@ function upstreamOfAll(
 /** The targets of all processes, by name. */
 function mergedTargets(targets: readonly TargetView[]): readonly MergedTarget[] {
   return [...Map.groupBy(targets, ({ name }) => name)].map(([name, same]) => ({
-    ...{ name, backup: same[0]?.backup ?? false, open: same.reduce((sum, { open }) => sum + open, 0) },
+    name,
+    backup: same[0]?.backup ?? false,
+    open: same.reduce((sum, { open }) => sum + open, 0),
     states: [...Map.groupBy(same, ({ state }) => state)].map(([state, those]) => [state, those.length] as const),
     reasons: [...new Set(same.flatMap(({ reason }) => reason ?? []))],
   }))

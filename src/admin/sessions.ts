@@ -43,7 +43,9 @@ export async function findSessions(query: SessionQuery, parts: AdminSessionsPart
     const countDeadline = performance.now() + searchTimeoutMs
     return {
       found: sorted.slice((page - 1) * pageSize, page * pageSize).map((session) => viewOf(session, parts)),
-      ...{ page, pages, listed: sorted.length },
+      page,
+      pages,
+      listed: sorted.length,
       isCut,
       // A text is in no index, so the count is that of all sessions.
       count: isCut ? await administration.count(exactSelection(query), countDeadline) : found.size,
@@ -90,7 +92,14 @@ function exactSelection({ sub, sid }: SessionQuery): Selection {
 function viewOf(session: SessionSummary, parts: AdminSessionsParts): SessionView {
   const { key, provider, sub, person, sid, origin, browser, address } = session
   return {
-    ...{ key, provider, sub, person, sid, origin, browser, address },
+    key,
+    provider,
+    sub,
+    person,
+    sid,
+    origin,
+    browser,
+    address,
     isBound: session.bound_at !== undefined,
     lastUsed: session.last_used_at,
     began: session.created_at,

@@ -198,7 +198,9 @@ function evaluationOf(
       type: 'route',
       id: path,
       properties: {
-        ...{ upstream: upstream.name, hostname: host, path },
+        upstream: upstream.name,
+        hostname: host,
+        path,
         query: target.query === '' ? undefined : target.query.slice(1),
         rule: rule.name,
       },

@@ -152,8 +152,12 @@ export function checkedFacts(checkRequest: CheckRequest, trusted: TrustedProxies
     refuse('the client that asks is not in trusted_proxies')
   const described = {
     ...headers,
-    ...{ host, forwarded: undefined, upgrade: opensWebSocket(checkRequest) ? 'websocket' : headers['upgrade'] },
-    ...{ 'x-forwarded-for': forwardedFor, 'x-forwarded-proto': proto, 'x-forwarded-host': host },
+    host,
+    forwarded: undefined,
+    upgrade: opensWebSocket(checkRequest) ? 'websocket' : headers['upgrade'],
+    'x-forwarded-for': forwardedFor,
+    'x-forwarded-proto': proto,
+    'x-forwarded-host': host,
   }
   const facts = requestFacts(
     { method, url: target, headers: described, socket: { remoteAddress: peer } },

@@ -79,7 +79,9 @@ interface ServingParts {
 
 function gatewayParts(config: GatewayConfig, { log, metrics, socket }: ServingParts): GatewayParts {
   return {
-    ...{ log, metrics, socket },
+    log,
+    metrics,
+    socket,
     access: config.log.access && log.isWritten('info') ? log.add : undefined,
     auditLog: log.audit,
     dropped: () => log.dropped(),
@@ -113,7 +115,8 @@ export async function serveAlone(
   const starting = startGateway(config, gatewayParts(config, parts))
   // Watching begins before the start has ended, so that no change is missed.
   reloadOnChange(input, {
-    ...{ log: countedLog(log, metrics), files },
+    log: countedLog(log, metrics),
+    files,
     apply: async (next) => [...(await (await starting).reload(next)), ...needRestart(next)],
   })
   const gateway = await starting
@@ -146,13 +149,17 @@ async function serveWithWorkers(
   const admin =
     config.admin &&
     (await startAdmin(config.admin, config.limits, {
-      ...{ clock: systemClock, log: countedLog(log, metrics), running: () => running, processes },
+      clock: systemClock,
+      log: countedLog(log, metrics),
+      running: () => running,
+      processes,
     }))
   const starting = startWorkers({ log, processes, config, socket, stopped: signals.first }).catch((cause: unknown) => {
     throw new OperatorError(reason(cause), { cause })
   })
   reloadOnChange(input, {
-    ...{ log, files },
+    log,
+    files,
     apply: async (next) => {
       const { config: wanted, needRestart } = reloadable(running, next)
       await (await starting).reload(wanted)

@@ -123,11 +123,18 @@ function asLine(session: SessionSummary, columns: ReturnType<typeof columnsOf>):
 function summaryOf(session: SessionSummary) {
   const { key, provider, sub, person, sid, origin, browser, address, bound_at } = session
   return {
-    ...{ session: key, provider, sub, person, sid, origin },
+    session: key,
+    provider,
+    sub,
+    person,
+    sid,
+    origin,
     signed_in_at: iso(session.created_at),
     last_used_at: isoOf(session.last_used_at),
     expires_at: iso(session.absolute_expires_at),
-    ...{ browser, address, bound: bound_at !== undefined },
+    browser,
+    address,
+    bound: bound_at !== undefined,
   }
 }
 

@@ -149,7 +149,11 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
       if (step.step === 'route') rule = step.route?.rule
       steps.push(...told(step, facts))
     },
-    ...{ routes, clock, session: identify, token: identify, isStrict: cookie.isStrict },
+    routes,
+    clock,
+    session: identify,
+    token: identify,
+    isStrict: cookie.isStrict,
     identifyAccount: ({ name }, _upstream, accepts) => accountOf(name, accepts, config),
   })(facts)
   const outcome = decided(admission, req, switches)
@@ -361,10 +365,7 @@ function decided(admission: Admission, req: ArrivedRequest, switches: boolean): 
       const passed = 'the upstream receives the request first (pass_first), if it comes from this site'
       const first = admission.first === undefined ? [] : [passed]
       if (!isScript(req.method ?? '', req.headers))
-        return {
-          ...{ outcome, status: 303, location: admission.location },
-          ...(first.length > 0 && { note: passed }),
-        }
+        return { outcome, status: 303, location: admission.location, ...(first.length > 0 && { note: passed }) }
       const handled = `the gateway handles it as POST ${admission.location}, because a script of this site sent it`
       return { outcome, note: [...first, handled].join('; ') }
     }

@@ -85,7 +85,9 @@ export class HeadersForUpstream {
       if ('fields' in unsigned) this.#logAbsence(upstream, configured, unsigned)
       if (all.dropped.length > 0)
         this.#log.warn('headers.dropped', {
-          ...{ session: session?.key, upstream: upstream.name, headers: droppedTexts(all.dropped) },
+          session: session?.key,
+          upstream: upstream.name,
+          headers: droppedTexts(all.dropped),
           ...(session === undefined && { caller: record.sub }),
           hint: 'The application gets the request without these headers. For a longer value raise max_bytes, or set too_long: trim. For characters that a header cannot carry set encode. To deny such requests, set required: true.',
         })
@@ -108,7 +110,9 @@ export class HeadersForUpstream {
     if (bytes <= commonHeaderLimitBytes || this.#overBudget.has(upstream)) return
     this.#overBudget.add(upstream)
     this.#log.warn('headers.over_budget', {
-      ...{ session, upstream: upstream.name, bytes },
+      session,
+      upstream: upstream.name,
+      bytes,
       hint: 'Many applications reject requests with more than 8 KiB of headers (400 or 431). Lower max_bytes, filter groups at the provider, or raise the limit of the application.',
     })
   }

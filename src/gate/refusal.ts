@@ -124,11 +124,18 @@ function denialFields(
   { key, record: { iss, sub, sid } }: StoredSession,
 ): AuditEvents['access.denied'] {
   return {
-    ...{ session: key, iss, sub, sid, code, reason: why },
-    ...{ upstream: upstream.name, rule: rule.place === undefined ? 'default' : lineText(rule.place) },
-    ...(rule.name !== undefined && { rule_name: rule.name }),
-    ...{ method, path: withoutParameters(path) },
-    ...(askedBy !== undefined && { asked_by: askedBy }),
+    session: key,
+    iss,
+    sub,
+    sid,
+    code,
+    reason: why,
+    upstream: upstream.name,
+    rule: rule.place === undefined ? 'default' : lineText(rule.place),
+    rule_name: rule.name,
+    method,
+    path: withoutParameters(path),
+    asked_by: askedBy,
   }
 }
 
@@ -157,11 +164,17 @@ function callerFields(
   const { iss, sub, claims } = (caller === 'access_token' && principal?.record) || {}
   const client_id = claims?.['client_id']
   return {
-    ...{ caller, iss, sub },
-    ...(account !== undefined && { account }),
-    ...(subject !== undefined && { subject }),
-    ...{ code, reason: why, upstream: upstream.name, method, path: withoutParameters(path) },
-    ...(askedBy !== undefined && { asked_by: askedBy }),
+    caller,
+    iss,
+    sub,
+    account,
+    subject,
+    code,
+    reason: why,
+    upstream: upstream.name,
+    method,
+    path: withoutParameters(path),
+    asked_by: askedBy,
     ...(typeof client_id === 'string' && { client_id }),
     formerly: `${formerNames[caller]}.${outcome}`,
   }

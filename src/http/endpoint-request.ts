@@ -114,11 +114,15 @@ export function endpointRequest(
   const { headers } = req
   const { method, target, cookie, isPage, isFrame, forwarded } = facts
   return {
-    ...{ method, cookie, isPage, isFrame },
+    method,
+    cookie,
+    isPage,
+    isFrame,
     url: target.path + target.query,
     query: new URLSearchParams(target.query),
     form: new URLSearchParams(form),
-    ...{ proto: forwarded.proto, host: forwarded.host },
+    proto: forwarded.proto,
+    host: forwarded.host,
     ...initiatorOf(headers),
     isByPerson: isByPerson(isPage, headers),
     embeddingPage: embeddingPage(headers, forwarded.host),
@@ -130,7 +134,8 @@ export function endpointRequest(
     userAgent: headers['user-agent'],
     ifNoneMatch: headers['if-none-match'],
     lastEventId: [headers['last-event-id']].flat()[0],
-    ...{ securityEvent, json },
+    securityEvent,
+    json,
     authorization: headers.authorization,
     deviceProof: [headers['secure-session-response']].flat()[0],
     skippedSession: [headers['secure-session-skipped']].flat()[0],

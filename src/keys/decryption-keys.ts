@@ -102,7 +102,9 @@ export class DecryptionKeys {
     const { clientKey } = this.#config
     const own = clientKey && {
       ...publicJwkOf(privateKeyOf(clientKey.jwk)),
-      ...{ kid: clientKey.kid, alg: clientKey.alg, use: 'sig' },
+      kid: clientKey.kid,
+      alg: clientKey.alg,
+      use: 'sig',
     }
     return [...(own === undefined ? [] : [own]), ...(await this.#encryptionKeys())]
   }

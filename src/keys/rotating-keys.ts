@@ -205,7 +205,8 @@ export class RotatingKeys<A extends KeyAlgorithm> {
     this.#keys = this.#merged([next, this.#keys], now)
     for (const { alg, kid, usedFrom } of created)
       log.info(known.some((key) => key.alg === alg) ? purpose.events.rotated : purpose.events.created, {
-        ...{ kid, alg },
+        kid,
+        alg,
         [purpose.use === 'sig' ? 'signs_from' : 'published_from']: new Date(usedFrom).toISOString(),
       })
   }

@@ -109,7 +109,9 @@ export function connectionsWithin(
   // Only a number that the file asks for can be missed.
   if (areConnectionsSet)
     log.warn('limits.connections_lowered', {
-      ...{ 'limits.connections': connections, lowered_to: possible, open_files: limit },
+      'limits.connections': connections,
+      lowered_to: possible,
+      open_files: limit,
       hint: 'Raise the limit of open files (ulimit -n, LimitNOFILE of systemd, nofile of a container), or lower limits.connections.',
     })
   return possible

@@ -156,7 +156,13 @@ export class MemoryBudget {
   /** Counts what a connection holds until it is closed. */
   watch(socket: ClientSocket, baseBytes: number, held: HeldForConnection): void {
     this.#accounts.set(socket, {
-      ...{ socket, baseBytes, held, bytes: baseBytes, isClosing: false, readBytes: 0, readAt: this.#now() },
+      socket,
+      baseBytes,
+      held,
+      bytes: baseBytes,
+      isClosing: false,
+      readBytes: 0,
+      readAt: this.#now(),
       copies: 'encrypted' in socket ? 2 : 1,
       address: socket.remoteAddress ?? 'unknown',
       party: undefined,

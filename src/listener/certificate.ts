@@ -70,7 +70,8 @@ export class Certificates {
   get options(): TlsOptions {
     const [first] = this.#served
     return {
-      ...{ ...this.#common, ...first?.content },
+      ...this.#common,
+      ...first?.content,
       // A client without a certificate, or with a wrong one, is a matter of the rules.
       ...(this.#clientCaFile !== undefined && { requestCert: true, rejectUnauthorized: false }),
       ...(this.#served.length > 1 && { SNICallback: this.#choose }),

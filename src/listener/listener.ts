@@ -130,7 +130,9 @@ class ClientListener implements Listener {
     const listed = () => handlers().upgradeProtocols
     this.#server = createHttpServer(config.http2, this.#certificates, limits, listed)
     this.#refusals = new ListenerRefusals({
-      ...{ ...parts, byNode: this.#byNode, order: this.#order },
+      ...parts,
+      byNode: this.#byNode,
+      order: this.#order,
       headersTooLarge: (beginning) => handlers().headersTooLarge(beginning),
     })
     this.#idle = new IdleConnections(this.#server)
@@ -251,7 +253,10 @@ class ClientListener implements Listener {
       headersTooLarge: (beginning) => this.#handlers().headersTooLarge(beginning),
       isDraining: () => this.#isDraining,
       sessionOptions: sessionOptions(limits),
-      ...{ beginRequest, limits, keepAliveMs, refusals: this.#refusals },
+      beginRequest,
+      limits,
+      keepAliveMs,
+      refusals: this.#refusals,
     })
     if (this.#config.tls === undefined) return connections
     // HTTP/1.1 is served by the listeners up to now.

@@ -177,13 +177,14 @@ export class LogoutCalls {
   ): Promise<boolean> {
     const { call, log, audit } = this.#parts
     const { iss, sub, sid } = job
+    const where = { session, upstream }
     const about = { session, iss, sub, sid, upstream }
     try {
       const result = await call(upstream, session, job)
       if (result === 'unknown_upstream') return this.#failed(about, unknownUpstream, { attempt, isLast, level: 'warn' })
       if (result === 'no_cookie') {
         log.warn('application_logout.no_cookie', {
-          ...{ session, upstream },
+          ...where,
           hint: `No kept cookie belongs to the path of upstreams.${upstream}.logout.call. Compare the path with the Path of the session cookie.`,
         })
         audit.record('application.logout', { ...about, outcome: 'no_cookie' })
@@ -192,7 +193,8 @@ export class LogoutCalls {
       const isRejected = result >= 400
       if (isRejected)
         log.warn('application_logout.rejected', {
-          ...{ session, upstream, status: result },
+          ...where,
+          status: result,
           hint: `Check method and path of upstreams.${upstream}.logout.call, and whether the application accepts this request without a page of its own.`,
         })
       audit.record('application.logout', { ...about, outcome: isRejected ? 'rejected' : 'done', status: result })
@@ -222,7 +224,10 @@ export class LogoutCalls {
       return false
     }
     log.warn('application_logout.failed', {
-      ...{ session, upstream, attempts: attempt, reason: why },
+      session,
+      upstream,
+      attempts: attempt,
+      reason: why,
       hint: 'The session of this person at the application has not ended.',
     })
     audit.record('application.logout', { ...about, outcome: 'failed', reason: why })

@@ -49,10 +49,10 @@ interface Outcome {
 interface AboutDenial extends AboutSession, Fault {
   readonly upstream: string
   readonly rule: string
-  readonly rule_name?: string
+  readonly rule_name?: string | undefined
   readonly method: string
   readonly path: string
-  readonly asked_by?: string
+  readonly asked_by?: string | undefined
   readonly repeated?: number
 }
 

@@ -89,20 +89,18 @@ export class PageRenderer {
     const { language, messages, status, title, text } = content
     const { name, logo } = this.#config
     const html = layout({
-      ...{
-        language,
-        dir: messages.dir,
-        style: this.#style,
-        name,
-        logo,
-        title,
-        text,
-        outcome,
-        html: more,
-        links,
-        areEqual,
-        script,
-      },
+      language,
+      dir: messages.dir,
+      style: this.#style,
+      name,
+      logo,
+      title,
+      text,
+      outcome,
+      html: more,
+      links,
+      areEqual,
+      script,
       support: this.#support(content),
       note: noteOf(content),
     })
@@ -111,7 +109,8 @@ export class PageRenderer {
       scriptHashes: script === undefined ? [] : [sourceHash(script)],
       images: logo !== undefined,
       formTargets: formTargets,
-      ...{ framedBy, connectsToSelf },
+      framedBy,
+      connectsToSelf,
     })
   }
 
@@ -130,7 +129,11 @@ export class PageRenderer {
     const { actions } = messages
     const support = this.#support(content)
     return {
-      ...{ lang: language, dir: messages.dir, title, text, status: String(status) },
+      lang: language,
+      dir: messages.dir,
+      title,
+      text,
+      status: String(status),
       request_id: content.requestId,
       request_label: messages.request,
       rule_name: content.rule ?? '',
@@ -141,13 +144,20 @@ export class PageRenderer {
       support_label: messages.support,
       support_text: support?.text ?? '',
       support_url: support?.url ?? '',
-      ...{ home_url: urls.home, home_label: actions.home },
-      ...{ sign_in_url: urls.sign_in, sign_in_label: actions.sign_in },
-      ...{ other_account_url: urls.other_account, other_account_label: actions.other_account },
-      ...{ retry_url: urls.retry, retry_label: actions.retry },
-      ...{ sign_out_url: urls.sign_out, sign_out_label: actions.sign_out },
-      ...{ right_address_url: urls.right_address, right_address_label: actions.right_address },
-      ...{ stay_signed_in_url: urls.stay_signed_in, stay_signed_in_label: actions.stay_signed_in },
+      home_url: urls.home,
+      home_label: actions.home,
+      sign_in_url: urls.sign_in,
+      sign_in_label: actions.sign_in,
+      other_account_url: urls.other_account,
+      other_account_label: actions.other_account,
+      retry_url: urls.retry,
+      retry_label: actions.retry,
+      sign_out_url: urls.sign_out,
+      sign_out_label: actions.sign_out,
+      right_address_url: urls.right_address,
+      right_address_label: actions.right_address,
+      stay_signed_in_url: urls.stay_signed_in,
+      stay_signed_in_label: actions.stay_signed_in,
     }
   }
 

@@ -97,7 +97,9 @@ function tokenFrom(
   const client_id = stringClaim(payload, 'client_id', code) ?? stringClaim(payload, 'azp', code)
   const sub = stringClaim(payload, 'sub', code) ?? client_id ?? reject('"sub" and "client_id" are missing')
   return {
-    ...{ iss: issuer, sub, sid: stringClaim(payload, 'sid', code) },
+    iss: issuer,
+    sub,
+    sid: stringClaim(payload, 'sid', code),
     issuedAt: iat === undefined ? undefined : timeOfSeconds(iat),
     expiresAt: exp === undefined ? undefined : timeOfSeconds(exp),
     claims: { ...(payload as Claims), ...(client_id !== undefined && { client_id }) },

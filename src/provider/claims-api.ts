@@ -100,7 +100,9 @@ export class ClaimsApi {
     } catch (error) {
       const reading = error instanceof ReadingError ? error.reading : readingOf(error)
       this.#parts.log.warn('provider.claims_api_failed', {
-        ...{ claim, url: source.urlText, reason: reason(error) },
+        claim,
+        url: source.urlText,
+        reason: reason(error),
         ...(reading.kind === 'unusable' && {
           hint: 'Check the entry in provider.claims_from, and the rights of its token.',
         }),

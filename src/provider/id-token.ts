@@ -75,7 +75,9 @@ export async function verifyIdToken(id_token: string, expected: IdTokenExpectati
   const sid = stringClaim(payload, 'sid', code)
   const session_expires_at = sessionExpiryOf(payload, expected, reject)
   return {
-    ...{ iss: expected.issuer, sub, authentication },
+    iss: expected.issuer,
+    sub,
+    authentication,
     ...(sid !== undefined && { sid }),
     ...(session_expires_at !== undefined && { session_expires_at }),
   }

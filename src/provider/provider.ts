@@ -143,7 +143,10 @@ export abstract class Provider {
     this.outbound =
       parts.metrics === undefined ? outbound : measuredOutbound(outbound, parts.metrics, (url) => this.#endpointOf(url))
     const expectationsFor = (url: string) => ({
-      ...{ endpoint: this.#endpointOf(url), config, keys: this.keys, decryption: this.decryption },
+      endpoint: this.#endpointOf(url),
+      config,
+      keys: this.keys,
+      decryption: this.decryption,
       now: this.clock.now(),
     })
     this.discovery = new Discovery(config, {
@@ -163,7 +166,10 @@ export abstract class Provider {
     this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.outbound })
     this.streams = this.#streamClient()
     this.apis = new ClaimsApi({
-      ...{ outbound: this.outbound, clock: parts.clock, log: parts.log, timeoutMs: config.timeoutMs },
+      outbound: this.outbound,
+      clock: parts.clock,
+      log: parts.log,
+      timeoutMs: config.timeoutMs,
       clientToken: (scopes) => this.#clientToken(scopes, 'an API (claims_from)'),
     })
   }
@@ -227,7 +233,8 @@ export abstract class Provider {
     return {
       issuer: this.config.issuer,
       algorithm: this.discovery.known?.algorithm,
-      ...{ readAt, failure },
+      readAt,
+      failure,
       keys: this.keys.state,
     }
   }
@@ -464,7 +471,9 @@ export abstract class Provider {
         throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the introspection failed: ${reason(cause)}`, { cause })
       })
     return readIntrospection(response as Record<string, unknown>, token, {
-      ...{ config: this.config, accepts, now: this.clock.now() },
+      config: this.config,
+      accepts,
+      now: this.clock.now(),
     })
   }
 

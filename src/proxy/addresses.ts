@@ -69,8 +69,10 @@ export class Addresses {
   /** Finds the addresses that are to be replaced in content. */
   inContent(): AddressText {
     const own = [...this.#own].map((from) => ({
-      ...{ from, to: this.#config.externalUrl.origin },
-      ...{ base: this.#base, publicBase: this.#stripped },
+      from,
+      to: this.#config.externalUrl.origin,
+      base: this.#base,
+      publicBase: this.#stripped,
     }))
     const twins = [...this.#public].filter(([from, to]) => from !== to)
     return new AddressText(

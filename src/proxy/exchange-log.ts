@@ -84,7 +84,10 @@ export function logUnkeptCookies(
   const { name } = pass.upstream
   const { reason, hint } = unkept[why]
   parts.log.warn('cookies.not_kept', {
-    ...{ request: record.id, upstream: name, cookies: names, reason },
+    request: record.id,
+    upstream: name,
+    cookies: names,
+    reason,
     hint: hint.replace('UPSTREAM', `upstreams.${name}`),
   })
 }
@@ -147,7 +150,10 @@ export function logRejectedHeaders({ pass, record, parts }: LoggedExchange, stat
   // A 400 to short headers has another cause.
   if (value === undefined || (status !== 431 && bytes < 4096) || !upstream.isFirst('headers')) return
   parts.log.warn('upstream.rejected_headers', {
-    ...{ request: record.id, upstream: pass.upstream.name, header: name, header_bytes: value.length },
+    request: record.id,
+    upstream: pass.upstream.name,
+    header: name,
+    header_bytes: value.length,
     reason: `it responded with ${status}, and its identity headers have ${bytes} bytes, ${name} the most`,
     hint: `Shorten ${name} (max_bytes, or fewer values), or raise the limit of the application. Cookies count too. This is logged once.`,
   })

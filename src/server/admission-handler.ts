@@ -281,7 +281,9 @@ export class AdmissionHandler {
     const outcome = await receiveForm(
       { req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id },
       {
-        ...{ kept: realm.kept, personCookie: realm.personCookie, log },
+        kept: realm.kept,
+        personCookie: realm.personCookie,
+        log,
         idleTimeoutMs: proxy.bodyIdleTimeoutMs,
         bytesPerSecond: proxy.bodyRateBytesPerSecond,
       },

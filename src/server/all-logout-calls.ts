@@ -49,9 +49,11 @@ export class AllLogoutCalls {
 }
 
 function callsOf(jobs: LogoutJobs, { upstreams: configs }: GatewayConfig, parts: AllLogoutCallsParts): LogoutCalls {
-  const { store, upstreams, clock, log, audit } = parts
+  const { store, upstreams, clock } = parts
   return new LogoutCalls({
-    ...{ store: store.jobs, jobs, log, audit },
+    ...parts,
+    store: store.jobs,
+    jobs,
     longestCallMs: Math.max(...configs.map(({ logout }) => logout.call?.timeoutMs ?? 0)),
     call: async (name, session, job) => {
       const config = configs.find((upstream) => upstream.name === name)

@@ -53,7 +53,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const observing = startObserving(config, parts)
   const { log, metrics } = observing
   const shared = createSharedParts(config, observing, { clock, budgetBytes: parts.budgetBytes })
-  const { store, pending, rejectedClients, memory } = shared
+  const { store, pending } = shared
   const generations = await Generations.start(config, shared)
   addGatewayMetrics(metrics, () => generations.current)
 
@@ -72,8 +72,9 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
       () => generations.current.handlers,
       {
+        ...shared,
         trusted: { has: (address) => generations.current.trusted.has(address) },
-        ...{ rejectedClients, memory, log, metrics, socket: parts.socket },
+        socket: parts.socket,
       },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
@@ -85,7 +86,10 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       config.admin === undefined || serveProcessApi !== undefined
         ? undefined
         : await startAdmin(config.admin, config.limits, {
-            ...{ clock, log, running: () => generations.config, processes: singleProcess(api) },
+            clock,
+            log,
+            running: () => generations.config,
+            processes: singleProcess(api),
           })
     if (admin !== undefined) closeSteps.push(() => admin.close())
     return {

@@ -57,7 +57,10 @@ export function createSharedParts(
   memory.describe(metrics)
   return {
     ...observing,
-    ...{ store, rejectedClients, memory, clock },
+    store,
+    rejectedClients,
+    memory,
+    clock,
     pending: new PendingEndings(log),
     live: new LiveStreams(),
     pool: new TargetPool(),
@@ -73,7 +76,7 @@ export type GenerationParts = ReturnType<typeof createParts>
 
 /** @param onActivity see `ProxyParts` */
 export function createParts(config: GatewayConfig, shared: SharedParts, onActivity: (session: SessionKey) => void) {
-  const { store, pending, caches, live, pool, tracer, log, clock, audit, metrics } = shared
+  const { live, pool, tracer, log, clock, metrics } = shared
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)
   const upstreams = new Upstreams(config.upstreams, {
@@ -88,7 +91,9 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
   const providerCookie = new ProviderCookie(cookie)
   const jobs = createJobs(config, keyring)
   const sessions = new Sessions({
-    ...{ store, pending, caches, keyring, clock, log, audit, jobs },
+    ...shared,
+    keyring,
+    jobs,
     audiences: providers.map(audienceOf),
     config: config.session,
   })
@@ -99,22 +104,22 @@ export function createParts(config: GatewayConfig, shared: SharedParts, onActivi
     // The browser may have signed in again at that process: its cookie is of the new session.
     if (where === 'elsewhere') for (const key of keys) expiredCookies.add(key)
   })
+  const parts = { ...shared, routes, upstreams, keyring, jobs, providerCookie, sessions, endings, expiredCookies }
   return {
-    ...shared,
-    ...{ routes, upstreams, keyring, cookie, providerCookie, sessions, endings, expiredCookies, onActivity },
+    ...parts,
+    cookie,
+    onActivity,
     trusted: new TrustedProxies(config.trustedProxies),
-    realms: new Realms(config, {
-      ...{ store, sessions, endings, expiredCookies, keyring, providerCookie, routes, clock, log, audit, metrics },
-    }),
+    realms: new Realms(config, parts),
     signingKeys: new RotatingKeys({
+      ...parts,
       purpose: signingKeyPurpose,
-      ...{ store, keyring, clock, log },
       audience: audienceOf(providers[0]),
       address: config.externalUrl.origin + reservedPrefix,
       config: config.signingKeys,
       algorithms: algorithmsOf(config.upstreams),
     }),
     evaluations: new Evaluations(config.upstreams, { clock, metrics, placesOf: () => new Shares(maxUnderWay) }),
-    logoutCalls: new AllLogoutCalls(config, { store, jobs, endings, upstreams, clock, log, audit }),
+    logoutCalls: new AllLogoutCalls(config, parts),
   }
 }

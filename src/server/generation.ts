@@ -126,7 +126,7 @@ type Handlers = Pick<Generation, 'handlers' | 'check'>
 
 /** Builds what serves the requests by one configuration. */
 function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers {
-  const { realms, routes, trusted, cookie, log, audit, sink, tracer, memory } = parts
+  const { routes, trusted, cookie, log, sink } = parts
   const { reservedPrefix } = config
   const { admit, withOneCookie } = createGate(config, parts)
   const pages = new Pages(config.pages, reservedPrefix, config.session.embeddedIn)
@@ -135,7 +135,12 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
   const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })
   const proxy = proxyParts(config, parts, pages)
   const endpoints = new Endpoints(config, {
-    ...{ ...parts, reservedPrefix, pages, refusals, deviceMetrics, misuseLog },
+    ...parts,
+    reservedPrefix,
+    pages,
+    refusals,
+    deviceMetrics,
+    misuseLog,
     hasGeneratedKeys: config.session.isKeyGenerated,
     site: siteOf(config),
     challenges: new Challenges(parts),
@@ -144,16 +149,13 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
   })
-  const decisions = new Decisions({ admit, audit, misuseLog, memory }, refusals)
-  const forwardAuth = new ForwardAuth(config, {
-    ...{ admit, trusted, pages, log, audit, misuseLog },
-    isGatewayCookie: cookie.isGatewayCookie,
-  })
+  const decisions = new Decisions({ ...parts, admit, misuseLog }, refusals)
+  const { isGatewayCookie } = cookie
+  const forwardAuth = new ForwardAuth(config, { ...parts, admit, pages, misuseLog, isGatewayCookie })
+  const serving = { ...parts, pages, endpoints, decisions, refusals, proxy }
   const handlers = new RequestHandler(config, {
-    ...{ trusted, pages, endpoints, decisions, refusals, proxy, sink, tracer },
-    admissions: new AdmissionHandler({
-      ...{ decisions, refusals, pages, proxy, endpoints, reservedPrefix, realms, log, audit, withOneCookie },
-    }),
+    ...serving,
+    admissions: new AdmissionHandler({ ...serving, reservedPrefix, withOneCookie }),
     checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams, routes),
     untrustedProxies: new UntrustedProxies(trusted, log),
@@ -161,14 +163,15 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
   return { handlers, check: createCheck({ forwardAuth, trusted, sink }) }
 }
 
-function proxyParts(config: GatewayConfig, parts: GenerationParts, pages: Pages): ProxyParts {
-  const { upstreams, live, log, clock, cookie, onActivity } = parts
-  const { bodyIdleTimeoutMs, bodyRateBytesPerSecond } = config.limits
+function proxyParts({ limits, upstreams }: GatewayConfig, parts: GenerationParts, pages: Pages): ProxyParts {
   const sessionCookies = new SessionCookies(parts)
-  const personalCookies = config.upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
+  const personalCookies = upstreams.flatMap(({ logout }) => logout.cookies.map(({ names }) => names))
   return {
-    ...{ upstreams, live, log, pages, clock, onActivity, bodyIdleTimeoutMs, bodyRateBytesPerSecond },
-    isGatewayCookie: cookie.isGatewayCookie,
+    ...parts,
+    pages,
+    bodyIdleTimeoutMs: limits.bodyIdleTimeoutMs,
+    bodyRateBytesPerSecond: limits.bodyRateBytesPerSecond,
+    isGatewayCookie: parts.cookie.isGatewayCookie,
     isNotedCookie: (name) => matchesAny(personalCookies, name),
     notesCookies: personalCookies.length > 0,
     keepCookies: (session, upstream, cookies) => sessionCookies.keep(session, upstream, cookies),
@@ -180,7 +183,9 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
   const { realms, signingKeys, cookie, routes, evaluations, clock, log } = parts
   const admitOne = createAdmit(config, {
     ...callers(config, parts),
-    ...{ routes, clock, log },
+    routes,
+    clock,
+    log,
     evaluate: (request, decisionPoint) => evaluations.evaluate(request, decisionPoint),
     site: siteOf(config),
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
@@ -208,7 +213,8 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
 function callers(config: GatewayConfig, parts: GenerationParts) {
   const { realms, endings, tokenEndings, accountLimits, live, clock, log } = parts
   const accessTokens = new AccessTokens({
-    ...{ clock, endings: tokenEndings },
+    clock,
+    endings: tokenEndings,
     introspections: new Shares(connectionsFor.introspections),
   })
   const exchangedTokens = new ExchangedTokens({ clock, log })

@@ -86,7 +86,10 @@ export function startObserving(
   const denials = new RepeatedDenials(createAudit(parts.auditLog ?? log))
   const audit = countedAudit(denials, metrics)
   return {
-    ...{ log, metrics, tracer, pageHistory },
+    log,
+    metrics,
+    tracer,
+    pageHistory,
     audit: pageHistory === undefined ? audit : pageHistory.timeline.watching(audit, now),
     sink: combinedSink(sinks.filter((sink) => sink !== undefined)),
     close: async () => {

@@ -26,7 +26,10 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
     administration: () =>
       administer({
         ...generations.current,
-        ...{ store, clock, config: generations.config, audit: observing.audit },
+        store,
+        clock,
+        config: generations.config,
+        audit: observing.audit,
         providerOf: (audience) => generations.current.realms.all.find((realm) => realm.audience === audience)?.provider,
       }),
     clock,

@@ -60,7 +60,7 @@ export class Realm implements GateRealm {
 
   constructor(config: ProviderConfig, gateway: GatewayConfig, parts: RealmParts) {
     const { session, keptRequests } = gateway
-    const { store, keyring, endings, clock, audit, metrics } = parts
+    const { store, keyring, endings, clock, metrics } = parts
     const log = providerLog(parts.log, config)
     const audience = audienceOf(config)
     this.config = config
@@ -75,11 +75,15 @@ export class Realm implements GateRealm {
     this.decryptionKeys = new DecryptionKeys(config, { store, keyring, audience, address, clock, log })
     this.provider = createProvider(config, { clock, log, metrics, decryptionKeys: this.decryptionKeys })
     this.upkeep = new Upkeep(session, {
-      ...{ store, clock, log, audit, sessions: this.sessions, endings },
+      ...parts,
+      log,
+      sessions: this.sessions,
       provider: countedRefreshes(this.provider, metrics),
     })
     this.personCookie = new PersonCookie({
-      ...{ keyring, audience, clock, cookie: this.cookie },
+      ...parts,
+      audience,
+      cookie: this.cookie,
       absoluteTimeoutMs: session.absoluteTimeoutMs,
     })
     const { provider, sessions, cookie, upkeep } = this
@@ -93,7 +97,7 @@ export class Realm implements GateRealm {
       provider.streams &&
       new SignalReceiver({
         streams: provider.streams,
-        signals: { provider, store, sessions, endings, upkeep, streamRecord, clock, log, audit },
+        signals: { ...parts, log, provider, sessions, upkeep, streamRecord },
         record: streamRecord,
         receiverUrl: securityEventsUri(config, gateway),
       })
@@ -116,7 +120,8 @@ function countedRefreshes(provider: Refreshing, metrics: Metrics): Refreshing {
   })
   for (const outcome of ['refreshed', 'invalid_grant', 'failed']) refreshes.of(outcome)
   return {
-    ...{ config: provider.config, apis: provider.apis },
+    config: provider.config,
+    apis: provider.apis,
     userinfo: (tokens, sub) => provider.userinfo(tokens, sub),
     refresh: async (tokens, sub) => {
       try {

@@ -40,7 +40,11 @@ export function reloadable(
   const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
   const session = { ...next.session, keys, store: running.session.store }
   const limits = {
-    ...{ ...next.limits, headerSizeBytes, headerCount, headersTimeoutMs, connections },
+    ...next.limits,
+    headerSizeBytes,
+    headerCount,
+    headersTimeoutMs,
+    connections,
     perClient: { ...next.limits.perClient, connections: perClient.connections },
   }
   return { config: { ...next, listen, admin, extAuthz, workers, log, tracing, session, limits }, needRestart }

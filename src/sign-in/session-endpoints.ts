@@ -53,7 +53,10 @@ export function signInRequired(
   const signIn = signInUrl(prefix, undefined)
   return pages.refusal('ERR_UNAUTHENTICATED', {
     ...pageContext(request),
-    ...{ signIn, returnTo: request.embeddingPage, setCookies, sessionEnded },
+    signIn,
+    returnTo: request.embeddingPage,
+    setCookies,
+    sessionEnded,
     // `doctor` compares it with external_url.
     headers: { 'Gatehouse-Scheme': request.proto },
   })

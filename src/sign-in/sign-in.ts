@@ -148,7 +148,12 @@ export async function goToProvider(
   const { earliest } = await store.time()
   const isOverHttp = externalUrl.protocol === 'https:' && request.proto === 'http'
   const to = {
-    ...{ return_to, kept, stepUp, origin: externalUrl.origin, audience, begun_at_store: earliest },
+    return_to,
+    kept,
+    stepUp,
+    origin: externalUrl.origin,
+    audience,
+    begun_at_store: earliest,
     ...(isOverHttp && { isOverHttp }),
   }
   const { transaction, secret } = beginTransaction(to, parts.clock.now())

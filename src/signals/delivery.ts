@@ -101,7 +101,8 @@ export class Poller {
   async poll(url: string, signal: AbortSignal): Promise<'progress' | 'waited' | 'idle'> {
     const [ack, setErrs] = [this.#ack, this.#setErrs]
     const request = {
-      ...{ maxEvents, returnImmediately: false },
+      maxEvents,
+      returnImmediately: false,
       ...(ack.length > 0 && { ack }),
       ...(setErrs.size > 0 && { setErrs: Object.fromEntries(setErrs) }),
     }

@@ -140,9 +140,14 @@ function claimsOf(certificate: X509Certificate): CertificateClaims {
   const ofKind = (kind: string) => alternatives.flatMap(([each, name]) => (each === kind ? [name] : []))
   return {
     subject: oneLine(certificate.subject),
-    ...{ cn: named('CN'), o: named('O'), ou: named('OU') },
+    cn: named('CN'),
+    o: named('O'),
+    ou: named('OU'),
     issuer: oneLine(certificate.issuer),
-    ...{ dns: ofKind('DNS'), uri: ofKind('URI'), email: ofKind('email'), ip: ofKind('IP Address') },
+    dns: ofKind('DNS'),
+    uri: ofKind('URI'),
+    email: ofKind('email'),
+    ip: ofKind('IP Address'),
     serial: certificate.serialNumber,
     sha256: certificate.fingerprint256.replaceAll(':', '').toLowerCase(),
   }

@@ -110,7 +110,9 @@ export class ExchangedTokens {
     if (now - (this.#loggedAt.get(upstream) ?? -Infinity) < logEveryMs) return
     this.#loggedAt.set(upstream, now)
     this.#parts.log.warn('token_exchange.failed', {
-      ...{ upstream, code, reason: why },
+      upstream,
+      code,
+      reason: why,
       hint: `Check upstreams.${upstream}.token_exchange, and the permissions of this client at the provider.`,
     })
   }

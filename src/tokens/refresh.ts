@@ -136,7 +136,8 @@ async function replaceTokens(
 ): Promise<StoredSession | undefined> {
   for (let target = refreshed; ;) {
     const outcome = await sessions.replace(target, {
-      ...{ ...target.record, tokens },
+      ...target.record,
+      tokens,
       ...(session_expires_at !== undefined && { session_expires_at }),
     })
     if (outcome === 'gone') return undefined

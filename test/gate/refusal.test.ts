@@ -13,10 +13,17 @@ const robot = {
     claims: { sub: 'robot', client_id: 'robots' },
   },
 }
-const ofRequest = { code: 'ERR_FORBIDDEN', reason: 'why', upstream: 'orders', method: 'GET', path: '/a' }
+const ofRequest = {
+  code: 'ERR_FORBIDDEN',
+  reason: 'why',
+  upstream: 'orders',
+  method: 'GET',
+  path: '/a',
+  asked_by: undefined,
+}
 const ofPerson = {
   ...{ session: 'tag:jane', iss: 'https://id.example.com', sub: 'jane', sid: undefined },
-  ...{ rule: 'default', ...ofRequest },
+  ...{ rule: 'default', rule_name: undefined, ...ofRequest },
 }
 const ofToken = { iss: 'https://id.example.com', sub: 'robot', ...ofRequest, client_id: 'robots' }
 
@@ -29,7 +36,7 @@ const table: readonly (readonly [Caller | undefined, string, object])[] = [
 ]
 
 /** An event has these as absent fields. */
-const unnamed = { iss: undefined, sub: undefined }
+const unnamed = { iss: undefined, sub: undefined, account: undefined, subject: undefined }
 
 for (const [caller, formerly, fields] of table) {
   const events: unknown[] = []

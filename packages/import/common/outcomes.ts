@@ -52,7 +52,8 @@ export function outcomesFor(
     const decided = (method: string, from: string | undefined) =>
       persons.map((as) => {
         const request = {
-          ...{ method, path },
+          method,
+          path,
           ...(as !== undefined && { as }),
           ...(host !== undefined && { host }),
           ...(from !== undefined && { from }),

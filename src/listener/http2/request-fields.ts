@@ -67,7 +67,9 @@ export function requestHead(received: readonly string[], hasContent: boolean): R
   return {
     // An extended CONNECT is the request that HTTP/1.1 makes with GET and Upgrade (RFC 8441 §5).
     method: protocol === undefined ? method : 'GET',
-    ...{ url, protocol, rawHeaders },
+    url,
+    protocol,
+    rawHeaders,
     scheme: pseudo.get(':scheme') ?? '',
     headers: headersByName(rawHeaders),
     bytes: rawHeaders.reduce(

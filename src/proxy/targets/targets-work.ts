@@ -88,7 +88,9 @@ export class TargetsWork {
         // Logged once for each reason, because a fault may last for hours.
         if (fault !== this.#fault && !this.#isStopped)
           log.warn('upstream.not_resolved', {
-            ...{ upstream, name: resolve.name, reason: fault },
+            upstream,
+            name: resolve.name,
+            reason: fault,
             hint: 'Requests go to the targets of the last answer, if there was one. Check the name and the DNS server.',
           })
         this.#fault = fault
@@ -116,7 +118,9 @@ export class TargetsWork {
     const isAll = candidates.length > 0 && candidates.every(({ target }) => target.health.state(0) === 'unhealthy')
     if (isAll && !this.#areAllUnhealthy && !this.#isStopped)
       this.#parts.log.warn('upstream.all_unhealthy', {
-        ...{ upstream: this.#config.name, path, reason: candidates[0]?.target.health.reason },
+        upstream: this.#config.name,
+        path,
+        reason: candidates[0]?.target.health.reason,
         hint: `All targets get requests, as without health checks. Compare path and expect of upstreams.${this.#config.name}.health_check with what the application offers.`,
       })
     this.#areAllUnhealthy = isAll

@@ -47,7 +47,10 @@ function transportTarget(config: UpstreamConfig, { url, socketPath }: TargetConf
     tls: url.protocol === 'https:' ? { ...tls, serverName: tls.serverName ?? nameOf(config) } : undefined,
     tellsClient: proxyProtocol === 'v2',
     maxConnections: connectionsPerTarget ?? maxConnections + maxStreams,
-    ...{ connectTimeoutMs, keepAliveMs, lifetimeMs, streamsPerConnection: config.streamsPerConnection },
+    connectTimeoutMs,
+    keepAliveMs,
+    lifetimeMs,
+    streamsPerConnection: config.streamsPerConnection,
   }
 }
 
@@ -71,11 +74,13 @@ function targetCounters(metrics: Pick<Metrics, 'counter'>) {
   const labels = ['upstream']
   return {
     ejections: metrics.counter({
-      ...{ name: 'gatehouse_target_ejections_total', labels },
+      name: 'gatehouse_target_ejections_total',
+      labels,
       help: 'How often a target was ejected, because requests to it failed.',
     }),
     retries: metrics.counter({
-      ...{ name: 'gatehouse_target_retries_total', labels },
+      name: 'gatehouse_target_retries_total',
+      labels,
       help: 'Requests that were sent to another target, because the first one had failed.',
     }),
   }
@@ -113,7 +118,8 @@ export class Targets implements Transport, TargetResults {
     this.#log = log
     this.#counts = targetCounters(metrics)
     this.#work = new TargetsWork(config, {
-      ...{ pool, log },
+      pool,
+      log,
       candidates: () => this.#candidates,
       use: (targets) => this.#use(targets),
     })
@@ -133,7 +139,9 @@ export class Targets implements Transport, TargetResults {
 
   get states(): readonly TargetView[] {
     return this.#candidates.map(({ target: { name, health, open }, backup }) => ({
-      ...{ name, backup, open },
+      name,
+      backup,
+      open,
       state: health.state(this.#config.slowStartMs),
       reason: health.reason,
     }))
@@ -213,7 +221,10 @@ export class Targets implements Transport, TargetResults {
     if (ejection === undefined) return
     this.#counts.ejections.of(upstream).add()
     this.#log.warn('upstream.target_ejected', {
-      ...{ upstream, target: target.name, reason, for_ms: ejection.forMs },
+      upstream,
+      target: target.name,
+      reason,
+      for_ms: ejection.forMs,
       hint: 'Requests go to the other targets meanwhile. Find out why this one fails.',
     })
   }

@@ -233,7 +233,9 @@ export function claimsOfSession(
   return {
     ...renamed(claims, renamedClaims),
     ...(withheld.length > 0 && { _claim_names: renamed(Object.fromEntries(withheld.map(withMark)), renamedClaims) }),
-    ...{ iss, sub, ...(sid === undefined ? {} : { sid }) },
+    iss,
+    sub,
+    ...(sid === undefined ? {} : { sid }),
   }
 }
 

@@ -279,7 +279,8 @@ function decodeJwt(token: string): readonly [Buffer, Buffer, Buffer] | undefined
 export function createKeyring(keys: readonly Buffer[], log: Log): Keyring {
   return new Keyring(keys, (kind, format) =>
     log.warn('store.newer_format', {
-      ...{ kind, format },
+      kind,
+      format,
       hint: `A newer version of Gatehouse wrote data that version ${version} cannot read. This version leaves the data as it is. Finish the upgrade, or read docs/versions.md before you go back further than one minor version.`,
     }),
   )

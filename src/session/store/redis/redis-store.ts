@@ -63,7 +63,7 @@ export class RedisStore implements SessionStore {
 
   constructor(config: RedisStoreConfig, { log, clock, onReached }: RedisStoreParts) {
     const servers = connectToRedis(config)
-    const { commands, subscriber } = servers
+    const { commands } = servers
     // First, so that the trial comes before all other commands of a connection.
     commands.fitness = new StoreFitness(commands, config.keyPrefix, log)
     const keys = new RedisKeys(config.keyPrefix)
@@ -75,7 +75,11 @@ export class RedisStore implements SessionStore {
     this.kept = new RedisKeptStore(commands, keys)
     this.#clock = clock
     const notices = new RedisNotices({
-      ...{ commands, subscriber, keys, log, clock, onReached },
+      ...servers,
+      keys,
+      log,
+      clock,
+      onReached,
       onTombstone: (tombstone) => this.#endings.recent.rememberTombstone(tombstone),
     })
     this.#notices = notices
