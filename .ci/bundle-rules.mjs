@@ -14,7 +14,7 @@ const replaced = new Map([
       const file = new URL('../schemas/gateway.schema.json', import.meta.url)
       export const schemaText = () => readFileSync(file, 'utf8')`,
   ],
-  // The program contains the texts of the administration page.
+  // The program contains the texts of pages.
   [
     'src/admin/page/texts.ts',
     `import uPlotScript from 'uplot/dist/uPlot.iife.min.js' with { type: 'text' }
@@ -22,6 +22,13 @@ const replaced = new Map([
       import script from './script.js' with { type: 'text' }
       import style from './style.css' with { type: 'text' }
       export const texts = { uPlotScript, uPlotStyle, script, style }`,
+  ],
+  [
+    'src/pages/texts.ts',
+    `import notice from './notice.js' with { type: 'text' }
+      import signInForFrame from './sign-in-for-frame.js' with { type: 'text' }
+      import frameSignIn from './frame-sign-in.js' with { type: 'text' }
+      export const texts = { notice, signInForFrame, frameSignIn }`,
   ],
 ])
 

@@ -20,15 +20,16 @@ async function bundled(contents: string, plugin: Plugin, external: readonly stri
   return outputFiles[0]?.text ?? ''
 }
 
-test('the program contains the texts of the administration page, and reads the schema from a path relative to dist/', async () => {
+test('the program contains the texts of pages, and reads the schema from a path relative to dist/', async () => {
   const text = await bundled(
-    "export * from './src/admin/page/texts.ts'; export * from './src/config/document/schema-text.ts'",
+    "export * from './src/admin/page/texts.ts'; export * as pages from './src/pages/texts.ts'; export * from './src/config/document/schema-text.ts'",
     replaceModules,
   )
 
   assert.match(text, /https:\/\/github\.com\/leeoniya\/uPlot/)
   assert.match(text, /new EventSource\(/)
   assert.match(text, /form\.search \{/)
+  assert.match(text, /new BroadcastChannel\(/)
   assert.match(text, /new URL\("\.\.\/schemas\/gateway\.schema\.json"/)
   assert.doesNotMatch(text, /createRequire/)
 })

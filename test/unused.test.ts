@@ -97,8 +97,9 @@ test('each source file is part of the program, a test or a benchmark', () => {
     /^test\/(?:advisories|applications|conformance|keycloak|migrating|proxies|site|upgrade)\/|^test\/support\/without-|^test\/session\/file-writer|^chaos\/(?:main|replica-environment)|^bench\//
   const entries = [...sources.keys()].filter((file) => file.endsWith('.test.ts') || byName.test(file))
 
-  // The administration page contains the text of the script.
-  const roots = ['src/main.ts', 'src/admin/page/script.js']
+  // Pages contain the texts of these scripts.
+  const scripts = ['admin/page/script', 'pages/notice', 'pages/sign-in-for-frame', 'pages/frame-sign-in']
+  const roots = ['src/main.ts', ...scripts.map((name) => `src/${name}.js`)]
   assert.deepEqual(unusedFiles(program, roots), [])
   assert.deepEqual(unusedFiles(sources, [...roots, ...entries]), [])
 })
