@@ -1,7 +1,5 @@
 import { evaluationsOf } from '../authzen/evaluations.ts'
 import { asAsked } from '../check-requests/check-request.ts'
-import { claimsOf } from '../config/claims-in-use.ts'
-import type { Place } from '../config/document/diagnostics.ts'
 import { endpointRefusal, endpoints, endpointsOf } from '../config/endpoints.ts'
 import { externalUrlAt } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -13,11 +11,8 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import { GatewayError, unreachable } from '../core/errors.ts'
 import type { Admission, CorsFields, Pass } from '../gate/admission.ts'
 import { resourceMetadata } from '../gate/bearer.ts'
-import { isSafe } from '../gate/context.ts'
 import { refusalOf } from '../gate/refusal.ts'
-import { requirementText } from '../gate/rules/requirement.ts'
-import { createRouteTable, type Route, type RouteTable } from '../gate/rules/route-table.ts'
-import type { DecisionStep } from '../gate/trace.ts'
+import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
 import { isByPerson } from '../http/endpoint-request.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { hasBody } from '../http/request-body.ts'
@@ -27,32 +22,9 @@ import { carriedProtocols, listedProtocols, requestsUpgrade } from '../http/upgr
 import { SessionCookie } from '../session/cookies/cookie.ts'
 import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
 import { arrived, type ArrivedRequest, isExpectationUnmet, serverRefusal, type SuppliedRequest } from './request.ts'
+import { type Step, stepsOf } from './steps.ts'
 import { accountOf, trialAdmit, type Who } from './trial.ts'
 import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
-import { hostsText, ruleText, stepUpText } from './words.ts'
-
-/** One step of the decision, as a text for people. */
-export interface Step {
-  readonly name:
-    | 'request'
-    | 'host'
-    | 'path'
-    | 'upstream'
-    | 'rule'
-    | 'logout call'
-    | 'session'
-    | 'access token'
-    | 'service account'
-    | 'scopes'
-    | 'cross-site'
-    | 'claims'
-    | 'require'
-    | 'step-up'
-    | 'authorize_with'
-  readonly text: string
-  /** The setting that decides here. */
-  readonly place?: Place | undefined
-}
 
 /** How the gateway would handle a request. */
 export interface Decision {
@@ -147,7 +119,7 @@ function explainRoute(received: RequestFacts, explained: ExplainedRequest, steps
     },
     trace: (step) => {
       if (step.step === 'route') rule = step.route?.rule
-      steps.push(...told(step, facts))
+      steps.push(...stepsOf(step))
     },
     routes,
     clock,
@@ -265,73 +237,6 @@ function aboutRequest(facts: RequestFacts, { supplied, switches, config }: Expla
     { name: 'host', text: host },
     { name: 'path', text: `${path}${asSent}${readings}` },
   ]
-}
-
-function aboutRoute(route: Route | undefined): Step[] {
-  if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
-  const { upstream, rule, isLogout } = route
-  const { name, place, logout } = upstream
-  const found: Step = { name: 'upstream', text: `${name}: ${hostsText(upstream)}`, place }
-  if (!isLogout) return [found, { name: 'rule', text: ruleText(rule), place: rule.place }]
-  const { method, target } = logout.call ?? {}
-  const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`
-  return [
-    found,
-    { name: 'rule', text: 'the application’s own logout link (logout.paths)' },
-    ...(logout.call === undefined ? [] : [{ name: 'logout call', text: call } as const]),
-  ]
-}
-
-/** A step of the decision in words. */
-function told(step: DecisionStep, facts: RequestFacts): Step[] {
-  switch (step.step) {
-    case 'route':
-      return aboutRoute(step.route)
-    case 'anybody':
-      return [{ name: 'session', text: 'not read' }]
-    case 'session': {
-      const isNeeded = step.isOptional ? 'used when present' : 'required'
-      const { identity } = step
-      const found = identity.kind === 'signed_in' ? `present, of ${identity.record.sub}` : 'absent'
-      return [{ name: 'session', text: `${isNeeded}; ${found}` }]
-    }
-    case 'token': {
-      if (step.sub === undefined)
-        return [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
-      const scopes = step.missing.length === 0 ? 'has all that are needed' : `lacks ${step.missing.join(', ')}`
-      return [
-        { name: 'access token', text: `used instead of a session; of ${step.sub}` },
-        { name: 'scopes', text: `the token ${scopes}` },
-      ]
-    }
-    case 'account':
-      return [{ name: 'service account', text: accountText(step) }]
-    case 'cross-site':
-      return [{ name: 'cross-site', text: step.why ?? sameSiteText(facts) }]
-    case 'requirement': {
-      const name = claimsOf(step.requirement).length > 0 ? 'claims' : 'require'
-      return [{ name, text: step.unmet?.why ?? `${requirementText(step.requirement)}: met` }]
-    }
-    case 'step-up':
-      return [{ name: 'step-up', text: `${stepUpText(step.stepUp)}: ${step.unmet?.why ?? 'met'}` }]
-    default:
-      return unreachable(step)
-  }
-}
-
-function accountText({ name, identity }: Extract<DecisionStep, { step: 'account' }>): string {
-  if (name === undefined || name === '') return 'not exactly one name and secret'
-  return identity.kind === 'accepted'
-    ? `${name}, used instead of a session; explain does not verify its secret`
-    : 'there is none with this name'
-}
-
-function sameSiteText(facts: RequestFacts): string {
-  const { method, secFetchSite, origin } = facts
-  if (isSafe(facts)) return `${method} is a safe method: the requesting page does not matter`
-  if (secFetchSite === undefined && origin === undefined)
-    return 'neither Sec-Fetch-Site nor Origin is present: the request is not from a page of another site'
-  return 'the requesting page is of this site, or of a trusted origin'
 }
 
 function preflightWhy(fields: CorsFields): string {

@@ -3,12 +3,14 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { isWildcard } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { EmbeddedTest, UpstreamConfig } from '../config/model/upstream.ts'
-import { reason } from '../core/errors.ts'
+import { printable, reason } from '../core/errors.ts'
 import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
+import type { DecisionStep } from '../gate/trace.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
 import { isReserved, requestFacts } from '../http/request-facts.ts'
+import { stepsOf } from './steps.ts'
 import { accountWith, certificateWith, personWith, trialAdmit } from './trial.ts'
 import { headerPairs, shownHeaders } from './upstream-request.ts'
 
@@ -41,12 +43,22 @@ export function* failingTestsInSteps(config: GatewayConfig): Steps<Diagnostic[]>
   const admissionOf = admissions(config)
   yield
   const failures = yield* mapInSteps(all, ({ test, upstream }) => {
-    const why = failure(test, admissionOf(test, upstream), upstream)
+    const steps: DecisionStep[] = []
+    const why = failure(test, admissionOf(test, upstream, steps), upstream)
     if (why === undefined) return []
     const message = `${test.method} ${test.path}: ${why}`
-    return [{ severity: 'error' as const, ...test.place, path: test.setting, message }]
+    const diagnostic = { severity: 'error' as const, ...test.place, path: test.setting, message }
+    return [steps.length === 0 ? diagnostic : { ...diagnostic, hint: hintOf(steps) }]
   })
   return failures.flat()
+}
+
+/** The steps of the decision, a line each. */
+function hintOf(steps: readonly DecisionStep[]): string {
+  return steps
+    .flatMap(stepsOf)
+    .map(({ name, text }) => printable(`${name}: ${text}`))
+    .join('\n    ')
 }
 
 function failure(test: EmbeddedTest, admission: Admission | string, upstream: UpstreamConfig): string | undefined {
@@ -75,14 +87,15 @@ function byLowerCaseName(headers: readonly (readonly [name: string, text: string
   return new Map(headers.map(([name, text]) => [name.toLowerCase(), text]))
 }
 
-/** The admission of the request of a test, or why the test is invalid. */
-type AdmissionOf = (test: EmbeddedTest, upstream: UpstreamConfig) => Admission | string
+/** The admission of the request of a test, or why the test is invalid. `steps` gets its steps. */
+type AdmissionOf = (test: EmbeddedTest, upstream: UpstreamConfig, steps?: DecisionStep[]) => Admission | string
 
 /** Prepares the decision once for all tests, because that takes long with many upstreams. */
 function admissions(config: GatewayConfig): AdmissionOf {
   const anonymous = personWith(undefined, config)
   let person = anonymous
   let current: EmbeddedTest | undefined
+  let trace: DecisionStep[] | undefined
   const routes = createRouteTable(config.upstreams)
   const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
   const admit = trialAdmit(config, {
@@ -95,10 +108,12 @@ function admissions(config: GatewayConfig): AdmissionOf {
     identifyCertificate: () => current?.clientCertificate && certificateWith(current.clientCertificate, config),
     evaluate: () => ({ kind: 'permitted' }),
     isStrict: false,
+    trace: (step) => void trace?.push(step),
     clock: { now: () => current?.at ?? Date.now() },
   })
-  return (test, upstream) => {
+  return (test, upstream, steps) => {
     current = test
+    trace = steps
     person = personWith(test.as, config)
     return admissionOf(test, upstream, { config, routes, takenHosts, admit })
   }

@@ -65,7 +65,7 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
   const { upstream, rule } = route
   const { session, realm } = identity
   const crossSite = crossSiteReason(facts, upstream)
-  context.trace?.({ step: 'cross-site', why: crossSite })
+  context.trace?.({ step: 'cross-site', facts, why: crossSite })
   if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, principal: identity }
   const unmet = unmetDevice(facts, route, identity, context) ?? unmetBy(identity.record, realm, rule, facts, context)
   if (unmet !== undefined && (rule.mode !== 'observe' || unmet.code === 'ERR_DEVICE_BINDING'))

@@ -117,6 +117,14 @@ for (const [line, message] of [
   })
 }
 
+test('A failing test is reported with the steps of the decision', async (t) => {
+  const { err } = await checked(t, ['{ as: { sub: u1 }, get: /admin/, expect: pass }'])
+
+  const [, steps] = err.split('but the outcome is forbidden')
+  assert.match(steps ?? '', /\n {4}rule: upstreams\.orders\.rules\[2\], the first match: \/admin\/\*/)
+  assert.match(steps ?? '', /\n {4}session: required; present, of u1\n/)
+})
+
 test('check reports all errors at once, each with its line, a caret below the column, and a hint', async (t) => {
   const { exitCode, file, out, err } = await checkedFile(
     t,
@@ -171,6 +179,7 @@ test('With --format json, check prints one document and nothing on standard erro
         column: 9,
         path: 'upstreams.orders.tests[0]',
         message: 'GET /orders: expected pass, but the outcome is sign_in',
+        hint: 'upstream: orders: any host, any path\n    rule: no rule matches: a sign-in is required\n    session: required; absent',
       },
     ],
   })

@@ -1,0 +1,99 @@
+import { claimsOf } from '../config/claims-in-use.ts'
+import type { Place } from '../config/document/diagnostics.ts'
+import { unreachable } from '../core/errors.ts'
+import { isSafe } from '../gate/context.ts'
+import { requirementText } from '../gate/rules/requirement.ts'
+import type { Route } from '../gate/rules/route-table.ts'
+import type { DecisionStep } from '../gate/trace.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
+import { hostsText, ruleText, stepUpText } from './words.ts'
+
+/** One step of the decision, as a text for people. */
+export interface Step {
+  readonly name:
+    | 'request'
+    | 'host'
+    | 'path'
+    | 'upstream'
+    | 'rule'
+    | 'logout call'
+    | 'session'
+    | 'access token'
+    | 'service account'
+    | 'scopes'
+    | 'cross-site'
+    | 'claims'
+    | 'require'
+    | 'step-up'
+    | 'authorize_with'
+  readonly text: string
+  /** The setting that decides here. */
+  readonly place?: Place | undefined
+}
+
+function aboutRoute(route: Route | undefined): Step[] {
+  if (route === undefined) return [{ name: 'upstream', text: 'no upstream serves this host and path' }]
+  const { upstream, rule, isLogout } = route
+  const { name, place, logout } = upstream
+  const found: Step = { name: 'upstream', text: `${name}: ${hostsText(upstream)}`, place }
+  if (!isLogout) return [found, { name: 'rule', text: ruleText(rule), place: rule.place }]
+  const { method, target } = logout.call ?? {}
+  const call = `afterwards the gateway sends ${method} ${target} to the application (logout.call)`
+  return [
+    found,
+    { name: 'rule', text: 'the application’s own logout link (logout.paths)' },
+    ...(logout.call === undefined ? [] : [{ name: 'logout call', text: call } as const]),
+  ]
+}
+
+/** A step of the decision in words. */
+export function stepsOf(step: DecisionStep): Step[] {
+  switch (step.step) {
+    case 'route':
+      return aboutRoute(step.route)
+    case 'anybody':
+      return [{ name: 'session', text: 'not read' }]
+    case 'session': {
+      const isNeeded = step.isOptional ? 'used when present' : 'required'
+      const { identity } = step
+      const found = identity.kind === 'signed_in' ? `present, of ${identity.record.sub}` : 'absent'
+      return [{ name: 'session', text: `${isNeeded}; ${found}` }]
+    }
+    case 'token': {
+      if (step.sub === undefined)
+        return [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
+      const scopes = step.missing.length === 0 ? 'has all that are needed' : `lacks ${step.missing.join(', ')}`
+      return [
+        { name: 'access token', text: `used instead of a session; of ${step.sub}` },
+        { name: 'scopes', text: `the token ${scopes}` },
+      ]
+    }
+    case 'account':
+      return [{ name: 'service account', text: accountText(step) }]
+    case 'cross-site':
+      return [{ name: 'cross-site', text: step.why ?? sameSiteText(step.facts) }]
+    case 'requirement': {
+      const name = claimsOf(step.requirement).length > 0 ? 'claims' : 'require'
+      return [{ name, text: step.unmet?.why ?? `${requirementText(step.requirement)}: met` }]
+    }
+    case 'step-up':
+      return [{ name: 'step-up', text: `${stepUpText(step.stepUp)}: ${step.unmet?.why ?? 'met'}` }]
+    default:
+      return unreachable(step)
+  }
+}
+
+function accountText({ name, identity }: Extract<DecisionStep, { step: 'account' }>): string {
+  if (name === undefined || name === '') return 'not exactly one name and secret'
+  return identity.kind === 'accepted'
+    ? `${name}, used instead of a session; explain does not verify its secret`
+    : 'there is none with this name'
+}
+
+function sameSiteText(facts: RequestFacts): string {
+  const { method, secFetchSite, origin } = facts
+  if (isSafe(facts)) return `${method} is a safe method: the requesting page does not matter`
+  if (secFetchSite === undefined && origin === undefined)
+    return 'neither Sec-Fetch-Site nor Origin is present: the request is not from a page of another site'
+  return 'the requesting page is of this site, or of a trusted origin'
+}
