@@ -1,8 +1,19 @@
 import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { empty, json, type Response } from '../http/response.ts'
-import { pageContext } from '../pages/pages.ts'
-import type { LogoutParts } from './logout-parts.ts'
+import type { Audit } from '../observe/audit.ts'
+import { pageContext, type Pages } from '../pages/pages.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
+
+export interface BackchannelParts {
+  readonly provider: Pick<Provider, 'verifyLogoutToken'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience'>
+  readonly endings: Pick<SessionEndings, 'endSid' | 'endSub'>
+  readonly audit: Audit
+  readonly pages: Pick<Pages, 'refusal'>
+}
 
 /**
  * `POST backchannel-logout`: OpenID Connect Back-Channel Logout 1.0 §2.5 to §2.8. Resolves when the
@@ -11,7 +22,7 @@ import type { LogoutParts } from './logout-parts.ts'
  * @throws {GatewayError} `ERR_LOGOUT_TOKEN_MISSING` or `ERR_LOGOUT_TOKEN_INVALID` (400), or
  * `ERR_STORE_UNAVAILABLE` or `ERR_PROVIDER_UNAVAILABLE` (503), for the provider to repeat it
  */
-export async function backchannelLogout({ form, cause }: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function backchannelLogout({ form, cause }: EndpointRequest, parts: BackchannelParts): Promise<Response> {
   const [logout_token, ...more] = form.getAll('logout_token')
   if (logout_token === undefined || logout_token === '')
     throw new GatewayError('ERR_LOGOUT_TOKEN_MISSING', 'the form has no logout_token')
@@ -31,7 +42,7 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
 }
 
 /** The response to a rejected Logout Token. It has the members of an OAuth 2.0 error (§2.8). */
-export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: LogoutParts): Response {
+export function rejectLogoutToken(error: GatewayError, request: EndpointRequest, parts: BackchannelParts): Response {
   const { code, status, message, publicText } = error
   parts.audit.record('logout_token.refused', { code, reason: message }, request.cause)
   if (status === 503) return parts.pages.refusal(code, pageContext(request))

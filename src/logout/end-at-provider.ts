@@ -1,10 +1,11 @@
 import { reason } from '../core/errors.ts'
-import type { Cause } from '../observe/audit.ts'
+import type { Audit, Cause } from '../observe/audit.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { SessionRecord } from '../session/record/record.ts'
-import type { LogoutParts } from './logout-parts.ts'
 
-interface Parts extends Pick<LogoutParts, 'audit'> {
-  readonly provider: Pick<LogoutParts['provider'], 'endSession' | 'revoke'>
+export interface EndAtProviderParts {
+  readonly provider: Pick<Provider, 'endSession' | 'revoke'>
+  readonly audit: Audit
 }
 
 /**
@@ -25,7 +26,7 @@ export type ProviderOutcome = 'ended' | 'unknown' | 'unsupported' | 'unreachable
  */
 export function endAtProvider(
   record: SessionRecord,
-  parts: Parts,
+  parts: EndAtProviderParts,
   cause?: Cause,
 ): Promise<'ended' | 'unknown' | 'unsupported' | 'unreachable'> {
   const work = parts.provider.endSession(record.tokens.id_token)
@@ -33,7 +34,7 @@ export function endAtProvider(
 }
 
 /** Revokes the refresh token, if the provider has a revocation endpoint (RFC 7009). */
-export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: Cause): Promise<void> {
+export async function revokeTokens(record: SessionRecord, parts: EndAtProviderParts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
   if (refresh_token === undefined) return
   await recorded('provider.revocation', { record, parts, cause, work: parts.provider.revoke(refresh_token) })
@@ -48,7 +49,7 @@ export async function revokeTokens(record: SessionRecord, parts: Parts, cause?: 
  */
 export async function endAllAtProvider(
   records: readonly SessionRecord[],
-  parts: Parts,
+  parts: EndAtProviderParts,
   { cause, keptSid }: { readonly cause?: Cause | undefined; readonly keptSid?: string | undefined },
 ): Promise<ReadonlyMap<ProviderOutcome, number>> {
   const counts = new Map<ProviderOutcome, number>()
@@ -91,7 +92,7 @@ async function recorded<T extends string>(
   event: 'provider.end_session' | 'provider.revocation',
   about: {
     readonly record: SessionRecord
-    readonly parts: Parts
+    readonly parts: EndAtProviderParts
     readonly cause: Cause | undefined
     readonly work: Promise<T>
   },

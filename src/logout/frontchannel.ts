@@ -1,7 +1,19 @@
 import { GatewayError } from '../core/errors.ts'
 import type { EndpointRequest } from '../http/endpoint-request.ts'
 import type { Response } from '../http/response.ts'
-import type { LogoutParts } from './logout-parts.ts'
+import type { Audit } from '../observe/audit.ts'
+import type { Pages } from '../pages/pages.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
+
+export interface FrontchannelParts {
+  readonly provider: Pick<Provider, 'config' | 'frameOrigins'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience'>
+  readonly endings: Pick<SessionEndings, 'endPresentSid'>
+  readonly audit: Audit
+  readonly pages: Pick<Pages, 'sessionEnded'>
+}
 
 /** The longest `sid` that is accepted, in characters. */
 const longestSid = 1_000
@@ -12,7 +24,7 @@ const longestSid = 1_000
  * not signed, so the store keeps nothing of it, not even a tombstone.
  * @throws {GatewayError} `ERR_LOGOUT_REQUEST` (400) for other parameters; `ERR_STORE_UNAVAILABLE`
  */
-export async function frontchannelLogout(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function frontchannelLogout(request: EndpointRequest, parts: FrontchannelParts): Promise<Response> {
   const { query, cause } = request
   const [iss, ...moreIss] = query.getAll('iss')
   const [sid, ...moreSid] = query.getAll('sid')
@@ -31,7 +43,7 @@ export async function frontchannelLogout(request: EndpointRequest, parts: Logout
 export function rejectFrontchannelLogout(
   error: GatewayError,
   { cause }: EndpointRequest,
-  { audit }: LogoutParts,
+  { audit }: Pick<FrontchannelParts, 'audit'>,
 ): never {
   const { code, message } = error
   if (code === 'ERR_LOGOUT_REQUEST') audit.record('frontchannel_logout.refused', { code, reason: message }, cause)

@@ -2,14 +2,40 @@ import { GatewayError } from '../core/errors.ts'
 import { sessionsPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
-import { pageContext } from '../pages/pages.ts'
-import type { Viewer } from '../session/people/person-sessions.ts'
-import { sessionKey } from '../session/record/record.ts'
-import { endAllAtProvider } from './end-at-provider.ts'
-import type { LogoutParts } from './logout-parts.ts'
+import type { Cause } from '../observe/audit.ts'
+import { pageContext, type Pages } from '../pages/pages.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { SessionCookie } from '../session/cookies/cookie.ts'
+import type { BoundCookie, BoundCookieFault, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
+import type { PersonSessions, Viewer } from '../session/people/person-sessions.ts'
+import { sessionKey, type StoredSession } from '../session/record/record.ts'
+import { endAllAtProvider, type EndAtProviderParts } from './end-at-provider.ts'
+
+export interface OwnSessionsParts extends EndAtProviderParts {
+  readonly provider: EndAtProviderParts['provider'] & Pick<Provider, 'endSessionOrigin'>
+  readonly sessions: Pick<SessionsOfAudience, 'read'>
+  readonly cookie: Pick<SessionCookie, 'read'>
+  readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice' | 'expire'>
+  /** Records that a request uses the cookie of a bound session without its key. */
+  readonly misuseLog: {
+    note(
+      misuse: { readonly session: StoredSession; readonly fault: BoundCookieFault },
+      skipped: string | undefined,
+      cause: Cause,
+    ): void
+  }
+  readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
+  /** Whether people have a page with their sessions. */
+  readonly showsSessions: boolean
+  readonly refusedSignIns: Pick<RefusedSignIns, 'read' | 'take' | 'expire'>
+  readonly pages: Pages
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
+}
 
 /** `GET sessions`: the sessions of the person at this client. Throws `ERR_STORE_UNAVAILABLE`. */
-export async function ownSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function ownSessions(request: EndpointRequest, parts: OwnSessionsParts): Promise<Response> {
   const viewer = await viewerOf(request, parts)
   if (viewer === undefined) {
     // Without the bound cookie, the browser of the session proves its device again.
@@ -26,7 +52,7 @@ export async function ownSessions(request: EndpointRequest, parts: LogoutParts):
  * only to sessions of this person, so forms of other pages or people end nothing.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
  */
-export async function endOwnSessions(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function endOwnSessions(request: EndpointRequest, parts: OwnSessionsParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin ends a session')
   const token = request.form.get('session') ?? ''
   // The browser may have the session of another person at the same time. Without the page, only a
@@ -41,7 +67,7 @@ export async function endOwnSessions(request: EndpointRequest, parts: LogoutPart
  * Ends sessions here and at the provider, except that of this browser. Otherwise their browsers
  * could sign in again without a question. Returns how many have ended.
  */
-async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: LogoutParts) {
+async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: OwnSessionsParts) {
   const ended = await parts.personSessions.end(viewer, token, cause)
   const records = ended.flatMap(({ record }) => record ?? [])
   // The person does not wait for the provider.
@@ -50,7 +76,7 @@ async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointR
 }
 
 /** Ends sessions of a person who was refused a session, and begins the sign-in again. */
-async function endAndSignIn(token: string, request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+async function endAndSignIn(token: string, request: EndpointRequest, parts: OwnSessionsParts): Promise<Response> {
   const { refusedSignIns, pages, prefix } = parts
   const refused = refusedSignIns.read(request.cookie)
   if (refused !== undefined && (await refusedSignIns.take(refused))) await endEverywhere(refused, token, request, parts)
@@ -68,7 +94,7 @@ function signInAgain({ form }: EndpointRequest, prefix: string): string {
 async function sessionsPage(
   viewer: Viewer,
   request: EndpointRequest,
-  { personSessions, pages, provider, prefix }: LogoutParts,
+  { personSessions, pages, provider, prefix }: OwnSessionsParts,
   outcome?: 'ended' | 'othersEnded' | 'gone',
 ): Promise<Response> {
   const list = await personSessions.list(viewer)
@@ -83,7 +109,7 @@ async function sessionsPage(
  */
 async function viewerOf(
   { cookie: header, skippedSession, cause }: EndpointRequest,
-  { cookie, boundCookie, sessions, misuseLog }: LogoutParts,
+  { cookie, boundCookie, sessions, misuseLog }: OwnSessionsParts,
 ): Promise<Viewer | 'ERR_UNAUTHENTICATED' | 'ERR_DEVICE_BINDING' | undefined> {
   const id = cookie.read(header)
   const session = id && (await sessions.read(sessionKey(id)))

@@ -1,22 +1,46 @@
 import { reason } from '../core/errors.ts'
 import { randomToken } from '../core/random.ts'
 import { signInUrl } from '../core/return-to.ts'
+import type { Site } from '../core/site.ts'
 import { expireCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { type EndpointRequest, type Initiator, isFromThisSite } from '../http/endpoint-request.ts'
 import { hostName } from '../http/request-target.ts'
 import { clearCache, cookies, json, redirect, type Response, withHeaders } from '../http/response.ts'
-import { pageContext } from '../pages/pages.ts'
+import type { Log } from '../observe/log.ts'
+import { pageContext, type Pages } from '../pages/pages.ts'
 import { sendsEndSessionState } from '../provider/end-session.ts'
+import type { Provider } from '../provider/provider.ts'
 import { browserCookiesAt } from '../session/cookies/application-cookies.ts'
+import type { SessionCookie } from '../session/cookies/cookie.ts'
+import type { BoundCookie, PersonCookie, ProviderCookie } from '../session/cookies/gateway-cookies.ts'
+import type { SessionEndings } from '../session/live/endings.ts'
+import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
-import { endAtProvider, revokeTokens } from './end-at-provider.ts'
-import type { LogoutParts } from './logout-parts.ts'
+import { endAtProvider, type EndAtProviderParts, revokeTokens } from './end-at-provider.ts'
+
+export interface SignOutParts extends EndAtProviderParts {
+  readonly provider: EndAtProviderParts['provider'] &
+    Pick<Provider, 'endSessionRequest' | 'endSessionOrigin' | 'config'>
+  readonly sessions: Pick<SessionsOfAudience, 'read'>
+  readonly endings: Pick<SessionEndings, 'endOne'>
+  readonly cookie: SessionCookie
+  readonly boundCookie: Pick<BoundCookie, 'faultOf'>
+  readonly personCookie: Pick<PersonCookie, 'expire'>
+  readonly providerCookie: Pick<ProviderCookie, 'expire'>
+  readonly log: Log
+  readonly pages: Pages
+  /** The path of the endpoints of the provider. */
+  readonly prefix: string
+  readonly reservedPrefix: string
+  /** The hosts that share a session. `undefined`: each host has a session of its own. */
+  readonly site: Site | undefined
+}
 
 /** How long the browser may stay at the end-session endpoint of the provider, in seconds. */
 const returnSeconds = 10 * 60
 
 /** `GET` or `POST sign-out`. A page load is redirected to the provider, a script gets JSON. */
-export async function signOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function signOut(request: EndpointRequest, parts: SignOutParts): Promise<Response> {
   const isOfFrame = request.isFrame && parts.cookie.isOfFrame(request.cookie)
   if (!isOfFrame && (request.method === 'GET' || request.isPage)) return signOutWithBrowser(request, parts)
   if (!isFromThisSite(request)) return parts.pages.refusal('ERR_CROSS_SITE', pageContext(request))
@@ -31,7 +55,7 @@ export async function signOut(request: EndpointRequest, parts: LogoutParts): Pro
  * of the provider (RP-Initiated Logout 1.0 §2).
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`: see `SessionEndings`, here and below
  */
-async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+async function signOutWithBrowser(request: EndpointRequest, parts: SignOutParts): Promise<Response> {
   if (!isFromThisSite(request) || lacksUserActivation(request)) return askToSignOut('asked_elsewhere', request, parts)
   const record = await endLocally(request, parts)
   const signedOut = new URL(`${parts.prefix}signed-out`, request.externalUrl).href
@@ -76,7 +100,7 @@ async function signOutWithBrowser(request: EndpointRequest, parts: LogoutParts):
  */
 async function signOutWithoutBrowser(
   request: EndpointRequest,
-  parts: LogoutParts,
+  parts: SignOutParts,
 ): Promise<{
   readonly provider: 'ended' | 'unknown' | 'unsupported' | 'unreachable' | 'no_session'
   readonly setCookies: readonly string[]
@@ -115,7 +139,7 @@ export function signsOutAtOnce(request: SignOutRequest): boolean {
 function expireCookies(
   record: SessionRecord | undefined,
   request: EndpointRequest,
-  { cookie, personCookie, providerCookie }: Pick<LogoutParts, 'cookie' | 'personCookie' | 'providerCookie'>,
+  { cookie, personCookie, providerCookie }: Pick<SignOutParts, 'cookie' | 'personCookie' | 'providerCookie'>,
 ): string[] {
   const cookies = browserCookiesAt(record, hostName(request.host))
   return [
@@ -130,13 +154,13 @@ function expireCookies(
 function isOfDevice(
   { device }: SessionRecord,
   { cookie }: EndpointRequest,
-  parts: Pick<LogoutParts, 'cookie' | 'boundCookie'>,
+  parts: Pick<SignOutParts, 'cookie' | 'boundCookie'>,
 ): boolean {
   const id = parts.cookie.read(cookie)
   return id !== undefined && parts.boundCookie.faultOf(sessionKey(id), device, cookie) === undefined
 }
 
-async function endLocally(request: EndpointRequest, parts: LogoutParts): Promise<SessionRecord | undefined> {
+async function endLocally(request: EndpointRequest, parts: SignOutParts): Promise<SessionRecord | undefined> {
   const former = parts.cookie.readFormer(request.cookie)
   if (former !== undefined) await parts.endings.endOne(sessionKey(former), 'person', request.cause)
   const id = parts.cookie.read(request.cookie)
@@ -156,12 +180,12 @@ function otherAccountOf({ query }: EndpointRequest): OtherAccount | undefined {
 }
 
 /** With `prompt=login`, because the provider may still have a session of the first person. */
-function signInAsOther({ returnTo }: OtherAccount, { reservedPrefix }: Pick<LogoutParts, 'reservedPrefix'>): string {
+function signInAsOther({ returnTo }: OtherAccount, { reservedPrefix }: Pick<SignOutParts, 'reservedPrefix'>): string {
   return signInUrl(reservedPrefix, returnTo, { prompt: 'login' })
 }
 
 /** The cookie that holds the state of a sign-out while the browser is at the provider. */
-function stateCookie(parts: LogoutParts) {
+function stateCookie(parts: SignOutParts) {
   return parts.cookie.withSuffixForSite('signout')
 }
 
@@ -193,7 +217,7 @@ function stateFromCookie(value: string): SignOutState {
 function askToSignOut(
   reason: 'asked_elsewhere' | 'still_signed_in',
   request: EndpointRequest,
-  { pages, provider, prefix }: LogoutParts,
+  { pages, provider, prefix }: SignOutParts,
 ): Response {
   return pages.signOut(reason, { prefix, formTargets: [provider.endSessionOrigin ?? []].flat() }, request)
 }
@@ -203,7 +227,7 @@ function askToSignOut(
  * @throws {GatewayError} `ERR_STORE_UNAVAILABLE` when no sign-out began here, because the person
  * may still be signed in
  */
-export async function signedOut(request: EndpointRequest, parts: LogoutParts): Promise<Response> {
+export async function signedOut(request: EndpointRequest, parts: SignOutParts): Promise<Response> {
   const { isSignedIn, isStateKnown, signIn, setCookies, elsewhere } = await readReturn(request, parts)
   if (!isStateKnown) parts.log.debug('sign_out.unknown_state', {})
   // The host where the person has signed out shows the page, and clears what the browser keeps.
@@ -223,11 +247,11 @@ export async function signedOut(request: EndpointRequest, parts: LogoutParts): P
  * The browser may keep the previous page for its Back button. If the URL has a query, the page
  * loads again without it, and that response makes the browser drop the pages that it keeps.
  */
-function cleared({ url }: EndpointRequest, { prefix }: LogoutParts): Response['headers'] {
+function cleared({ url }: EndpointRequest, { prefix }: SignOutParts): Response['headers'] {
   return url.includes('?') ? { Refresh: `0; url=${prefix}signed-out` } : clearCache
 }
 
-async function readReturn(request: EndpointRequest, parts: LogoutParts) {
+async function readReturn(request: EndpointRequest, parts: SignOutParts) {
   const cookie = stateCookie(parts)
   const cookieValue = readCookie(request.cookie, cookie.name)
   const { state: expected, other, host } = stateFromCookie(cookieValue ?? '')

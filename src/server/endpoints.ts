@@ -30,11 +30,10 @@ import type { KeptParts } from '../kept-forms/send.ts'
 import { clientJwks, type ClientJwksParts } from '../keys/decryption-keys.ts'
 import { EndpointLimits, TooManyRequests } from '../limits/endpoint-limits.ts'
 import type { RejectedClients } from '../limits/rejected-clients.ts'
-import { backchannelLogout, rejectLogoutToken } from '../logout/backchannel.ts'
-import { frontchannelLogout, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
-import type { LogoutParts } from '../logout/logout-parts.ts'
-import { endOwnSessions, ownSessions } from '../logout/own-sessions.ts'
-import { signedOut, signOut } from '../logout/sign-out.ts'
+import { backchannelLogout, type BackchannelParts, rejectLogoutToken } from '../logout/backchannel.ts'
+import { frontchannelLogout, type FrontchannelParts, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
+import { endOwnSessions, ownSessions, type OwnSessionsParts } from '../logout/own-sessions.ts'
+import { signedOut, signOut, type SignOutParts } from '../logout/sign-out.ts'
 import type { ScriptScope } from '../pages/session-script.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/cookies/one-session.ts'
 import { callback, callbackPost } from '../sign-in/callback.ts'
@@ -53,7 +52,10 @@ import { type SessionEventsParts, sessionEvents } from './session-events.ts'
 
 /** What the handlers of the endpoints need. */
 export type EndpointParts = SignInParts &
-  LogoutParts &
+  BackchannelParts &
+  FrontchannelParts &
+  SignOutParts &
+  OwnSessionsParts &
   JwksParts &
   ClientJwksParts &
   KeptParts &

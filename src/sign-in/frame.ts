@@ -5,7 +5,7 @@ import type { EndpointRequest } from '../http/endpoint-request.ts'
 import { isFromSite } from '../http/requesting-page.ts'
 import { clearCache, cookies, empty, type Response } from '../http/response.ts'
 import { sessionKey } from '../session/record/record.ts'
-import { endOthers, endPrevious } from './previous-sessions.ts'
+import { endOthers, endPrevious, type PreviousSessionsParts } from './previous-sessions.ts'
 import { onlyValue } from './query.ts'
 import type { SignInParts } from './sign-in-parts.ts'
 
@@ -33,7 +33,10 @@ export function sealForFrame(session: ForFrame, { keyring, clock, sessions }: Se
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_SIGN_IN_EXPIRED`,
  * `ERR_SIGN_IN_ENDED`, `ERR_STORE_UNAVAILABLE`
  */
-export async function frameSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+export async function frameSession(
+  request: EndpointRequest,
+  parts: PreviousSessionsParts & SealParts,
+): Promise<Response> {
   const { cookie } = parts
   // Browsers send the session cookie of the window only if all pages around the frame are of this
   // site.

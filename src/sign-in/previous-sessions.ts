@@ -8,11 +8,17 @@ import { markEnding } from '../session/live/endings.ts'
 import { sessionKey, type SessionRecord } from '../session/record/record.ts'
 import type { SignInParts } from './sign-in-parts.ts'
 
+/** What the end of previous sessions needs. */
+export type PreviousSessionsParts = Pick<
+  SignInParts,
+  'others' | 'cookie' | 'expiredCookies' | 'sessions' | 'endings' | 'store' | 'log'
+>
+
 /**
  * Ends the sessions of the browser at other providers of the same upstreams, which would not know
  * who is meant.
  */
-export async function endOthers(request: EndpointRequest, parts: SignInParts): Promise<string[]> {
+export async function endOthers(request: EndpointRequest, parts: PreviousSessionsParts): Promise<string[]> {
   const setCookies: string[] = []
   for (const { cookie, personCookie } of parts.others) {
     // A form that a page sends later is not one of the person who signed in there.
@@ -36,7 +42,7 @@ export async function endPrevious(
   next: SessionKey,
   person: Pick<SessionRecord, 'iss' | 'sub'>,
   request: EndpointRequest,
-  parts: SignInParts,
+  parts: PreviousSessionsParts,
 ): Promise<readonly string[]> {
   const { cookie, expiredCookies, sessions, store, log } = parts
   const previous = cookie.read(request.cookie)
@@ -56,7 +62,7 @@ export async function endPrevious(
 }
 
 /** Ends a session that the new one replaces. The sign-in goes on if this fails. */
-export function endReplaced(key: SessionKey, { cause }: EndpointRequest, { endings, log }: SignInParts) {
+export function endReplaced(key: SessionKey, { cause }: EndpointRequest, { endings, log }: PreviousSessionsParts) {
   return endings.endOne(key, 'new_sign_in', cause).catch((error: unknown) => {
     log.warn('session.previous_not_ended', { reason: reason(error) })
     return []

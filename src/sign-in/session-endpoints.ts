@@ -7,8 +7,13 @@ import { sessionKey } from '../session/record/record.ts'
 import type { SignInParts } from './sign-in-parts.ts'
 import { isSignedIn } from './sign-in.ts'
 
+type SessionEndpointParts = Pick<
+  SignInParts,
+  'cookie' | 'boundCookie' | 'sessions' | 'expiredCookies' | 'pages' | 'prefix'
+>
+
 /** `GET session`: who is signed in, since when and until when. No token, and no activity. */
-export async function session(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+export async function session(request: EndpointRequest, parts: SessionEndpointParts): Promise<Response> {
   const { cookie, boundCookie, sessions, expiredCookies } = parts
   const id = cookie.read(request.cookie)
   const key = id && sessionKey(id)
@@ -35,7 +40,7 @@ export async function session(request: EndpointRequest, parts: SignInParts): Pro
  * `POST session`: the person wants to stay signed in. An activity, with the same response.
  * @throws {GatewayError} `ERR_CROSS_SITE` for a page of another origin; `ERR_STORE_UNAVAILABLE`
  */
-export async function extendSession(request: EndpointRequest, parts: SignInParts): Promise<Response> {
+export async function extendSession(request: EndpointRequest, parts: SessionEndpointParts): Promise<Response> {
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin made the request')
   const shown = await session(request, parts)
   const id = parts.cookie.read(request.cookie)

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EndpointRequest } from '../../src/http/endpoint-request.ts'
 import { endAllAtProvider } from '../../src/logout/end-at-provider.ts'
-import { frontchannelLogout } from '../../src/logout/frontchannel.ts'
-import type { LogoutParts } from '../../src/logout/logout-parts.ts'
-import { endOwnSessions } from '../../src/logout/own-sessions.ts'
-import { signedOut, signsOutAtOnce } from '../../src/logout/sign-out.ts'
+import { frontchannelLogout, type FrontchannelParts } from '../../src/logout/frontchannel.ts'
+import { endOwnSessions, type OwnSessionsParts } from '../../src/logout/own-sessions.ts'
+import { signedOut, type SignOutParts, signsOutAtOnce } from '../../src/logout/sign-out.ts'
 import type { SessionRecord } from '../../src/session/record/record.ts'
 
 const iss = 'https://id.example.com'
@@ -19,7 +18,7 @@ async function framed(query: string): Promise<{ readonly sids: string[]; readonl
     endings: { endPresentSid: async (_audience: string, sid: string) => (sids.push(sid), []) },
     audit: { record: () => {} },
     pages: { sessionEnded: () => ({ status: 200, headers: {}, body: '' }) },
-  } as unknown as LogoutParts
+  } as unknown as FrontchannelParts
   const request = { query: new URLSearchParams(query), cause: {} } as unknown as EndpointRequest
   const code = await frontchannelLogout(request, parts).then(
     () => undefined,
@@ -143,7 +142,7 @@ async function afterSignOut(query: string, stateInCookie: string | undefined): P
     pages: { signedOut: () => ({ status: 200, headers: {}, body: 'signed out' }) },
     log: { debug: () => {} },
     prefix: '/.gatehouse/',
-  } as unknown as LogoutParts
+  } as unknown as SignOutParts
   const request = {
     ...{ query: new URLSearchParams(query), url: '/.gatehouse/signed-out' },
     cookie: stateInCookie === undefined ? undefined : `signout=${stateInCookie}`,
@@ -178,7 +177,7 @@ test('The form of a refused sign-in ends sessions once', async () => {
     },
     personSessions: { end: async (_viewer: unknown, token: string) => (ended.push(token), []) },
     pages: { redirectPage: () => ({ status: 200, headers: {}, body: '' }) },
-  } as unknown as LogoutParts
+  } as unknown as OwnSessionsParts
   const form = new URLSearchParams({ session: 'one', sign_in: '/.gatehouse/sign-in' })
   const externalUrl = new URL('https://orders.example.com')
   const request = { method: 'POST', secFetchSite: 'same-origin', externalUrl, form, cause: {} }
