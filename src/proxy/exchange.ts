@@ -1,21 +1,17 @@
 import { clientOf } from '../core/addresses.ts'
-import { type ErrorCode, errorRow } from '../core/error-codes.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError } from '../core/errors.ts'
-import { grpcFields, grpcStatusFor, grpcTimeoutMs } from '../core/grpc.ts'
-import type { Pass } from '../gate/admission.ts'
+import { grpcTimeoutMs } from '../core/grpc.ts'
 import { corsFields } from '../gate/admit.ts'
-import { cookieField, type CookieScope, readSetCookie } from '../http/cookie-jar.ts'
-import { grpcTypeOf, isGrpcCall, isGrpcWebCall } from '../http/grpc-request.ts'
-import { hasBody, type ReplacedContent, RequestBody, type StoredContent } from '../http/request-body.ts'
-import { returnPage } from '../http/request-facts.ts'
-import { type Incoming, writeResponse } from '../http/response.ts'
+import { isGrpcCall, isGrpcWebCall } from '../http/grpc-request.ts'
+import { hasBody, RequestBody, type StoredContent } from '../http/request-body.ts'
+import { writeResponse } from '../http/response.ts'
 import type {
   ExchangeControl,
   RawFields,
   ResponseHandler,
   SwitchedConnection,
   TargetObserver,
-  UpstreamRequest,
 } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
@@ -26,49 +22,18 @@ import {
   responseHeaders,
   responseTrailers,
 } from './client-response.ts'
-import { compressionFor } from './compression.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
-import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
-import { CookieKeeper } from './cookie-keeper.ts'
-import {
-  type BusyReason,
-  logBusy,
-  logFailed,
-  logNotRewritten,
-  logRejectedHeaders,
-  logRetried,
-  logUnkeptCookies,
-  logWithheldCookies,
-} from './exchange-log.ts'
+import type { ExchangeInput } from './exchange-input.ts'
+import { type BusyReason, logBusy, logFailed, logRejectedHeaders, logRetried } from './exchange-log.ts'
+import { addGrpcStatus, grpcStatusIn, refusalOf, responseSteps, upstreamRequest } from './exchange-messages.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
-import type { ProxyParts } from './proxy-parts.ts'
-import type { SessionNotice } from './session-notice.ts'
-import { loopField, upstreamHeaders } from './upstream-headers.ts'
+import { loopField } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
-
-/** Receives the connection to the upstream and the fields of the 101 response. */
-export type OnSwitch = (connection: SwitchedConnection, fields: RawFields) => void
-
-/** The record ends with the exchange, unless the exchange becomes a tunnel. */
-export interface ExchangeInput extends Incoming {
-  readonly pass: Pass
-  readonly parts: ProxyParts
-  /** The protocols that the client offers, and what happens when the upstream switches to one. */
-  readonly upgrade?: { readonly protocols: string; readonly onSwitch: OnSwitch } | undefined
-  /**
-   * Replaces the response of the upstream: the client receives no field and no content of it.
-   * Called once when the response begins or the exchange fails, unless the client is gone by then.
-   * @param setCookies the `Set-Cookie` values of the response; none after a failure
-   */
-  readonly replace?: ((setCookies: readonly string[]) => void) | undefined
-  /** Takes the place of the content of the request, which was read already. */
-  readonly content?: ReplacedContent | undefined
-}
 
 /**
  * One request on its way to the upstream and its response on its way back. Neither side is read
- * faster than the other side accepts data. The exchange is also its own response handler, slot
- * holder and live stream, because fewer objects make each request cheaper.
+ * faster than the other side accepts data. It is its own response handler, slot holder and live
+ * stream, because all of them change its state. What its messages consist of is elsewhere.
  *
  *     waiting ──► responding ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
@@ -153,7 +118,9 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       this.#refuse('ERR_UPSTREAM_BUSY')
       return
     }
-    this.#upstream.transport.dispatch(this.#upstreamRequest(), this.#responseHandler(), this)
+    const request = upstreamRequest(this.#input, this.#upstream, this.#addresses, this.#body)
+    const response = responseSteps(this, this.#input, this.#upstream, this.#addresses)
+    this.#upstream.transport.dispatch(request, response, this)
   }
 
   onTarget(target: string): void {
@@ -167,94 +134,6 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   /** The only release of a slot with a connection. One that waits is released in `#abandon`. */
   onDone(): void {
     this.#slot?.release()
-  }
-
-  /** Takes kept cookies out of the response and replaces addresses, before it gets here. */
-  #responseHandler(): ResponseHandler {
-    const { pass, parts, facts } = this.#input
-    const { upstream, session } = pass
-    const compression = compressionFor(pass, facts, this.#input.req.headers['accept-encoding'])
-    const handler =
-      this.#rewritesContent || compression !== undefined
-        ? new ContentRewriter(this, {
-            addresses: this.#addresses.content,
-            notice: this.#notice,
-            compression,
-            isHead: facts.method === 'HEAD',
-            onSkip: (reason) => logNotRewritten(this.#input, reason, this.#upstream),
-          })
-        : this
-    const keepsCookies = this.#upstream.keepsCookies || (session !== undefined && parts.notesCookies)
-    if (!keepsCookies) return handler
-    const { host, target } = this.#input.facts
-    const { fields: addresses } = this.#addresses
-    return new CookieKeeper(handler, {
-      isKept: (name) => this.#upstream.isKeptCookie(name),
-      isNoted: parts.isNotedCookie,
-      keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, upstream.name, cookies),
-      onLost: (names) => logUnkeptCookies(this.#input, names, 'lost', this.#upstream),
-      onRejected: (names) => logUnkeptCookies(this.#input, names, 'rejected', this.#upstream),
-      read: (text) => readSetCookie(addresses.ownCookie(text), this.#cookieScope(), parts.clock.now()),
-      readInBrowser: (text) =>
-        readSetCookie(addresses.response('set-cookie', text), { host, path: target.path }, parts.clock.now()),
-    })
-  }
-
-  get #rewritesContent(): boolean {
-    return this.#addresses.content !== undefined || this.#notice !== undefined
-  }
-
-  /** What a page gets that a person has opened. A page without a session has no end to speak of. */
-  get #notice(): SessionNotice | undefined {
-    const { pass, facts } = this.#input
-    return pass.session !== undefined && facts.isPage ? this.#upstream.notice : undefined
-  }
-
-  /** Cookies have paths of the upstream, which may differ from those that clients use. */
-  #cookieScope(): CookieScope {
-    const { host, target } = this.#input.facts
-    return { host, path: this.#upstream.path(target.path, '') }
-  }
-
-  #upstreamRequest(): UpstreamRequest {
-    const { req, pass, facts, record, parts, upgrade, content } = this.#input
-    const upstream = this.#upstream
-    if (pass.withheldCookies !== undefined) logWithheldCookies(this.#input, pass.withheldCookies)
-    const fields = this.#addresses.fields.request(
-      upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
-        fields: upstream.fields,
-        isWithheldCookie:
-          upstream.keepsCookies || pass.withheldCookies !== undefined
-            ? this.#isWithheldCookie()
-            : parts.isGatewayCookie,
-        withholdsAuthorization: pass.caller !== undefined,
-        keptCookies: pass.cookies && cookieField(pass.cookies, this.#cookieScope(), parts.clock.now()),
-        host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
-        forwarded: facts.forwarded,
-        requestId: record.id,
-        loopMarker: upstream.loopMarker,
-        trace: record.trace,
-      }),
-      facts.forwarded.host,
-    )
-    return {
-      method: facts.method,
-      path: upstream.path(facts.target.path, facts.target.query),
-      headers: this.#rewritesContent ? withKnownCodings(fields) : fields,
-      identity: pass.identity,
-      body: this.#body,
-      upgrade: upgrade?.protocols,
-      session: pass.session,
-      client: facts.forwarded.clientAddress,
-    }
-  }
-
-  #isWithheldCookie(): (name: string) => boolean {
-    const { isGatewayCookie } = this.#input.parts
-    const upstream = this.#upstream
-    // A client may send thousands of cookies.
-    const foreign = new Set(this.#input.pass.withheldCookies)
-    return (name) => isGatewayCookie(name) || upstream.isWithheldCookie(name) || foreign.has(name)
   }
 
   onSend(control: ExchangeControl): boolean {
@@ -445,8 +324,10 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     this.#state = 'over'
     this.#isCut = true
     this.#input.record.code ??= reason
-    if (mayEndCall && code !== undefined) this.#endCall(code)
-    else this.#response.abort()
+    if (mayEndCall && code !== undefined) {
+      addGrpcStatus(this.#input, code)
+      this.#response.end()
+    } else this.#response.abort()
     this.#abandon(error)
   }
 
@@ -454,16 +335,6 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   get #endsWithStatus(): boolean {
     const { req, res } = this.#input
     return this.#isGrpc && !isGrpcWebCall(req.headers) && res.chunkedEncoding
-  }
-
-  /** Ends a response with a status of gRPC. */
-  #endCall(code: ErrorCode): void {
-    const { res, record } = this.#input
-    const { status, text } = errorRow(code)
-    const trailers = grpcFields(grpcStatusFor(status), text)
-    record.grpcStatus = trailers['grpc-status']
-    res.addTrailers(Object.entries(trailers))
-    this.#response.end()
   }
 
   #fail(error: GatewayError): void {
@@ -488,7 +359,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   }
 
   #refuse(code: ErrorCode, error?: GatewayError): void {
-    const { req, facts, record, parts, replace, content } = this.#input
+    const { record, replace } = this.#input
     if (this.#state !== 'waiting') {
       this.cut()
       return
@@ -499,17 +370,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
       return
     }
     this.#state = 'over'
-    const returnTo = returnPage(facts, req.headers)
-    const refusal = parts.pages.refusal(code, {
-      asPage: facts.isPage,
-      grpcType: grpcTypeOf(req),
-      inFrame: facts.isFrame,
-      requestId: record.id,
-      acceptLanguage: req.headers['accept-language'],
-      returnTo,
-      kept: content?.kept,
-      retry: facts.method === 'POST' && content?.kept === undefined ? (returnTo ?? '/') : undefined,
-    })
+    const refusal = refusalOf(this.#input, code)
     record.code = code
     record.grpcStatus = refusal.headers['grpc-status']?.toString()
     record.bytes = writeResponse(this.#input, refusal)
@@ -550,11 +411,6 @@ const longWaitMs = 1_000
 const abandoned = new GatewayError('ERR_INTERNAL', 'the exchange is over')
 
 function ignore(): void {}
-
-function grpcStatusIn(fields: RawFields): string | undefined {
-  const at = fields.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === 'grpc-status')
-  return at < 0 ? undefined : fields[at + 1]
-}
 
 function onIncomplete(exchange: Exchange): void {
   exchange.onIncomplete()
