@@ -3,15 +3,14 @@ import { type ErrorCode, errorRow } from '../core/error-codes.ts'
 import type { PageAction, PageName } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
-import { codeScript, frameSignInScript } from './frame-script.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
 import { chooseLanguage, chooseLocale } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
 import { type FullPage, PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
+import { codeScript, frameSignInScript, type ScriptScope, sessionScriptResponse, signedInScript } from './scripts.ts'
 import { type ListForms, sessionListHtml, type ShownSessions } from './session-list.ts'
-import { type ScriptScope, sessionScriptResponse, signedInScript } from './session-script.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {

@@ -7,8 +7,8 @@ export const texts = {
   /**
    * Shows a notice before the session ends, when it has ended, and when another person has signed
    * in. One tab is connected to the event stream and tells the others, because browsers open few
-   * connections to a host. It needs no `unsafe-inline` and no `eval`: the notice is in a shadow tree
-   * with a constructed style sheet.
+   * connections to a host. It needs no `unsafe-inline` and no `eval`: the notice is in a shadow
+   * tree with a constructed style sheet.
    */
   notice: textOf('./notice.js'),
   /**

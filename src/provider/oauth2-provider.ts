@@ -1,9 +1,11 @@
 import * as client from 'openid-client'
 import type { ProviderConfig } from '../config/model/provider.ts'
-import type { ClaimPath } from '../core/claims.ts'
+import { type ClaimPath, type Claims, isExactScalar, readClaim } from '../core/claims.ts'
 import { GatewayError } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
+import { bearerHeaders, unavailabilityOf } from './claims-api.ts'
 import type { LogoutToken } from './logout-token.ts'
-import { type Person, readPerson } from './person-api.ts'
+import type { Outbound } from './outbound.ts'
 import { throwProviderError } from './provider-errors.ts'
 import {
   type AccessToken,
@@ -14,6 +16,18 @@ import {
   type Userinfo,
 } from './provider.ts'
 import { rejectOtherTokenTypes, rejectSignIn, tokenSet } from './token-response.ts'
+
+/** The longest identifier, in characters: that of `sub` (OpenID Connect Core §2). */
+const longestSubject = 255
+/** Members that would seem to come from an ID Token. The identity comes from `subject` alone. */
+const reserved: ReadonlySet<string> = new Set([
+  ...['sub', 'iss', 'sid', 'acr', 'amr', 'auth_time', '_claim_names', '_claim_sources', 'hasgroups'],
+])
+
+interface Person {
+  readonly sub: string
+  readonly claims: Claims
+}
 
 /** A provider without ID Tokens (`kind: oauth2`, RFC 6749 §4.1), whose API says who signs in. */
 export class OAuth2Provider extends Provider {
@@ -69,4 +83,50 @@ export class OAuth2Provider extends Provider {
     const { userinfo_endpoint } = await this.discovery.provider()
     return readPerson(userinfo_endpoint, access_token, this.#subject, this.outbound)
   }
+}
+
+/**
+ * What the API says about the owner of the access token, whose identifier is at `subject`.
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_SIGN_IN_RESPONSE`
+ */
+async function readPerson(
+  endpoint: URL | undefined,
+  access_token: string,
+  subject: ClaimPath,
+  outbound: Pick<Outbound, 'fetch'>,
+): Promise<Person | 'unauthorized'> {
+  if (endpoint === undefined) throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'there is no userinfo_endpoint')
+  const response = await outbound.fetch(endpoint.href, { headers: bearerHeaders(`Bearer ${access_token}`) })
+  const { status } = response
+  if (status === 401) return 'unauthorized'
+  if (unavailabilityOf(response) !== undefined)
+    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the API about the person responded with status ${status}`)
+  // A parser quotes what it cannot read, so its error is left out.
+  const body: unknown = await response.json().catch((error: unknown) => {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  })
+  if (status !== 200 || !isObject(body))
+    throw new GatewayError(
+      'ERR_SIGN_IN_RESPONSE',
+      `the API about the person responded with status ${status}, or not with a JSON object`,
+    )
+  const claims = Object.entries(body as Claims).filter(([name]) => !reserved.has(name))
+  return { sub: subjectOf(body as Claims, subject), claims: Object.fromEntries(claims) }
+}
+
+/**
+ * The identifier of the person. A number becomes text.
+ * @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`
+ */
+function subjectOf(claims: Claims, path: ClaimPath): string {
+  const value = readClaim(claims, path)
+  const isUsable = (typeof value === 'string' || typeof value === 'number') && isExactScalar(value)
+  const text = String(value)
+  if (!isUsable || text === '' || text.length > longestSubject)
+    throw new GatewayError(
+      'ERR_SIGN_IN_RESPONSE',
+      `the API has no usable identifier at provider.subject (${path.join('.')})`,
+    )
+  return text
 }

@@ -34,7 +34,7 @@ import { backchannelLogout, type BackchannelParts, rejectLogoutToken } from '../
 import { frontchannelLogout, type FrontchannelParts, rejectFrontchannelLogout } from '../logout/frontchannel.ts'
 import { endOwnSessions, ownSessions, type OwnSessionsParts } from '../logout/own-sessions.ts'
 import { signedOut, signOut, type SignOutParts } from '../logout/sign-out.ts'
-import type { ScriptScope } from '../pages/session-script.ts'
+import type { ScriptScope } from '../pages/scripts.ts'
 import { hasSeveral, SeveralSessionsError, withOneSession } from '../session/cookies/one-session.ts'
 import { callback, callbackPost } from '../sign-in/callback.ts'
 import { frameSession } from '../sign-in/frame.ts'

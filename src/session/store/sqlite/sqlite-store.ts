@@ -2,7 +2,6 @@ import { steadyClock, type Clock } from '../../../core/clock.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import type { Log } from '../../../observe/log.ts'
 import { tagOf } from '../../record/record.ts'
-import { OneProcessStore } from '../one-process-store.ts'
 import {
   type EndedSession,
   jobOutlivesSessionMs,
@@ -11,6 +10,8 @@ import {
   type SealedDocument,
   type SealedSession,
   type SessionStore,
+  type StoreNotice,
+  type StoreTime,
 } from '../store.ts'
 import { SessionDatabase } from './database.ts'
 import { SqliteKeptStore } from './sqlite-kept-store.ts'
@@ -47,9 +48,10 @@ export interface SqliteStoreParts {
  * A session store in SQLite, for one process. All calls are carried out at once, in this thread: a
  * call returns when the disk has its write.
  */
-export class SqliteStore extends OneProcessStore implements SessionStore {
+export class SqliteStore implements SessionStore {
   readonly jobs: SqliteLogoutJobs
   readonly kept: SqliteKeptStore
+  readonly #clock: Clock
   readonly #database: SessionDatabase
   /** Continues after a restart. It does not go back while the process runs. */
   readonly #now: () => number
@@ -57,7 +59,7 @@ export class SqliteStore extends OneProcessStore implements SessionStore {
 
   /** @throws {OperatorError} when the file cannot be used: see {@link SessionDatabase} */
   constructor({ file, maxSessions, clock, log }: SqliteStoreParts) {
-    super(clock)
+    this.#clock = clock
     const steady = steadyClock(clock)
     const openedAt = clock.now()
     this.#now = () => openedAt + steady.now()
@@ -75,11 +77,29 @@ export class SqliteStore extends OneProcessStore implements SessionStore {
     this.#sweeping = setTimeout(() => this.#sweep(log), sweepIntervalMs).unref()
   }
 
+  /** No other process uses the store, so there are no notices to wait for. */
+  onNotice(_listener: (notice: StoreNotice) => void): () => void {
+    return () => {}
+  }
+
+  receivesNotices(): boolean {
+    return true
+  }
+
+  staleForMs(): number {
+    return -Infinity
+  }
+
+  async time(): Promise<StoreTime> {
+    const now = this.#now()
+    return { earliest: now, latest: now }
+  }
+
   async create(session: NewSession): Promise<'created' | 'ended'> {
     const now = this.#now()
     const { key, subTag, sealed, begun_at, idle_timeout } = session
     const tag = tagOf(key)
-    const absolute_expires_at = now + session.absolute_expires_at - this.clock.now()
+    const absolute_expires_at = now + session.absolute_expires_at - this.#clock.now()
     return this.#database.write('durable', () => {
       const ended = this.#database.one(
         'SELECT 1 FROM tombstones WHERE tag IN (?, ?) AND expires_at > ? AND at >= ?',
