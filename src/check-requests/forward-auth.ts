@@ -198,11 +198,7 @@ export class ForwardAuth {
     else if (admission.kind === 'caller_refused') auditCaller(this.#parts.audit, record, admission)
     else if (admission.kind !== 'unauthorized') this.#logRefusal(record, code, why)
     record.code = code
-    return this.#parts.pages.refusal(code, {
-      ...options,
-      ...details,
-      mayRepeat: admission.kind === 'unauthorized',
-    })
+    return this.#parts.pages.refusal(code, { ...options, ...details, mayRepeat: admission.kind === 'unauthorized' })
   }
 
   #pageOptions(checkRequest: CheckRequest, facts: RequestFacts, record: RequestRecord): RefusalOptions {

@@ -38,9 +38,7 @@ async function loadDemo(): Promise<typeof import('../../examples/demo/demo.ts')>
     return await import('../../examples/demo/demo.ts')
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND')) throw cause
-    throw new OperatorError('the demo is not part of this installation; clone the sources and run npm start', {
-      cause,
-    })
+    throw new OperatorError('the demo is not part of this installation; clone the sources and run npm start', { cause })
   }
 }
 

@@ -62,10 +62,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     return 0
   }
   const { env } = process
-  const paints = {
-    paintOut: paintFor(process.stdout.isTTY, env),
-    paintErr: paintFor(process.stderr.isTTY, env),
-  }
+  const paints = { paintOut: paintFor(process.stdout.isTTY, env), paintErr: paintFor(process.stderr.isTTY, env) }
   try {
     return await call.carryOut({ env, out, err, ask: askOnTerminal(), ...paints })
   } catch (error) {

@@ -50,11 +50,7 @@ const fields = {
    */
   loop: { names: ['gatehouse-loop'], isReserved: true },
   /** The JWT that the gateway signs: see `signed_identity` of an upstream. */
-  signed_identity: {
-    names: ['x-gatehouse-identity'],
-    withheld: 'only the gateway sets this field',
-    isReserved: true,
-  },
+  signed_identity: { names: ['x-gatehouse-identity'], withheld: 'only the gateway sets this field', isReserved: true },
   /** The certificate of a client, as a proxy reports it (RFC 9440 §2.4). */
   client_certificate: {
     names: ['client-cert', 'client-cert-chain'],

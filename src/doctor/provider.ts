@@ -401,9 +401,6 @@ function clientFinding(
   return warning(
     id,
     `does not tell whether it accepts the client ${client_id} (${client?.detail ?? 'not requested'})`,
-    {
-      why: `with a wrong ${credentialOf(method)} nobody can sign in`,
-      todo: 'sign in once',
-    },
+    { why: `with a wrong ${credentialOf(method)} nobody can sign in`, todo: 'sign in once' },
   )
 }

@@ -141,11 +141,7 @@ function estimated(
     return claims.length > 0 && !claims.some(mayBePresent)
   })
   const sent = headers.filter((header) => !absent.includes(header))
-  return {
-    sizes: expectedSizes(sent, upstream, knownLength),
-    dropped: [],
-    absent: absent.map(({ name }) => name),
-  }
+  return { sizes: expectedSizes(sent, upstream, knownLength), dropped: [], absent: absent.map(({ name }) => name) }
 }
 
 /** The claims of these, which the provider has withheld, that an upstream needs. */

@@ -221,10 +221,7 @@ async function reachableFinding(upstream: UpstreamConfig, why: string): Promise<
   // A TLS server that receives plain HTTP responds with 400 in plain HTTP.
   const mismatch = outcome.status === 400 ? await httpSchemeMismatch('status 400', url) : undefined
   if (mismatch !== undefined)
-    return fault(id, what, {
-      why: 'the application is unreachable',
-      todo: `${mismatch} in the url of the upstream`,
-    })
+    return fault(id, what, { why: 'the application is unreachable', todo: `${mismatch} in the url of the upstream` })
   const other = outcome.status < 400 ? undefined : await hostFinding(upstream, what, { method, status: outcome.status })
   if (other !== undefined) return other
   if (outcome.status < 500) return ok(id, what)

@@ -3,11 +3,7 @@ import { encodings } from './encodings.ts'
 
 /** The part of the facts of a request that headers for an upstream may be made of. */
 export interface ForwardableFacts {
-  readonly forwarded: {
-    readonly clientAddress: string
-    readonly proto: 'http' | 'https'
-    readonly host: string
-  }
+  readonly forwarded: { readonly clientAddress: string; readonly proto: 'http' | 'https'; readonly host: string }
 }
 
 /** The headers of an upstream that need no session, prepared before the first request. */

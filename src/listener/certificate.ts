@@ -143,9 +143,5 @@ export class Certificates {
 
 /** @throws when the certificate is invalid, or the key is not its own */
 function loaded(content: Certificate, common: CommonOptions): Pick<Served, 'content' | 'context' | 'leaf'> {
-  return {
-    content,
-    context: createSecureContext({ ...common, ...content }),
-    leaf: new X509Certificate(content.cert),
-  }
+  return { content, context: createSecureContext({ ...common, ...content }), leaf: new X509Certificate(content.cert) }
 }

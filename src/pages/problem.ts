@@ -51,11 +51,7 @@ export function problem(code: ErrorCode, options: ProblemOptions): Response {
   }
   return {
     status,
-    headers: {
-      'Content-Type': 'application/problem+json',
-      ...ownHeaders,
-      ...refusalHeaders(status, options),
-    },
+    headers: { 'Content-Type': 'application/problem+json', ...ownHeaders, ...refusalHeaders(status, options) },
     body: JSON.stringify(document) + '\n',
     code,
   }

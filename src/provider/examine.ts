@@ -181,10 +181,7 @@ async function tryClient(
     // GitHub has names of its own.
     const isRefused = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials'].includes(oauthCode)
     const isAccepted = isInvalidGrant(error)
-    return {
-      outcome: isRefused ? 'refused' : isAccepted ? 'accepted' : 'unknown',
-      detail: oauthCode,
-    }
+    return { outcome: isRefused ? 'refused' : isAccepted ? 'accepted' : 'unknown', detail: oauthCode }
   }
 }
 

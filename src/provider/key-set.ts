@@ -197,9 +197,7 @@ async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet>
   if (!Array.isArray(body?.keys))
     throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not respond with a JSON Web Key Set`)
   // Keys for other purposes or of unsupported types are ignored (RFC 7517 §5).
-  return {
-    keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))),
-  }
+  return { keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))) }
 }
 
 /** Finds the key for a token by its header. */

@@ -38,9 +38,7 @@ export async function discover(config: ProviderConfig, outbound: Requests): Prom
 
 async function fetchMetadata(config: ProviderConfig, outbound: Requests): Promise<client.ServerMetadata> {
   const issuer = new URL(config.issuer)
-  const options: client.DiscoveryRequestOptions = {
-    [client.customFetch]: asFetch(outbound),
-  }
+  const options: client.DiscoveryRequestOptions = { [client.customFetch]: asFetch(outbound) }
   // The configuration allows http only for an issuer on loopback.
   if (issuer.protocol === 'http:') options.execute = [client.allowInsecureRequests]
   const discovered = await client
@@ -266,11 +264,7 @@ function withTokenResponses(
 
 function asFetch(outbound: Requests): client.CustomFetch {
   return (url, { method, headers, body }) =>
-    outbound.fetch(url, {
-      method,
-      headers,
-      ...(body === undefined || body === null ? {} : { body: String(body) }),
-    })
+    outbound.fetch(url, { method, headers, ...(body === undefined || body === null ? {} : { body: String(body) }) })
 }
 
 type Metadata = Readonly<Record<string, unknown>>

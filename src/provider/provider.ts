@@ -149,10 +149,7 @@ export abstract class Provider {
       decryption: this.decryption,
       now: this.clock.now(),
     })
-    this.discovery = new Discovery(config, {
-      ...parts,
-      outbound: withVerifiedJwts(this.outbound, expectationsFor),
-    })
+    this.discovery = new Discovery(config, { ...parts, outbound: withVerifiedJwts(this.outbound, expectationsFor) })
     this.keys = new KeySet({
       ...parts,
       outbound: this.outbound,

@@ -71,11 +71,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
       () => generations.current.handlers,
-      {
-        ...shared,
-        trusted: { has: (address) => generations.current.trusted.has(address) },
-        socket: parts.socket,
-      },
+      { ...shared, trusted: { has: (address) => generations.current.trusted.has(address) }, socket: parts.socket },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
     const extAuthz = config.extAuthz && (await listenForExtAuthz(config.extAuthz, generations, shared))

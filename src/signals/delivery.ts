@@ -34,10 +34,7 @@ export function rejectSecurityEvent(
   const { code, status, message, publicText } = error
   audit.record('signal.refused', { code, reason: message }, request.cause)
   if (status >= 500) return pages.refusal(code, pageContext(request))
-  return {
-    ...json(status, { err: errorCode(error), description: publicText }, { 'Content-Language': 'en' }),
-    code,
-  }
+  return { ...json(status, { err: errorCode(error), description: publicText }, { 'Content-Language': 'en' }), code }
 }
 
 /** The transmitter did not send what `signals.push_secret` says. */

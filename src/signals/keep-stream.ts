@@ -305,10 +305,7 @@ function hashOf({ method, endpoint_url, events_requested, description }: Stream)
 function wantedStream({ config, receiverUrl }: Pick<KeepStreamParts, 'config' | 'receiverUrl'>): WantedStream {
   const { delivery, pushSecret, events } = config
   const method = deliveryMethods[delivery]
-  const ofPush = {
-    endpoint_url: receiverUrl,
-    ...(pushSecret !== undefined && { authorization_header: pushSecret }),
-  }
+  const ofPush = { endpoint_url: receiverUrl, ...(pushSecret !== undefined && { authorization_header: pushSecret }) }
   return {
     delivery: { method, ...(delivery === 'push' && ofPush) },
     events_requested: requestedTypes(events),

@@ -50,11 +50,7 @@ export interface AccessTokensParts {
   readonly clock: Clock
   readonly endings: Pick<TokenEndings, 'find'>
   /** The introspections that may run at once, by client: see `Shares`. */
-  readonly introspections: {
-    hasFor(client: string): boolean
-    take(client: string): void
-    leave(client: string): void
-  }
+  readonly introspections: { hasFor(client: string): boolean; take(client: string): void; leave(client: string): void }
 }
 
 /**

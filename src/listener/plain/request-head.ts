@@ -114,13 +114,5 @@ export function plainRequestHead(bytes: Buffer, headEnd: number): RequestHead | 
     rawHeaders.push(field.written, value)
   }
   if (headers['host'] === undefined) return undefined
-  return {
-    text,
-    method,
-    url,
-    rawHeaders,
-    headers,
-    contentLength: Number(headers['content-length'] ?? 0),
-    isKeepAlive,
-  }
+  return { text, method, url, rawHeaders, headers, contentLength: Number(headers['content-length'] ?? 0), isKeepAlive }
 }

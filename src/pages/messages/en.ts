@@ -41,10 +41,7 @@ export const en: Messages = {
     title: 'Do you want to sign out?',
     text: 'Another site asked to sign you out. Nothing has happened yet.',
   },
-  stillSignedIn: {
-    title: 'You are still signed in.',
-    text: 'This page was opened without signing out here first.',
-  },
+  stillSignedIn: { title: 'You are still signed in.', text: 'This page was opened without signing out here first.' },
   sessionEnded: { title: 'You are signed out.', text: 'Your session here has ended.' },
   redirecting: { title: 'One moment …', text: 'You are being redirected.', link: 'Continue' },
   kept: {

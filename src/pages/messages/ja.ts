@@ -99,10 +99,7 @@ export const ja: Messages = {
     title: 'サインアウトしますか？',
     text: '別のサイトからサインアウトが要求されました。まだ何も変更されていません。',
   },
-  stillSignedIn: {
-    title: 'まだサインインしています。',
-    text: 'このページは、サインアウトせずに開かれました。',
-  },
+  stillSignedIn: { title: 'まだサインインしています。', text: 'このページは、サインアウトせずに開かれました。' },
   sessionEnded: { title: 'サインアウトしました。', text: 'こちらのセッションは終了しました。' },
   redirecting: { title: '少々お待ちください…', text: '自動的に移動します。', link: '次へ進む' },
   kept: {

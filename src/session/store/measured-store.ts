@@ -22,10 +22,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
   })
   let isAvailable = true
   metrics.gauge(
-    {
-      name: 'gatehouse_store_available',
-      help: 'Whether the last operation of the session store succeeded: 1 or 0.',
-    },
+    { name: 'gatehouse_store_available', help: 'Whether the last operation of the session store succeeded: 1 or 0.' },
     'min',
     () => (isAvailable ? 1 : 0),
   )

@@ -292,11 +292,7 @@ export class RedisEndings {
   async #write(
     tag: SidTag | SubTag,
     script: ScriptName,
-    write: {
-      readonly keys: readonly string[]
-      readonly args: readonly (string | number)[]
-      readonly until: number
-    },
+    write: { readonly keys: readonly string[]; readonly args: readonly (string | number)[]; readonly until: number },
   ): Promise<{ readonly reply: unknown; readonly acknowledged: Promise<void> }> {
     const { commands, endings } = this.#parts
     if (this.#acknowledged === undefined || endings === undefined)
