@@ -58,11 +58,9 @@ export function reloadOnChange({ file, env }: Pick<CommandInput, 'file' | 'env'>
     watch.watch(loaded.files)
     const faults = loaded.ok ? await runInTurns(failingTestsInSteps(loaded.config)) : loaded.diagnostics.filter(isError)
     if (!loaded.ok || faults.length > 0) {
-      log.error('config.rejected', {
-        why,
-        faults: listDiagnostics(faults),
-        hint: 'The gateway keeps its current configuration. Fix the file; the gateway reads it again when it changes.',
-      })
+      const hint =
+        'The gateway keeps its current configuration. Fix the file; the gateway reads it again when it changes.'
+      log.error('config.rejected', { why, faults: listDiagnostics(faults), hint })
       return
     }
     const needRestart = await apply(loaded.config)

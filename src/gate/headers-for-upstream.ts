@@ -109,12 +109,9 @@ export class HeadersForUpstream {
     const bytes = bytesOf(fields)
     if (bytes <= commonHeaderLimitBytes || this.#overBudget.has(upstream)) return
     this.#overBudget.add(upstream)
-    this.#log.warn('headers.over_budget', {
-      session,
-      upstream: upstream.name,
-      bytes,
-      hint: 'Many applications reject requests with more than 8 KiB of headers (400 or 431). Lower max_bytes, filter groups at the provider, or raise the limit of the application.',
-    })
+    const hint =
+      'Many applications reject requests with more than 8 KiB of headers (400 or 431). Lower max_bytes, filter groups at the provider, or raise the limit of the application.'
+    this.#log.warn('headers.over_budget', { session, upstream: upstream.name, bytes, hint })
   }
 }
 

@@ -188,11 +188,8 @@ export class UntrustedProxies {
     const peer = ipAddress(remoteAddress)
     if (peer === undefined || this.#peers.has(peer) || this.#trusted.has(peer)) return
     this.#peers.add(peer)
-    this.#log.warn('proxy.not_trusted', {
-      peer,
-      fields: sent.join(', '),
-      hint: `The gateway ignores these fields and takes ${peer} for the client. If ${peer} is a proxy of yours, set trusted_proxies: [${peer}]. If it is a client, ignore this line.`,
-    })
+    const hint = `The gateway ignores these fields and takes ${peer} for the client. If ${peer} is a proxy of yours, set trusted_proxies: [${peer}]. If it is a client, ignore this line.`
+    this.#log.warn('proxy.not_trusted', { peer, fields: sent.join(', '), hint })
   }
 }
 

@@ -152,10 +152,9 @@ export class LogoutCalls {
     const job = jobs.open(key, sealed)
     if (job === 'newer') return job
     if (job === undefined) {
-      log.warn('application_logout.unreadable', {
-        session: key,
-        hint: 'The job is sealed with a key that is not in session.keys. If the key was removed, the application gets no logout call for this session.',
-      })
+      const hint =
+        'The job is sealed with a key that is not in session.keys. If the key was removed, the application gets no logout call for this session.'
+      log.warn('application_logout.unreadable', { session: key, hint })
       return sealed
     }
     const outcomes = await Promise.all(
@@ -183,10 +182,8 @@ export class LogoutCalls {
       const result = await call(upstream, session, job)
       if (result === 'unknown_upstream') return this.#failed(about, unknownUpstream, { attempt, isLast, level: 'warn' })
       if (result === 'no_cookie') {
-        log.warn('application_logout.no_cookie', {
-          ...where,
-          hint: `No kept cookie belongs to the path of upstreams.${upstream}.logout.call. Compare the path with the Path of the session cookie.`,
-        })
+        const hint = `No kept cookie belongs to the path of upstreams.${upstream}.logout.call. Compare the path with the Path of the session cookie.`
+        log.warn('application_logout.no_cookie', { ...where, hint })
         audit.record('application.logout', { ...about, outcome: 'no_cookie' })
         return true
       }
@@ -223,13 +220,8 @@ export class LogoutCalls {
       log[level]('application_logout.postponed', { session, upstream, attempt, reason: why })
       return false
     }
-    log.warn('application_logout.failed', {
-      session,
-      upstream,
-      attempts: attempt,
-      reason: why,
-      hint: 'The session of this person at the application has not ended.',
-    })
+    const hint = 'The session of this person at the application has not ended.'
+    log.warn('application_logout.failed', { session, upstream, attempts: attempt, reason: why, hint })
     audit.record('application.logout', { ...about, outcome: 'failed', reason: why })
     return false
   }

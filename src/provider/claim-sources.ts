@@ -58,11 +58,9 @@ export class ClaimSources {
       if (typeof endpoint !== 'string') throw new SourceError('it has neither JWT nor endpoint')
       return await this.#fetch(endpoint, source)
     } catch (error) {
-      this.#parts.log.warn('provider.claim_source_failed', {
-        source: id.slice(0, 100),
-        reason: reason(error),
-        hint: 'Name its issuer, keys and endpoint in provider.claim_sources, or read the claim with provider.claims_from.',
-      })
+      const hint =
+        'Name its issuer, keys and endpoint in provider.claim_sources, or read the claim with provider.claims_from.'
+      this.#parts.log.warn('provider.claim_source_failed', { source: id.slice(0, 100), reason: reason(error), hint })
       return undefined
     }
   }

@@ -109,12 +109,8 @@ export class ExchangedTokens {
     const now = this.#parts.clock.now()
     if (now - (this.#loggedAt.get(upstream) ?? -Infinity) < logEveryMs) return
     this.#loggedAt.set(upstream, now)
-    this.#parts.log.warn('token_exchange.failed', {
-      upstream,
-      code,
-      reason: why,
-      hint: `Check upstreams.${upstream}.token_exchange, and the permissions of this client at the provider.`,
-    })
+    const hint = `Check upstreams.${upstream}.token_exchange, and the permissions of this client at the provider.`
+    this.#parts.log.warn('token_exchange.failed', { upstream, code, reason: why, hint })
   }
 }
 

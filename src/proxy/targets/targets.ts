@@ -220,13 +220,8 @@ export class Targets implements Transport, TargetResults {
     const ejection = target.health.fail(reason, eject)
     if (ejection === undefined) return
     this.#counts.ejections.of(upstream).add()
-    this.#log.warn('upstream.target_ejected', {
-      upstream,
-      target: target.name,
-      reason,
-      for_ms: ejection.forMs,
-      hint: 'Requests go to the other targets meanwhile. Find out why this one fails.',
-    })
+    const hint = 'Requests go to the other targets meanwhile. Find out why this one fails.'
+    this.#log.warn('upstream.target_ejected', { upstream, target: target.name, reason, for_ms: ejection.forMs, hint })
   }
 
   targetForRetry(

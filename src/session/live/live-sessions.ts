@@ -229,10 +229,9 @@ export class Sessions {
     const opened = openRecord(keyring, { key, audiences }, sealed)
     if (opened === 'newer') return undefined
     if (opened === undefined) {
-      log.warn('session.unreadable', {
-        session: key,
-        hint: 'The issuer or client_id of its provider has changed, its provider was removed, or its key is not in session.keys. People sign in again. Without such a change, check session.keys, and who else writes to the store.',
-      })
+      const hint =
+        'The issuer or client_id of its provider has changed, its provider was removed, or its key is not in session.keys. People sign in again. Without such a change, check session.keys, and who else writes to the store.'
+      log.warn('session.unreadable', { session: key, hint })
       return undefined
     }
     const { record, audience, unpackedBytes: bytes } = opened

@@ -186,10 +186,9 @@ export class NearCache {
     const onTokens = growing(entry, this.#self)
     const opened = openRecord(keyring, { key, audiences: [audience] }, held.bytes, onTokens)
     if (opened === undefined || opened === 'newer') {
-      log.error('session.memory_unreadable', {
-        session: key,
-        hint: 'The record of a session has changed in memory. The session is read from the store again. Report this error.',
-      })
+      const hint =
+        'The record of a session has changed in memory. The session is read from the store again. Report this error.'
+      log.error('session.memory_unreadable', { session: key, hint })
       this.#live.delete(key)
       return
     }

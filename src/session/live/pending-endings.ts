@@ -106,9 +106,9 @@ export class PendingEndings {
   #warnOnce(): void {
     if (this.#hasWarned) return
     this.#hasWarned = true
-    this.#log.error('session.endings_forgotten', {
-      hint: 'Too many endings wait for the store, so the oldest ones were dropped. Repeat them when the store is available.',
-    })
+    const hint =
+      'Too many endings wait for the store, so the oldest ones were dropped. Repeat them when the store is available.'
+    this.#log.error('session.endings_forgotten', { hint })
   }
 
   /** @returns a pause while endings wait */
