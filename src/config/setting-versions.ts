@@ -1,7 +1,7 @@
-import { isObject } from '../core/json.ts'
 import { version } from '../core/version.ts'
-import type { Report, Setting } from './document/report.ts'
-import { resolved, type SchemaPart } from './document/schema-part.ts'
+import type { Report } from './document/report.ts'
+import type { SchemaPart } from './document/schema-part.ts'
+import { visitSettings } from './document/visit-settings.ts'
 
 /** The first version of Gatehouse. A setting without `since` in the schema exists since then. */
 const firstVersion = '0.1.0'
@@ -41,21 +41,9 @@ export function parseKnownVersion(text: string): string {
 
 /** Reports each setting that a version does not have yet: the schema says since when it exists. */
 export function reportNewer(document: object, schema: SchemaPart, report: Report, readFor: string): void {
-  look(document, schema, report.at(''))
-
-  function look(value: unknown, reference: SchemaPart, at: Setting): void {
-    const part = resolved(reference, schema)
-    if (part.since !== undefined && !isAtLeast(readFor, part.since))
-      at.errorAtKey(`needs Gatehouse ${part.since} or newer`, `remove it for ${readFor}`)
-    else if (Array.isArray(value)) value.forEach((entry, index) => look(entry, part.items ?? {}, at.below(index)))
-    else if (isObject(value)) lookAtMap(value, part, at)
-  }
-
-  function lookAtMap(map: object, part: SchemaPart, at: Setting): void {
-    const { properties = {}, additionalProperties, then } = part
-    if (part.properties === undefined && then !== undefined) return lookAtMap(map, resolved(then, schema), at)
-    const others = typeof additionalProperties === 'object' ? additionalProperties : {}
-    for (const [name, value] of Object.entries(map))
-      look(value, Object.hasOwn(properties, name) ? (properties[name] ?? {}) : others, at.below(name))
-  }
+  visitSettings(document, schema, report.at(''), (_, { since }, at) => {
+    const isKnown = since === undefined || isAtLeast(readFor, since)
+    if (!isKnown) at.errorAtKey(`needs Gatehouse ${since} or newer`, `remove it for ${readFor}`)
+    return isKnown
+  })
 }

@@ -130,3 +130,37 @@ for (const { path, part } of parts()) {
     }
   })
 }
+
+const relationKeywords = ['notWith', 'onlyWith', 'neededWith'] as const
+
+/** Each condition of a relation, with the maps in which its setting is. */
+const conditions = [...parts()].flatMap(({ path, part }) =>
+  relationKeywords.flatMap((keyword) =>
+    Object.entries((part[keyword] ?? {}) as Record<string, unknown>).flatMap(([text, reason]) =>
+      text.split(/ or | and /).map((condition) => ({ path, condition, reason })),
+    ),
+  ),
+)
+
+test('Each condition of a relation names a setting of the same map, and a value that it can have', () => {
+  assert.ok(conditions.length > 100)
+  const found = new Map([...parts()].map(({ path, part }) => [path, resolved(part, schema) as Part]))
+  for (const { path, condition } of conditions) {
+    const [name = '', pattern] = condition.split(': ')
+    let part = found.get(path.replace(/\/properties\/[^/]+$/, ''))
+    for (const each of name.split('.')) part = (part?.['properties'] as Record<string, Part> | undefined)?.[each]
+    assert.ok(part !== undefined, `${path}: ${condition}`)
+    if (pattern === undefined) continue
+    const { type, enum: values = type === 'boolean' ? [true, false] : [] } = resolved(part, schema) as Part
+    assert.ok(
+      (values as unknown[]).some((value) => new RegExp(`^(?:${pattern})$`).test(String(value))),
+      `${path}: ${condition}`,
+    )
+  }
+})
+
+test('Each reason of a relation is written, and used', () => {
+  const used = new Set(conditions.flatMap(({ reason }) => (typeof reason === 'string' ? [reason] : [])))
+
+  assert.deepEqual([...used].toSorted(), Object.keys(schema['reasons'] as object).toSorted())
+})

@@ -44,14 +44,12 @@ function spellingsOf(audience: string): readonly string[] {
 
 /** Whether a rule accepts access tokens. `hasUpstream`: its upstream has `access_tokens`. */
 export function readRuleTokens(
-  { accessTokens: settings, access }: Pick<RuleSettings, 'accessTokens' | 'access'>,
+  settings: RuleSettings['accessTokens'],
   at: Setting,
   hasUpstream: boolean,
 ): Pick<RuleConfig, 'accessTokens'> {
   if (settings === false) return {}
-  if (access === 'public')
-    at.error('has no effect with access: public, which lets everybody in', 'remove access_tokens or access')
-  else if (!hasUpstream)
+  if (!hasUpstream && !at.isReported)
     at.error(
       'needs access_tokens of the upstream, with the audience of its tokens',
       'add access_tokens: { audience: [https://api.example.com] } to the upstream',
@@ -133,35 +131,18 @@ function readLine(line: string): ServiceAccount {
   return { name, hash: parseScryptHash(line.slice(colon + 1).trimEnd()) }
 }
 
-/** Whether a rule accepts client certificates. */
-export function readRuleCertificates(
-  { clientCertificates, access, stepUp }: Pick<RuleSettings, 'clientCertificates' | 'access' | 'stepUp'>,
-  at: Setting,
-): Pick<RuleConfig, 'clientCertificates'> {
-  if (!clientCertificates) return {}
-  if (access === 'public')
-    at.error('has no effect with access: public, which lets everybody in', 'remove client_certificates or access')
-  else if (stepUp !== undefined)
-    at.error('has no effect with step_up, which no certificate can meet', 'use another rule for one of them')
-  return { clientCertificates: true }
-}
-
 /** Whether a rule accepts service accounts. `accounts`: those of its upstream. */
 export function readRuleAccounts(
-  { serviceAccounts: settings, access, stepUp }: Pick<RuleSettings, 'serviceAccounts' | 'access' | 'stepUp'>,
+  settings: RuleSettings['serviceAccounts'],
   at: Setting,
   accounts: ServiceAccountsConfig | undefined,
 ): Pick<RuleConfig, 'serviceAccounts'> {
   if (settings === false) return {}
-  if (access === 'public')
-    at.error('has no effect with access: public, which lets everybody in', 'remove service_accounts or access')
-  else if (accounts === undefined)
+  if (accounts === undefined && !at.isReported)
     at.error(
       'needs service_accounts of the upstream, with the file of their hashed secrets',
       'add service_accounts: { file: service-accounts.txt } to the upstream',
     )
-  else if (stepUp !== undefined)
-    at.error('has no effect with step_up, which no service account can meet', 'use another rule for one of them')
   if (settings === true) return { serviceAccounts: 'all' }
   const names = valuesOf(settings as List<string>)
   const known = new Set(accounts?.accounts.map(({ name }) => name))

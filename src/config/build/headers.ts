@@ -26,34 +26,18 @@ export function readHeaders(
 }
 
 /** The settings that say where a value comes from. A header has one of them. */
-type SourceSetting = 'claim' | 'template' | 'first_of' | 'value' | 'env' | 'file' | 'request' | 'basic' | 'bearer'
-
-const changeSettings = ['after', 'before', 'case', 'map'] as const
-const ofClaims = [...changeSettings, 'join', 'encode', 'max_bytes', 'too_long', 'required']
-
-/** The settings that may stand beside each source. */
-const besides: Readonly<Record<SourceSetting, readonly string[]>> = {
-  claim: [...ofClaims, 'json'],
-  template: ofClaims,
-  first_of: [...ofClaims, 'json'],
-  value: [],
-  env: [],
-  file: [],
-  request: [],
-  basic: ['required'],
-  bearer: ['required'],
-}
-const sourceSettings = Object.keys(besides) as readonly SourceSetting[]
+type SourceSetting = (typeof ofPerson | typeof ofEverybody)[number]
+const ofPerson = ['claim', 'template', 'first_of', 'basic', 'bearer'] as const
+const ofEverybody = ['value', 'env', 'file', 'request'] as const
 
 function readHeader(name: string, written: HeaderSettings, at: Setting, context: HeaderContext): HeaderConfig[] {
   const values = { ...written, first_of: written.firstOf }
-  const setting = sourceSettings.find((source) => values[source] !== undefined)
+  const setting = [...ofPerson, ...ofEverybody].find((source) => values[source] !== undefined)
   if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
     at.errorAtKey('is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
     return []
   }
   if (setting === undefined) return []
-  reportWithoutEffect(setting, at)
   const source = readSource(setting, written, at, context)
   if (source === undefined) return []
   const { json, join, encode, maxBytes, tooLong, required } = written
@@ -69,19 +53,12 @@ function readHeader(name: string, written: HeaderSettings, at: Setting, context:
 }
 
 function maySet(name: string, setting: SourceSetting): boolean {
-  const isAboutPerson = besides[setting].includes('required')
-  return !isReservedField(name) || (!isAboutPerson && isForwardedFact(name))
+  return !isReservedField(name) || (ofEverybody.some((each) => each === setting) && isForwardedFact(name))
 }
 
 function hintForReserved(name: string): string {
   const todo = `remove it, or ${isForwardedFact(name) ? 'write a fact about the request, such as { request: client_address }, or ' : ''}`
   return `${todo}use another name, such as X-Remote-User`
-}
-
-function reportWithoutEffect(source: SourceSetting, at: Setting): void {
-  for (const setting of [...ofClaims, 'json'])
-    if (at.below(setting).isSet && !besides[source].includes(setting))
-      at.below(setting).errorAtKey(`has no effect beside ${source}`, 'remove it')
 }
 
 function readSource(
@@ -129,8 +106,8 @@ function readSource(
 }
 
 function readChanges(written: HeaderSettings, at: Setting): Pick<HeaderConfig, 'changes'> {
-  if (changeSettings.every((setting) => written[setting] === undefined)) return {}
   const { after, before, case: letters, map } = written
+  if ([after, before, letters, map].every((change) => change === undefined)) return {}
   for (const [value, text] of Object.entries(map ?? {})) readConstant(text, at.below('map', value))
   return {
     changes: {

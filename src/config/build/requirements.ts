@@ -27,24 +27,12 @@ function readList(list: List<RequirementSettings>, at: Setting, claims: ShortNam
   return readEach(list, at, (one, oneAt) => readRequirement(one, oneAt, claims))
 }
 
-/** The settings that test a claim. */
-const claimTests = [
-  ...['equals', 'any_of', 'all_of', 'none_of'],
-  ...['contains', 'begins_with', 'ends_with', 'matches'],
-]
-
 function readRequirement(
   settings: RequirementSettings,
   at: Setting,
   claims: ShortNames,
 ): RequirementConfig | undefined {
   const settingAt = (setting: string) => at.below(setting)
-  if (settings.claim === undefined && !settingAt('claim').isReported)
-    for (const test of claimTests)
-      if (settingAt(test).isSet) settingAt(test).errorAtKey('needs claim beside it: the path of a claim')
-  if (settings.emailDomains === undefined && settingAt('verified').isSet)
-    settingAt('verified').errorAtKey('has no effect without email_domains', 'remove it')
-
   const { methods, all, any, not } = settings
   if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, claims)
   if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at)

@@ -35,7 +35,6 @@ export function readRespond(
   // What the other settings mean depends on the one that is invalid.
   if (['to', 'files', 'maintenance'].some((name) => at.report.isInvalid(at.below(name).pointer))) return undefined
   const kind = kindOf(settings)
-  reportUnused(kind, at)
   if (kind === 'maintenance') return readMaintenance(settings.maintenance, ruleAt, claims)
   reportFields(settings, at.below('headers'))
   if (kind === 'files') return readFiles(settings, at.below('files'), path)
@@ -46,20 +45,6 @@ function kindOf({ to, files, maintenance }: RuleRespondSettings): RespondConfig[
   if (maintenance !== undefined) return 'maintenance'
   if (files !== undefined) return 'files'
   return to === undefined ? 'fixed' : 'redirect'
-}
-
-const settingsOf = {
-  maintenance: ['maintenance'],
-  files: ['files', 'headers', 'max_age'],
-  redirect: ['to', 'status', 'headers', 'max_age'],
-  fixed: ['text', 'file', 'status', 'headers', 'max_age'],
-} as const
-
-function reportUnused(kind: RespondConfig['kind'], at: Setting): void {
-  const used: readonly string[] = settingsOf[kind]
-  for (const name of new Set(Object.values(settingsOf).flat()))
-    if (!used.includes(name) && at.below(name).isSet && at.below(name).isValid)
-      at.below(name).errorAtKey(`has no effect with ${used[0]}`, `remove one of them`)
 }
 
 /** Fields that the gateway writes itself, and how a reader gets what the field is for. */
@@ -115,21 +100,12 @@ function parseLocation(text: string, rest: boolean): string {
   return text
 }
 
-/** Settings of a rule about those whom it admits. */
-const settingsOfAccess = [
-  ...['access', 'unauthenticated', 'require', 'step_up', 'device_binding', 'mode'],
-  ...['access_tokens', 'service_accounts', 'client_certificates'],
-]
-
 function readMaintenance(
   settings: RuleRespondSettings['maintenance'],
   ruleAt: Setting,
   claims: ShortNames,
 ): MaintenanceConfig | undefined {
   const at = ruleAt.below('respond', 'maintenance')
-  for (const name of settingsOfAccess)
-    if (ruleAt.below(name).isSet)
-      ruleAt.below(name).errorAtKey('has no effect with maintenance, which is for everybody', 'write unless in it')
   if (settings === false) at.error('is false', 'remove the rule when the maintenance is over')
   if (settings === undefined || settings === false) return undefined
   const { unless, retryAfterMs } = settings
@@ -173,8 +149,6 @@ const mediaTypes: Readonly<Record<string, string>> = {
 function readFixed(settings: RuleRespondSettings, at: Setting): FixedResponseConfig | undefined {
   const { text, file, status = 200, maxAgeMs } = settings
   const has = text !== undefined || file !== undefined
-  if (text !== undefined && file !== undefined)
-    at.below('file').errorAtKey('has no effect with text', 'remove one of them')
   // RFC 9110 §15.3.5, §15.3.6; the others depend on a condition, a range or a location.
   if (has && (status === 204 || status === 205)) at.below('status').error('is a response without content')
   if (status === 206 || (status >= 300 && status <= 399))

@@ -5,7 +5,7 @@ import type { RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
 import type { List, RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
-import { readRuleAccounts, readRuleCertificates, readRuleTokens } from './callers.ts'
+import { readRuleAccounts, readRuleTokens } from './callers.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { hintForPath } from './path-hints.ts'
 import { readNetworks, readRequirements } from './requirements.ts'
@@ -26,21 +26,8 @@ export function readRule(
     },
 ): RuleConfig | undefined {
   const require = readRequirements(settings.require, at.below('require'), context.claims)
-  if (settings.access !== 'signed_in') {
-    const noEffect = `has no effect with access: ${settings.access}, which lets everybody in`
-    if (require.length > 0) at.below('require').error(noEffect, 'remove require or access')
-    if (settings.stepUp !== undefined) at.below('step_up').error(noEffect, 'remove step_up or access')
-  }
-  if (settings.deviceBinding !== undefined) {
-    if (settings.access === 'public') at.below('device_binding').error('has no effect with access: public', 'remove it')
-    reportUselessBinding(settings, at, context)
-  }
-  const asksNothing = require.length === 0 && settings.stepUp === undefined
-  if (asksNothing && settings.mode === 'observe' && at.below('require').isValid)
-    at.below('mode').error('has no effect without require or step_up: people must sign in all the same', 'remove mode')
+  reportUselessBinding(settings, at, context)
   const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
-  if (settings.respond !== undefined && settings.headers !== undefined)
-    at.below('headers').errorAtKey('has no effect with respond: the application gets no request', 'remove it')
   const path = at.below('path').parse(settings.path, parsePathPattern, hintForPath(settings.path ?? ''))
   const respond = path && settings.respond && readRespond(settings.respond, at, path, context.claims)
   return (
@@ -58,9 +45,9 @@ export function readRule(
       ...(!settings.authorizeWith && { authorizeWith: false as const }),
       ...readStepUp(settings),
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
-      ...readRuleTokens(settings, at.below('access_tokens'), context.takesTokens),
-      ...readRuleCertificates(settings, at.below('client_certificates')),
-      ...readRuleAccounts(settings, at.below('service_accounts'), context.serviceAccounts),
+      ...readRuleTokens(settings.accessTokens, at.below('access_tokens'), context.takesTokens),
+      ...(settings.clientCertificates && { clientCertificates: true as const }),
+      ...readRuleAccounts(settings.serviceAccounts, at.below('service_accounts'), context.serviceAccounts),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
       // A header that the application needs must not keep a person from this response.
       ...(respond && { respond, headers: [] }),

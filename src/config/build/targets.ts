@@ -48,8 +48,6 @@ function readResolve(settings: UpstreamTargetsResolveSettings, at: Setting): Res
   const { a, srv, scheme, port = scheme === 'https' ? 443 : 80, everyMs } = settings
   const servers = parseEach(settings.servers ?? [], at.below('servers'), parseServer)
   const kind = srv === undefined ? 'a' : 'srv'
-  if (kind === 'srv' && settings.port !== undefined)
-    at.below('port').errorAtKey('has no effect with srv: the records have the ports')
   const name = at.below(kind).parse(srv ?? a, kind === 'a' ? parseHostName : parseService)
   return name === undefined ? undefined : { kind, name, scheme, port, everyMs, servers }
 }

@@ -249,12 +249,6 @@ function readTest(
   if (method === undefined || settings.expect === undefined) return undefined
   if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
     at.below('headers').error(`cannot be tested with expect: ${settings.expect}, because the upstream gets no request`)
-  if (settings.bearer && settings.as === undefined)
-    at.below('bearer').error('needs as beside it: the claims of the access token')
-  if (settings.serviceAccount !== undefined && (settings.as !== undefined || settings.bearer))
-    at.below('service_account').error('must not have as or bearer beside it: the claims are those of service_accounts')
-  if (settings.clientCertificate !== undefined && (settings.as ?? settings.serviceAccount) !== undefined)
-    at.below('client_certificate').error('must not have as or service_account beside it: one of them sends the request')
   return {
     place: at.place,
     setting: at.path,

@@ -5,26 +5,11 @@ import type { GatewayConfig } from '../model/gateway.ts'
 import type { TargetConfig, UpstreamConfig } from '../model/upstream.ts'
 import type { At, UpstreamCheck } from './check.ts'
 
-/** The settings that say how requests are spread over targets. */
-export const settingsOfTargets = [
-  ...['balance', 'eject', 'health_check', 'slow_start', 'retry_budget', 'connections_per_target'],
-]
+/** The settings that say how requests are spread over several targets. */
+const settingsOfTargets = ['balance', 'eject', 'slow_start', 'retry_budget', 'connections_per_target']
 
 /** The checks of the addresses of an upstream. */
-export const targetChecks: readonly UpstreamCheck[] = [
-  onePlace,
-  loops,
-  ports,
-  certificates,
-  protocols,
-  spreading,
-  basePaths,
-]
-
-function onePlace(_: UpstreamConfig, at: At): void {
-  if (at('url').isSet && at('targets').isSet && at('targets').isValid)
-    at('targets').errorAtKey('must not be beside url', 'move the address of url into targets')
-}
+export const targetChecks: readonly UpstreamCheck[] = [loops, ports, certificates, protocols, spreading, basePaths]
 
 /** The setting with the address of each target. */
 function urlsOf(
@@ -126,7 +111,7 @@ function spreading(upstream: UpstreamConfig, at: At): void {
     at('eject', 'at_most').error('is shorter than for')
   if (targets.length === 1 && upstream.resolve === undefined)
     // With one target, a health check still shows whether it works.
-    for (const name of settingsOfTargets.filter((each) => each !== 'health_check'))
+    for (const name of settingsOfTargets)
       if (at(name).isSet)
         at(name).warning('has no effect: there is one target', 'name all addresses of the application in targets')
 }

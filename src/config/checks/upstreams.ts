@@ -12,7 +12,7 @@ import { registrationFile } from '../registration.ts'
 import { type At, type Check, ofEachUpstream } from './check.ts'
 import { headerChecks } from './headers.ts'
 import { canMatchBelow, narrowRules, outsideOf, rules } from './rules.ts'
-import { settingsOfTargets, targetChecks } from './targets.ts'
+import { targetChecks } from './targets.ts'
 
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
@@ -36,48 +36,19 @@ function extAuthz({ upstreams, extAuthz }: GatewayConfig, at: At): void {
     at('ext_authz').errorAtKey('has no effect: no upstream has forward_auth', 'set forward_auth: true in place of url')
 }
 
-/** Settings of an upstream that change what the gateway itself carries. */
-const settingsOfTraffic = [
-  ...['strip_path', 'also_known_as', 'rewrite_content', 'compress', 'session_notice', 'set_cookie', 'response_headers'],
-  ...['host_header', 'origin_header', 'cors', 'cache', 'session_cookies', 'upgrade', 'connect_timeout'],
-  ...['response_timeout', 'idle_timeout', 'keep_alive', 'max_connections', 'max_streams', 'max_streams_per_client'],
-  ...['ca_file', 'server_name', 'client_certificate', 'pinned_keys', 'proxy_protocol', 'protocol'],
-  ...['streams_per_connection', ...settingsOfTargets],
-]
-
-function forwardAuth(
-  { forwardAuth, clientCertHeader }: UpstreamConfig,
-  at: At,
-  { trustedProxies }: GatewayConfig,
-  file: At,
-): void {
-  if (clientCertHeader && !forwardAuth)
-    at('client_cert_header').errorAtKey(
-      'has no effect without forward_auth: it is about a proxy that asks',
-      'for a proxy in front of the gateway, write client_cert_header: true at the top level',
-    )
+function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {
   if (!forwardAuth) return
   if (trustedProxies.length === 0 && file('trusted_proxies').isValid)
     at('forward_auth').error(
       'needs trusted_proxies: the gateway responds only to proxies that it trusts',
       'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
     )
-  const carried = 'another proxy carries the requests of this upstream (forward_auth)'
-  for (const setting of [at('url'), at('targets')])
-    if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'remove it, or remove forward_auth')
-  if (at('preset').isSet)
-    at('preset').errorAtKey(`cannot be used: ${carried}`, 'write its headers and logout.paths here')
-  if (at('access_tokens').isSet)
-    at('access_tokens').errorAtKey(
-      'cannot be used with forward_auth',
-      'let the other proxy or the application check the tokens, or use url instead',
-    )
-  for (const setting of [
-    ...settingsOfTraffic.map((name) => at(name)),
-    at('logout', 'call'),
-    at('logout', 'pass_first'),
-  ])
-    if (setting.isSet) setting.errorAtKey(`has no effect: ${carried}`, 'configure it in that proxy, or use url instead')
+  for (const setting of [at('logout', 'call'), at('logout', 'pass_first')])
+    if (setting.isSet)
+      setting.errorAtKey(
+        'has no effect: another proxy carries the requests of this upstream (forward_auth)',
+        'configure it in that proxy, or use url instead',
+      )
 }
 
 function responds(upstream: UpstreamConfig, at: At, config: GatewayConfig): void {

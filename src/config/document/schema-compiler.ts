@@ -35,4 +35,8 @@ export const ownKeywords = [
   'foreign',
   'foreignAnywhere',
   'foreignValues',
+  'notWith',
+  'onlyWith',
+  'neededWith',
+  'reasons',
 ]

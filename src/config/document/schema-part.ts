@@ -38,11 +38,32 @@ export interface SchemaPart {
   readonly foreignAnywhere?: Readonly<Record<string, string>>
   /** What to write in place of values that match a pattern, in the same form. */
   readonly foreignValues?: Readonly<Record<string, string>>
+  /**
+   * The setting is an error beside others that meet a condition, or without them; or it is needed
+   * beside them. They are in the same map, or below it.
+   */
+  readonly notWith?: Relations
+  readonly onlyWith?: Relations
+  readonly neededWith?: Relations
+  /** What several relations say. */
+  readonly reasons?: Readonly<Record<string, Reason>>
   /** No program whose configuration `gatehouse import` reads has such a setting. */
   readonly onlyHere?: true
   /** The setting is a parameter of a specification, so its name is not changed to camelCase. */
   readonly keepsName?: true
 }
+
+/**
+ * What is wrong, and what to do. `%name%` is the value of a setting of the map, and `%other%` the
+ * condition.
+ */
+type Reason = readonly string[]
+
+/**
+ * Condition → reason, or the name of one of `reasons`. A condition is the name of a setting, which
+ * has a value other than `false`, or `NAME: PATTERN`; several with ` and `, then with ` or `.
+ */
+export type Relations = Readonly<Record<string, Reason | string>>
 
 /** Follows the `$ref` of a part. Keywords beside the `$ref` replace those of its target. */
 export function resolved(part: SchemaPart, { definitions = {} }: SchemaPart): SchemaPart {

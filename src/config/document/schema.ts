@@ -6,6 +6,7 @@ import type { GatewaySettings } from '../settings.ts'
 import { didYouMean } from './did-you-mean.ts'
 import { hintForForeignValue } from './foreign-settings.ts'
 import { readSettings } from './read-settings.ts'
+import { reportRelations } from './relations.ts'
 import { below, containersOf, namesOf, type Report, type Setting } from './report.ts'
 import { partAt } from './schema-part.ts'
 import { compiledSchema } from './schema-validator.ts'
@@ -30,6 +31,7 @@ export function* validate(document: object, report: Report): Steps<GatewaySettin
   for (const at of errors.filter(({ keyword }) => keyword !== 'required' && keyword !== 'dependencies').map(subject))
     remove(document, at)
   yield
+  reportRelations(document, schema, report)
   return readSettings(document, schema, report)
 }
 
