@@ -99,8 +99,6 @@ function readPages(
   { next, parameter }: NonNullable<ClaimSourceSettings['pages']>,
   at: Setting,
 ): ClaimPages | undefined {
-  if (next === 'link' && parameter !== undefined)
-    at.below('parameter').error('has no effect: the Link header has the address of the next page', 'remove it')
   if (next === 'link') return { kind: 'link' }
   const path = at.below('next').parse(next, parseClaimPath)
   if (path === undefined) return undefined

@@ -14,23 +14,14 @@ import { readSecret, readSecretText } from './secrets.ts'
 
 type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decryptionKey' | 'clientCertificate'>
 
-/**
- * The credentials of the client: its secret, its keys and its certificate. Reports those that the
- * settings need and lack, and those that have no effect.
- */
+/** The credentials of the client: its secret, its keys and its certificate. */
 export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
-  const { token_endpoint_auth_method: method, client_secret, clientKey, clientCertificate } = settings
-  reportNeeds(settings, at)
+  const { client_secret, clientKey, clientCertificate } = settings
   const keyAt = at.below('client_key')
   const certificateAt = at.below('client_certificate')
   const isHttp = settings.issuer?.startsWith('http:') === true
   if (clientCertificate !== undefined && isHttp)
     certificateAt.errorAtKey('has no effect: the issuer is http', 'a provider with https can ask for it')
-  if (clientKey !== undefined && method !== 'private_key_jwt' && !settings.signedRequests)
-    keyAt.errorAtKey(
-      'has no effect: nothing is signed with it',
-      'set token_endpoint_auth_method: private_key_jwt, or signed_requests: true',
-    )
   return {
     client_secret: at.report.isUnregistered
       ? ''
@@ -39,49 +30,6 @@ export function readCredentials(settings: ProviderSettings, at: Setting): Creden
     decryptionKey: settings.decryptionKey && readDecryptionKey(settings, settings.decryptionKey, at),
     clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt),
   }
-}
-
-/** The credential that each method of `token_endpoint_auth_method` needs. */
-const credentialOf = {
-  client_secret_basic: 'client_secret',
-  client_secret_post: 'client_secret',
-  client_secret_jwt: 'client_secret',
-  private_key_jwt: 'client_key',
-  tls_client_auth: 'client_certificate',
-  self_signed_tls_client_auth: 'client_certificate',
-} as const
-
-const examples = {
-  client_secret: 'for example client_secret: { env: CLIENT_SECRET }',
-  client_key: 'for example client_key: { file: /run/secrets/client_key.pem }',
-  client_certificate:
-    'for example client_certificate: { cert_file: /run/tls/client.crt, key_file: /run/tls/client.key }',
-} as const
-
-function reportNeeds(settings: ProviderSettings, at: Setting): void {
-  const method = settings.token_endpoint_auth_method
-  const needed = credentialOf[method]
-  const { client_secret, clientKey, clientCertificate } = settings
-  const credentials = { client_secret, client_key: clientKey, client_certificate: clientCertificate }
-  // With an unknown method, nothing says which credential it needs.
-  if (at.below('token_endpoint_auth_method').isReported) at.below(needed).markReported()
-  if (credentials[needed] === undefined && !at.below(needed).isReported)
-    at.below(needed).missing(
-      needed === 'client_secret' ? 'is missing' : `is missing: token_endpoint_auth_method is ${method}`,
-      examples[needed],
-    )
-  if (client_secret !== undefined && needed !== 'client_secret')
-    at.below('client_secret').errorAtKey(
-      `has no effect: token_endpoint_auth_method is ${method}`,
-      'remove it, so that nobody relies on it',
-    )
-  if (settings.signedRequests && clientKey === undefined && needed !== 'client_key')
-    at.below('client_key').missing('is missing: signed_requests is true', examples.client_key)
-  if (settings.clientAssertionAudience !== 'issuer' && !method.endsWith('_jwt'))
-    at.below('client_assertion_audience').error(
-      `has no effect: token_endpoint_auth_method is ${method}`,
-      'it is for private_key_jwt and client_secret_jwt',
-    )
 }
 
 function readClientKey(settings: ProviderClientKeySettings, at: Setting, hasProfile: boolean): ClientKey | undefined {

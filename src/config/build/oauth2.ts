@@ -4,14 +4,6 @@ import type { ProviderConfig } from '../model/provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
 
-/** Settings that need an ID Token, or something else of an OpenID Provider. */
-const ofOpenid = [
-  ...['id_token_claims', 'id_token_signed_response_alg', 'userinfo_signed_response_alg', 'claim_sources'],
-  ...['id_token_encrypted_response_alg', 'userinfo_encrypted_response_alg', 'authorization_encrypted_response_alg'],
-  ...['response_mode', 'pushed_authorization_requests', 'signed_requests', 'dpop', 'profile', 'resource'],
-  ...['signals', 'global_token_revocation', 'frontchannel_logout', 'end_session_params', 'end_session_form'],
-] as const
-
 /** Metadata that need the keys of the provider, or an ID Token. */
 const metadataOfOpenid = ['jwks_uri', 'end_session_endpoint', 'id_token_signing_alg_values_supported'] as const
 /** Parameters whose effect only an ID Token shows. */
@@ -23,8 +15,6 @@ export function readOauth2(settings: ProviderSettings, at: Setting): ProviderCon
   const metadataAt = at.below('metadata')
   if (at.below('kind').isReported) return undefined
   if (kind === 'openid') {
-    if (subject !== undefined)
-      at.below('subject').errorAtKey('has no effect: the ID Token has the subject', 'remove it')
     if (metadata !== undefined && metadata.jwks_uri === undefined && !metadataAt.below('jwks_uri').isSet)
       metadataAt.below('jwks_uri').missing('is missing', 'for example jwks_uri: https://id.example.com/jwks.json')
     if (scopes !== undefined && at.below('scopes').isValid && !scopes.includes('openid'))
@@ -35,18 +25,17 @@ export function readOauth2(settings: ProviderSettings, at: Setting): ProviderCon
     if (place.isSet)
       place.errorAtKey('is not possible with kind: oauth2, because the provider issues no ID Tokens', 'remove it')
   }
-  for (const name of ofOpenid) refuse(at.below(name))
   for (const name of metadataOfOpenid) refuse(metadataAt.below(name))
   for (const name of paramsOfOpenid) refuse(at.below('authorization_params', name))
   if (scopes?.includes('openid') === true) at.below('scopes').error('must not contain openid with kind: oauth2')
-  if (metadata === undefined && !metadataAt.isSet)
-    metadataAt.missing('is missing: with kind: oauth2 there is no discovery document')
-  else if (metadata?.userinfo_endpoint === undefined && !metadataAt.below('userinfo_endpoint').isSet)
+  if (
+    metadata !== undefined &&
+    metadata.userinfo_endpoint === undefined &&
+    !metadataAt.below('userinfo_endpoint').isSet
+  )
     metadataAt
       .below('userinfo_endpoint')
       .missing('is missing: its response says who signs in', 'for example https://api.github.com/user')
-  if (subject === undefined && !at.below('subject').isSet)
-    at.below('subject').missing('is missing: it says where the API has the identifier', 'for example subject: id')
   const path = at.below('subject').parse(subject, parseClaimPath)
   return { subject: path ?? ['sub'] }
 }

@@ -32,8 +32,6 @@ export function buildProviders(
   context: ProviderContext,
 ): GatewayConfig['providers'] {
   const { reservedPrefix, cookieName } = context
-  if (file.below('provider').isSet && providers !== undefined)
-    file.below('providers').errorAtKey('cannot be used together with provider', 'move that provider below providers')
   const [first, ...others] = Object.entries(providers ?? {}).map(([name, settings]): ProviderConfig => {
     const built = buildProvider(settings, file.below('providers', name), context, {})
     return {

@@ -31,7 +31,6 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       tls: readTls(settings, secure, 'sentinels', at),
     }
   }
-  if (cluster !== undefined || url !== undefined) refuse(sentinelSettings, at)
   if (cluster !== undefined) {
     const { servers, secure } = readServers(cluster, 'redis-1:6379', at.below('cluster'))
     if ((settings.database ?? 0) !== 0) at.below('database').error('must be 0: a Cluster has no other database')
@@ -53,14 +52,6 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
     url: server,
     tls: readTls(settings, server.protocol === 'rediss:', 'url', at),
   }
-}
-
-const sentinelSettings = ['name', 'sentinel_username', 'sentinel_password'] as const
-
-function refuse(settings: readonly string[], at: Setting): void {
-  for (const setting of settings)
-    if (at.below(setting).isSet)
-      at.below(setting).error('has no effect: it belongs to Redis Sentinel, and sentinels is not set')
 }
 
 function withDatabase(server: URL, database: number): string {

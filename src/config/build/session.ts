@@ -32,8 +32,6 @@ function buildDeviceBinding(settings: SessionSettings, at: Setting, secure: bool
   if (mode === 'required' && !secure)
     at.error('needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
   const isOfDomain = settings.cookie.domain !== undefined
-  if (mode === 'required' && isOfDomain)
-    at.error('cannot be met with session.cookie.domain: a browser binds a session to one host', 'remove one of them')
   return { ...others, isOn: mode !== 'off' && secure && !isOfDomain, isRequired: mode === 'required' }
 }
 

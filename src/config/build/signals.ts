@@ -1,5 +1,5 @@
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { areValid, type Setting } from '../document/report.ts'
+import type { Setting } from '../document/report.ts'
 import type { GlobalTokenRevocationConfig, SignalsConfig, TransmitterAuthorization } from '../model/provider.ts'
 import type { ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import { valuesOf } from './build-context.ts'
@@ -11,7 +11,6 @@ export function readSignals({ signals, issuer, client_id }: ProviderSettings, at
   const { transmitter, audience } = signals
   if (transmitter !== undefined) checkTransmitter(transmitter, at.below('transmitter'))
   if (signals.pollUrl !== undefined) checkUrl(signals.pollUrl, at.below('poll_url'), 'https://id.example.com/ssf/poll')
-  reportMismatches(signals, at)
   if (Object.values(signals.events).every((action) => action === 'ignore'))
     at.below('events').warning('ignores all events, so signals has no effect', 'remove signals')
   const pushSecret = signals.pushSecret && readSecret(signals.pushSecret, at.below('push_secret'))
@@ -51,31 +50,6 @@ function checkUrl(text: string, at: Setting, example: string): void {
   const url = at.parse(text, () => parseHttpUrl(text, example))
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
     at.error('must be https; plain http is possible on this machine only')
-}
-
-/** Settings that need each other, and settings without an effect. */
-function reportMismatches(signals: ProviderSignalsSettings, at: Setting): void {
-  const { delivery, stream, pollUrl, pushSecret, authorization } = signals
-  // A mistyped value says nothing about the other settings.
-  if (!areValid(at.below('delivery'), at.below('stream'))) return
-  const [isPoll, isManaged] = [delivery === 'poll', stream === 'managed']
-  const why = isManaged ? 'stream is managed' : 'delivery is poll'
-  const noEffect = (name: string, reason: string) => at.below(name).errorAtKey(`has no effect: ${reason}`, 'remove it')
-  if (authorization === undefined && (isPoll || isManaged) && !at.below('authorization').isReported)
-    at.below('authorization').missing(
-      `is missing: ${why}, so the gateway sends requests to the transmitter`,
-      'for example authorization: { client_credentials: { scopes: [ssf.manage, ssf.read] } }',
-    )
-  if (authorization !== undefined && !isPoll && !isManaged)
-    noEffect('authorization', 'the stream exists and its delivery is push, so the gateway sends no requests')
-  if (pollUrl === undefined && isPoll && !isManaged)
-    at.below('poll_url').missing(
-      'is missing: delivery is poll, and the stream is not managed',
-      'write the endpoint_url of the stream, or stream: managed',
-    )
-  if (pollUrl !== undefined && !isPoll) noEffect('poll_url', 'delivery is push')
-  if (pollUrl !== undefined && isPoll && isManaged) noEffect('poll_url', 'the managed stream says where it is polled')
-  if (pushSecret !== undefined && isPoll) noEffect('push_secret', 'delivery is poll')
 }
 
 function readAuthorization(

@@ -42,7 +42,6 @@ const checks: readonly Check[] = [
   placeholders,
   addresses,
   adminPage,
-  http2,
   plainPort,
   externalUrls,
   ...siteChecks,
@@ -90,19 +89,6 @@ function addresses({ listen, admin }: GatewayConfig, at: At): void {
     )
   if (at('listen').isValid && admin.port === listen.port && admin.port !== 0 && overlap(admin, listen))
     at('admin', 'listen').error('is the same address as listen', 'use another port')
-}
-
-function http2({ listen }: GatewayConfig, at: At): void {
-  if (listen.http2 && listen.tls === undefined && at('listen', 'http2').isSet && at('listen', 'tls').isValid)
-    at('listen', 'http2').error(
-      'needs tls: browsers use HTTP/2 over TLS only',
-      'set tls: { cert_file: PATH, key_file: PATH }, or remove http2; behind a proxy, h2c: true is HTTP/2 without TLS',
-    )
-  if (!listen.h2c) return
-  const setting = at('listen', 'h2c')
-  if (listen.tls !== undefined)
-    setting.error('is for a listener without TLS', 'remove it: over TLS, clients choose HTTP/2')
-  else if (!listen.plainPath) setting.error('needs plain_path: true', 'remove plain_path')
 }
 
 const portsOfTls: ReadonlySet<number> = new Set([443, 8443])
@@ -279,14 +265,6 @@ function redis({ session }: GatewayConfig, at: At): void {
   const { store } = session
   const own: At = (...names) => at('session', 'store', 'redis', ...names)
   if (!isShared(store)) return
-  if (store.username !== undefined && store.password === undefined && own('password').isValid)
-    own('username').error('needs a password beside it', 'for example password: { env: REDIS_PASSWORD }')
-  if (store.kind === 'redis_sentinel' && store.sentinelUsername !== undefined && store.sentinelPassword === undefined)
-    if (own('sentinel_password').isValid)
-      own('sentinel_username').error(
-        'needs a sentinel_password beside it',
-        'for example sentinel_password: { env: SENTINEL_PASSWORD }',
-      )
   const [setting, hosts] = serversOf(store)
   if (store.tls !== undefined || !own(setting).isValid || hosts.every(isLoopback)) return
   const hasPassword =

@@ -1,5 +1,4 @@
 import { areValid } from '../document/report.ts'
-import { encryptedKinds } from '../encryption.ts'
 import { fapiAlgorithms, type ProviderConfig } from '../model/provider.ts'
 import { fixedClaims, harmOfOfflineAccess, offlineAccess, providerKind } from '../provider-kind.ts'
 import type { At, ProviderCheck } from './check.ts'
@@ -12,7 +11,6 @@ export const providerChecks: readonly ProviderCheck[] = [
   prompt,
   authorities,
   metadata,
-  encryption,
   apis,
   profile,
 ]
@@ -38,7 +36,7 @@ function groupsScope({ scopes, issuer, setting, idTokenClaims }: ProviderConfig,
 
 function secret({ client_secret, token_endpoint_auth_method: method }: ProviderConfig, at: At): void {
   const secretAt = at('client_secret')
-  if (!secretAt.isValid || !method.startsWith('client_secret')) return
+  if (!areValid(secretAt, at('token_endpoint_auth_method')) || !method.startsWith('client_secret')) return
   if (client_secret.length < 16) secretAt.warning('is shorter than 16 characters, so it can be guessed')
   // RFC 7518 §3.2: the key of HS256 has 256 bits or more.
   else if (method === 'client_secret_jwt' && client_secret.length < 32)
@@ -72,25 +70,6 @@ function metadata({ metadata, pushedAuthorizationRequests: par, signedRequests }
     at('metadata', 'require_signed_request_object').error(
       'is true, but the gateway does not sign its requests',
       'set signed_requests: true and client_key',
-    )
-}
-
-function encryption(config: ProviderConfig, at: At): void {
-  for (const kind of encryptedKinds)
-    if (
-      config[`${kind}_encrypted_response_enc`] !== undefined &&
-      config[`${kind}_encrypted_response_alg`] === undefined
-    )
-      at(`${kind}_encrypted_response_enc`).errorAtKey(`has no effect without ${kind}_encrypted_response_alg`)
-  if (config.userinfo_encrypted_response_alg !== undefined && config.userinfo_signed_response_alg === undefined)
-    at('userinfo_encrypted_response_alg').errorAtKey(
-      'needs userinfo_signed_response_alg: encryption alone does not show who sent it',
-      'register the client for UserInfo that is signed and encrypted',
-    )
-  if (config.authorization_encrypted_response_alg !== undefined && !config.response_mode.endsWith('jwt'))
-    at('authorization_encrypted_response_alg').errorAtKey(
-      `has no effect: response_mode is ${config.response_mode}`,
-      'write response_mode: jwt',
     )
 }
 
