@@ -10,16 +10,14 @@ import { root } from './prepare.mjs'
 const file = join(root, 'src', 'config', 'settings.ts')
 const schema = JSON.parse(readFileSync(join(root, 'schemas', 'gateway.schema.json'), 'utf8'))
 
-const head = `// Generated from schemas/gateway.schema.json by \`npm run reference\`: do not edit.
-// The schema describes each setting. Invalid values have been reported and removed, so a required
-// setting may be missing, and a list may have gaps. document/read-settings.ts says what else
-// distinguishes these settings from those in the file.
+const head = `// Generated from schemas/gateway.schema.json by \`npm run reference\`: do not edit. The schema
+// describes each setting. Invalid values have been reported and removed, so a required setting may
+// be missing, and a list shorter. document/read-settings.ts says what else distinguishes these
+// settings from those in the file.
 
 import type { JsonValue } from '../core/claims.ts'
-import type { Rate } from './quantities.ts'
-
-/** A list. An invalid entry leaves a gap, so that the other entries keep their index. */
-export type List<T> = readonly (T | undefined)[]`
+import type { Formats } from './document/formats.ts'
+import type { Rate } from './quantities.ts'`
 
 /** Name of a type → its declaration, in the order of the schema. */
 const declarations = new Map()
@@ -36,7 +34,8 @@ const union = (types) => [...new Set(types)].join(' | ')
  */
 function typeOf(part, path) {
   if (part.quantity !== undefined) return part.quantity === 'rate' ? 'Rate' : 'number'
-  if (part.$ref !== undefined) return typeOfDefinition(nameOfReference(part.$ref))
+  if (part.$ref !== undefined && part.format === undefined) return typeOfDefinition(nameOfReference(part.$ref))
+  if (part.$ref !== undefined) return typeOf({ ...resolved(part, schema), $ref: undefined }, path)
   if (part.const !== undefined) return literal(part.const)
   if (part.enum !== undefined) return union(part.enum.map(literal))
   // A short form is written out, except for false.
@@ -45,6 +44,7 @@ function typeOf(part, path) {
     .flat()
     .filter(isLong)
     .map((type) => {
+      if (part.format !== undefined && type !== 'array') return `Formats['${part.format}']`
       switch (type) {
         case 'string':
           return textType(part)
@@ -56,7 +56,7 @@ function typeOf(part, path) {
         case 'null':
           return type
         case 'array':
-          return `List<${typeOf(part.items, path)}>`
+          return listType(typeOf(part.items, path))
         case 'object':
           return mapType(part, path)
         default:
@@ -64,6 +64,10 @@ function typeOf(part, path) {
       }
     })
   return union(types)
+}
+
+function listType(members) {
+  return `readonly ${members.includes(' ') ? `(${members})` : members}[]`
 }
 
 /** A pattern such as `^auto$` allows one text only. */

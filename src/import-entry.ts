@@ -3,7 +3,7 @@
  * names, so nothing else of `src` is theirs.
  */
 export { networkText, parseAddress, parseHttpUrl, parseLooseSubnet, parseSubnet } from './config/addresses.ts'
-export { parseRedisUrl } from './config/build/redis.ts'
+export { parseRedisUrl } from './config/document/redis-urls.ts'
 export { loadText } from './config/load.ts'
 export { signingAlgorithms } from './config/model/provider.ts'
 export { placeholder } from './config/placeholder.ts'

@@ -1,6 +1,5 @@
-import { asciiDomain, firstAddress, ipAddress, portOf } from '../core/addresses.ts'
+import { asciiDomain, firstAddress, ipAddress } from '../core/addresses.ts'
 import { parsePathPattern } from '../core/patterns.ts'
-import type { TargetConfig, UpstreamConfig } from './model/upstream.ts'
 
 /**
  * `0.0.0.0:8080`, `[::]:8080`, `localhost:8080`, or a port alone.
@@ -81,35 +80,6 @@ export function isLoopback(host: string): boolean {
 /** `0.0.0.0` and `::` mean every address of this machine. */
 export function isEveryAddress(host: string): boolean {
   return host === '0.0.0.0' || ipAddress(host) === '::'
-}
-
-/** The address of a target, as logs and metrics name it: its origin, or `unix:` and a path. */
-export function targetName({ url, socketPath }: Pick<TargetConfig, 'url' | 'socketPath'>): string {
-  return socketPath === undefined ? url.origin : `unix:${socketPath}`
-}
-
-/** The setting with the addresses of an upstream: `upstreams.orders.url`. */
-export function addressSetting({
-  name,
-  targets,
-  resolve,
-}: Pick<UpstreamConfig, 'name' | 'targets' | 'resolve'>): string {
-  return `upstreams.${name}.${targets.length > 1 || resolve !== undefined ? 'targets' : 'url'}`
-}
-
-/**
- * The places where the application of an upstream listens. Upstreams that share one lead to the
- * same application.
- */
-export function placesOf({ targets }: Pick<UpstreamConfig, 'targets'>): ReadonlySet<string> {
-  return new Set(targets.map(placeOf))
-}
-
-/** The host and port of a target. All names of this machine become `localhost`. */
-function placeOf({ url, socketPath }: TargetConfig): string {
-  if (socketPath !== undefined) return socketPath
-  const host = url.hostname.replaceAll(/^\[|\]$|\.$/g, '')
-  return `${isLoopback(host) || isEveryAddress(host) ? 'localhost' : host} ${portOf(url)}`
 }
 
 /**

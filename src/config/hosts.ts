@@ -1,8 +1,9 @@
 import { AddressSet, ipAddress, isDomainOf, portOf } from '../core/addresses.ts'
 import type { Site } from '../core/site.ts'
 import { isLoopback } from './addresses.ts'
+import type { NoProxy } from './document/address-formats.ts'
 import type { GatewayConfig } from './model/gateway.ts'
-import type { EgressProxyConfig, NoProxy } from './model/provider.ts'
+import type { EgressProxyConfig } from './model/provider.ts'
 import type { UpstreamConfig } from './model/upstream.ts'
 
 type HostConfig = Pick<GatewayConfig, 'externalUrl' | 'upstreams' | 'session'>

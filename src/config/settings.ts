@@ -1,29 +1,27 @@
-// Generated from schemas/gateway.schema.json by `npm run reference`: do not edit.
-// The schema describes each setting. Invalid values have been reported and removed, so a required
-// setting may be missing, and a list may have gaps. document/read-settings.ts says what else
-// distinguishes these settings from those in the file.
+// Generated from schemas/gateway.schema.json by `npm run reference`: do not edit. The schema
+// describes each setting. Invalid values have been reported and removed, so a required setting may
+// be missing, and a list shorter. document/read-settings.ts says what else distinguishes these
+// settings from those in the file.
 
 import type { JsonValue } from '../core/claims.ts'
+import type { Formats } from './document/formats.ts'
 import type { Rate } from './quantities.ts'
-
-/** A list. An invalid entry leaves a gap, so that the other entries keep their index. */
-export type List<T> = readonly (T | undefined)[]
 
 export interface GatewaySettings {
   readonly version?: 1 | undefined
   readonly listen: ListenSettings
   readonly admin?: AdminSettings | undefined
   readonly extAuthz?: ExtAuthzSettings | undefined
-  readonly externalUrl?: string | undefined
+  readonly externalUrl?: Formats['origin_url'] | undefined
   readonly reservedPrefix: string
-  readonly trustedProxies: List<string>
+  readonly trustedProxies: readonly Formats['network'][]
   readonly clientCertHeader: boolean
   readonly workers: 'auto' | number
   readonly provider: ProviderSettings
   readonly providers?: Readonly<Record<string, ProviderSettings>> | undefined
   readonly egressProxy?: EgressProxySettings | undefined
   readonly session: SessionSettings
-  readonly include?: List<string> | undefined
+  readonly include?: readonly string[] | undefined
   readonly upstreams?: Readonly<Record<string, UpstreamSettings>> | undefined
   readonly signingKeys: SigningKeysSettings
   readonly pages: PagesSettings
@@ -45,7 +43,7 @@ export interface ListenSettings {
 export interface ListenTlsSettings {
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
-  readonly certificates: List<ListenTlsCertificatesSettings>
+  readonly certificates: readonly ListenTlsCertificatesSettings[]
   readonly clientCaFile?: string | undefined
 }
 
@@ -55,34 +53,29 @@ export interface ListenTlsCertificatesSettings {
 }
 
 export interface AdminSettings {
-  readonly listen?: string | number | undefined
+  readonly listen?: Formats['local_address'] | undefined
   readonly page?: AdminPageSettings | undefined
 }
 
 export interface AdminPageSettings {
-  readonly token?: SecretSettings | undefined
-  readonly hosts: List<string>
+  readonly token?: Formats['secret'] | undefined
+  readonly hosts: readonly Formats['whole_host'][]
   readonly showClaim?: string | undefined
 }
 
-export interface SecretSettings {
-  readonly env?: string | undefined
-  readonly file?: string | undefined
-}
-
 export interface ExtAuthzSettings {
-  readonly listen?: string | number | undefined
+  readonly listen?: Formats['local_address'] | undefined
   readonly messageSizeBytes: number
 }
 
 export interface ProviderSettings {
   readonly issuer?: string | undefined
   readonly kind: 'openid' | 'oauth2'
-  readonly subject?: string | undefined
+  readonly subject?: Formats['claim_path'] | undefined
   readonly title?: string | undefined
   readonly metadata?: ProviderMetadataSettings | undefined
   readonly client_id?: string | undefined
-  readonly client_secret?: SecretSettings | undefined
+  readonly client_secret?: Formats['client_secret'] | undefined
   readonly token_endpoint_auth_method:
     | 'client_secret_basic'
     | 'client_secret_post'
@@ -92,24 +85,24 @@ export interface ProviderSettings {
     | 'self_signed_tls_client_auth'
   readonly clientKey?: ProviderClientKeySettings | undefined
   readonly clientAssertionAudience: 'issuer' | 'token_endpoint'
-  readonly clientCertificate?: ProviderClientCertificateSettings | undefined
+  readonly clientCertificate?: Formats['key_pair'] | undefined
   readonly response_mode: 'query' | 'form_post' | 'jwt' | 'query.jwt' | 'form_post.jwt'
   readonly pushedAuthorizationRequests: 'when_required' | 'always' | 'never'
   readonly signedRequests: boolean
   readonly dpop: boolean
-  readonly resource?: string | List<string> | undefined
+  readonly resource?: Formats['uri'] | readonly Formats['uri'][] | undefined
   readonly globalTokenRevocation?: ProviderGlobalTokenRevocationSettings | undefined
   readonly signals?: ProviderSignalsSettings | undefined
   readonly frontchannelLogout: boolean
-  readonly scopes?: List<string> | undefined
+  readonly scopes?: readonly string[] | undefined
   readonly authorizationParams: Readonly<Record<string, string>>
   readonly endSessionParams?: Readonly<Record<string, string | null>> | undefined
   readonly endSessionForm?: 'when_long' | 'always' | 'never' | undefined
-  readonly linkParams: List<string>
+  readonly linkParams: readonly string[]
   readonly claims: Readonly<Record<string, string>>
-  readonly idTokenClaims: List<string>
-  readonly claimSources: List<ClaimsProviderSettings>
-  readonly claimsFrom: List<ClaimSourceSettings>
+  readonly idTokenClaims: readonly string[]
+  readonly claimSources: readonly ClaimsProviderSettings[]
+  readonly claimsFrom: readonly ClaimSourceSettings[]
   readonly id_token_signed_response_alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly userinfo_signed_response_alg?:
@@ -129,7 +122,7 @@ export interface ProviderSettings {
   readonly decryptionKey?: ProviderDecryptionKeySettings | undefined
   readonly clockToleranceMs: number
   readonly timeoutMs: number
-  readonly caFile?: string | undefined
+  readonly ca?: Formats['authorities'] | undefined
   readonly profile?: 'fapi2' | 'fapi2_message_signing' | undefined
 }
 
@@ -144,9 +137,9 @@ export interface ProviderMetadataSettings {
   readonly require_pushed_authorization_requests?: boolean | undefined
   readonly require_signed_request_object?: boolean | undefined
   readonly authorization_response_iss_parameter_supported?: boolean | undefined
-  readonly id_token_signing_alg_values_supported?: List<string> | undefined
-  readonly scopes_supported?: List<string> | undefined
-  readonly acr_values_supported?: List<string> | undefined
+  readonly id_token_signing_alg_values_supported?: readonly string[] | undefined
+  readonly scopes_supported?: readonly string[] | undefined
+  readonly acr_values_supported?: readonly string[] | undefined
   readonly mtls_endpoint_aliases?: ProviderMetadataMtlsEndpointAliasesSettings | undefined
 }
 
@@ -165,30 +158,25 @@ export interface ProviderClientKeySettings {
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
 }
 
-export interface ProviderClientCertificateSettings {
-  readonly certFile?: string | undefined
-  readonly keyFile?: string | undefined
-}
-
 export interface ProviderGlobalTokenRevocationSettings {
-  readonly issuer?: string | undefined
-  readonly jwksUri?: string | undefined
+  readonly issuer?: Formats['secure_url'] | undefined
+  readonly jwksUri?: Formats['secure_url'] | undefined
   readonly signingAlg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
-  readonly trustedSubjects: List<'email' | 'account'>
+  readonly trustedSubjects: readonly ('email' | 'account')[]
 }
 
 export interface ProviderSignalsSettings {
-  readonly transmitter?: string | undefined
-  readonly audience?: List<string> | undefined
+  readonly transmitter?: Formats['secure_url'] | undefined
+  readonly audience?: readonly string[] | undefined
   readonly signingAlg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
   readonly delivery: 'push' | 'poll'
   readonly stream: 'existing' | 'managed'
-  readonly pollUrl?: string | undefined
+  readonly pollUrl?: Formats['secure_url'] | undefined
   readonly authorization?: ProviderSignalsAuthorizationSettings | undefined
-  readonly pushSecret?: SecretSettings | undefined
-  readonly trustedSubjects: List<'email' | 'account'>
+  readonly pushSecret?: Formats['secret'] | undefined
+  readonly trustedSubjects: readonly ('email' | 'account')[]
   readonly events: ProviderSignalsEventsSettings
 }
 
@@ -199,7 +187,7 @@ export interface ProviderSignalsAuthorizationSettings {
 }
 
 export interface ProviderSignalsAuthorizationClientCredentialsSettings {
-  readonly scopes: List<string>
+  readonly scopes: readonly string[]
 }
 
 export interface ProviderSignalsEventsSettings {
@@ -215,14 +203,14 @@ export interface ProviderSignalsEventsSettings {
 
 export interface ClaimsProviderSettings {
   readonly issuer?: string | undefined
-  readonly jwks_uri?: string | undefined
-  readonly endpoints: List<string>
+  readonly jwks_uri?: Formats['secure_url'] | undefined
+  readonly endpoints: readonly Formats['secure_origin'][]
 }
 
 export interface ClaimSourceSettings {
   readonly url?: string | undefined
   readonly token: 'access_token' | 'client_credentials'
-  readonly scopes: List<string>
+  readonly scopes: readonly string[]
   readonly select?: string | undefined
   readonly absentIsEmpty: boolean
   readonly as?: string | undefined
@@ -245,13 +233,13 @@ export interface ProviderDecryptionKeySettings {
 export interface EgressProxySettings {
   readonly url?: string | undefined
   readonly username?: string | undefined
-  readonly password?: SecretSettings | undefined
-  readonly noProxy?: List<string> | undefined
-  readonly caFile?: string | undefined
+  readonly password?: Formats['secret'] | undefined
+  readonly noProxy?: readonly Formats['no_proxy'][] | undefined
+  readonly ca?: Formats['authorities'] | undefined
 }
 
 export interface SessionSettings {
-  readonly keys?: List<SecretSettings> | undefined
+  readonly keys?: readonly Formats['session_key'][] | undefined
   readonly store: SessionStoreSettings
   readonly idleTimeoutMs: number
   readonly absoluteTimeoutMs: number
@@ -260,7 +248,7 @@ export interface SessionSettings {
   readonly storeOutageGraceMs: number
   readonly maxPerPerson?: SessionMaxPerPersonSettings | undefined
   readonly page: boolean
-  readonly embeddedIn: List<string>
+  readonly embeddedIn: readonly Formats['origin'][]
   readonly deviceBinding: SessionDeviceBindingSettings
   readonly cookie: SessionCookieSettings
 }
@@ -276,16 +264,16 @@ export interface SessionStoreMemorySettings {
 }
 
 export interface RedisSettings {
-  readonly url?: string | undefined
-  readonly sentinels?: List<string> | undefined
+  readonly url?: Formats['redis_url'] | undefined
+  readonly sentinels?: readonly Formats['redis_server'][] | undefined
   readonly name?: string | undefined
   readonly database?: number | undefined
   readonly sentinelUsername?: string | undefined
-  readonly sentinelPassword?: SecretSettings | undefined
-  readonly cluster?: List<string> | undefined
+  readonly sentinelPassword?: Formats['secret'] | undefined
+  readonly cluster?: readonly Formats['redis_server'][] | undefined
   readonly username?: string | undefined
-  readonly password?: SecretSettings | undefined
-  readonly caFile?: string | undefined
+  readonly password?: Formats['secret'] | undefined
+  readonly ca?: Formats['authorities'] | undefined
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
   readonly keyPrefix: string
@@ -307,13 +295,13 @@ export interface SessionDeviceBindingSettings {
 
 export interface SessionCookieSettings {
   readonly name: string
-  readonly domain?: string | undefined
+  readonly domain?: Formats['cookie_domain'] | undefined
   readonly sameSite: 'lax' | 'strict'
 }
 
 export interface UpstreamSettings {
-  readonly url?: string | undefined
-  readonly targets?: List<TargetSettings> | UpstreamTargetsSettings | undefined
+  readonly url?: Formats['target'] | undefined
+  readonly targets?: readonly TargetSettings[] | UpstreamTargetsSettings | undefined
   readonly balance: 'round_robin' | 'least_requests' | 'sticky'
   readonly eject: false | UpstreamEjectSettings
   readonly healthCheck?: UpstreamHealthCheckSettings | undefined
@@ -343,18 +331,18 @@ export interface UpstreamSettings {
     | 'tomcat'
     | 'wordpress'
     | undefined
-  readonly hosts?: List<string> | undefined
-  readonly path: string
+  readonly hosts?: readonly Formats['host'][] | undefined
+  readonly path: Formats['folder']
   readonly stripPath: boolean
-  readonly alsoKnownAs: List<string>
+  readonly alsoKnownAs: readonly Formats['origin'][]
   readonly rewriteContent: boolean
   readonly compress: false | UpstreamCompressSettings
   readonly sessionNotice: boolean
   readonly setCookie: UpstreamSetCookieSettings
   readonly requestHeaders: UpstreamRequestHeadersSettings
   readonly responseHeaders: UpstreamResponseHeadersSettings
-  readonly providers?: List<string> | undefined
-  readonly externalUrl?: string | undefined
+  readonly providers?: readonly string[] | undefined
+  readonly externalUrl?: Formats['wildcard_origin'] | undefined
   readonly hostHeader: 'client' | 'upstream'
   readonly originHeader: 'client' | 'upstream'
   readonly headers: Readonly<Record<string, HeaderSettings>>
@@ -362,13 +350,13 @@ export interface UpstreamSettings {
   readonly serviceAccounts?: UpstreamServiceAccountsSettings | undefined
   readonly tokenExchange?: UpstreamTokenExchangeSettings | undefined
   readonly signedIdentity: false | UpstreamSignedIdentitySettings
-  readonly rules: List<RuleSettings>
-  readonly trustedOrigins: 'any' | List<string>
+  readonly rules: readonly RuleSettings[]
+  readonly trustedOrigins: 'any' | readonly Formats['origin'][]
   readonly cors?: UpstreamCorsSettings | undefined
   readonly cache: 'private' | 'no_store' | 'upstream'
-  readonly sessionCookies?: List<string> | UpstreamSessionCookiesSettings | undefined
+  readonly sessionCookies?: readonly Formats['name_pattern'][] | UpstreamSessionCookiesSettings | undefined
   readonly logout: UpstreamLogoutSettings
-  readonly upgrade: List<string>
+  readonly upgrade: readonly string[]
   readonly connectTimeoutMs: number
   readonly responseTimeoutMs: number
   readonly idleTimeoutMs: number
@@ -376,16 +364,16 @@ export interface UpstreamSettings {
   readonly maxConnections: number
   readonly maxStreams: number
   readonly maxStreamsPerClient: number
-  readonly caFile?: string | undefined
-  readonly serverName?: string | undefined
-  readonly clientCertificate?: UpstreamClientCertificateSettings | undefined
-  readonly pinnedKeys?: List<string> | undefined
+  readonly ca?: Formats['authorities'] | undefined
+  readonly serverName?: Formats['host_name'] | undefined
+  readonly clientCertificate?: Formats['key_pair'] | undefined
+  readonly pinnedKeys?: readonly string[] | undefined
   readonly proxyProtocol: 'off' | 'v2'
-  readonly tests: List<TestSettings>
+  readonly tests: readonly TestSettings[]
 }
 
 export interface TargetSettings {
-  readonly url?: string | undefined
+  readonly url?: Formats['target'] | undefined
   readonly weight: number
   readonly backup: boolean
 }
@@ -395,17 +383,17 @@ export interface UpstreamTargetsSettings {
 }
 
 export interface UpstreamTargetsResolveSettings {
-  readonly a?: string | undefined
-  readonly srv?: string | undefined
+  readonly a?: Formats['host_name'] | undefined
+  readonly srv?: Formats['service_name'] | undefined
   readonly scheme: 'http' | 'https'
   readonly port?: number | undefined
   readonly everyMs: number
-  readonly servers?: List<string> | undefined
+  readonly servers?: readonly Formats['name_server'][] | undefined
 }
 
 export interface UpstreamEjectSettings {
   readonly failures: number
-  readonly statuses: List<number>
+  readonly statuses: readonly number[]
   readonly forMs: number
   readonly atMostMs: number
 }
@@ -414,17 +402,17 @@ export interface UpstreamHealthCheckSettings {
   readonly path?: string | undefined
   readonly everyMs: number
   readonly timeoutMs: number
-  readonly expect: List<number>
+  readonly expect: readonly number[]
   readonly healthyAfter: number
   readonly unhealthyAfter: number
 }
 
 export interface UpstreamAuthorizeWithSettings {
   readonly url?: string | undefined
-  readonly authorization?: SecretSettings | undefined
-  readonly claims: List<string>
+  readonly authorization?: Formats['authorization'] | undefined
+  readonly claims: readonly Formats['policy_claim'][]
   readonly timeoutMs: number
-  readonly caFile?: string | undefined
+  readonly ca?: Formats['authorities'] | undefined
 }
 
 export interface UpstreamCompressSettings {
@@ -439,12 +427,12 @@ export interface UpstreamSetCookieSettings {
 }
 
 export interface UpstreamRequestHeadersSettings {
-  readonly remove: List<string>
+  readonly remove: readonly string[]
 }
 
 export interface UpstreamResponseHeadersSettings {
   readonly hstsMs?: number | undefined
-  readonly frameAncestors?: List<string> | undefined
+  readonly frameAncestors?: readonly Formats['frame_ancestor'][] | undefined
   readonly referrerPolicy?:
     | 'no-referrer'
     | 'no-referrer-when-downgrade'
@@ -457,13 +445,13 @@ export interface UpstreamResponseHeadersSettings {
     | undefined
   readonly permissionsPolicy?: string | undefined
   readonly set: Readonly<Record<string, string>>
-  readonly remove: List<string>
+  readonly remove: readonly string[]
 }
 
 export interface HeaderSettings {
   readonly claim?: string | undefined
   readonly template?: string | undefined
-  readonly firstOf?: List<string> | undefined
+  readonly firstOf?: readonly Formats['claim_path'][] | undefined
   readonly value?: string | undefined
   readonly env?: string | undefined
   readonly file?: string | undefined
@@ -484,14 +472,14 @@ export interface HeaderSettings {
 
 export interface HeaderBasicSettings {
   readonly user?: string | undefined
-  readonly password?: SecretSettings | undefined
+  readonly password?: Formats['secret'] | undefined
 }
 
 export interface UpstreamAccessTokensSettings {
-  readonly audience?: List<string> | undefined
+  readonly audience?: readonly string[] | undefined
   readonly check: 'jwt' | 'introspection'
-  readonly types: List<'at+jwt' | 'JWT' | 'none'>
-  readonly scopes: List<string>
+  readonly types: readonly ('at+jwt' | 'JWT' | 'none')[]
+  readonly scopes: readonly string[]
   readonly introspectionCacheMs: number
   readonly metadata: boolean
 }
@@ -504,7 +492,7 @@ export interface UpstreamServiceAccountsSettings {
 export interface UpstreamTokenExchangeSettings {
   readonly audience?: string | undefined
   readonly resource?: string | undefined
-  readonly scopes?: List<string> | undefined
+  readonly scopes?: readonly string[] | undefined
   readonly requestedTokenType?: 'access_token' | 'jwt' | undefined
 }
 
@@ -512,23 +500,23 @@ export interface UpstreamSignedIdentitySettings {
   readonly header: string
   readonly audience?: string | undefined
   readonly lifetimeMs: number
-  readonly claims: List<string>
+  readonly claims: readonly Formats['identity_claim'][]
   readonly algorithm: 'ES256' | 'EdDSA'
 }
 
 export interface RuleSettings {
   readonly name?: string | undefined
-  readonly path?: string | undefined
-  readonly methods?: List<string> | undefined
-  readonly networks?: List<string> | undefined
+  readonly path?: Formats['path_pattern'] | undefined
+  readonly methods?: readonly string[] | undefined
+  readonly networks?: readonly Formats['network'][] | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
-  readonly require?: RequirementSettings | List<RequirementSettings> | undefined
+  readonly require?: RequirementSettings | readonly RequirementSettings[] | undefined
   readonly authorizeWith: boolean
   readonly deviceBinding?: 'when_supported' | 'required' | undefined
   readonly stepUp?: RuleStepUpSettings | undefined
   readonly accessTokens: false | RuleAccessTokensSettings
-  readonly serviceAccounts: boolean | List<string>
+  readonly serviceAccounts: boolean | readonly string[]
   readonly clientCertificates: boolean
   readonly mode: 'enforce' | 'observe'
   readonly respond?: RuleRespondSettings | undefined
@@ -538,37 +526,37 @@ export interface RuleSettings {
 export interface RequirementSettings {
   readonly claim?: string | undefined
   readonly equals?: string | undefined
-  readonly anyOf?: List<string> | undefined
-  readonly allOf?: List<string> | undefined
-  readonly noneOf?: List<string> | undefined
+  readonly anyOf?: readonly string[] | undefined
+  readonly allOf?: readonly string[] | undefined
+  readonly noneOf?: readonly string[] | undefined
   readonly contains?: string | undefined
   readonly beginsWith?: string | undefined
   readonly endsWith?: string | undefined
-  readonly matches?: string | undefined
-  readonly emailDomains?: List<string> | undefined
+  readonly matches?: Formats['linear_pattern'] | undefined
+  readonly emailDomains?: readonly Formats['email_domain'][] | undefined
   readonly verified: boolean
-  readonly networks?: List<string> | undefined
+  readonly networks?: readonly Formats['network'][] | undefined
   readonly time?: RequirementTimeSettings | undefined
-  readonly methods?: List<string> | undefined
-  readonly all?: List<RequirementSettings> | undefined
-  readonly any?: List<RequirementSettings> | undefined
+  readonly methods?: readonly string[] | undefined
+  readonly all?: readonly RequirementSettings[] | undefined
+  readonly any?: readonly RequirementSettings[] | undefined
   readonly not?: RequirementSettings | undefined
 }
 
 export interface RequirementTimeSettings {
-  readonly days: List<'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'>
+  readonly days: readonly ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
   readonly from: string
   readonly to: string
   readonly zone?: string | undefined
 }
 
 export interface RuleStepUpSettings {
-  readonly acr_values?: List<string> | undefined
+  readonly acr_values?: readonly string[] | undefined
   readonly maxAgeMs?: number | undefined
 }
 
 export interface RuleAccessTokensSettings {
-  readonly scopes: List<string>
+  readonly scopes: readonly string[]
 }
 
 export interface RuleRespondSettings {
@@ -583,15 +571,15 @@ export interface RuleRespondSettings {
 }
 
 export interface RuleRespondMaintenanceSettings {
-  readonly unless?: RequirementSettings | List<RequirementSettings> | undefined
+  readonly unless?: RequirementSettings | readonly RequirementSettings[] | undefined
   readonly retryAfterMs: number
 }
 
 export interface UpstreamCorsSettings {
-  readonly origins?: List<string> | undefined
-  readonly methods: List<string>
-  readonly headers: List<string>
-  readonly expose: List<string>
+  readonly origins?: readonly Formats['origin'][] | undefined
+  readonly methods: readonly string[]
+  readonly headers: readonly string[]
+  readonly expose: readonly string[]
   readonly credentials: boolean
   readonly maxAgeMs: number
 }
@@ -601,27 +589,22 @@ export interface UpstreamSessionCookiesSettings {
 }
 
 export interface UpstreamLogoutSettings {
-  readonly paths: List<LogoutLinkSettings>
+  readonly paths: readonly LogoutLinkSettings[]
   readonly passFirst: boolean
-  readonly cookies: List<string>
+  readonly cookies: readonly Formats['name_pattern'][]
   readonly call?: LogoutCallSettings | undefined
 }
 
 export interface LogoutLinkSettings {
   readonly path?: string | undefined
   readonly query?: Readonly<Record<string, string>> | undefined
-  readonly methods?: List<string> | undefined
+  readonly methods?: readonly string[] | undefined
 }
 
 export interface LogoutCallSettings {
   readonly get?: string | undefined
   readonly post?: string | undefined
   readonly timeoutMs: number
-}
-
-export interface UpstreamClientCertificateSettings {
-  readonly certFile?: string | undefined
-  readonly keyFile?: string | undefined
 }
 
 export interface TestSettings {
@@ -636,9 +619,9 @@ export interface TestSettings {
   readonly delete?: string | undefined
   readonly head?: string | undefined
   readonly options?: string | undefined
-  readonly host?: string | undefined
-  readonly from?: string | undefined
-  readonly at?: string | undefined
+  readonly host?: Formats['host'] | undefined
+  readonly from?: Formats['client_address'] | undefined
+  readonly at?: Formats['point_in_time'] | undefined
   readonly expect?:
     'pass' | 'respond' | 'maintenance' | 'sign_in' | 'sign_out' | 'unauthorized' | 'forbidden' | 'no_route' | undefined
   readonly headers: Readonly<Record<string, string | null>>
@@ -646,14 +629,14 @@ export interface TestSettings {
 
 export interface TestCertificateSettings {
   readonly subject?: string | undefined
-  readonly cn: List<string>
-  readonly o: List<string>
-  readonly ou: List<string>
+  readonly cn: readonly string[]
+  readonly o: readonly string[]
+  readonly ou: readonly string[]
   readonly issuer?: string | undefined
-  readonly dns: List<string>
-  readonly uri: List<string>
-  readonly email: List<string>
-  readonly ip: List<string>
+  readonly dns: readonly string[]
+  readonly uri: readonly string[]
+  readonly email: readonly string[]
+  readonly ip: readonly string[]
   readonly serial?: string | undefined
   readonly sha256?: string | undefined
 }
@@ -677,17 +660,17 @@ export interface PagesColoursSettings {
 }
 
 export interface PagesColoursLightSettings {
-  readonly background: string
-  readonly surface: string
-  readonly text: string
-  readonly accent: string
+  readonly background: Formats['color']
+  readonly surface: Formats['color']
+  readonly text: Formats['color']
+  readonly accent: Formats['color']
 }
 
 export interface PagesColoursDarkSettings {
-  readonly background: string
-  readonly surface: string
-  readonly text: string
-  readonly accent: string
+  readonly background: Formats['color']
+  readonly surface: Formats['color']
+  readonly text: Formats['color']
+  readonly accent: Formats['color']
 }
 
 export interface PagesSupportSettings {
@@ -734,6 +717,6 @@ export interface TracingSettings {
   readonly sample: number
   readonly serviceName: string
   readonly resource: Readonly<Record<string, string>>
-  readonly headers: Readonly<Record<string, SecretSettings>>
-  readonly caFile?: string | undefined
+  readonly headers: Readonly<Record<string, Formats['secret']>>
+  readonly ca?: Formats['authorities'] | undefined
 }

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
-import { isLoopback, targetName } from '../config/addresses.ts'
+import { isLoopback } from '../config/addresses.ts'
 import type { HealthCheckConfig, TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
+import { targetName } from '../config/target-addresses.ts'
 import { portOf } from '../core/addresses.ts'
 import { connectionAdvice } from '../core/connection-advice.ts'
 import { reason } from '../core/errors.ts'

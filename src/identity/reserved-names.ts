@@ -1,7 +1,7 @@
-import { placesOf } from '../config/addresses.ts'
 import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { placesOf } from '../config/target-addresses.ts'
 import { fieldsOf, isRemovableField } from '../core/header-fields.ts'
 
 /**

@@ -29,7 +29,7 @@ export interface OtlpOptions {
   /** Further attributes of the resource. */
   readonly resource: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
-  readonly ca: string | undefined
+  readonly ca?: string | undefined
 }
 
 export interface OtlpParts {

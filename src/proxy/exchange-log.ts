@@ -1,4 +1,4 @@
-import { addressSetting } from '../config/addresses.ts'
+import { addressSetting } from '../config/target-addresses.ts'
 import { asHint, connectionAdvice } from '../core/connection-advice.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { Pass } from '../gate/admission.ts'

@@ -1,6 +1,6 @@
-import { addressSetting } from '../config/addresses.ts'
 import { isWildcard, upstreamAt } from '../config/hosts.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { addressSetting } from '../config/target-addresses.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
 import type { NamePattern } from '../core/patterns.ts'
 import { randomToken } from '../core/random.ts'

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
-import { parseRedisUrl } from '../config/build/redis.ts'
+import { parseRedisUrl } from '../config/document/redis-urls.ts'
 import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
 
 /** The values that a first configuration needs. */

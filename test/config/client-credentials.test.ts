@@ -91,6 +91,6 @@ test('The files of the key and the certificate are watched, and known as secrets
   for (const file of ['k.pem', 'c.crt', 'c.key']) assert.ok(result.files.has(join(folder, file)), file)
   assert.deepEqual(
     result.secretFiles.map(({ setting }) => setting),
-    ['provider.client_key.file', 'provider.client_certificate.key_file'],
+    ['provider.client_certificate.key_file', 'provider.client_key.file'],
   )
 })

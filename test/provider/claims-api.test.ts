@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { readClaimsFrom } from '../../src/config/build/claims-from.ts'
-import type { Setting } from '../../src/config/document/report.ts'
+import { Report } from '../../src/config/document/report.ts'
 import type { ApiClaimConfig } from '../../src/config/model/provider.ts'
 import type { ClaimSourceSettings } from '../../src/config/settings.ts'
 import type { ApiReading, Claims } from '../../src/core/claims.ts'
@@ -12,15 +12,13 @@ import { clientOf, recordedWarnings } from './a-client.ts'
 import { movableClock } from './expectations.ts'
 
 /** A place whose settings are valid. */
-const place = {
-  below: () => place,
-  parse: (written: unknown, read: (written: unknown) => unknown) => (written === undefined ? undefined : read(written)),
-  error: (why: string) => assert.fail(why),
-} as unknown as Setting
+const place = new Report('gateway.yaml', {}).at('')
 
 function claimsFrom(...sources: readonly Partial<ClaimSourceSettings>[]): readonly ApiClaimConfig[] {
   const usual = { token: 'access_token', scopes: [], absentIsEmpty: false, as: 'groups', merge: false } as const
-  return readClaimsFrom({ claimsFrom: sources.map((source) => ({ ...usual, ...source })) }, {}, place)
+  const claims = readClaimsFrom({ claimsFrom: sources.map((source) => ({ ...usual, ...source })) }, {}, place)
+  assert.deepEqual(place.report.diagnostics, [])
+  return claims
 }
 
 interface Outcome {

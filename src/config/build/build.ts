@@ -2,34 +2,19 @@ import { availableParallelism } from 'node:os'
 import { type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { parsePathPattern } from '../../core/patterns.ts'
 import { mapInSteps, type Steps } from '../../core/steps.ts'
-import { parseAddress, parseHost, parseHttpUrl, parseOrigin, parseSubnet } from '../addresses.ts'
+import { parseAddress, parseHttpUrl } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import { workersWithin } from '../memory.ts'
-import type {
-  AdminConfig,
-  AdminPageConfig,
-  ExtAuthzConfig,
-  GatewayConfig,
-  ListenConfig,
-  TracingConfig,
-} from '../model/gateway.ts'
+import type { AdminConfig, AdminPageConfig, GatewayConfig, ListenConfig, TracingConfig } from '../model/gateway.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import { isShared } from '../model/session.ts'
-import type {
-  AdminPageSettings,
-  GatewaySettings,
-  ListenSettings,
-  SecretSettings,
-  TracingSettings,
-} from '../settings.ts'
-import { parseEach, standInUrl } from './build-context.ts'
-import { checkTls, readAuthorities } from './certificates.ts'
+import type { AdminPageSettings, GatewaySettings, ListenSettings, TracingSettings } from '../settings.ts'
+import { standInUrl } from './build-context.ts'
+import { checkTls } from './certificates.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 import { buildEgressProxy } from './egress-proxy.ts'
 import { buildPages } from './pages.ts'
 import { buildProviders, userinfoClaims } from './provider.ts'
-import { hintForNetwork } from './requirements.ts'
-import { readSecret } from './secrets.ts'
 import { buildSession } from './session.ts'
 import { buildUpstream } from './upstream.ts'
 
@@ -38,7 +23,7 @@ import { buildUpstream } from './upstream.ts'
  * and must not be used.
  */
 export function* buildConfig(file: string, settings: GatewaySettings, at: Setting): Steps<GatewayConfig> {
-  const externalUrl = at.below('external_url').parse(settings.externalUrl, (text) => parseOrigin(text)) ?? standInUrl
+  const { externalUrl = standInUrl } = settings
   const reservedPrefix =
     at.below('reserved_prefix').parse(settings.reservedPrefix, (text) => parsePathPattern(text).text) ?? '/.gatehouse/'
   const egressProxy = buildEgressProxy(settings.egressProxy, at.below('egress_proxy'))
@@ -64,10 +49,9 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     file,
     listen: buildListen(settings.listen, at.below('listen'), hostOfBrowsers(settings, externalUrl, at)),
     admin: buildAdmin(settings.admin, at.below('admin'), providers[0].claims),
-    extAuthz: buildExtAuthz(settings.extAuthz, at.below('ext_authz')),
+    extAuthz: settings.extAuthz?.listen && { ...settings.extAuthz, ...settings.extAuthz.listen },
     externalUrl,
     reservedPrefix,
-    trustedProxies: parseEach(settings.trustedProxies, at.below('trusted_proxies'), parseSubnet, hintForNetwork),
     workers: isShared(session.store) ? buildWorkers(settings.workers, at.below('workers')) : 1,
     providers: [withUserinfoClaims(providers[0]), ...providers.slice(1).map(withUserinfoClaims)],
     session,
@@ -107,18 +91,9 @@ function buildListen(
   }
 }
 
-function buildExtAuthz(settings: GatewaySettings['extAuthz'], at: Setting): ExtAuthzConfig | undefined {
-  if (settings === undefined) return undefined
-  const { listen, ...others } = settings
-  const address = at.below('listen').parse(listen, (text) => parseAddress(text, '127.0.0.1'))
-  return address && { ...others, ...address }
-}
-
 function buildAdmin(settings: GatewaySettings['admin'], at: Setting, claims: ShortNames): AdminConfig | undefined {
   if (settings?.listen === undefined) return undefined
-  const address = at.below('listen').parse(settings.listen, (text) => parseAddress(text, '127.0.0.1'))
-  const page = settings.page && buildAdminPage(settings.page, at.below('page'), claims)
-  return address && { ...address, page }
+  return { ...settings.listen, page: settings.page && buildAdminPage(settings.page, at.below('page'), claims) }
 }
 
 /** Of the secret of the administration page. Longer credentials are not read. */
@@ -130,15 +105,14 @@ function buildAdminPage(
   claims: ShortNames,
 ): AdminPageConfig {
   return {
-    token: token && readPassword(token, at.below('token')),
-    hosts: parseEach(hosts, at.below('hosts'), parseOneHost),
+    token: checkPassword(token, at.below('token')),
+    hosts,
     showClaim: at.below('show_claim').parse(showClaim, (text) => withLongName(parseOneClaim(text), claims)),
   }
 }
 
 /** A secret that browsers send as a password (RFC 7617 §2). */
-function readPassword(setting: SecretSettings, at: Setting): string | undefined {
-  const text = readSecret(setting, at)
+function checkPassword(text: string | undefined, at: Setting): string | undefined {
   if (text !== undefined && (Buffer.byteLength(text) > longestPasswordBytes || /\p{Cc}/u.test(text)))
     at.error(
       `must have at most ${longestPasswordBytes} bytes and no control characters: browsers send it as a password`,
@@ -152,11 +126,6 @@ function parseOneClaim(text: string): ClaimPath {
   return parseClaimPath(text)
 }
 
-function parseOneHost(text: string): string {
-  if (text.includes('*')) throw new SyntaxError('must be one whole host name; "*" is not supported')
-  return parseHost(text)
-}
-
 /** Headers that the exporter sets itself. */
 const ours = /^(?:content-.*|transfer-encoding|connection|host|user-agent|expect|te|upgrade|keep-alive)$/i
 
@@ -164,20 +133,12 @@ function buildTracing(settings: TracingSettings | undefined, at: Setting): Traci
   if (settings?.otlp === undefined) return undefined
   if ('service.name' in settings.resource)
     at.below('resource', 'service.name').errorAtKey('is set by service_name', 'write it there')
-  const headers = Object.entries(settings.headers).flatMap(([name, secret]) => {
+  for (const [name, value] of Object.entries(settings.headers)) {
     const headerAt = at.below('headers', name)
     if (ours.test(name)) headerAt.errorAtKey('is a header that the gateway sets itself')
-    const value = readSecret(secret, headerAt)
-    if (value !== undefined && /[^\x20-\x7e]/.test(value)) headerAt.error('must consist of printable ASCII characters')
-    return value === undefined ? [] : [[name, value] as const]
-  })
-  const { caFile, ...others } = settings
-  return {
-    ...others,
-    otlp: at.below('otlp').parse(settings.otlp, collectorUrl) ?? standInUrl,
-    headers: Object.fromEntries(headers),
-    ca: readAuthorities(caFile, at.below('ca_file')),
+    if (/[^\x20-\x7e]/.test(value)) headerAt.error('must consist of printable ASCII characters')
   }
+  return { ...settings, otlp: at.below('otlp').parse(settings.otlp, collectorUrl) ?? standInUrl }
 }
 
 /** Like OTEL_EXPORTER_OTLP_ENDPOINT: the address of the collector, or the full URL for traces. */

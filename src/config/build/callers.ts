@@ -1,13 +1,13 @@
 import { parseScryptHash } from '../../core/scrypt-hash.ts'
 import { isLoopback } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
+import { readNamedFile } from '../document/secrets.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { AccessTokensConfig, ServiceAccount, ServiceAccountsConfig } from '../model/upstream.ts'
-import type { List, RuleSettings, UpstreamSettings } from '../settings.ts'
-import { valuesOf } from './build-context.ts'
+import type { RuleSettings, UpstreamSettings } from '../settings.ts'
+import { readEach } from './build-context.ts'
 import { type ShortNames, withLongNames } from './claim-names.ts'
-import { readNamedFile } from './secrets.ts'
 
 /** Which access tokens an upstream accepts; `undefined` when it accepts none. */
 export function readAccessTokens(
@@ -16,9 +16,8 @@ export function readAccessTokens(
   providers: readonly Pick<ProviderConfig, 'client_id'>[],
 ): AccessTokensConfig | undefined {
   if (settings === undefined) return undefined
-  const { check } = settings
-  const audience = valuesOf(settings.audience ?? [])
-  const types = valuesOf(settings.types).map((type) => type.toLowerCase())
+  const { check, audience = [] } = settings
+  const types = settings.types.map((type) => type.toLowerCase())
   // A token that is no JWT does not name its provider, and must not be shown to another one.
   if (check === 'introspection' && providers.length > 1)
     at.below('check').error(
@@ -31,7 +30,7 @@ export function readAccessTokens(
       `contains the client_id ${ofClient.client_id}, which is the audience of ID Tokens: they would be accepted as access tokens`,
       'register the API at the provider with an audience of its own, or accept types: [at+jwt] only',
     )
-  return { ...settings, audience: audience.flatMap(spellingsOf), types, scopes: valuesOf(settings.scopes) }
+  return { ...settings, audience: audience.flatMap(spellingsOf), types }
 }
 
 /**
@@ -54,7 +53,7 @@ export function readRuleTokens(
       'needs access_tokens of the upstream, with the audience of its tokens',
       'add access_tokens: { audience: [https://api.example.com] } to the upstream',
     )
-  return { accessTokens: { scopes: valuesOf(settings.scopes) } }
+  return { accessTokens: settings }
 }
 
 const maxFileBytes = 1024 * 1024
@@ -144,10 +143,10 @@ export function readRuleAccounts(
       'add service_accounts: { file: service-accounts.txt } to the upstream',
     )
   if (settings === true) return { serviceAccounts: 'all' }
-  const names = valuesOf(settings as List<string>)
   const known = new Set(accounts?.accounts.map(({ name }) => name))
-  for (const [index, name] of names.entries())
+  readEach(settings, at, (name, nameAt) => {
     if (known.size > 0 && !known.has(name))
-      at.below(index).warning('has no effect: the file of service_accounts has no account of this name')
-  return { serviceAccounts: names }
+      nameAt.warning('has no effect: the file of service_accounts has no account of this name')
+  })
+  return { serviceAccounts: settings }
 }

@@ -1,10 +1,11 @@
 import { parseClaimPath, parseClaimTemplate, parseSelection } from '../../core/claims.ts'
 import { sha256 } from '../../core/random.ts'
-import { isLoopback, parseHttpUrl, parseOrigin } from '../addresses.ts'
+import { parseHttpUrl } from '../addresses.ts'
+import { secure } from '../document/address-formats.ts'
 import type { Setting } from '../document/report.ts'
 import type { ApiClaimConfig, ClaimPages, ClaimsProviderConfig, ClaimSourceConfig } from '../model/provider.ts'
 import type { ClaimSourceSettings, ProviderSettings } from '../settings.ts'
-import { parseEach, readEach, valuesOf } from './build-context.ts'
+import { readEach } from './build-context.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
 
 /** Claims that say who is signed in and how, which only the ID Token may say. */
@@ -47,24 +48,9 @@ export function readClaimSources(
   { claimSources }: Pick<ProviderSettings, 'claimSources'>,
   at: Setting,
 ): ClaimsProviderConfig[] {
-  return readEach(claimSources, at, ({ issuer, jwks_uri, endpoints }, entryAt) => {
-    const keys = entryAt
-      .below('jwks_uri')
-      .parse(jwks_uri, (text) => secure(parseHttpUrl(text, 'https://bank.example.com/jwks.json')))
-    const origins = parseEach(
-      endpoints,
-      entryAt.below('endpoints'),
-      (text) => secure(parseOrigin(text, 'https://bank.example.com')).origin,
-    )
-    return issuer === undefined || keys === undefined ? undefined : { issuer, jwks_uri: keys.href, endpoints: origins }
-  })
-}
-
-/** Credentials and claims must not be sent in the clear. */
-function secure(url: URL): URL {
-  if (url.protocol === 'http:' && !isLoopback(url.hostname))
-    throw new SyntaxError('must be https; plain http is possible on this machine only')
-  return url
+  return readEach(claimSources, at, ({ issuer, jwks_uri, endpoints }) =>
+    issuer === undefined || jwks_uri === undefined ? undefined : { issuer, jwks_uri, endpoints },
+  )
 }
 
 function readSource(settings: ClaimSourceSettings, shortNames: ShortNames, at: Setting): ClaimSourceConfig | undefined {
@@ -75,8 +61,7 @@ function readSource(settings: ClaimSourceSettings, shortNames: ShortNames, at: S
   const select = at.below('select').parse(selectText, parseSelection)
   const pages = settings.pages && readPages(settings.pages, at.below('pages'))
   if (urlText === undefined || found === undefined || selectText === undefined || select === undefined) return undefined
-  const scopes = valuesOf(settings.scopes)
-  return { ...found, urlText, token, scopes, select, selectText, absentIsEmpty, pages }
+  return { ...found, urlText, token, scopes: settings.scopes, select, selectText, absentIsEmpty, pages }
 }
 
 /** What replaces the value of a claim while the address is checked. */

@@ -1,5 +1,6 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Setting } from '../document/report.ts'
+import { readSecretText } from '../document/secrets.ts'
 import { decryptionAlgorithms } from '../encryption.ts'
 import {
   type ClientKey,
@@ -9,26 +10,21 @@ import {
   signingAlgorithms,
 } from '../model/provider.ts'
 import type { ProviderClientKeySettings, ProviderDecryptionKeySettings, ProviderSettings } from '../settings.ts'
-import { readKeyPair } from './certificates.ts'
-import { readSecret, readSecretText } from './secrets.ts'
 
-type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decryptionKey' | 'clientCertificate'>
+type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decryptionKey'>
 
 /** The credentials of the client: its secret, its keys and its certificate. */
 export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
-  const { client_secret, clientKey, clientCertificate } = settings
+  const { client_secret = '', clientKey, clientCertificate } = settings
   const keyAt = at.below('client_key')
   const certificateAt = at.below('client_certificate')
   const isHttp = settings.issuer?.startsWith('http:') === true
   if (clientCertificate !== undefined && isHttp)
     certificateAt.errorAtKey('has no effect: the issuer is http', 'a provider with https can ask for it')
   return {
-    client_secret: at.report.isUnregistered
-      ? ''
-      : ((client_secret && readSecret(client_secret, at.below('client_secret'))) ?? ''),
+    client_secret,
     clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
     decryptionKey: settings.decryptionKey && readDecryptionKey(settings, settings.decryptionKey, at),
-    clientCertificate: clientCertificate && readKeyPair(clientCertificate, certificateAt),
   }
 }
 

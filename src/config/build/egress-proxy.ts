@@ -1,10 +1,8 @@
-import { parseHost, parseHttpUrl, parseLooseSubnet, parseSubnet } from '../addresses.ts'
+import { parseHttpUrl, parseLooseSubnet } from '../addresses.ts'
+import { type NoProxy, parseNoProxy } from '../document/address-formats.ts'
 import type { Environment, Setting } from '../document/report.ts'
-import type { EgressProxyConfig, NoProxy } from '../model/provider.ts'
+import type { EgressProxyConfig } from '../model/provider.ts'
 import type { EgressProxySettings } from '../settings.ts'
-import { parseEach } from './build-context.ts'
-import { readAuthorities } from './certificates.ts'
-import { readSecret } from './secrets.ts'
 
 /**
  * The proxy of `egress_proxy`, or that of the environment variables.
@@ -22,14 +20,9 @@ export function buildEgressProxy(
           from: at.below('url').path,
           authorization: undefined,
         }
-  const password = settings?.password && readSecret(settings.password, at.below('password'))
-  const noProxy =
-    settings?.noProxy === undefined
-      ? noProxyOfEnvironment(at.report.env)
-      : parseEach(settings.noProxy, at.below('no_proxy'), (text) => parseNoProxy(text))
-  const ca = readAuthorities(settings?.caFile, at.below('ca_file'))
+  const { username, password, ca, noProxy = noProxyOfEnvironment(at.report.env) } = settings ?? {}
   if (proxy?.url === undefined) {
-    if (proxy === undefined && (settings?.username !== undefined || settings?.caFile !== undefined))
+    if (proxy === undefined && (username !== undefined || at.below('ca_file').isSet))
       at.below('url').missing(
         'is missing, and the environment names no proxy',
         'for example url: http://proxy.example.com:3128',
@@ -39,10 +32,7 @@ export function buildEgressProxy(
   return {
     url: proxy.url,
     from: proxy.from,
-    authorization:
-      settings?.username !== undefined && password !== undefined
-        ? basic(settings.username, password)
-        : proxy.authorization,
+    authorization: username !== undefined && password !== undefined ? basic(username, password) : proxy.authorization,
     noProxy,
     ca,
   }
@@ -111,15 +101,4 @@ function noProxyOfEnvironment(env: Environment): NoProxy[] {
       return []
     }
   })
-}
-
-/** @throws {SyntaxError} when the text is no host, address, range or `*` */
-function parseNoProxy(text: string, parse = parseSubnet): NoProxy {
-  if (text === '*') return { kind: 'all' }
-  const [, named = text, digits] = /^([^:]+|\[[^\]]+\]):(\d{1,5})$/.exec(text) ?? []
-  const port = digits === undefined ? undefined : Number(digits)
-  const address = named.replace(/^\[(.*)\]$/, '$1')
-  if (/^[\d.]+(?:\/\d+)?$/.test(address) || address.includes(':'))
-    return { kind: 'subnet', subnet: parse(address), port }
-  return { kind: 'host', host: parseHost(named.replace(/^\*?\./, '')), port }
 }

@@ -1,15 +1,15 @@
 import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
+import { hintForClaims, hintForClaimPath } from '../document/claim-hints.ts'
+import type { NamedClaim } from '../document/formats.ts'
 import type { Setting } from '../document/report.ts'
+import { readSecret } from '../document/secrets.ts'
 import { isTemplate } from '../document/spellings.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
-import type { AuthorizeWithConfig, NamedClaim, SignedIdentityConfig } from '../model/upstream.ts'
+import type { AuthorizeWithConfig, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
-import { parseEach } from './build-context.ts'
-import { readAuthorities } from './certificates.ts'
-import { hintForClaimPath, hintForClaims, type ShortNames, withLongName } from './claim-names.ts'
-import { readAuthorizationValue, readSecret } from './secrets.ts'
+import { type ShortNames, withLongName } from './claim-names.ts'
 
 /** What headers need from the rest of the file. */
 export interface HeaderContext {
@@ -76,8 +76,7 @@ function readSource(
       return template.length === 0 ? undefined : claimSource(template)
     }
     case 'first_of': {
-      const parse = (text: string) => withLongName(parseClaimPath(text), claims)
-      const firstOf = parseEach(written.firstOf ?? [], textAt, parse, hintForClaims)
+      const firstOf = (written.firstOf ?? []).map((path) => withLongName(path, claims))
       return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
     }
     case 'value':
@@ -90,14 +89,11 @@ function readSource(
     case 'request':
       return written.request === undefined ? undefined : { kind: 'request', request: written.request }
     case 'basic': {
-      const { user, password = {} } = written.basic ?? {}
+      const { user, password } = written.basic ?? {}
       // The schema reports a missing user.
       if (user === undefined) return undefined
       const template = readTemplate(user, user.includes('{') ? 'template' : 'claim', textAt.below('user'), context)
-      const secret = readSecret(password, textAt.below('password'))
-      return template.length === 0 || secret === undefined
-        ? undefined
-        : { kind: 'basic', user: template, password: secret }
+      return template.length === 0 || password === undefined ? undefined : { kind: 'basic', user: template, password }
     }
     case 'bearer':
       if (written.bearer === 'exchanged_token') return { kind: 'exchanged' }
@@ -175,25 +171,20 @@ export function readAuthorizeWith(
   { claims: names }: HeaderContext,
 ): AuthorizeWithConfig | undefined {
   if (settings === undefined) return undefined
-  const { url = '', authorization, claims, caFile, timeoutMs } = settings
+  const { url = '', claims } = settings
   const address = at.below('url').parse(settings.url, (text) => parseHttpUrl(text, decisionPoint))
   if (address && address.protocol === 'http:' && !isLoopback(address.hostname))
     at.below('url').warning('is not https: an attacker who can change the traffic decides who has access', 'use https')
   return {
-    ...{ url, timeoutMs },
-    authorization: authorization && readAuthorizationValue(authorization, at.below('authorization')),
-    ca: readAuthorities(caFile, at.below('ca_file')),
-    claims: parseEach(claims, at.below('claims'), (text) => readClaim(text, names, ['iss']), hintForClaims),
+    ...settings,
+    url,
+    claims: claims.map((claim) => withLongPath(claim, names)),
   }
 }
-
-/** The claims that the gateway itself writes into a signed identity. */
-const ownClaims = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
 /** `upstream` is the name of the upstream. Returns `undefined` when it gets no signed identity. */
 export function readSignedIdentity(
   settings: UpstreamSettings['signedIdentity'],
-  at: Setting,
   upstream: string,
   { claims }: HeaderContext,
 ): SignedIdentityConfig | undefined {
@@ -201,15 +192,10 @@ export function readSignedIdentity(
   return {
     ...settings,
     audience: settings.audience ?? upstream,
-    claims: parseEach(settings.claims, at.below('claims'), (text) => readClaim(text, claims, ownClaims), hintForClaims),
+    claims: settings.claims.map((claim) => withLongPath(claim, claims)),
   }
 }
 
-/** @param own claims that the gateway itself sends */
-function readClaim(text: string, names: ShortNames, own: readonly string[]): NamedClaim {
-  const path = parseClaimPath(text)
-  // The quotes around a name with special characters are no part of it.
-  const name = path.length === 1 ? String(path[0]) : text
-  if (own.includes(name)) throw new SyntaxError(`is a claim that the gateway writes itself: remove ${name}`)
+function withLongPath({ name, path }: NamedClaim, names: ShortNames): NamedClaim {
   return { name, path: withLongName(path, names) }
 }

@@ -1,8 +1,6 @@
-import { parseClaimPath } from '../../core/claims.ts'
 import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import { valuesOf } from './build-context.ts'
 
 /** Metadata that need the keys of the provider, or an ID Token. */
 const metadataOfOpenid = ['jwks_uri', 'end_session_endpoint', 'id_token_signing_alg_values_supported'] as const
@@ -18,7 +16,7 @@ export function readOauth2(settings: ProviderSettings, at: Setting): ProviderCon
     if (metadata !== undefined && metadata.jwks_uri === undefined && !metadataAt.below('jwks_uri').isSet)
       metadataAt.below('jwks_uri').missing('is missing', 'for example jwks_uri: https://id.example.com/jwks.json')
     if (scopes !== undefined && at.below('scopes').isValid && !scopes.includes('openid'))
-      at.below('scopes').error('must contain "openid"', `write scopes: [${['openid', ...valuesOf(scopes)].join(', ')}]`)
+      at.below('scopes').error('must contain "openid"', `write scopes: [${['openid', ...scopes].join(', ')}]`)
     return undefined
   }
   const refuse = (place: Setting) => {
@@ -36,6 +34,5 @@ export function readOauth2(settings: ProviderSettings, at: Setting): ProviderCon
     metadataAt
       .below('userinfo_endpoint')
       .missing('is missing: its response says who signs in', 'for example https://api.github.com/user')
-  const path = at.below('subject').parse(subject, parseClaimPath)
-  return { subject: path ?? ['sub'] }
+  return { subject: subject ?? ['sub'] }
 }

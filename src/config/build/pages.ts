@@ -9,15 +9,15 @@ import {
   type PageTemplate,
   placeholdersOf,
 } from '../../core/page-names.ts'
-import { expandColor, textColorOn } from '../colors.ts'
+import { textColorOn } from '../colors.ts'
 import type { Place } from '../document/diagnostics.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { explainFileError, readBounded } from '../document/files.ts'
 import type { Setting } from '../document/report.ts'
+import { namedFile, readNamedFile } from '../document/secrets.ts'
 import type { ColorsConfig, PagesConfig, SupportConfig } from '../model/pages.ts'
 import type { PagesSettings, PagesSupportSettings } from '../settings.ts'
 import { parsePageTemplate, type TemplateFault, withPlainLineBreaks } from './page-template.ts'
-import { namedFile, readNamedFile } from './secrets.ts'
 
 const maxTemplateBytes = 64 * 1024
 
@@ -33,13 +33,7 @@ export function buildPages(settings: PagesSettings, at: Setting): PagesConfig {
 }
 
 function buildColors(settings: PagesSettings['colours']['light']): ColorsConfig {
-  const [background, surface, text, accent] = [
-    settings.background,
-    settings.surface,
-    settings.text,
-    settings.accent,
-  ].map(expandColor) as [string, string, string, string]
-  return { background, surface, text, accent, onAccent: textColorOn(accent) }
+  return { ...settings, onAccent: textColorOn(settings.accent) }
 }
 
 function buildSupport(settings: PagesSupportSettings | undefined, at: Setting): SupportConfig | undefined {

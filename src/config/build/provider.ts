@@ -9,9 +9,8 @@ import type { GatewayConfig } from '../model/gateway.ts'
 import type { EgressProxyConfig, EndSessionConfig, ProviderConfig, ProviderMetadata } from '../model/provider.ts'
 import type { UpstreamConfig } from '../model/upstream.ts'
 import { providerKind, type ProviderKind } from '../provider-kind.ts'
-import type { GatewaySettings, List, ProviderMetadataSettings, ProviderSettings } from '../settings.ts'
-import { readEach, valuesOf } from './build-context.ts'
-import { readAuthorities } from './certificates.ts'
+import type { GatewaySettings, ProviderMetadataSettings, ProviderSettings } from '../settings.ts'
+import { readEach } from './build-context.ts'
 import type { ShortNames } from './claim-names.ts'
 import { readClaimSources, readClaimsFrom } from './claims-from.ts'
 import { readCredentials } from './client-credentials.ts'
@@ -61,7 +60,8 @@ function buildProvider(
   shortNames: ShortNames,
 ): ProviderConfig {
   const { egressProxy, reservedPrefix, cookieName } = context
-  const { caFile, kind: _kind, subject: _subject, ...others } = settings
+  checkLinkParams(settings, at.below('link_params'))
+  const { kind: _kind, subject: _subject, ...others } = settings
   return {
     ...others,
     ...{ name: 'provider', setting: 'provider', prefix: reservedPrefix, cookieName, egressProxy },
@@ -72,18 +72,15 @@ function buildProvider(
     title: settings.title ?? '',
     client_id: settings.client_id ?? '',
     ...readCredentials(settings, at),
-    resource: readResource(settings.resource, at.below('resource')),
-    linkParams: readLinkParams(settings, at.below('link_params')),
+    resource: [settings.resource ?? []].flat(),
     globalTokenRevocation: readGlobalTokenRevocation(settings, at.below('global_token_revocation')),
     signals: readSignals(settings, at.below('signals')),
-    scopes: settings.scopes && valuesOf(settings.scopes),
     authorizationParams: readAuthorizationParams(settings, at.below('authorization_params')),
     ...readEndSession(settings, at),
     claims: readShortNames(settings.claims, at.below('claims')),
     idTokenClaims: readIdTokenClaims(settings, at.below('id_token_claims')),
     claimSources: readClaimSources(settings, at.below('claim_sources')),
     claimsFrom: readClaimsFrom(settings, shortNames, at.below('claims_from')),
-    ca: readAuthorities(caFile, at.below('ca_file')),
   }
 }
 
@@ -142,7 +139,7 @@ const protocolClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'sid', 'aud',
 
 /** The names of claims as the provider spells them. */
 function readIdTokenClaims(settings: ProviderSettings, at: Setting): string[] {
-  return readEach(settings.idTokenClaims, at, (name, nameAt) => {
+  readEach(settings.idTokenClaims, at, (name, nameAt) => {
     requireName(name, nameAt)
     const [whole, ...members] = pathIn(name)
     if (members.length > 0)
@@ -152,8 +149,8 @@ function readIdTokenClaims(settings: ProviderSettings, at: Setting): string[] {
       )
     if (protocolClaims.has(name))
       nameAt.error('has no effect: the gateway always takes it from the ID Token, or never passes it on')
-    return Object.hasOwn(settings.claims, name) ? (settings.claims[name] as string) : name
   })
+  return settings.idTokenClaims.map((name) => ownMember(settings.claims, name) ?? name)
 }
 
 /** Reports the name of a claim in quotes, as paths have them. No claim would match. */
@@ -200,27 +197,15 @@ const signInParams: ReadonlySet<string> = new Set([
   ...['claims', 'id_token_hint', 'client_secret', 'client_assertion', 'client_assertion_type'],
 ])
 
-function readLinkParams(settings: ProviderSettings, at: Setting): string[] {
-  return readEach(settings.linkParams, at, (name, nameAt) => {
+function checkLinkParams({ linkParams }: ProviderSettings, at: Setting): void {
+  readEach(linkParams, at, (name, nameAt) => {
     if (gatewayParams.has(name)) nameAt.error('is a parameter that only the gateway sets')
     else if (signInParams.has(name))
       nameAt.error(
         'must not be set by a link, which anybody can write',
         'write it in authorization_params, or as step_up of a rule',
       )
-    return name
   })
-}
-
-function readResource(resource: ProviderSettings['resource'], at: Setting): string[] {
-  return typeof resource === 'string' ? [readUri(resource, at)] : readEach(resource ?? [], at, readUri)
-}
-
-/** An absolute URI without a fragment (RFC 8707 §2). */
-function readUri(uri: string, at: Setting): string {
-  if (!/^[a-z][a-z\d+.-]*:[^\s#]+$/i.test(uri) || !URL.canParse(uri))
-    at.error('must be an absolute URI without a fragment, such as https://api.example.com')
-  return uri
 }
 
 function readAuthorizationParams(settings: ProviderSettings, at: Setting): Record<string, string> {
@@ -255,10 +240,7 @@ function readMetadata(
   const { mtls_endpoint_aliases: aliases, ...others } = settings
   checkUrls(others, at, onLoopback)
   if (aliases !== undefined) checkUrls(aliases, at.below('mtls_endpoint_aliases'), onLoopback)
-  const members = Object.entries(settings).flatMap(([name, value]: [string, unknown]) =>
-    value === undefined ? [] : [[name, Array.isArray(value) ? valuesOf(value as List<string>) : value]],
-  )
-  return Object.fromEntries(members) as ProviderMetadata
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as ProviderMetadata
 }
 
 function checkUrls(settings: object, at: Setting, onLoopback: boolean): void {

@@ -1,11 +1,9 @@
 import type { Address } from '../addresses.ts'
-import { redisUrlOf } from '../document/foreign-settings.ts'
+import { readKeyPair } from '../document/pem-files.ts'
 import type { Setting } from '../document/report.ts'
 import type { RedisStoreConfig, RedisTlsConfig } from '../model/session.ts'
-import type { List, RedisSettings } from '../settings.ts'
+import type { RedisSettings } from '../settings.ts'
 import { readEach } from './build-context.ts'
-import { readAuthorities, readKeyPair } from './certificates.ts'
-import { readSecret } from './secrets.ts'
 
 const fallback = new URL('rediss://stand-in.invalid')
 
@@ -15,11 +13,11 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
   const { username, password, sentinelPassword, keyPrefix, timeoutMs, replicasAcknowledge } = settings
   const shared = {
     ...{ username, keyPrefix, timeoutMs, replicasAcknowledge },
-    password: password && readSecret(password, at.below('password')),
+    password,
   }
 
   if (sentinels !== undefined) {
-    const { servers, secure } = readServers(sentinels, 'redis-1:26379', at.below('sentinels'))
+    const { servers, secure } = readServers(sentinels, 26379, at.below('sentinels'))
     return {
       kind: 'redis_sentinel',
       ...shared,
@@ -27,12 +25,12 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       name: settings.name ?? '',
       database: settings.database ?? 0,
       sentinelUsername: settings.sentinelUsername,
-      sentinelPassword: sentinelPassword && readSecret(sentinelPassword, at.below('sentinel_password')),
+      sentinelPassword,
       tls: readTls(settings, secure, 'sentinels', at),
     }
   }
   if (cluster !== undefined) {
-    const { servers, secure } = readServers(cluster, 'redis-1:6379', at.below('cluster'))
+    const { servers, secure } = readServers(cluster, 6379, at.below('cluster'))
     if ((settings.database ?? 0) !== 0) at.below('database').error('must be 0: a Cluster has no other database')
     return {
       kind: 'redis_cluster',
@@ -41,8 +39,7 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       tls: readTls(settings, secure, 'cluster', at),
     }
   }
-  const meant = url?.includes('://') === true ? undefined : redisUrlOf(url)
-  const server = at.below('url').parse(url, parseRedisUrl, meant && `write ${meant}`) ?? fallback
+  const server = url ?? fallback
   // A Cluster that is written in another form has no other database.
   if (settings.database !== undefined && !at.below('cluster').isReported)
     at.below('database').error(`belongs in the url: ${withDatabase(server, settings.database)}`)
@@ -69,64 +66,28 @@ function readTls(
   if (!secure && at.below(servers).isValid)
     for (const file of ['ca_file', 'cert_file', 'key_file'])
       if (at.below(file).isSet) at.below(file).error(`has no effect: ${servers} is without TLS; write rediss:// there`)
-  const ca = readAuthorities(settings.caFile, at.below('ca_file'))
   const pair = readKeyPair(settings, at)
-  return secure ? { ca, cert: pair?.cert, key: pair?.key } : undefined
+  return secure ? { ca: settings.ca, cert: pair?.cert, key: pair?.key } : undefined
 }
 
 /** A list of `HOST:PORT`; with TLS, all of them are `rediss://HOST:PORT`. */
 function readServers(
-  list: List<string>,
-  example: string,
+  urls: readonly URL[],
+  defaultPort: number,
   at: Setting,
 ): { readonly servers: readonly Address[]; readonly secure: boolean } {
-  const defaultPort = Number(example.split(':')[1])
-  const urls = readEach(list, at, (text, urlAt) =>
-    urlAt.parse(text, () => ({ urlAt, url: parseServer(text, example) })),
-  )
-  const secure = urls[0]?.url.protocol === 'rediss:'
-  for (const { urlAt, url } of urls)
+  const secure = urls[0]?.protocol === 'rediss:'
+  readEach(urls, at, (url, urlAt) => {
     if ((url.protocol === 'rediss:') !== secure)
       urlAt.error(
         secure
           ? 'must begin with rediss:// (TLS) as the first one does'
           : 'begins with rediss:// (TLS), and the first one does not; write rediss:// for all of them or for none',
       )
-  const servers = urls.map(({ url }) => ({
+  })
+  const servers = urls.map((url) => ({
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(url.port || defaultPort),
   }))
   return { servers, secure }
-}
-
-function parseServer(text: string, example: string): URL {
-  const url = parseServerUrl(
-    text.includes('://') ? text : `redis://${text}`,
-    `HOST:PORT such as ${example} or, with TLS, rediss://${example}`,
-  )
-  if (!/^\/?$/.test(url.pathname) || /[?#]/.test(text))
-    throw new SyntaxError(`must have nothing after the host and port, such as ${example}`)
-  return url
-}
-
-/**
- * Where one Redis is: `redis://` or `rediss://`, without user name and password.
- * @throws {SyntaxError} names what is wrong
- */
-export function parseRedisUrl(text: string): URL {
-  const url = parseServerUrl(text, 'a redis:// or rediss:// URL such as rediss://redis:6379')
-  if (!/^(\/\d{0,5})?$/.test(url.pathname) || text.includes('?') || text.includes('#'))
-    throw new SyntaxError(
-      'must have nothing but a database number after the host and port, such as rediss://redis:6379/0',
-    )
-  return url
-}
-
-function parseServerUrl(text: string, expected: string): URL {
-  if (!/^rediss?:\/\/[^\s\\/]+/i.test(text) || !URL.canParse(text)) throw new SyntaxError(`must be ${expected}`)
-  const url = new URL(text)
-  if (url.password !== '')
-    throw new SyntaxError('must not contain a password; write password: { env: NAME } or { file: PATH } beside it')
-  if (url.username !== '') throw new SyntaxError('must not contain a user name; write username: beside it')
-  return url
 }

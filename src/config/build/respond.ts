@@ -6,6 +6,7 @@ import type { PathPattern } from '../../core/patterns.ts'
 import { parseHttpUrl } from '../addresses.ts'
 import { explainFileError } from '../document/files.ts'
 import type { Setting } from '../document/report.ts'
+import { namedFile, readNamedFile } from '../document/secrets.ts'
 import {
   type FilesConfig,
   type FixedResponseConfig,
@@ -18,7 +19,6 @@ import type { RuleRespondSettings } from '../settings.ts'
 import { standInUrl } from './build-context.ts'
 import type { ShortNames } from './claim-names.ts'
 import { readRequirements } from './requirements.ts'
-import { namedFile, readNamedFile } from './secrets.ts'
 
 /**
  * Reads what the gateway itself responds with.

@@ -1,8 +1,6 @@
-import { parseOrigin } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import type { DefaultField, ResponseHeadersConfig } from '../model/upstream.ts'
 import type { UpstreamSettings } from '../settings.ts'
-import { parseEach, valuesOf } from './build-context.ts'
 
 /** Reads how the header fields of responses are changed. */
 export function readResponseHeaders(
@@ -13,10 +11,7 @@ export function readResponseHeaders(
   const { set, remove, hstsMs, frameAncestors, referrerPolicy, permissionsPolicy } = settings
   if (hstsMs !== undefined && externalUrl.protocol !== 'https:')
     at.below('hsts').error('needs an https external_url: browsers ignore it over http')
-  const ancestors =
-    frameAncestors === undefined
-      ? framedByDefault(embeddedIn)
-      : parseEach(frameAncestors, at.below('frame_ancestors'), parseAncestor)
+  const ancestors = frameAncestors ?? framedByDefault(embeddedIn)
   const values = {
     'Strict-Transport-Security': hstsMs === undefined ? undefined : `max-age=${Math.floor(hstsMs / 1000)}`,
     'Content-Security-Policy': ancestors && `frame-ancestors ${ancestors.join(' ') || "'none'"}`,
@@ -29,15 +24,10 @@ export function readResponseHeaders(
     // stays.
     return [{ name, value, ...(name === 'Content-Security-Policy' && { unless: 'frame-ancestors' }) }]
   })
-  return { set, remove: valuesOf(remove), defaults }
+  return { set, remove, defaults }
 }
 
 /** Where sessions are embedded, pages of further sites may not show the application. */
 function framedByDefault(embeddedIn: readonly string[]): readonly string[] | undefined {
   return embeddedIn.length === 0 ? undefined : ["'self'", ...embeddedIn]
-}
-
-function parseAncestor(text: string): string {
-  if (text === "'self'") throw new SyntaxError('has quotes of its own: write self')
-  return text === 'self' ? "'self'" : parseOrigin(text, 'https://portal.example.com').origin
 }

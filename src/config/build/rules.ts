@@ -1,14 +1,11 @@
-import { parsePathPattern } from '../../core/patterns.ts'
 import type { Setting } from '../document/report.ts'
 import type { HeaderConfig } from '../model/header.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
-import type { List, RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
-import { valuesOf } from './build-context.ts'
+import type { RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
 import { readRuleAccounts, readRuleTokens } from './callers.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
-import { hintForPath } from './path-hints.ts'
-import { readNetworks, readRequirements } from './requirements.ts'
+import { networksOf, readRequirements } from './requirements.ts'
 import { readRespond } from './respond.ts'
 
 /**
@@ -28,7 +25,7 @@ export function readRule(
   const require = readRequirements(settings.require, at.below('require'), context.claims)
   reportUselessBinding(settings, at, context)
   const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
-  const path = at.below('path').parse(settings.path, parsePathPattern, hintForPath(settings.path ?? ''))
+  const { path } = settings
   const respond = path && settings.respond && readRespond(settings.respond, at, path, context.claims)
   return (
     path && {
@@ -36,8 +33,8 @@ export function readRule(
       setting: at.path,
       name: settings.name,
       path,
-      methods: readMethods(settings.methods),
-      clients: settings.networks && readNetworks(settings.networks, at.below('networks')),
+      methods: settings.methods,
+      clients: settings.networks && networksOf(settings.networks),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,
@@ -89,14 +86,10 @@ function readStepUp({ stepUp }: Pick<RuleSettings, 'stepUp'>): Pick<RuleConfig, 
   const { acr_values, maxAgeMs } = stepUp
   return {
     stepUp: {
-      ...(acr_values && { acr_values: valuesOf(acr_values) }),
+      ...(acr_values && { acr_values }),
       ...(maxAgeMs !== undefined && { max_age: Math.floor(maxAgeMs / 1000) }),
     },
   }
-}
-
-export function readMethods(methods: List<string> | undefined): readonly string[] | undefined {
-  return methods && valuesOf(methods)
 }
 
 /** Letter case makes no difference in names of headers (RFC 9110 §5.1). */

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parseCookieDomain } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
+import { namedFile } from '../document/secrets.ts'
 import type { DeviceBindingConfig, SessionConfig, SessionCookieConfig, StoreConfig } from '../model/session.ts'
 import type { SessionSettings, SessionStoreSettings } from '../settings.ts'
-import { readEach, readOrigins } from './build-context.ts'
 import { buildRedis } from './redis.ts'
-import { namedFile, readSecret } from './secrets.ts'
 
 const keyBytes = 32
 
@@ -21,8 +19,7 @@ export function buildSession(settings: SessionSettings, at: Setting, secure: boo
     isKeyGenerated: settings.keys === undefined && store.kind === 'memory',
     store,
     maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
-    cookie: buildCookie(settings.cookie, at.below('cookie'), secure),
-    embeddedIn: readOrigins(settings.embeddedIn, at.below('embedded_in')),
+    cookie: buildCookie(settings.cookie, secure),
     deviceBinding: buildDeviceBinding(settings, at.below('device_binding'), secure),
   }
 }
@@ -35,24 +32,15 @@ function buildDeviceBinding(settings: SessionSettings, at: Setting, secure: bool
   return { ...others, isOn: mode !== 'off' && secure && !isOfDomain, isRequired: mode === 'required' }
 }
 
-function buildCookie(settings: SessionSettings['cookie'], at: Setting, secure: boolean): SessionCookieConfig {
-  const domain = at.below('domain').parse(settings.domain, parseCookieDomain)
+function buildCookie({ name, domain, sameSite }: SessionSettings['cookie'], secure: boolean): SessionCookieConfig {
   // Browsers accept a cookie with the prefix __Host- only with Secure and from this host, so that
   // no sibling site can set one (RFC 6265bis §4.1.3.2). With a domain, only __Secure- is possible.
   const prefix = domain === undefined ? '__Host-' : '__Secure-'
-  return {
-    name: secure ? `${prefix}${settings.name}` : settings.name,
-    ...(domain !== undefined && { domain }),
-    secure,
-    sameSite: settings.sameSite,
-  }
+  return { name: secure ? `${prefix}${name}` : name, ...(domain !== undefined && { domain }), secure, sameSite }
 }
 
 function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): readonly Buffer[] {
-  if (settings.keys !== undefined)
-    return readEach(settings.keys, at.below('keys'), (secret, keyAt) =>
-      keyAt.parse(readSecret(secret, keyAt), decodeKey, generateHint),
-    )
+  if (settings.keys !== undefined) return settings.keys
   // The memory store is lost with the process, so a new key for each start is sufficient.
   if (store.kind === 'memory') return [randomBytes(keyBytes)]
   at.below('keys').missing(
@@ -62,19 +50,6 @@ function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): r
     'for example keys: [{ file: /run/secrets/session_key }]; create a key with openssl rand -base64 32',
   )
   return []
-}
-
-const generateHint = 'create a key with openssl rand -base64 32'
-
-function decodeKey(text: string): Buffer {
-  const key = /^([\da-f]{2})+$/i.test(text)
-    ? Buffer.from(text, 'hex')
-    : /^([\w-]+|[A-Za-z\d+/]+)={0,2}$/.test(text)
-      ? Buffer.from(text, 'base64')
-      : undefined
-  if (key?.length === keyBytes) return key
-  const found = key === undefined ? 'it has another format' : `it has ${key.length}`
-  throw new SyntaxError(`must be ${keyBytes} bytes in base64, base64url or hex; ${found}`)
 }
 
 function buildStore({ memory, file, redis }: SessionStoreSettings, at: Setting): StoreConfig {

@@ -1,26 +1,24 @@
 import { ipAddress } from '../../core/addresses.ts'
 import type { CertificateClaims } from '../../core/claims.ts'
 import { type NamePattern, parseNamePattern, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
-import { parseHost, parseOrigin, parseUpstreamOrigin, parseUpstreamPath } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
+import { hintForPath } from '../document/path-hints.ts'
 import type { Setting } from '../document/report.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig } from '../model/upstream.ts'
 import type {
-  List,
   LogoutCallSettings,
   LogoutLinkSettings,
   TestCertificateSettings,
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
-import { parseEach, readEach, readOrigins, valuesOf } from './build-context.ts'
+import { isList, readEach } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readAuthorizeWith, readHeaders, readSignedIdentity } from './headers.ts'
-import { hintForFolder, hintForPath } from './path-hints.ts'
 import { readResponseHeaders } from './response-headers.ts'
-import { type BindingContext, readMethods, readRule, reportUselessBinding } from './rules.ts'
+import { type BindingContext, readRule, reportUselessBinding } from './rules.ts'
 import { readEject, readHealthCheck, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
@@ -38,13 +36,10 @@ export function buildUpstream(
 ): UpstreamConfig {
   const { claims, embeddedIn } = context
   const { preset: _, requestHeaders, deviceBinding = context.deviceBinding, ...rest } = settings
-  const { caFile: _ca, serverName: _name, clientCertificate: _certificate, pinnedKeys: _keys, ...others } = rest
+  const { ca: _ca, serverName: _name, clientCertificate: _certificate, pinnedKeys: _keys, ...others } = rest
   const own: Setting['below'] = (...names) => at.below(...names)
-  const externalUrl = own('external_url').parse(settings.externalUrl, parseUpstreamOrigin) ?? context.externalUrl
-  const path = own('path').parse(settings.path, parseUpstreamPath, hintForFolder(settings.path)) ?? '/'
+  const { path, trustedOrigins, externalUrl = context.externalUrl } = settings
   const headers = readHeaders(settings.headers, own('headers'), context)
-  const trustedOrigins =
-    settings.trustedOrigins === 'any' ? 'any' : readOrigins(settings.trustedOrigins, own('trusted_origins'))
   const providers = readProviders(settings.providers, own('providers'), context)
   reportUselessBinding(settings, at, context)
   const serviceAccounts = readServiceAccounts(settings.serviceAccounts, own('service_accounts'), {
@@ -54,34 +49,31 @@ export function buildUpstream(
   const takesTokens = settings.accessTokens !== undefined || own('access_tokens').isReported
   return {
     ...others,
-    ...{ name, externalUrl, path, headers, trustedOrigins, providers, serviceAccounts },
+    ...{ name, externalUrl, headers, providers, serviceAccounts },
     place: at.place,
-    hosts: readHosts(settings, externalUrl, own('hosts')),
+    hosts: settings.hosts ?? (settings.externalUrl === undefined ? [] : [externalUrl.hostname]),
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
-    removedFields: valuesOf(requestHeaders.remove),
+    removedFields: requestHeaders.remove,
     responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), {
       externalUrl,
       embeddedIn,
     }),
     authorizeWith: readAuthorizeWith(settings.authorizeWith, own('authorize_with'), context),
-    signedIdentity: readSignedIdentity(settings.signedIdentity, own('signed_identity'), name, context),
+    signedIdentity: readSignedIdentity(settings.signedIdentity, name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
       readRule(rule, ruleAt, headers, { ...context, takesTokens, serviceAccounts }),
     ),
-    tokenExchange: settings.tokenExchange && {
-      ...settings.tokenExchange,
-      scopes: valuesOf(settings.tokenExchange.scopes ?? []),
-    },
+    tokenExchange: settings.tokenExchange && { ...settings.tokenExchange, scopes: settings.tokenExchange.scopes ?? [] },
     accessTokens: readAccessTokens(
       settings.accessTokens,
       own('access_tokens'),
       context.providers.filter((provider) => providers.includes(provider.name)),
     ),
-    cors: readCors(settings.cors, trustedOrigins, own('cors')),
+    cors: readCors(settings.cors, trustedOrigins),
     sessionCookies: readSessionCookies(settings.sessionCookies),
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
-    upgrade: valuesOf(settings.upgrade).map((protocol) => protocol.toLowerCase()),
+    upgrade: settings.upgrade.map((protocol) => protocol.toLowerCase()),
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
   }
 }
@@ -91,28 +83,20 @@ type Application =
 
 /** Where the application is, and how connections to it are made. */
 function readApplication(settings: UpstreamSettings, at: Setting): Pick<UpstreamConfig, Application> {
-  const own: Setting['below'] = (...names) => at.below(...names)
   const { targets, resolve } = readTargets(settings, at)
-  const otherOrigins = parseEach(
-    settings.alsoKnownAs,
-    own('also_known_as'),
-    (origin) => parseOrigin(origin, 'http://intranet.corp:8080').origin,
-  )
   return {
     ...{ url: targets[0].url, targets, resolve },
     eject: readEject(settings.eject),
     healthCheck: readHealthCheck(settings.healthCheck),
     forwardAuth: settings.forwardAuth === true,
     respondsOnly: respondsOnly(settings),
-    alsoKnownAs: [...otherOrigins, ...targets.slice(1).map(({ url }) => url.origin)],
-    tls: readUpstreamTls(settings, own),
+    alsoKnownAs: [...settings.alsoKnownAs, ...targets.slice(1).map(({ url }) => url.origin)],
+    tls: readUpstreamTls(settings),
   }
 }
 
-function readSessionCookies(cookies: UpstreamSettings['sessionCookies']): readonly NamePattern[] {
-  if (cookies === undefined) return []
-  const names = Array.isArray(cookies) ? valuesOf(cookies as List<string>) : ['*']
-  return names.map(parseNamePattern)
+function readSessionCookies(cookies: UpstreamSettings['sessionCookies'] = []): readonly NamePattern[] {
+  return isList(cookies) ? cookies : [parseNamePattern('*')]
 }
 
 function readLogout(
@@ -124,8 +108,8 @@ function readLogout(
   return {
     paths,
     passFirst: settings.passFirst,
-    cookies: valuesOf(settings.cookies).map((cookie) => ({
-      names: parseNamePattern(cookie),
+    cookies: settings.cookies.map((names) => ({
+      names,
       paths: cookiePaths(path, paths),
       domains: cookieDomains(externalUrl.hostname.replace(/^\*\./, '')),
     })),
@@ -137,7 +121,7 @@ function readLogoutLink(link: LogoutLinkSettings, at: Setting, externalUrl: URL)
   const { path: text = '', query = {}, methods } = link
   const hint = hintForLogoutLink(text, externalUrl) ?? hintForPath(text)
   const path = at.below('path').parse(link.path, parsePathPattern, hint)
-  return path && { path, query: Object.entries(query), methods: readMethods(methods) }
+  return path && { path, query: Object.entries(query), methods }
 }
 
 function readLogoutCall(call: LogoutCallSettings | undefined, at: Setting): LogoutCall | undefined {
@@ -198,11 +182,6 @@ function folderOf({ segments, below: isOpen }: PathPattern): readonly string[] {
   return star < 0 ? folders : folders.slice(0, star)
 }
 
-function readHosts(settings: UpstreamSettings, externalUrl: URL, at: Setting): readonly string[] {
-  if (settings.hosts !== undefined) return parseEach(settings.hosts, at, parseHost)
-  return settings.externalUrl === undefined ? [] : [externalUrl.hostname]
-}
-
 function readProviders(
   names: UpstreamSettings['providers'],
   at: Setting,
@@ -212,30 +191,22 @@ function readProviders(
   if (names === undefined) return known
   if (!at.report.at('/providers').isSet) {
     at.errorAtKey('needs providers at the top level, and provider is one only')
-    return valuesOf(names)
+    return names
   }
-  return readEach(names, at, (name, nameAt) => {
+  readEach(names, at, (name, nameAt) => {
     const meant = didYouMean(name, known)
     const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`
     if (!known.includes(name)) nameAt.error('is not the name of a provider', hint)
-    return name
   })
+  return names
 }
 
 function readCors(
   cors: UpstreamSettings['cors'],
   trustedOrigins: UpstreamConfig['trustedOrigins'],
-  at: Setting,
 ): CorsConfig | undefined {
-  if (cors === undefined) return undefined
   const trusted = trustedOrigins === 'any' ? [] : trustedOrigins
-  return {
-    ...cors,
-    origins: cors.origins === undefined ? trusted : readOrigins(cors.origins, at.below('origins')),
-    methods: valuesOf(cors.methods),
-    headers: valuesOf(cors.headers),
-    expose: valuesOf(cors.expose),
-  }
+  return cors && { ...cors, origins: cors.origins ?? trusted }
 }
 
 const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
@@ -258,32 +229,17 @@ function readTest(
     clientCertificate: settings.clientCertificate && readCertificate(settings.clientCertificate),
     method: method.toUpperCase(),
     path: settings[method] ?? '/',
-    host: at.below('host').parse(settings.host, parseHost),
-    from: at.below('from').parse(settings.from, parseClientAddress),
-    at: at.below('at').parse(settings.at, parseTime),
+    host: settings.host,
+    from: settings.from,
+    at: settings.at,
     expect: settings.expect,
     headers: settings.headers,
   }
 }
 
 function readCertificate(settings: TestCertificateSettings): CertificateClaims {
-  const { issuer = '', serial = '', sha256 = '' } = settings
-  const [cn, o, ou] = [valuesOf(settings.cn), valuesOf(settings.o), valuesOf(settings.ou)]
-  const [dns, uri, email, ip] = [settings.dns, settings.uri, settings.email, settings.ip]
+  const { issuer = '', serial = '', sha256 = '', cn, o, ou } = settings
   const parts = Object.entries({ O: o, OU: ou, CN: cn })
   const made = parts.flatMap(([type, names]) => names.map((name) => `${type}=${name}`)).join(', ')
-  const alternatives = { dns: valuesOf(dns), uri: valuesOf(uri), email: valuesOf(email), ip: valuesOf(ip) }
-  return { subject: settings.subject ?? made, cn, o, ou, issuer, ...alternatives, serial, sha256 }
-}
-
-function parseClientAddress(text: string): string {
-  const address = ipAddress(text)
-  if (address === undefined) throw new SyntaxError('must be an IP address such as 10.1.2.3')
-  return address
-}
-
-function parseTime(text: string): number {
-  const time = Date.parse(text)
-  if (Number.isNaN(time)) throw new SyntaxError('must be a time such as 2026-01-05T09:30:00Z')
-  return time
+  return { ...settings, subject: settings.subject ?? made, issuer, serial, sha256 }
 }

@@ -1,8 +1,9 @@
 import { portOf } from '../../core/addresses.ts'
-import { type Address, isEveryAddress, isLoopback, targetName } from '../addresses.ts'
+import { type Address, isEveryAddress, isLoopback } from '../addresses.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { TargetConfig, UpstreamConfig } from '../model/upstream.ts'
+import { targetName } from '../target-addresses.ts'
 import type { At, UpstreamCheck } from './check.ts'
 
 /** The settings that say how requests are spread over several targets. */

@@ -1,3 +1,4 @@
+import { redisUrlOf } from './redis-urls.ts'
 import { namesOf } from './report.ts'
 import { partAt, resolved, type SchemaPart } from './schema-part.ts'
 import { compiledSchema } from './schema-validator.ts'
@@ -76,14 +77,6 @@ function inFormOf(example: string, value: unknown): string {
   if (isUrl) return /^\w+:\/\/[\w.:/-]{1,80}$/.test(text) ? text : example
   const [, host, ownPort] = /^([\w-]+(?:\.[\w-]+)+|localhost|[\w-]+(?=:))(:\d{1,5})?$/.exec(text) ?? []
   return host === undefined || (scheme === '' && port === '') ? example : `${scheme}${host}${ownPort ?? port}`
-}
-
-/** The URL of Redis that a person wrote, also below `url`. One with a password is not repeated. */
-export function redisUrlOf(value: unknown): string | undefined {
-  const text: unknown = typeof value === 'object' && value !== null && 'url' in value ? value.url : value
-  if (typeof text !== 'string') return undefined
-  const [, scheme = 'redis:', server] = /^(?:(rediss?:)\/\/)?([\w.[\]-]+(?::\d+)?(?:\/\d*)?)$/i.exec(text.trim()) ?? []
-  return server && `${scheme.toLowerCase()}//${server}`
 }
 
 function redisMapOf(value: unknown): string {

@@ -1,13 +1,14 @@
 import { isObject, type JsonObject } from '../../core/json.ts'
 import { amountOf, rateOf } from '../quantities.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { type Format, formats } from './formats.ts'
 import type { Report, Setting } from './report.ts'
 import { fieldName, resolved, type SchemaPart } from './schema-part.ts'
 
 /**
  * Makes settings of a document that has no invalid values, as the schema says: fills in defaults,
- * writes out short forms, turns quantities into numbers, and names fields in camelCase. Reports
- * quantities that are out of range.
+ * writes out short forms, turns quantities into numbers, reads what has a format, and names fields
+ * in camelCase. Reports quantities that are out of range, and what cannot be read.
  */
 export function readSettings(document: object, schema: SchemaPart, report: Report): GatewaySettings {
   const kinds = new Map<object, Kind>()
@@ -19,8 +20,9 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
     const value = writtenOut(written, part, at)
     if (value !== written && !isObject(part.short)) requirePattern(value as JsonObject, part, at)
     if (typeof value === 'string' && part.quantity !== undefined) return readQuantity(value, part, at)
-    if (Array.isArray(value)) return readList(value, resolved(part.items ?? {}, schema), at)
-    return isObject(value) ? readMap(value, part, at) : value
+    if (Array.isArray(value)) return readList(value, part, at)
+    const settings = isObject(value) ? readMap(value, part, at) : value
+    return part.format === undefined || settings === undefined ? settings : readFormat(settings, part, at)
   }
 
   /** The schema does not compare a short form with the pattern of the setting that it means. */
@@ -31,8 +33,15 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
     }
   }
 
-  function readList(list: readonly unknown[], members: SchemaPart, at: Setting): unknown {
-    return list.map((entry, index) => readValue(entry, members, at.below(index)))
+  function readList(
+    list: readonly unknown[],
+    { items = {}, examples: [example] = [] }: SchemaPart,
+    at: Setting,
+  ): unknown {
+    const part = resolved(items, schema)
+    const members = part.format === undefined ? part : { ...part, examples: [example].flat() }
+    const entries = list.map((entry, index) => readValue(entry, members, at.below(index)))
+    return entries.filter((entry) => entry !== undefined)
   }
 
   function readMap(map: JsonObject, { properties, additionalProperties, then }: SchemaPart, at: Setting): unknown {
@@ -42,7 +51,8 @@ export function readSettings(document: object, schema: SchemaPart, report: Repor
     const settings: Record<string, unknown> = { ...defaults }
     for (const [name, value] of Object.entries(map)) {
       const { field, part } = fields.get(name) ?? { field: name, part: members }
-      settings[field] = readValue(value, part, at.below(name))
+      const read = readValue(value, part, at.below(name))
+      if (read !== undefined) settings[field] = read
     }
     return settings
   }
@@ -92,4 +102,9 @@ function readQuantity(text: string, part: SchemaPart, at: Setting): unknown {
   if (amount < least) at.error(`must be at least ${atLeast}`)
   if (amount > most) at.error(`must be at most ${atMost}`)
   return Math.min(Math.max(amount, least), most)
+}
+
+function readFormat(written: unknown, { format = 'host', examples = [] }: SchemaPart, at: Setting): unknown {
+  const { read, hint }: Format = formats[format]
+  return at.parse(written, () => read(written as never, at, String(examples[0])), hint?.(String(written)))
 }

@@ -1,4 +1,5 @@
 import { ownMember } from '../../core/json.ts'
+import type { Formats } from './formats.ts'
 
 /** Quantities, each with the ending of the names of its fields. */
 const units = { duration: 'Ms', size: 'Bytes', size_per_second: 'BytesPerSecond', rate: '' } as const
@@ -18,6 +19,8 @@ export interface SchemaPart {
   readonly errorMessage?: string
   /** Read in place of a missing setting that has no default, so that the rest can be checked. */
   readonly standIn?: object
+  /** What the value means: it is read as one of `formats`. */
+  readonly format?: keyof Formats
   /** The text means a number, or a rate. `atLeast` and `atMost` are its range. */
   readonly quantity?: keyof typeof units
   readonly atLeast?: string
@@ -84,10 +87,15 @@ export function partAt(names: readonly string[], schema: SchemaPart): SchemaPart
   return part
 }
 
-/** The name of a setting in the code: `drain_timeout` → `drainTimeoutMs`. */
-export function fieldName(setting: string, { quantity, keepsName }: SchemaPart): string {
+/**
+ * The name of a setting in the code: `drain_timeout` → `drainTimeoutMs`; `ca_file` → `ca`, which is
+ * the content of the file.
+ */
+export function fieldName(setting: string, { quantity, format, keepsName }: SchemaPart): string {
   if (keepsName === true) return setting
-  const name = setting.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const name = setting
+    .replace(format === 'authorities' ? /_file$/ : '', '')
+    .replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const unit = quantity === undefined ? '' : units[quantity]
   return name.endsWith(unit) ? name : `${name}${unit}`
 }

@@ -1,5 +1,5 @@
 import type { ClaimPath } from '../../core/claims.ts'
-import type { Address, Subnet } from '../addresses.ts'
+import type { Address } from '../addresses.ts'
 import type { ExtAuthzSettings, GatewaySettings, LimitsSettings, ListenSettings, TracingSettings } from '../settings.ts'
 import type { AsWritten } from './as-written.ts'
 import type { PagesConfig } from './pages.ts'
@@ -38,8 +38,6 @@ interface DerivedOfGateway {
   readonly externalUrl: URL
   /** The path of all endpoints of the gateway. Starts and ends in `/`. */
   readonly reservedPrefix: string
-  /** The peers whose `X-Forwarded-*` fields the gateway trusts. */
-  readonly trustedProxies: readonly Subnet[]
   /** The number of processes that share the port; 1 with the memory store. */
   readonly workers: number
   /** At least one. The one of the setting `provider` is alone. */
@@ -68,16 +66,11 @@ export interface AdminPageConfig {
 }
 
 /** The listener for the checks of Envoy over gRPC. */
-export type ExtAuthzConfig = Address & AsWritten<ExtAuthzSettings, Address, 'listen'>
+export type ExtAuthzConfig = Address & ExtAuthzSettings
 
-export interface TracingConfig extends DerivedOfTracing, AsWritten<TracingSettings, DerivedOfTracing, 'caFile'> {}
-
-interface DerivedOfTracing {
+export interface TracingConfig extends AsWritten<TracingSettings, { otlp: URL }> {
   /** The URL that traces are posted to. */
   readonly otlp: URL
-  readonly headers: Readonly<Record<string, string>>
-  /** Certificate authorities (PEM) that are trusted in addition to those of Node.js. */
-  readonly ca: string | undefined
 }
 
 /** The paths of a certificate and its key (PEM). */

@@ -1,5 +1,5 @@
 import type { ClaimPath, ClaimSelection, ClaimTemplate } from '../../core/claims.ts'
-import type { Subnet } from '../addresses.ts'
+import type { NoProxy } from '../document/address-formats.ts'
 import type { ProviderGlobalTokenRevocationSettings, ProviderSettings, ProviderSignalsSettings } from '../settings.ts'
 import type { AsWritten } from './as-written.ts'
 
@@ -60,15 +60,8 @@ export interface EgressProxyConfig {
   readonly ca: string | undefined
 }
 
-/** Hosts that are reached without the proxy. Absent `port`: at any port. */
-export type NoProxy =
-  | { readonly kind: 'all' }
-  /** The host and its subdomains. */
-  | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
-  | { readonly kind: 'subnet'; readonly subnet: Subnet; readonly port: number | undefined }
-
 export interface ProviderConfig
-  extends DerivedOfProvider, AsWritten<ProviderSettings, DerivedOfProvider, 'kind' | 'subject' | 'caFile'> {}
+  extends DerivedOfProvider, AsWritten<ProviderSettings, DerivedOfProvider, 'kind' | 'subject'> {}
 
 interface DerivedOfProvider extends EndSessionConfig {
   /** Its name below `providers`; `provider` for the one of the setting `provider`. */
@@ -95,20 +88,14 @@ interface DerivedOfProvider extends EndSessionConfig {
   readonly clientKey: ClientKey | undefined
   /** Absent: with encryption, keys in the store that replace themselves. */
   readonly decryptionKey: DecryptionKey | undefined
-  /** The certificate for connections to the provider, and its key, in PEM. */
-  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   /** RFC 8707 §2. Empty: the provider decides what the access tokens are for. */
   readonly resource: readonly string[]
-  /** The parameters that a link to `sign-in` may add to the authorization request. */
-  readonly linkParams: readonly string[]
   /** Absent: the provider is reached without a proxy. */
   readonly egressProxy: EgressProxyConfig | undefined
   /** Requests that end all sessions of a person. Absent: none are accepted. */
   readonly globalTokenRevocation?: GlobalTokenRevocationConfig | undefined
   /** Security events of the provider. Absent: none are accepted. */
   readonly signals?: SignalsConfig | undefined
-  /** Absent: the gateway chooses them by provider, see `requestedAccess`. */
-  readonly scopes: readonly string[] | undefined
   /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
   readonly authorizationParams: Readonly<Record<string, string>>
   /** Short name → name of the claim. Empty below `providers`: see `renamedClaims`. */
@@ -126,8 +113,6 @@ interface DerivedOfProvider extends EndSessionConfig {
   readonly claimsFrom: readonly ApiClaimConfig[]
   /** The claims that headers and rules use and that UserInfo must contain. */
   readonly userinfoClaims: readonly string[]
-  /** Certificate authorities (PEM) for the provider, in addition to those of Node.js. */
-  readonly ca: string | undefined
 }
 
 /** An issuer of claims that the provider passes on (OpenID Connect Core §5.6.2). */
@@ -195,30 +180,21 @@ export type TransmitterAuthorization =
   | { readonly kind: 'client_credentials'; readonly scopes: readonly string[] }
 
 /** The security events of a provider (OpenID Shared Signals Framework 1.0). */
-export interface SignalsConfig extends Pick<ProviderSignalsSettings, 'signingAlg' | 'delivery' | 'stream' | 'pollUrl'> {
+export interface SignalsConfig extends Omit<ProviderSignalsSettings, 'authorization' | 'events'> {
   /** The issuer of the events. */
   readonly transmitter: string
   /** The accepted values of `aud`. */
   readonly audience: readonly string[]
   /** How the gateway authenticates to the transmitter. Absent: it sends no requests there. */
   readonly authorization: TransmitterAuthorization | undefined
-  /** The value of `Authorization` of the transmitter. Absent: not checked. */
-  readonly pushSecret: string | undefined
-  /** Which formats of subjects name people by an e-mail address. */
-  readonly trustedSubjects: readonly ('email' | 'account')[]
   /** By the last segment of the type of the event. */
   readonly events: Readonly<Record<string, SignalAction>>
 }
 
 /** Who may end all sessions of a person (draft-parecki-oauth-global-token-revocation-06). */
-export interface GlobalTokenRevocationConfig extends Pick<
-  ProviderGlobalTokenRevocationSettings,
-  'jwksUri' | 'signingAlg'
-> {
+export interface GlobalTokenRevocationConfig extends ProviderGlobalTokenRevocationSettings {
   /** Who signs the JWT of a request. */
   readonly issuer: string
-  /** Which formats of subjects name people by an e-mail address. */
-  readonly trustedSubjects: readonly ('email' | 'account')[]
 }
 
 /** The signature algorithms of the FAPI 2.0 Security Profile §5.4.1. */

@@ -20,8 +20,6 @@ interface DerivedOfSession {
   readonly maxPerPerson: MaxPerPersonConfig | undefined
   readonly cookie: SessionCookieConfig
   readonly deviceBinding: DeviceBindingConfig
-  /** The origins of other sites whose pages show the applications in a frame. */
-  readonly embeddedIn: readonly string[]
 }
 
 export interface MaxPerPersonConfig extends SessionMaxPerPersonSettings {

@@ -1,6 +1,7 @@
-import type { CertificateClaims, Claims, ClaimPath } from '../../core/claims.ts'
+import type { CertificateClaims, Claims } from '../../core/claims.ts'
 import type { NamePattern, PathPattern } from '../../core/patterns.ts'
 import type { ScryptHash } from '../../core/scrypt-hash.ts'
+import type { TargetAddress } from '../document/address-formats.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type {
   TestSettings,
@@ -25,7 +26,7 @@ export interface UpstreamConfig
     AsWritten<
       UpstreamSettings,
       DerivedOfUpstream,
-      'preset' | 'deviceBinding' | 'requestHeaders' | 'caFile' | 'serverName' | 'clientCertificate' | 'pinnedKeys'
+      'preset' | 'deviceBinding' | 'requestHeaders' | 'ca' | 'serverName' | 'clientCertificate' | 'pinnedKeys'
     > {}
 
 interface DerivedOfUpstream {
@@ -39,11 +40,6 @@ interface DerivedOfUpstream {
   readonly hosts: readonly string[]
   /** The names of the providers at which people sign in for this upstream. At least one. */
   readonly providers: readonly string[]
-  /**
-   * The upstream serves this path and everything below it. Starts and ends in `/`. The longest
-   * match wins.
-   */
-  readonly path: string
   /**
    * The address of its first target. Its path, if any, precedes the paths of requests. With
    * `forwardAuth` or `respondsOnly` a stand-in.
@@ -84,8 +80,6 @@ interface DerivedOfUpstream {
   readonly tokenExchange: TokenExchangeConfig | undefined
   /** Absent: the upstream accepts no service accounts. */
   readonly serviceAccounts: ServiceAccountsConfig | undefined
-  /** The origins, besides its own, whose pages may send requests with the session cookie. */
-  readonly trustedOrigins: readonly string[] | 'any'
   /** Absent: the application decides which origins may read its responses. */
   readonly cors: CorsConfig | undefined
   /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
@@ -106,23 +100,13 @@ interface DerivedOfUpstream {
 }
 
 /** A policy decision point (OpenID AuthZEN, Authorization API 1.0). */
-export interface AuthorizeWithConfig extends Pick<UpstreamAuthorizeWithSettings, 'timeoutMs'> {
+export interface AuthorizeWithConfig extends UpstreamAuthorizeWithSettings {
   /** The Access Evaluation endpoint. */
   readonly url: string
-  /** The complete value of `Authorization`. Absent: the gateway sends none. */
-  readonly authorization: string | undefined
-  /** Certificate authorities (PEM) in addition to those of Node.js. */
-  readonly ca: string | undefined
-  /** The claims that it gets as properties of the subject. */
-  readonly claims: readonly NamedClaim[]
 }
 
 /** One address of an upstream. */
-export interface TargetConfig {
-  /** With `socketPath`, `http://localhost`: the scheme and the host for a request. */
-  readonly url: URL
-  /** The path of a socket in the file system. Absent: connections are over TCP. */
-  readonly socketPath: string | undefined
+export interface TargetConfig extends TargetAddress {
   /** Its share of the requests, in proportion to the weights of the other targets. */
   readonly weight: number
   /** It gets requests only while no other target is available. */
@@ -153,33 +137,23 @@ export interface ResolveConfig extends Pick<UpstreamTargetsResolveSettings, 'sch
 }
 
 /** The requests that find out which targets work. */
-export interface HealthCheckConfig extends Omit<UpstreamHealthCheckSettings, 'path' | 'expect'> {
+export interface HealthCheckConfig extends UpstreamHealthCheckSettings {
   readonly path: string
-  /** The statuses of a good response. Empty: 200 to 399. */
-  readonly expect: readonly number[]
 }
 
 /** When a target that keeps failing is ejected: it gets no requests for a time. */
-export interface EjectConfig extends Omit<UpstreamEjectSettings, 'statuses'> {
-  /** The statuses of responses that count as failures. */
-  readonly statuses: readonly number[]
-}
+export type EjectConfig = UpstreamEjectSettings
 
 /** Which access tokens of its providers an upstream accepts. */
-export interface AccessTokensConfig extends Pick<
-  UpstreamAccessTokensSettings,
-  'check' | 'introspectionCacheMs' | 'metadata'
-> {
+export interface AccessTokensConfig extends Omit<UpstreamAccessTokensSettings, 'audience' | 'types'> {
   /** One of these has to be in `aud` of the token. */
   readonly audience: readonly string[]
   /** The accepted values of `typ` of a JWT, in lower case; `none`: no `typ`. */
   readonly types: readonly string[]
-  /** The scopes that each token needs. */
-  readonly scopes: readonly string[]
 }
 
 /** Which token an upstream gets in exchange for the access token (RFC 8693 §2.1). */
-export interface TokenExchangeConfig extends Omit<UpstreamTokenExchangeSettings, 'scopes'> {
+export interface TokenExchangeConfig extends UpstreamTokenExchangeSettings {
   readonly scopes: readonly string[]
 }
 
@@ -198,13 +172,8 @@ export interface ServiceAccount {
 }
 
 /** Which pages of other origins may read responses (CORS). */
-export interface CorsConfig extends Pick<UpstreamCorsSettings, 'credentials' | 'maxAgeMs'> {
+export interface CorsConfig extends UpstreamCorsSettings {
   readonly origins: readonly string[]
-  /** The methods and header fields that they may use. */
-  readonly methods: readonly string[]
-  readonly headers: readonly string[]
-  /** The header fields of responses that they may read. */
-  readonly expose: readonly string[]
 }
 
 /** How the header fields of responses of an application are changed. */
@@ -259,20 +228,9 @@ export interface ApplicationCookie {
 }
 
 /** The JWT about a signed-in person that an upstream gets. */
-export interface SignedIdentityConfig extends Omit<UpstreamSignedIdentitySettings, 'audience' | 'claims'> {
+export interface SignedIdentityConfig extends UpstreamSignedIdentitySettings {
   /** The `aud` of the JWT. */
   readonly audience: string
-  /** The claims besides those that the gateway writes itself. */
-  readonly claims: readonly NamedClaim[]
-}
-
-/** A claim that is sent in a JSON object. */
-export interface NamedClaim {
-  /**
-   * The name under which it is sent: that of the claim, or a longer path as in the configuration.
-   */
-  readonly name: string
-  readonly path: ClaimPath
 }
 
 /** The JWS algorithms of signed identities. */

@@ -1,7 +1,7 @@
-import { placesOf } from '../../config/addresses.ts'
 import { isWildcard, wildcardOf } from '../../config/hosts.ts'
 import type { RuleConfig } from '../../config/model/rule.ts'
 import type { LogoutLink, UpstreamConfig } from '../../config/model/upstream.ts'
+import { placesOf } from '../../config/target-addresses.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
 

@@ -1,5 +1,5 @@
-import { targetName } from '../../config/addresses.ts'
 import type { TargetConfig, UpstreamConfig } from '../../config/model/upstream.ts'
+import { targetName } from '../../config/target-addresses.ts'
 import { portOf } from '../../core/addresses.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { Log } from '../../observe/log.ts'

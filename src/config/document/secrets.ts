@@ -1,20 +1,25 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { readBounded } from '../document/files.ts'
-import type { Setting } from '../document/report.ts'
-import type { SecretSettings } from '../settings.ts'
+import { readBounded } from './files.ts'
+import type { Setting } from './report.ts'
+
+/** Where a secret is. It has one of both. */
+export interface SecretPlace {
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+}
 
 const maxSecretBytes = 64 * 1024
 
 /** Reads a secret from its environment variable or file. Diagnostics never contain it. */
-export function readSecret(secret: SecretSettings, at: Setting): string | undefined {
+export function readSecret(secret: SecretPlace, at: Setting): string | undefined {
   if (secret.env !== undefined) return readVariable(secret.env, at.below('env'))
   if (secret.file !== undefined) return readSecretFile(secret.file, at.below('file'))
   return undefined
 }
 
 /** Reads a complete value of `Authorization`: a scheme and the credentials (RFC 9110 §11.4). */
-export function readAuthorizationValue(secret: SecretSettings, at: Setting): string | undefined {
+export function readAuthorizationValue(secret: SecretPlace, at: Setting): string | undefined {
   const value = readSecret(secret, at)
   reportOtherCharacters(value, at)
   if (value !== undefined && !/^\S+ +\S/.test(value))
@@ -29,7 +34,7 @@ export function reportOtherCharacters(secret: string | undefined, at: Setting): 
 }
 
 /** Reads a secret that may have several lines, such as a key. */
-export function readSecretText(secret: Pick<SecretSettings, 'env' | 'file'>, at: Setting): string | undefined {
+export function readSecretText(secret: SecretPlace, at: Setting): string | undefined {
   if (secret.env !== undefined) return valueOf(secret.env, at.below('env'))
   if (secret.file !== undefined) return contentOf(secret.file, at.below('file'))?.bytes.toString('utf8')
   return undefined
