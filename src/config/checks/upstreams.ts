@@ -312,13 +312,8 @@ function serviceAccounts({ serviceAccounts, rules }: UpstreamConfig, at: At): vo
     accountsAt.below('file').warning('has no account', 'make a line with: gatehouse service-account NAME')
 }
 
-function clientCertificates({ upstreams, listen, clientCertHeader, trustedProxies }: GatewayConfig, at: At): void {
+function clientCertificates({ upstreams, listen, clientCertHeader }: GatewayConfig, at: At): void {
   const [headerAt, authoritiesAt] = [at('client_cert_header'), at('listen', 'tls', 'client_ca_file')]
-  if (clientCertHeader && trustedProxies.length === 0 && areValid(headerAt, at('trusted_proxies')))
-    headerAt.error(
-      'needs trusted_proxies: the gateway reads Client-Cert of proxies that it trusts only',
-      'name the address of the proxy, such as trusted_proxies: [10.1.2.3]',
-    )
   if (!areValid(headerAt, authoritiesAt, at('upstreams'), at('listen'))) return
   const isRead = clientCertHeader || listen.tls?.clientCaFile !== undefined
   const accepting = upstreams.flatMap((upstream) =>

@@ -1,5 +1,13 @@
 import { asciiDomain, ipAddress } from '../../core/addresses.ts'
-import { isLoopback, parseHost, parseHttpUrl, parseOrigin, parseSubnet, parseUpstreamPath, type Subnet } from '../addresses.ts'
+import {
+  isLoopback,
+  parseHost,
+  parseHttpUrl,
+  parseOrigin,
+  parseSubnet,
+  parseUpstreamPath,
+  type Subnet,
+} from '../addresses.ts'
 
 /** Hosts that are reached without the proxy. Absent `port`: at any port. */
 export type NoProxy =

@@ -53,16 +53,17 @@ interface Neighbours {
 }
 
 /**
- * Whether a setting has a value, other than `false`, or the value of a pattern. `undefined`: its
- * value is invalid, so it is not known.
+ * Whether a setting has a value, other than `false` and an empty list, or one that matches a
+ * pattern. `undefined`: its value is invalid, so it is not known.
  */
 function isTrue(condition: string, neighbours: Neighbours): boolean | undefined {
   const [path = '', pattern] = condition.split(': ')
   const { report, pointer } = neighbours.at.below(...path.split('.'))
   const value = valueOf(path, neighbours)
   if (report.isInvalid(pointer)) return pattern === undefined ? true : undefined
-  if (pattern === undefined) return value !== undefined && value !== false
-  return new RegExp(`^(?:${pattern})$`).test(String(value))
+  const isEmpty = Array.isArray(value) && value.length === 0
+  if (pattern === undefined) return value !== undefined && value !== false && !isEmpty
+  return new RegExp(`^(?:${pattern})$`).test(String(value ?? 'absent'))
 }
 
 /** The value of a setting below the map, as it is written, or by default. */

@@ -64,7 +64,8 @@ type Reason = readonly string[]
 
 /**
  * Condition → reason, or the name of one of `reasons`. A condition is the name of a setting, which
- * has a value other than `false`, or `NAME: PATTERN`; several with ` and `, then with ` or `.
+ * has a value other than `false`, or `NAME: PATTERN`, where `absent` is no value; several with `
+ * and `, then with ` or `.
  */
 export type Relations = Readonly<Record<string, Reason | string>>
 
