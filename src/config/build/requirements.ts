@@ -4,7 +4,7 @@ import { withoutDelimiters } from '../../core/linear-pattern.ts'
 import { TimeWindow } from '../../core/time-window.ts'
 import { hintForClaimPath } from '../document/claim-hints.ts'
 import type { Setting } from '../document/report.ts'
-import type { Networks, RequirementConfig } from '../model/requirement.ts'
+import type { ClaimTests, Networks, RequirementConfig } from '../model/requirement.ts'
 import type { RequirementSettings, RuleSettings } from '../settings.ts'
 import { isList, readEach } from './build-context.ts'
 import { type ShortNames, withLongName } from './claim-names.ts'
@@ -28,45 +28,37 @@ function readRequirement(
   at: Setting,
   claims: ShortNames,
 ): RequirementConfig | undefined {
-  const settingAt = (setting: string) => at.below(setting)
-  const { methods, all, any, not } = settings
-  if (settings.claim !== undefined) return readClaimRequirement(settings, settings.claim, at, claims)
-  if (settings.emailDomains !== undefined) return readEmailDomains(settings, settings.emailDomains, at)
-  if (settings.networks !== undefined) return { kind: 'networks', ...networksOf(settings.networks) }
-  if (settings.time !== undefined) return readTime(settings.time, settingAt('time'))
+  const { claim, emailDomains, verified, networks, time, methods, all, any, not, ...tests } = settings
+  if (claim !== undefined) return readClaimRequirement(tests, claim, at, claims)
+  if (emailDomains !== undefined) return readEmailDomains(verified, emailDomains, at)
+  if (networks !== undefined) return { kind: 'networks', ...networksOf(networks) }
+  if (time !== undefined) return readTime(time, at.below('time'))
   if (methods !== undefined) return { kind: 'methods', methods }
-  if (all !== undefined) return { kind: 'all', all: readList(all, settingAt('all'), claims) }
-  if (any !== undefined) return { kind: 'any', any: readList(any, settingAt('any'), claims) }
-  const negated = not && readRequirement(not, settingAt('not'), claims)
+  if (all !== undefined) return { kind: 'all', all: readList(all, at.below('all'), claims) }
+  if (any !== undefined) return { kind: 'any', any: readList(any, at.below('any'), claims) }
+  const negated = not && readRequirement(not, at.below('not'), claims)
   return negated && { kind: 'not', not: negated }
 }
 
 function readClaimRequirement(
-  settings: RequirementSettings,
+  tests: ClaimTests,
   claim: string,
   at: Setting,
   claims: ShortNames,
 ): RequirementConfig | undefined {
-  warnOfValues(settings, claim, at)
+  warnOfValues(tests, claim, at)
   const read = (): RequirementConfig => ({
     kind: 'claim',
     claim: withLongName(parseClaimPath(claim), claims),
     claimText: claim,
-    equals: settings.equals,
-    anyOf: settings.anyOf,
-    allOf: settings.allOf,
-    noneOf: settings.noneOf,
-    contains: settings.contains,
-    beginsWith: settings.beginsWith,
-    endsWith: settings.endsWith,
-    matches: settings.matches,
+    ...tests,
   })
   return at.below('claim').parse(claim, read, /\s/.test(claim) ? undefined : hintForClaimPath(claim))
 }
 
 /** Warns about values that no claim has: lists in one text, and `*`, which is no wildcard. */
-function warnOfValues(settings: RequirementSettings, claim: string, at: Setting): void {
-  const lists = { any_of: settings.anyOf, all_of: settings.allOf, none_of: settings.noneOf }
+function warnOfValues(tests: ClaimTests, claim: string, at: Setting): void {
+  const lists = { any_of: tests.anyOf, all_of: tests.allOf, none_of: tests.noneOf }
   for (const [name, values = []] of Object.entries(lists)) {
     if (isSplitName(values))
       at.below(name).warning(
@@ -75,8 +67,8 @@ function warnOfValues(settings: RequirementSettings, claim: string, at: Setting)
       )
     readEach(values, at.below(name), (value, valueAt) => warnOfValue(value, claim, valueAt, name))
   }
-  const { equals, contains, beginsWith, endsWith } = settings
-  const matches = settings.matches?.text
+  const { equals, contains, beginsWith, endsWith } = tests
+  const matches = tests.matches?.text
   const texts = { equals, contains, begins_with: beginsWith, ends_with: endsWith }
   for (const [name, text] of Object.entries(texts))
     if (text !== undefined) warnOfValue(text, claim, at.below(name), name)
@@ -125,11 +117,7 @@ function warnOfValue(value: string, claim: string, at: Setting, test: string): v
   )
 }
 
-function readEmailDomains(
-  { verified }: RequirementSettings,
-  emailDomains: readonly string[],
-  at: Setting,
-): RequirementConfig {
+function readEmailDomains(verified: boolean, emailDomains: readonly string[], at: Setting): RequirementConfig {
   if (!verified)
     at.below('verified').warning(
       'is false: with many providers, people can set any e-mail address for themselves',

@@ -217,23 +217,19 @@ function readTest(
   claims: Readonly<Record<string, string>>,
 ): EmbeddedTest | undefined {
   const method = testMethods.find((name) => settings[name] !== undefined)
-  if (method === undefined || settings.expect === undefined) return undefined
-  if (Object.keys(settings.headers).length > 0 && settings.expect !== 'pass')
-    at.below('headers').error(`cannot be tested with expect: ${settings.expect}, because the upstream gets no request`)
+  const { as, clientCertificate, expect, headers } = settings
+  if (method === undefined || expect === undefined) return undefined
+  if (Object.keys(headers).length > 0 && expect !== 'pass')
+    at.below('headers').error(`cannot be tested with expect: ${expect}, because the upstream gets no request`)
   return {
+    ...settings,
     place: at.place,
     setting: at.path,
-    as: settings.as && withLongNames(settings.as, claims),
-    bearer: settings.bearer,
-    serviceAccount: settings.serviceAccount,
-    clientCertificate: settings.clientCertificate && readCertificate(settings.clientCertificate),
+    as: as && withLongNames(as, claims),
+    clientCertificate: clientCertificate && readCertificate(clientCertificate),
     method: method.toUpperCase(),
     path: settings[method] ?? '/',
-    host: settings.host,
-    from: settings.from,
-    at: settings.at,
-    expect: settings.expect,
-    headers: settings.headers,
+    expect,
   }
 }
 

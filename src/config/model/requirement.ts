@@ -1,7 +1,7 @@
 import type { AddressSet } from '../../core/addresses.ts'
 import type { ClaimPath } from '../../core/claims.ts'
-import type { LinearPattern } from '../../core/linear-pattern.ts'
 import type { TimeWindow } from '../../core/time-window.ts'
+import type { RequirementSettings } from '../settings.ts'
 
 export interface Networks {
   readonly networks: AddressSet
@@ -22,17 +22,15 @@ export type RequirementConfig =
   | { readonly kind: 'not'; readonly not: RequirementConfig }
 
 /** Conditions for the values of one claim, all of which apply. */
-export interface ClaimRequirement {
+export interface ClaimRequirement extends ClaimTests {
   readonly kind: 'claim'
   readonly claim: ClaimPath
   /** The path of the claim as in the configuration, for messages. */
   readonly claimText: string
-  readonly equals?: string | undefined
-  readonly anyOf?: readonly string[] | undefined
-  readonly allOf?: readonly string[] | undefined
-  readonly noneOf?: readonly string[] | undefined
-  readonly contains?: string | undefined
-  readonly beginsWith?: string | undefined
-  readonly endsWith?: string | undefined
-  readonly matches?: LinearPattern | undefined
 }
+
+/** The settings that test a claim. */
+export type ClaimTests = Pick<
+  RequirementSettings,
+  'equals' | 'anyOf' | 'allOf' | 'noneOf' | 'contains' | 'beginsWith' | 'endsWith' | 'matches'
+>

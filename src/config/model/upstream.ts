@@ -239,28 +239,14 @@ export type IdentityAlgorithm = UpstreamSignedIdentitySettings['algorithm']
 export type ExpectedOutcome = NonNullable<TestSettings['expect']>
 
 /** A test in the configuration: a person, a request, and the decision that is expected. */
-export interface EmbeddedTest {
+export interface EmbeddedTest extends Omit<TestSettings, 'clientCertificate'> {
   /** Its place in the configuration. */
   readonly place: Place
   /** Its path in the file: `upstreams.orders.tests[0]`. */
   readonly setting: string
-  /** Absent: nobody is signed in. */
-  readonly as: Claims | undefined
-  /** `as` are the claims of an access token, and not those of a session. */
-  readonly bearer: boolean
-  /** The request has the credentials of this service account. Absent: it has none. */
-  readonly serviceAccount: string | undefined
   /** The certificate of the program that sends the request. Absent: it has none. */
   readonly clientCertificate: CertificateClaims | undefined
   readonly method: string
   readonly path: string
-  /** Its host, in lower case. Absent: the first one of the upstream. */
-  readonly host?: string | undefined
-  /** The address of the client. Absent: unknown. */
-  readonly from?: string | undefined
-  /** When the request arrives, in ms since the epoch. Absent: now. */
-  readonly at?: number | undefined
   readonly expect: ExpectedOutcome
-  /** Headers the upstream must get, by name; `null`: must not get. */
-  readonly headers: Readonly<Record<string, string | null>>
 }
