@@ -5,7 +5,6 @@ import { createWriteStream, existsSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { pathToFileURL } from 'node:url'
 import { childrenOf, isAlive, root } from '../test/support/command.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { imageFlags, imageVariables } from '../test/support/image.ts'
@@ -103,7 +102,7 @@ export class Replica {
   /** Starts it, and resolves when it is ready. */
   async start(): Promise<void> {
     const { folder, env, network, name, builds, say } = this.#parts
-    const environment = pathToFileURL(join(root, 'test', 'chaos', 'replica-environment.mjs')).href
+    const environment = new URL('replica-environment.mjs', import.meta.url).href
     const child = spawn(
       process.execPath,
       [...imageFlags, '--import', environment, builds[this.#build], 'run', '--config', this.#file],
