@@ -36,8 +36,13 @@ export const bounds = {
   refresh: 1_000,
   /** A response that no fault delays. Not promised. */
   response: 5_000,
-  /** From the end of a fault until nothing fails because of it. Not promised exactly. */
-  recovery: { replica: 10_000, clients: 2_000, store: 5_000, provider: 5_000, application: 5_000, clock: 5_000 },
+  /** Redis, the provider or an application that is late for less time makes no request fail. */
+  patience: 1_200,
+  /**
+   * From the end of a fault, or the last connection that it touched, until nothing fails because of
+   * it.
+   */
+  recovery: { replica: 2_000, clients: 500, store: 2_500, provider: 1_500, application: 1_000, clock: 1_000 },
   /** What may remain between the first and the last calm sample. */
   leak: { memory: 48 * 1024 ** 2, used: 12 * 1024 ** 2, files: 8, keys: 8 },
   /**

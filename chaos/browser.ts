@@ -56,6 +56,8 @@ interface Sending {
   readonly copy?: readonly [value: string, session: string]
   /** The only replica that gets it. */
   readonly at?: Site['replicas'][number]
+  /** Its name in the logs of the gateway. */
+  readonly id?: string
 }
 
 /** How long people wait for a response, in ms. */
@@ -116,13 +118,19 @@ export class Browser {
   }
 
   async #sendTo(replica: string, url: string, at: string, sending: Sending): Promise<Visit> {
-    const { method = 'GET', headers = {}, body = null, signIn, copy } = sending
+    const { method = 'GET', headers = {}, body = null, signIn, copy, id = signIn } = sending
     const session = copy?.[1] ?? this.session
     const base = { url, begin: now(), replica, ...(session !== undefined && { session }) }
     try {
       const response = await request(at, {
-        ...{ method: method as Dispatcher.HttpMethod, dispatcher: this.#agent, body },
-        headers: { ...navigation, ...this.#fields(url), ...(copy && { cookie: `gatehouse=${copy[0]}` }), ...headers },
+        ...{ method: method as Dispatcher.HttpMethod, dispatcher: this.#agent, body, reset: copy !== undefined },
+        headers: {
+          ...(id !== undefined && { 'x-request-id': id }),
+          ...navigation,
+          ...this.#fields(url),
+          ...(copy && { cookie: `gatehouse=${copy[0]}` }),
+          ...headers,
+        },
       })
       if (copy === undefined) this.#keep(url, response.headers['set-cookie'], signIn)
       const text = await response.body.text()
@@ -169,6 +177,7 @@ export class Browser {
     const digest = content && createHash('sha256').update(content).digest('hex')
     const visit = await this.#send(`${this.#site.url}/${application}/${kind}`, {
       ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
+      id,
       ...(copy && { copy }),
       ...(at && { at }),
       headers: {
@@ -181,7 +190,7 @@ export class Browser {
       },
     })
     const base = { application, ...(submission !== undefined && { form: submission }), ...(digest && { digest }) }
-    this.#record({ ...base, ...outcomeOf(visit), ...echoIn(visit), id, kind })
+    this.#record({ ...base, ...outcomeOf(visit), ...echoIn(visit), id, kind, ...(copy && { copy: true }) })
     const refresh = /url=(.*)$/.exec(String(visit.headers['refresh'] ?? ''))?.[1]
     if (submission !== undefined && refresh !== undefined)
       await this.#sendKept(new URL(refresh, visit.url).href, base, visit.begin)
@@ -223,12 +232,13 @@ export class Browser {
     const id = this.#site.id('r')
     const { form: submission = '' } = base
     const visit = await this.#send(url, {
-      ...{ method: 'POST', body },
+      ...{ method: 'POST', body, id },
       headers: { 'x-chaos-request': id, 'x-form': submission, 'content-type': 'text/plain', ...this.#fromPage },
     })
     const echo = echoIn(visit)
     const isRedirect = visit.status !== undefined && visit.status < 400
-    if (echo !== undefined || !isRedirect) this.#record({ ...base, ...outcomeOf(visit), ...echo, id, kind: 'form' })
+    if (echo !== undefined || !isRedirect)
+      this.#record({ ...base, ...outcomeOf(visit), ...echo, id, kind: 'form', kept: true })
     return echo !== undefined
   }
 
@@ -308,13 +318,15 @@ export class Browser {
   async signOut(): Promise<boolean> {
     const { session } = this
     if (session === undefined) return true
+    const id = this.#site.id('e')
     let visit = await this.#send(`${this.#site.url}${endpoints}sign-out`, {
+      id,
       headers: { 'sec-fetch-site': 'same-origin' },
     })
     const isRedirect = typeof visit.headers['location'] === 'string'
     const confirmed = isRedirect && visit.session === session
     const { session: _, ...outcome } = outcomeOf(visit)
-    this.#site.record({ type: 'ending', ...outcome, id: this.#site.id('e'), by: 'sign-out', session, confirmed })
+    this.#site.record({ type: 'ending', ...outcome, id, by: 'sign-out', session, confirmed })
     for (let hops = 0; hops < 4 && typeof visit.headers['location'] === 'string'; hops += 1)
       visit = await this.#send(new URL(visit.headers['location'], visit.url).href)
     // The session at the provider ends on the way, and with it later sessions of the same sid.
@@ -337,7 +349,7 @@ export class Browser {
         url: replica.url + new URL(url).pathname,
         headers: {
           ...{ ...script, ...this.#fields(url), ...this.#forged() },
-          ...{ accept: 'text/event-stream', 'x-chaos-request': id },
+          ...{ accept: 'text/event-stream', 'x-chaos-request': id, 'x-request-id': id },
         },
         ...{ dispatcher: this.#agent, localAddress: this.#parts.localAddress, signal: leaving.signal },
       })

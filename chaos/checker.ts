@@ -1,9 +1,10 @@
 // Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
 // program.
+import { allParts } from './alibis.ts'
 import { bounds } from './bounds.ts'
-import { allParts, type CertainEnd, Facts } from './facts.ts'
-import type { Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
-import { placeOf, waitsForAnother, whyWrong } from './reasons.ts'
+import { type CertainEnd, Facts } from './facts.ts'
+import type { Attempt, Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
+import { waitsForAnother, whyWrong } from './reasons.ts'
 
 export type Property =
   | 'complete'
@@ -38,7 +39,7 @@ export function findingsOf(history: readonly HistoryEvent[]): Finding[] {
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`
 
 /** The history has what the other checks rely on. */
-const complete: Check = ({ isComplete, run, requests, receipts, signIns, streams, endings }) => {
+const complete: Check = ({ isComplete, requests, receipts, signIns, streams, endings }) => {
   const unknown = [...requests, ...streams, ...endings].filter(
     ({ session }) => session !== undefined && !signIns.has(session),
   )
@@ -51,7 +52,6 @@ const complete: Check = ({ isComplete, run, requests, receipts, signIns, streams
       ...{ property: 'complete', events: [receipt] },
       sentence: `${receipt.application} received request ${receipt.request}, which no browser sent.`,
     })),
-    ...(isComplete ? [] : [{ property: 'complete' as const, sentence: 'The history has no end.', events: [run] }]),
     ...unknown.map((event): Finding => ({
       ...{ property: 'complete', sentence: `No sign-in is the session ${event.session}.`, events: [event] },
     })),
@@ -165,16 +165,17 @@ const refreshToken: Check = (facts) =>
  */
 function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): boolean {
   const written = { begin: rotation.begin, end: rotation.end + bounds.lease }
+  const { replica } = rotation
+  // The network held the second request back since the first one was under way.
+  const held = facts.causes(['provider'], again, { replica: again.replica }).filter(({ begin }) => begin <= written.end)
   return (
     !rotation.answered ||
-    facts.disturbances(['replica', 'store', 'provider'], written, rotation).length > 0 ||
-    facts.disturbances(['provider'], again, again).length > 0 ||
+    facts.causes(['replica', 'store', 'provider'], written, { replica }).length > 0 ||
+    facts.alibis.stalled(written, replica) >= bounds.patience ||
+    held.length > 0 ||
     facts.faults.some(
       ({ losesWrites, begin, end }) =>
-        losesWrites &&
-        begin - bounds.lostWrites <= rotation.end + bounds.lease &&
-        end >= rotation.begin &&
-        begin <= again.end,
+        losesWrites && begin - bounds.lostWrites <= written.end && end >= rotation.begin && begin <= again.end,
     )
   )
 }
@@ -247,28 +248,12 @@ const cookie: Check = (facts) =>
     return [{ property: 'reason', sentence, events: [lost, signIn] }]
   })
 
-/**
- * A replica loses the store for long, as its log says, only while a fault is near. A busy machine
- * causes short losses.
- */
-const store: Check = (facts) =>
-  facts.losses.flatMap((lost): Finding[] => {
-    const [replica] = lost.replicas ?? []
-    const hasFault = (at: number) =>
-      facts
-        .disturbances(['store', 'replica', 'clock'], { begin: at, end: at }, { replica })
-        .some(({ kind }) => kind !== 'unreachable')
-    const isLong = lost.end - lost.begin > bounds.recovery.store
-    if (!isLong || (hasFault(lost.begin) && hasFault(lost.end))) return []
-    const sentence = `${replica} lost the store for ${seconds(lost.end - lost.begin)}, and no fault was near.`
-    return [{ property: 'reason', sentence, events: [lost] }]
-  })
-
 /** When the last message of a stream arrived, if it delivered none for too long before its end. */
 function stalledSince(facts: Facts, one: Stream): number | undefined {
   const since = one.lastMessage ?? one.begin
-  const near = facts.disturbances(['replica', 'clients', 'application'], { begin: since, end: one.end }, one)
-  return one.end - since > bounds.streamSilence && near.length === 0 ? since : undefined
+  const silence = { begin: since, end: one.end }
+  const late = facts.alibis.late(['replica', 'clients', 'application'], silence, facts.placeOf(one))
+  return one.end - since - late > bounds.streamSilence ? since : undefined
 }
 
 /** Streams deliver, and close when their session has ended, not before without a reason. */
@@ -298,8 +283,7 @@ const stream: Check = (facts) =>
     const closing = { begin: one.end, end: one.end }
     const mayClose =
       facts.earliestEnd(one.session) <= one.end ||
-      facts.disturbances(['replica', 'clients', 'application'], closing, one).length > 0 ||
-      facts.disturbances(['store'], { begin: one.begin, end: one.end - bounds.streamWithoutStore }, one).length > 0
+      facts.causes(['replica', 'clients', 'application'], closing, facts.placeOf(one)).length > 0
     return mayClose
       ? []
       : [
@@ -314,21 +298,27 @@ const stream: Check = (facts) =>
 /** When the last stream of a session has to be closed. */
 function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
   const allowed = end.cause === 'timeout' ? bounds.streamAfterTimeout : bounds.streamAfterEnding
-  const near = facts.disturbances(
-    ['store', 'replica', 'clients', 'clock'],
-    { begin: end.order.begin, end: one.end },
-    one,
-  )
-  const first = facts.bound(end, one.replica, end.at) + allowed
+  const until = { begin: end.order.begin, end: one.end }
+  const near = facts.disturbances(['store', 'replica', 'clients', 'clock'], until, facts.placeOf(one))
+  const stalled = facts.alibis.stalled({ begin: end.at, end: one.end }, one.replica)
+  const first = facts.bound(end, one.replica, end.at) + allowed + stalled
   // A fault that began when the stream had to be closed already does not excuse it.
   const healed = near
     .toSorted((a, b) => a.begin - b.begin)
     .reduce(
-      (bound, { begin, end: over, part = 'store' }) =>
-        begin <= bound ? Math.max(bound, over + bounds.recovery[part]) : bound,
+      (bound, { begin, end: over, part }) => (begin <= bound ? Math.max(bound, over + bounds.recovery[part]) : bound),
       first,
     )
   return Math.min(healed, Math.max(first, end.at + bounds.streamWithoutStore + facts.run.grace))
+}
+
+/** Whether an operation took longer than what was late on its way explains. */
+export function isSlow(facts: Facts, attempt: Attempt): boolean {
+  const took = attempt.end - attempt.begin
+  if (took <= bounds.response) return false
+  const own = facts.alibis.late(allParts, attempt, facts.placeOf(attempt))
+  const others = waitsForAnother(facts, attempt).length > 0 ? bounds.lease : 0
+  return took - own - others > bounds.response
 }
 
 /**
@@ -339,12 +329,7 @@ const liveness: Check = (facts) => {
   const made = facts.faults.filter(({ observed }) => observed !== true)
   const recovered = Math.max(0, ...made.map(({ part, end }) => end + (part === undefined ? 0 : bounds.recovery[part])))
   const orders = facts.endings.filter(({ by }) => by !== 'provider')
-  const slow = [...facts.requests, ...orders].filter(
-    (attempt) =>
-      attempt.end - attempt.begin > bounds.response &&
-      facts.disturbances(allParts, attempt, placeOf(attempt)).length === 0 &&
-      (attempt.end - attempt.begin > bounds.wait || !waitsForAnother(facts, attempt)),
-  )
+  const slow = [...facts.requests, ...orders].filter((attempt) => isSlow(facts, attempt))
   const done = {
     sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),
     request: facts.requests.filter((one) => one.identity !== undefined && one.begin > recovered),
@@ -352,7 +337,7 @@ const liveness: Check = (facts) => {
   }
   const personOf = (one: { person?: string; session?: string }) =>
     one.person ?? facts.signIns.get(one.session ?? '')?.person
-  const missing = Object.entries(done).flatMap(([what, events]) => [
+  const missing = (facts.isComplete ? Object.entries(done) : []).flatMap(([what, events]) => [
     ...facts.run.persons.filter((person) => !events.some((one) => personOf(one) === person)).map((who) => [what, who]),
     ...facts.run.replicas.filter((replica) => !events.some((one) => one.replica === replica)).map((who) => [what, who]),
   ])
@@ -411,4 +396,4 @@ const leak: Check = (facts) => {
   )
 }
 
-const checks = [complete, ended, identity, refreshToken, form, content, reason, cookie, store, stream, liveness, leak]
+const checks = [complete, ended, identity, refreshToken, form, content, reason, cookie, stream, liveness, leak]

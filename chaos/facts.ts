@@ -1,5 +1,6 @@
 // What is certain, and what is possible, in a history. It knows the documentation, and nothing of
 // the program.
+import { Alibis, type Cause, type Place, type Span } from './alibis.ts'
 import { bounds } from './bounds.ts'
 import type {
   Attempt,
@@ -7,6 +8,7 @@ import type {
   Fault,
   HistoryEvent,
   Identity,
+  Part,
   Receipt,
   Refresh,
   Request,
@@ -14,21 +16,6 @@ import type {
   SignIn,
   Stream,
 } from './history.ts'
-
-type Part = NonNullable<Fault['part']>
-
-export const allParts = Object.keys(bounds.recovery) as readonly Part[]
-
-/** A part of the world: of a replica and an application, or of any where one is not named. */
-interface Place {
-  readonly replica?: string | undefined
-  readonly application?: string | undefined
-}
-
-interface Span {
-  readonly begin: number
-  readonly end: number
-}
 
 /**
  * From `at`, no replica may admit the session, except within the bound of one that was disturbed.
@@ -63,8 +50,9 @@ export class Facts {
   /** By refresh token. */
   readonly uses: ReadonlyMap<string, readonly Refresh[]>
   readonly faults: readonly Fault[]
-  /** When a replica could not reach the store, as its log says. */
-  readonly losses: readonly Fault[]
+  readonly alibis: Alibis
+  /** Why the world broke off. */
+  readonly broken: string | undefined
 
   readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
@@ -91,20 +79,9 @@ export class Facts {
     this.deaths = eventsOf(history, 'death')
     const refreshes = eventsOf(history, 'refresh')
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
-    const faults = eventsOf(history, 'fault')
-    this.losses = eventsOf(history, 'unreachable').map(({ replica, begin, end }): Fault => {
-      const fault = { type: 'fault', id: '', kind: 'unreachable', part: 'store', observed: true } as const
-      return { ...fault, replicas: [replica], begin, end }
-    })
-    // The word of a replica counts where something was wrong that it may have met.
-    const hasCause = ({ begin }: Span) =>
-      faults.some(
-        (fault) =>
-          (fault.part === 'store' || fault.part === 'replica') &&
-          fault.begin <= begin &&
-          fault.end + bounds.recovery[fault.part] >= begin,
-      )
-    this.faults = [...faults, ...this.losses.filter(hasCause)]
+    this.faults = eventsOf(history, 'fault')
+    this.alibis = new Alibis(history, run.replicas)
+    this.broken = eventsOf(history, 'broken')[0]?.reason
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
@@ -112,19 +89,24 @@ export class Facts {
     this.#successors = Map.groupBy(signIns.filter(mayHaveCreated), ({ replaces }) => replaces)
   }
 
-  /** The faults that a request in this time, at this place, may have met. */
-  disturbances(parts: readonly Part[], { begin, end }: Span, { replica, application }: Place = {}): Fault[] {
-    const concerns = (names: readonly string[] | undefined, name: string | undefined) =>
-      names === undefined || name === undefined || names.includes(name)
-    return this.faults.filter(
-      (fault) =>
-        fault.part !== undefined &&
-        parts.includes(fault.part) &&
-        fault.begin <= end &&
-        fault.end + bounds.recovery[fault.part] >= begin &&
-        concerns(fault.replicas, replica) &&
-        concerns(fault.applications, application),
-    )
+  /** See {@link Alibis.disturbances}. */
+  disturbances(parts: readonly Part[], span: Span, place: Place = {}): Cause[] {
+    return this.alibis.disturbances(parts, span, place)
+  }
+
+  /** See {@link Alibis.causes}. */
+  causes(parts: readonly Part[], span: Span, place: Place): Cause[] {
+    return this.alibis.causes(parts, span, place)
+  }
+
+  /** Where something has to be in the way to concern an operation. */
+  placeOf(one: Attempt | Stream): Place {
+    const browser = 'browser' in one ? one.browser : this.signIns.get(one.session ?? '')?.browser
+    return {
+      replica: one.replica,
+      client: browser === undefined ? '' : `browser ${browser}`,
+      ...('application' in one && { application: one.application }),
+    }
   }
 
   /** What was expected to succeed: all but the endings that only the provider knows. */
@@ -172,10 +154,7 @@ export class Facts {
     )
     // A sign-in also succeeds when the previous session could not be ended yet.
     const replaced = (this.#successors.get(signIn.id) ?? []).filter(
-      (next) =>
-        next.signedIn &&
-        // A busy machine is slow, and loses no order.
-        this.disturbances(['store', 'replica'], next, next).every(({ kind }) => kind === 'busy-machine'),
+      (next) => next.signedIn && this.disturbances(['store', 'replica'], next, { replica: next.replica }).length === 0,
     )
     const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
     const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
@@ -249,10 +228,8 @@ export class Facts {
 
   #earliestEndOf(signIn: SignIn): number {
     const sid = signIn.identity?.sid ?? ''
-    // The store may choose another primary after the fault has been healed, too.
     const isLost = this.faults.some(
-      ({ losesWrites, begin, end }) =>
-        losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end + bounds.recovery.store,
+      ({ losesWrites, begin, end }) => losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end,
     )
     // A sign-out also ends the session at the provider, which other sessions share.
     const signOuts = this.#endingsOf.get(sid) ?? []
@@ -270,10 +247,10 @@ export class Facts {
    */
   bound({ at, order, cause }: CertainEnd, replica: string, until: number): number {
     if (cause === 'timeout') return at
-    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).some(losesNotices)
+    const isDisturbed = this.disturbances(['store', 'replica', 'clock'], order, { replica }).length > 0
     if (!isDisturbed && order.end - order.begin < bounds.confirmations) return at
     const proof = at + bounds.proof
-    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).some(losesNotices)
+    const isAway = this.disturbances(['store'], { begin: at, end: until }, { replica }).length > 0
     return isDisturbed && isAway ? proof + this.run.grace : proof
   }
 
@@ -329,14 +306,6 @@ export class Facts {
     const ofBrowser = this.#signInsOf.get(browser) ?? []
     return ofBrowser.some((other) => other.id !== id && other.begin <= end && other.end >= begin)
   }
-}
-
-/**
- * Whether a replica may not hear of an ending. One that only waits for a processor confirms it
- * later.
- */
-function losesNotices({ kind }: Fault): boolean {
-  return kind !== 'busy-machine' && kind !== 'no-replicas'
 }
 
 /** With these codes, a sign-in is refused before the gateway creates its session. */

@@ -58,6 +58,8 @@ export interface Run {
   /** `session.idle_timeout` and `session.absolute_timeout` in milliseconds. */
   readonly idleTimeout: number
   readonly absoluteTimeout: number
+  /** Milliseconds since 1970 at `at`, by the clock of the machine. */
+  readonly wallClock?: number
 }
 
 /**
@@ -105,6 +107,10 @@ export interface Request extends Operation, Outcome {
   readonly form?: string
   /** SHA-256 of the content that the browser sent. */
   readonly digest?: string
+  /** It sent a form that the gateway had kept. */
+  readonly kept?: true
+  /** It had a copy of a cookie of an ended session, on a connection of its own. */
+  readonly copy?: true
 }
 
 /** An application received a request. */
@@ -185,23 +191,47 @@ export interface Fault extends Operation {
   /**
    * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider` or
    * `application` or the link to it, the `clock` of a replica. Absent: nothing may fail because
-   * of it, such as a reload or a new key.
+   * of it, such as a reload or a new key. Only a fault of a `replica` or a `clock` excuses
+   * something by itself. What another one touched, the proxies say.
    */
-  readonly part?: 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'clock'
+  readonly part?: Part
   /** The replicas concerned. Absent: all. */
   readonly replicas?: readonly string[]
   /** The applications concerned. Absent: all. */
   readonly applications?: readonly string[]
   /** Whether the store may have lost writes that it had acknowledged. */
   readonly losesWrites?: boolean
-  /** The world did not make it, but noticed it, such as a busy machine. */
+  /** The world did not make it, but noticed it, such as another primary of the store. */
   readonly observed?: true
 }
 
-/** A replica could not reach the store, as the world observed it beside the faults it made. */
-export interface Unreachable extends Operation {
-  readonly type: 'unreachable'
-  readonly replica: string
+export type Part = 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'clock'
+
+/** What a proxy saw on the connections between two parties. */
+export interface Touch extends Operation {
+  readonly type: 'touch'
+  /** The party that opened the connection: a replica, a browser, or a node of the store. */
+  readonly from: string
+  readonly to: string
+  /** What `to` is; `clients` where it is a replica. */
+  readonly part: Part
+  /**
+   * `held`: bytes waited in the proxy. `silent`: bytes arrived, and the other party sent none back.
+   * `reset`: by the proxy. `refused`: nothing listened. `closed`: by the other party, which owed a
+   * response or never closes idle connections. `error`: the store replied with an error.
+   */
+  readonly how: 'held' | 'silent' | 'reset' | 'refused' | 'closed' | 'error'
+  /** The error of the store. */
+  readonly code?: string
+}
+
+/** A process had to wait for a processor, as the kernel or the delay of its timers says. */
+export interface Stall extends Operation {
+  readonly type: 'stall'
+  /** A replica, or `world`: the process of browsers, proxies, provider and applications. */
+  readonly of: string
+  /** How long it waited within this time, in ms. */
+  readonly ms: number
 }
 
 /** A replica, or one of its workers, ended without an order to end. */
@@ -232,6 +262,13 @@ export interface Sample {
   readonly keys?: number
 }
 
+/** The world broke off: what follows is missing. */
+export interface Broken {
+  readonly type: 'broken'
+  readonly at: number
+  readonly reason: string
+}
+
 /** Last event. Without it, the history is incomplete. */
 export interface End {
   readonly type: 'end'
@@ -242,7 +279,7 @@ export interface End {
 export type Attempt = Request | SignIn | Ending
 
 export type HistoryEvent =
-  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Unreachable | Death | Sample | End
+  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Touch | Stall | Death | Sample | Broken | End
 
 export interface HistoryWriter {
   record(event: HistoryEvent): void

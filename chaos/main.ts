@@ -1,14 +1,16 @@
 // `npm run test:chaos`: many faults at once. A checker then judges what people saw.
 import { existsSync, mkdtempSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { root } from '../test/support/command.ts'
 import { readOptions, refuse } from '../test/support/options.ts'
-import { findingsOf } from './checker.ts'
 import { type HistoryEvent, readHistory } from './history.ts'
+import { exitCodes, judge, type Verdict } from './judge.ts'
+import { readLogs } from './logs.ts'
 import { type PlannedFault, planFaults, shortestMinutes } from './plan.ts'
 import { plants } from './plants.ts'
+import { reportOf } from './report.ts'
 import { runChaos } from './run.ts'
 import { shrink } from './shrink.ts'
 import type { Store } from './store.ts'
@@ -36,15 +38,12 @@ const kinds = values.store === 'both' ? stores : stores.filter((kind) => kind ==
 const wrong = whatIsWrong()
 if (wrong !== undefined) refuse(wrong)
 
-/** Findings beyond these are only counted, for each property. */
-const shownFindings = 5
-
 if (values.judge === undefined) {
   const folder = values.history ?? mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
   for (const kind of kinds) await runKind(kind, join(folder, `${kind}-${seed}`))
-} else if (fails(fileOf(values.judge))) process.exitCode = 1
+} else judgeAt(fileOf(values.judge))
 // Connections of the world may still be open.
-process.exit()
+process.exit(process.exitCode)
 
 /** What is wrong with the options. `undefined`: nothing. */
 function whatIsWrong(): string | undefined {
@@ -66,16 +65,31 @@ async function runKind(kind: Store['kind'], folder: string): Promise<void> {
   const runFails = async (plan: readonly PlannedFault[]) => {
     const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
     const { 'other-build': otherBuild, plant } = values
-    return fails(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild, plant, say }))
+    return judgeAt(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild, plant, say })) === 'found'
   }
   const plan = planFaults(seed, runMs)
   if (values.shrink) {
     const needed = await shrink(plan, runFails)
     if (runs === 1) return
-    process.exitCode = 1
     if (needed.length === 0) return say('It fails without any fault.')
     say(`These faults suffice:\n${needed.map((fault) => JSON.stringify(fault)).join('\n')}`)
-  } else if (await runFails(plan)) process.exitCode = 1
+  } else await runFails(plan)
+}
+
+function fileOf(path: string): string {
+  return statSync(path).isDirectory() ? join(path, 'history.jsonl') : path
+}
+
+/** Judges a history, says what it shows, and sets the exit code: a finding counts most. */
+function judgeAt(path: string): Verdict {
+  const history = historyIn(path)
+  const logs = readLogs(dirname(path))
+  const judgement = judge(history, logs)
+  if (history.some(({ type }) => type === 'run')) say(summaryOf(history))
+  say(`\n${reportOf(judgement, history, logs)}: ${path}`)
+  const { verdict } = judgement
+  if (process.exitCode !== exitCodes.found) process.exitCode = exitCodes[verdict] || process.exitCode
+  return verdict
 }
 
 function historyIn(path: string): HistoryEvent[] {
@@ -84,22 +98,4 @@ function historyIn(path: string): HistoryEvent[] {
   } catch (error) {
     return refuse((error as Error).message)
   }
-}
-
-function fileOf(path: string): string {
-  return statSync(path).isDirectory() ? join(path, 'history.jsonl') : path
-}
-
-/** Judges a history, and says what it shows. */
-function fails(path: string): boolean {
-  const history = historyIn(path)
-  say(summaryOf(history))
-  const findings = findingsOf(history)
-  for (const [property, those] of Map.groupBy(findings, (finding) => finding.property)) {
-    for (const { sentence, events } of those.slice(0, shownFindings))
-      say([`✖ ${property}: ${sentence}`, ...events.map((event) => `    ${JSON.stringify(event)}`)].join('\n'))
-    if (those.length > shownFindings) say(`✖ ${property}: ${those.length - shownFindings} more`)
-  }
-  say(`${findings.length === 0 ? '✔ nothing found' : `✖ ${findings.length} findings`}: ${path}`)
-  return findings.length > 0
 }

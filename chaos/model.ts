@@ -1,7 +1,7 @@
 // A gateway in memory that behaves well, for the tests of the checker: it writes the history of a
 // run in which each operation takes effect at one moment between its begin and its end.
 import { type Random, seeded } from '../test/support/random.ts'
-import type { Ending, Fault, HistoryEvent, Identity, Request, Run, SignIn, Stream } from './history.ts'
+import type { Ending, Fault, HistoryEvent, Identity, Part, Request, Run, SignIn, Stream } from './history.ts'
 
 interface Session {
   readonly signIn: SignIn
@@ -24,6 +24,13 @@ interface Browser {
 interface OpenStream {
   readonly session: Session
   readonly stream: Omit<Stream, 'end' | 'reason'>
+}
+
+/** The other end of a connection of a replica. */
+interface Toward {
+  readonly application?: string
+  /** Absent: the provider, which has no name at a replica. */
+  readonly browser?: string
 }
 
 /** Where a fault is in the way of an operation, or nowhere. */
@@ -107,9 +114,9 @@ class Model {
     this.#events.push(...this.#faults)
   }
 
-  /** The fault of this part that is active now. */
-  #fault(part: Fault['part'], replica: string, application?: string): Way {
-    return this.#faults.find(
+  /** The fault of this part that is active now. The proxies see that it is met. */
+  #fault(part: Part, replica: string, { application, browser }: Toward = {}): Way {
+    const fault = this.#faults.find(
       (fault) =>
         fault.part === part &&
         fault.begin <= this.#now &&
@@ -117,6 +124,11 @@ class Model {
         (fault.replicas ?? [replica]).includes(replica) &&
         (application === undefined || (fault.applications ?? [application]).includes(application)),
     )
+    if (fault === undefined || part === 'replica') return fault
+    const client = browser === undefined ? '' : `browser ${browser}`
+    const [from, to] = part === 'clients' ? [client, replica] : [replica, application ?? part]
+    this.#events.push({ type: 'touch', from, to, part, how: 'reset', begin: this.#now, end: this.#now })
+    return fault
   }
 
   #step(): void {
@@ -140,8 +152,8 @@ class Model {
   }
 
   /** Why an operation does not reach a replica, or its response does not reach the client. */
-  #connectionError(replica: string): { status?: never; error: string } | undefined {
-    const fault = this.#fault('replica', replica) ?? this.#fault('clients', replica)
+  #connectionError(replica: string, browser?: string): { status?: never; error: string } | undefined {
+    const fault = this.#fault('replica', replica) ?? this.#fault('clients', replica, browser ? { browser } : {})
     return fault && { error: fault.kind }
   }
 
@@ -154,7 +166,7 @@ class Model {
 
   #signIn(browser: Browser, replica: string): void {
     const { person, name, session } = browser
-    const error = this.#connectionError(replica)
+    const error = this.#connectionError(replica, name)
     const store = this.#fault('store', replica) && { status: 503, code: 'ERR_STORE_UNAVAILABLE' }
     const provider = this.#fault('provider', replica) && { status: 503, code: 'ERR_PROVIDER_UNAVAILABLE' }
     const id = this.#name('s')
@@ -188,7 +200,7 @@ class Model {
 
   #signOut(browser: Browser, replica: string): void {
     const session = browser.session as Session
-    const confirmed = this.#order({ by: 'sign-out', session: session.signIn.id }, [session], replica)
+    const confirmed = this.#order({ by: 'sign-out', session: session.signIn.id }, [session], replica, browser.name)
     if (!confirmed) return
     delete browser.session
     delete browser.sid
@@ -207,8 +219,13 @@ class Model {
   }
 
   /** Returns whether the order was confirmed. A replica without the store obeys it alone. */
-  #order(order: Pick<Ending, 'by' | 'session' | 'sid'>, sessions: readonly Session[], replica: string): boolean {
-    const error = this.#connectionError(replica)
+  #order(
+    order: Pick<Ending, 'by' | 'session' | 'sid'>,
+    sessions: readonly Session[],
+    replica: string,
+    browser?: string,
+  ): boolean {
+    const error = this.#connectionError(replica, browser)
     const store = this.#fault('store', replica) && { status: 503, code: 'ERR_STORE_UNAVAILABLE' }
     const failed = error ?? store
     if (failed === undefined) for (const session of sessions) this.#end(session)
@@ -245,13 +262,13 @@ class Model {
     } as const
     const finish = (outcome: Pick<Request, 'status' | 'code' | 'error' | 'identity' | 'echo'>) =>
       void this.#events.push({ ...common, ...sent, replica, application, ...outcome })
-    const link = this.#fault('clients', replica)
+    const link = this.#fault('clients', replica, { browser: name })
     const process = this.#fault('replica', replica)
     if (process !== undefined || (link && this.#random.chance(0.5)))
       return finish({ error: (process ?? link)?.kind ?? '' })
     const refused = this.#admission(session, replica)
     if (refused !== undefined) return finish(refused)
-    const fault = this.#fault('application', replica, application)
+    const fault = this.#fault('application', replica, { application })
     if (fault && this.#random.chance(0.5)) return finish({ status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' })
     const { identity } = session
     this.#events.push({ type: 'receipt', at: this.#now, request: id, application, identity, ...sent })
@@ -302,7 +319,9 @@ class Model {
     this.#streams = this.#streams.filter(({ session, stream }) => {
       const { replica, application, begin } = stream
       const process = this.#fault('replica', replica)
-      const isCut = process ?? this.#fault('clients', replica) ?? this.#fault('application', replica, application)
+      const { browser } = session.signIn
+      const isCut =
+        process ?? this.#fault('clients', replica, { browser }) ?? this.#fault('application', replica, { application })
       const isEnded = !session.isLive && !this.#fault('store', replica)
       const isLeft = this.#now > begin + 3_000
       if (!isCut && !isEnded && !isLeft) return true

@@ -3,6 +3,9 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { now, type Touch } from './history.ts'
+import { partOf } from './parties.ts'
+import type { Touches } from './touches.ts'
 
 /** What is wrong between two parties, in both directions. */
 export interface Trouble {
@@ -21,9 +24,20 @@ export interface Link {
 }
 
 interface Pair {
-  readonly ends: readonly [string, string]
+  readonly ends: Ends
   readonly sockets: readonly Socket[]
+  /** Since when the server owes a response to bytes that it has got. */
+  owedSince?: number | undefined
+  /** How many replicas a `WAIT` of Redis asks for. */
+  wanted?: number
 }
+
+type Ends = readonly [from: string, to: string]
+
+/** A shorter silence or delay is not recorded, in ms. */
+const noticeableMs = 50
+/** Errors of Redis that are no matter of the command. */
+const storeError = /(?:^|\r\n)-(NOREPLICAS|MISCONF|READONLY|CLUSTERDOWN|LOADING|MASTERDOWN|TRYAGAIN|UNKILLABLE|BUSY)\b/
 
 /** Of a retransmission, in ms (RFC 6298 begins with 1 s, Linux with 200 ms). */
 const retransmission = { least: 200, most: 1_000 }
@@ -31,6 +45,7 @@ const retransmission = { least: 200, most: 1_000 }
 export class Network {
   /** Several runs at the same time have different addresses. */
   readonly #prefix = `127.${64 + (process.pid % 128)}`
+  readonly #touches: Touches
   readonly #names = new Map<string, string>()
   readonly #hosts = new Map<string, string>()
   readonly #pairs = new Set<Pair>()
@@ -38,7 +53,14 @@ export class Network {
   readonly #troubles = new Set<Trouble>()
   #changed = Promise.withResolvers<void>()
 
-  /** The address of a party. It connects from this address too. */
+  constructor(touches: Touches) {
+    this.#touches = touches
+  }
+
+  /**
+   * The address of a party. It connects from this address too; processes of one party may have
+   * addresses of their own, with another last number.
+   */
   host(name: string): string {
     const host = this.#hosts.get(name) ?? `${this.#prefix}.${this.#hosts.size + 1}.1`
     this.#hosts.set(name, host)
@@ -48,7 +70,7 @@ export class Network {
 
   /** The party with an address; empty when it is not known. */
   nameOf(host: string | undefined): string {
-    return this.#names.get(host ?? '') ?? ''
+    return this.#names.get(host?.replace(/\d+$/, '1') ?? '') ?? ''
   }
 
   /** Leads from a port at the address of a party to a port of this machine. */
@@ -65,7 +87,10 @@ export class Network {
     this.#troubles.add(trouble)
     if (trouble.how === 'reset')
       for (const { ends, sockets } of this.#pairs)
-        if (isBetween(trouble, ends)) for (const socket of sockets) socket.resetAndDestroy()
+        if (isBetween(trouble, ends)) {
+          this.#touch(ends, 'reset')
+          for (const socket of sockets) socket.resetAndDestroy()
+        }
     this.#notify()
     return () => {
       this.#troubles.delete(trouble)
@@ -93,8 +118,12 @@ export class Network {
     this.#changed = Promise.withResolvers()
   }
 
-  #troubleOf(ends: readonly [string, string]): Trouble | undefined {
+  #troubleOf(ends: Ends): Trouble | undefined {
     return [...this.#troubles].find((trouble) => isBetween(trouble, ends))
+  }
+
+  #touch([from, to]: Ends, how: Touch['how'], { begin = now(), end = begin, code }: Partial<Touch> = {}): void {
+    this.#touches.add({ from, to, how, begin, end, ...(code !== undefined && { code }) })
   }
 
   async #accept(client: Socket, name: string, link: Link): Promise<void> {
@@ -105,10 +134,13 @@ export class Network {
     await this.#passage(ends)
     this.#pairs.delete(waiting)
     if (client.destroyed) return
-    if (this.#troubleOf(ends)?.how === 'reset') return void client.resetAndDestroy()
+    if (this.#troubleOf(ends)?.how === 'reset') {
+      this.#touch(ends, 'reset')
+      return void client.resetAndDestroy()
+    }
     const localAddress = client.remoteAddress ?? '127.0.0.1'
     const server = connect({ host: '127.0.0.1', port: link.target, localAddress, allowHalfOpen: true })
-    const pair = { ends, sockets: [client, server] }
+    const pair: Pair = { ends, sockets: [client, server] }
     this.#pairs.add(pair)
     server.on('error', () => {})
     for (const socket of pair.sockets) socket.setNoDelay(true)
@@ -116,22 +148,30 @@ export class Network {
       () => true,
       () => false,
     )
-    if (isConnected) await Promise.all([this.#carry(client, server, ends), this.#carry(server, client, ends)])
-    else client.resetAndDestroy()
+    if (isConnected) await Promise.all([this.#carry(client, server, pair), this.#carry(server, client, pair)])
+    else {
+      this.#touch(ends, 'refused')
+      client.resetAndDestroy()
+    }
     this.#pairs.delete(pair)
   }
 
   /** Carries bytes one way, then the end. */
-  async #carry(from: Socket, to: Socket, ends: readonly [string, string]): Promise<void> {
+  async #carry(from: Socket, to: Socket, pair: Pair): Promise<void> {
+    const { ends } = pair
+    const isFromClient = from === pair.sockets[0]
     let isComplete = true
     try {
       for await (const bytes of from.iterator({ destroyOnReturn: false })) {
+        this.#note(bytes as Buffer, pair, isFromClient)
         await this.#passage(ends)
+        if (isFromClient) pair.owedSince ??= now()
         if (!to.write(bytes as Buffer)) await Promise.race([once(to, 'drain'), once(to, 'close')])
       }
     } catch {
       isComplete = false
     }
+    this.#noteEnd(pair, isFromClient || to.destroyed)
     // An end is silent too while nothing arrives.
     await this.#passage(ends)
     if (isComplete) to.end()
@@ -141,22 +181,57 @@ export class Network {
     }
   }
 
+  /** Notes what bytes say about the party that a replica or a browser has connected to. */
+  #note(bytes: Buffer, pair: Pair, isFromClient: boolean): void {
+    const isStore = partOf(pair.ends[1]) === 'store'
+    if (isFromClient) {
+      const wait = isStore && /\$4\r\nwait\r\n\$1\r\n(\d)/i.exec(bytes.toString('latin1'))
+      if (wait) pair.wanted = Number(wait[1])
+      return
+    }
+    this.#noteSilence(pair)
+    if (!isStore) return
+    const text = bytes.toString('latin1', 0, 4_096)
+    const { wanted = 0 } = pair
+    const acknowledged = wanted > 0 ? /:(\d)\r\n$/.exec(text)?.[1] : undefined
+    const isShort = acknowledged !== undefined && Number(acknowledged) < wanted
+    const code = storeError.exec(text)?.[1] ?? (isShort ? 'WAIT' : undefined)
+    if (acknowledged !== undefined) pair.wanted = 0
+    if (code !== undefined) this.#touch(pair.ends, 'error', { code })
+  }
+
+  #noteSilence(pair: Pair): void {
+    const { owedSince: begin = Infinity } = pair
+    if (now() - begin > noticeableMs) this.#touch(pair.ends, 'silent', { begin, end: now() })
+    pair.owedSince = undefined
+  }
+
+  /** Notes the end of a connection. A store never closes one that is idle. */
+  #noteEnd(pair: Pair, isByClient: boolean): void {
+    const isOwed = pair.owedSince !== undefined
+    this.#noteSilence(pair)
+    if (!isByClient && (isOwed || partOf(pair.ends[1]) === 'store')) this.#touch(pair.ends, 'closed')
+  }
+
   /** Resolves when the next bytes arrive. */
-  async #passage(ends: readonly [string, string]): Promise<void> {
+  async #passage(ends: Ends): Promise<void> {
+    const begin = now()
     for (;;) {
       const how = this.#troubleOf(ends)?.how
-      if (how === undefined || how === 'reset') return
+      if (how === undefined || how === 'reset') break
       if (how === 'silence') await this.#changed.promise
       else {
         const { least, most } = retransmission
         const isLost = Math.random() < how.loss
-        return pause(how.delayMs + (isLost ? least + Math.random() * (most - least) : 0))
+        await pause(how.delayMs + (isLost ? least + Math.random() * (most - least) : 0))
+        break
       }
     }
+    if (now() - begin > noticeableMs) this.#touch(ends, 'held', { begin, end: now() })
   }
 }
 
-function isBetween({ between: [one, other] }: Trouble, [from, to]: readonly [string, string]): boolean {
+function isBetween({ between: [one, other] }: Trouble, [from, to]: Ends): boolean {
   const matches = (wanted: string, name: string) => wanted === '*' || wanted === name
   return (matches(one, from) && matches(other, to)) || (matches(one, to) && matches(other, from))
 }

@@ -39,14 +39,20 @@ export interface Crowd {
 }
 
 /** Lets people use the site until they stop. */
-export function gather(site: Site, people: readonly string[], seed: number, addressOf: (n: number) => string): Crowd {
+export function gather(
+  site: Site,
+  people: readonly string[],
+  seed: number,
+  addressOf: (name: string) => string,
+): Crowd {
   let isOver = false
   const browsers: Browser[] = []
   const loops: Promise<void>[] = []
   for (const person of people)
     for (let n = 1; n <= browsersEach; n += 1) {
       const at = browsers.length
-      const parts = { name: `${person}-${n}`, person, site, localAddress: addressOf(at) }
+      const name = `${person}-${n}`
+      const parts = { name, person, site, localAddress: addressOf(name) }
       const browser = new Browser({ ...parts, random: seeded(seed * 1_000 + at) })
       browsers.push(browser)
       const isSigningIn = { now: false }
@@ -204,7 +210,8 @@ async function send(
   const base = { type: 'ending', ...order, begin } as const
   let ending: Ending
   try {
-    const response = await request(url, { ...init, method: 'POST', headersTimeout: patienceMs })
+    const headers = { 'x-request-id': order.id, ...init.headers }
+    const response = await request(url, { body: init.body, headers, method: 'POST', headersTimeout: patienceMs })
     const { statusCode: status } = response
     const text = await response.body.text()
     // 503 of the administration API has no code. It means that the store failed.

@@ -1,47 +1,65 @@
 // What must have been so for a refusal of the gateway to be right.
+import type { Cause } from './alibis.ts'
 import { bounds } from './bounds.ts'
 import type { Facts } from './facts.ts'
-import type { Attempt, Fault } from './history.ts'
+import type { Attempt, Part } from './history.ts'
 
-type Reason = (facts: Facts, attempt: Attempt) => boolean
+/** What makes an outcome right; empty: nothing does. */
+type Reason = (facts: Facts, attempt: Attempt) => readonly string[]
 
-/** Where a fault has to be to concern an operation. */
-export const placeOf = (attempt: Attempt) => ({
-  replica: attempt.replica,
-  application: attempt.type === 'request' ? attempt.application : undefined,
-})
+const kindsOf = (causes: readonly Cause[]) => [...new Set(causes.map(({ part, kind }) => `${part} ${kind}`))]
+
+const when = (isSo: boolean, reason: string) => (isSo ? [reason] : [])
 
 const during =
-  (...parts: NonNullable<Fault['part']>[]): Reason =>
+  (...parts: Part[]): Reason =>
   (facts, attempt) =>
-    facts.disturbances(parts, attempt, placeOf(attempt)).length > 0
+    kindsOf(facts.causes(parts, attempt, facts.placeOf(attempt)))
+
+/**
+ * The gateway gives up a store or a provider that is silent. When its own process, or the proxy in
+ * between, had no processor for as long, it cannot know.
+ */
+const starved: Reason = (facts, { begin, end, replica }) => {
+  const span = { begin: begin - bounds.patience, end }
+  return when(facts.alibis.stalled(span, replica) >= bounds.patience, 'no processor')
+}
 
 /** A session may be locked, or its tokens lost, by a fault at another replica that used it. */
-export const waitsForAnother: Reason = (facts, attempt) =>
-  attempt.type === 'request' &&
-  facts
-    .replicasUsing(attempt.session, { begin: attempt.begin - bounds.wait, end: attempt.end })
-    .some((replica) => facts.disturbances(['provider', 'store', 'replica'], attempt, { replica }).length > 0)
+export const waitsForAnother: Reason = (facts, attempt) => {
+  if (attempt.type !== 'request') return []
+  const { session, begin, end } = attempt
+  const replicas = new Set(facts.replicasUsing(session, { begin: begin - bounds.wait, end }))
+  const lease = { begin: begin - bounds.lease, end }
+  return [...replicas].flatMap((replica) =>
+    kindsOf(facts.causes(['provider', 'store', 'replica'], lease, { replica })).map((kind) => `another: ${kind}`),
+  )
+}
 
 const either =
   (...reasons: Reason[]): Reason =>
   (facts, attempt) =>
-    reasons.some((reason) => reason(facts, attempt))
+    reasons.reduce<readonly string[]>((found, reason) => (found.length > 0 ? found : reason(facts, attempt)), [])
 
 const sessionEnds: Reason = (facts, attempt) =>
-  attempt.type === 'request' && (attempt.session === undefined || facts.earliestEnd(attempt.session) <= attempt.end)
+  when(
+    attempt.type === 'request' && (attempt.session === undefined || facts.earliestEnd(attempt.session) <= attempt.end),
+    'session over',
+  )
 
-const signInEnds: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt)
+const signInEnds: Reason = (facts, attempt) =>
+  when(attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt), 'sign-in over')
 
-const signsInTwice: Reason = (facts, attempt) => attempt.type === 'sign-in' && facts.isSigningIn(attempt)
+const signsInTwice: Reason = (facts, attempt) =>
+  when(attempt.type === 'sign-in' && facts.isSigningIn(attempt), 'another sign-in')
 
-const upstream = during('application')
-const provider = either(during('provider', 'store', 'replica'), waitsForAnother)
+const upstream = either(during('application'), starved)
+const provider = either(during('provider', 'store', 'replica'), waitsForAnother, starved)
 
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {
   ERR_UNAUTHENTICATED: sessionEnds,
-  ERR_STORE_UNAVAILABLE: during('store', 'replica'),
+  ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), starved),
   ERR_PROVIDER_UNAVAILABLE: provider,
   ERR_UPSTREAM_UNREACHABLE: upstream,
   ERR_UPSTREAM_BUSY: upstream,
@@ -63,29 +81,38 @@ export const reasons: Readonly<Record<string, Reason>> = {
  * not sent yet. A page of a session that was over already gets a response.
  */
 const sessionBreaks: Reason = (facts, attempt) => {
-  if (attempt.type !== 'request' || !sessionEnds(facts, attempt)) return false
+  if (attempt.type !== 'request' || sessionEnds(facts, attempt).length === 0) return []
   const { kind, session, replica, begin, end } = attempt
-  if (kind === 'upload' || kind === 'form') return true
-  return session !== undefined && facts.certainEnds(session).every((one) => facts.bound(one, replica, end) >= begin)
+  const isBroken =
+    kind === 'upload' ||
+    kind === 'form' ||
+    (session !== undefined && facts.certainEnds(session).every((one) => facts.bound(one, replica, end) >= begin))
+  return when(isBroken, 'session over')
 }
 
 /** What must have been so where the connection failed, which says nothing about the gateway. */
 const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks)
 const otherConnectionFails = during('replica', 'clients', 'provider')
 
-/** Why the outcome of an operation is not right. `undefined`: it is right. */
-export function whyWrong(facts: Facts, attempt: Attempt): string | undefined {
-  if (attempt.status === undefined) {
-    const isRight = attempt.type === 'request' ? connectionFails : otherConnectionFails
-    return isRight(facts, attempt) ? undefined : `failed (${attempt.error}), and no fault was near`
-  }
-  if (attempt.code !== undefined)
-    return reasons[attempt.code]?.(facts, attempt) ? undefined : `was refused with ${attempt.code}, which was not true`
+/** What excuses the outcome of an operation. `[]`: nothing does. `undefined`: it is what was expected. */
+export function excusesOf(facts: Facts, attempt: Attempt): readonly string[] | undefined {
+  if (attempt.status === undefined)
+    return (attempt.type === 'request' ? connectionFails : otherConnectionFails)(facts, attempt)
+  if (attempt.code !== undefined) return reasons[attempt.code]?.(facts, attempt) ?? []
   const isDone = {
     request: 'identity' in attempt && attempt.status < 300,
     'sign-in': 'signedIn' in attempt && attempt.signedIn,
     ending: 'confirmed' in attempt && attempt.confirmed,
   }
   // Another tab may have completed its sign-in, and this one then leads to the application.
-  return isDone[attempt.type] || signsInTwice(facts, attempt) ? undefined : `got ${attempt.status} without a reason`
+  return isDone[attempt.type] ? undefined : signsInTwice(facts, attempt)
+}
+
+/** Why the outcome of an operation is not right. `undefined`: it is right. */
+export function whyWrong(facts: Facts, attempt: Attempt): string | undefined {
+  if (excusesOf(facts, attempt)?.length !== 0) return undefined
+  if (attempt.status === undefined) return `failed (${attempt.error}), and nothing cut its connection`
+  return attempt.code === undefined
+    ? `got ${attempt.status} without a reason`
+    : `was refused with ${attempt.code}, which was not true`
 }

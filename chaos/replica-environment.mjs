@@ -1,18 +1,28 @@
 // Loaded by a replica before the gateway (`node --import`): the replica connects from an address of
-// its own, its clock is off by what a file says, and SIGUSR2 collects garbage.
-import { readFileSync, writeFileSync } from 'node:fs'
+// its own, each worker from one next to it and with a log of its own. Its clock is off by what a file
+// says, and SIGUSR2 collects garbage.
+import cluster from 'node:cluster'
+import fs, { readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 
-const { CHAOS_ADDRESS: localAddress, CHAOS_CLOCK: file = '' } = process.env
+const { CHAOS_ADDRESS: address = '', CHAOS_CLOCK: file = '' } = process.env
+const worker = cluster.worker?.id
+const localAddress = address.replace(/\d+$/, String(1 + ((worker ?? 0) % 250)))
 const connect = net.connect
 net.connect = net.createConnection = (options, ...rest) =>
   connect(
     typeof options === 'object' ? { ...options, localAddress: options.localAddress ?? localAddress } : options,
     ...rest,
   )
+
+// The log opens its pipe again. The lines of a worker go into a file in its place.
+const { openSync } = fs
+if (worker !== undefined)
+  fs.openSync = (path, ...rest) =>
+    path === '/proc/self/fd/1' ? openSync(file.replace(/clock$/, `${worker}.log`), 'a') : openSync(path, ...rest)
 syncBuiltinESMExports()
 
 const RealDate = Date

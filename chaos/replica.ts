@@ -41,7 +41,6 @@ export class Replica {
   readonly #parts: ReplicaParts
   readonly #ports: { readonly listen: number; readonly admin: number }
   readonly #seen = new Map<string, number>()
-  readonly #unreachableSince = new Map<unknown, number>()
   #build: 0 | 1 = 0
   #child: ChildProcess | undefined
   #mayEnd = false
@@ -125,7 +124,6 @@ export class Replica {
         say(`  ${name} ended by itself: ${signal ?? code}`)
         this.#parts.record({ type: 'death', at: now(), replica: name, reason: String(signal ?? code) })
       }
-      for (const key of this.#unreachableSince.keys()) this.#reachable(key)
     })
     // Lines may arrive after `exit`, but none after `close`.
     child.once('close', () => log.end())
@@ -201,21 +199,12 @@ export class Replica {
 
   #observe(line: string): void {
     if (!line.startsWith('{')) return
-    const { msg, worker, pid, how } = JSON.parse(line) as Readonly<Record<string, unknown>> & { readonly msg?: string }
+    const { msg, pid, how } = JSON.parse(line) as Readonly<Record<string, unknown>> & { readonly msg?: string }
     if (msg === undefined) return
     this.#seen.set(msg, this.said(msg) + 1)
     if (msg === 'worker.died') {
       const death = { type: 'death', at: now(), replica: this.name, reason: String(how) } as const
       this.#parts.record({ ...death, worker: Number(pid) })
     }
-    if (msg === 'store.unavailable') this.#unreachableSince.set(worker, now())
-    if (msg === 'store.available') this.#reachable(worker)
-  }
-
-  #reachable(worker: unknown): void {
-    const begin = this.#unreachableSince.get(worker)
-    if (begin === undefined) return
-    this.#unreachableSince.delete(worker)
-    this.#parts.record({ type: 'unreachable', begin, end: now(), replica: this.name })
   }
 }

@@ -1,18 +1,19 @@
 // One run: people use the site while faults come and go, then everything is in order, and all sign
 // out.
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { seeded } from '../test/support/random.ts'
 import type { Scope } from '../test/support/redis.ts'
-import { Browser, type Site } from './browser.ts'
+import { Browser } from './browser.ts'
 import { type BegunFault, faults } from './faults.ts'
 import { type HistoryEvent, now, writeHistory } from './history.ts'
 import { people, replicaNames, timeouts } from './parties.ts'
 import { type Crowd, endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
-import { lacksReplicas, lastingKeys, rolesIn, type Store } from './store.ts'
+import { observe } from './observe.ts'
+import { lastingKeys, type Store } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
 
 export interface RunOptions {
@@ -32,13 +33,8 @@ export interface RunOptions {
 /** How often sessions end by others than their person, in ms on average. */
 const [logoutEveryMs, administratorEveryMs, expiryEveryMs] = [2_000, 4_000, 8_000]
 const sampleEveryMs = 20_000
-const observeEveryMs = 500
-/**
- * A process that waits for a processor longer than this, at an observation, is slowed down, in ms.
- */
-const starvedMs = 200
-/** After this time without a response, Redis replaces a node, in ms. */
-const failureTimeoutMs = 3_000
+/** Before another attempt to heal a fault, in ms. */
+const healAgainMs = 500
 /** How many faults are active at the same time at most, also when their healing takes longer. */
 const maxActive = 2
 /** How long healing a fault may take, in ms. */
@@ -72,14 +68,14 @@ export async function runChaos(options: RunOptions): Promise<string> {
     const { site } = world
     record({
       ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
-      ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
+      ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute, wallClock: Date.now() },
     })
     const stopObserving = observe(world, record)
     await warmUp(world, seed)
     await sample(world, record, true)
     say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
     const beganAt = now()
-    const crowd = gather(site, people, seed, (n) => world.network.host(`browser ${n}`))
+    const crowd = gather(site, people, seed, (name) => world.network.host(`browser ${name}`))
     const stopEndings = endSessions(world, seed, (order) => crowd.useCopies(order))
     const sampling = setInterval(() => void sample(world, record, false), sampleEveryMs)
     await inject(options, world, record, beganAt)
@@ -87,10 +83,13 @@ export async function runChaos(options: RunOptions): Promise<string> {
     clearInterval(sampling)
     await stopEndings()
     await crowd.leave()
-    await Promise.all(people.map((person, n) => comeBack(site, person, seed + n, world.network.host(`browser ${n}`))))
-    stopObserving()
+    await Promise.all(people.map((person, n) => comeBack(world, person, seed + n)))
+    await stopObserving()
     await sample(world, record, true)
     record({ type: 'end', at: now() })
+  } catch (error) {
+    say(`  The run breaks off: ${String(error)}`)
+    record({ type: 'broken', at: now(), reason: String(error) })
   } finally {
     await cleanUp()
     for (const name of signals) process.off(name, stop)
@@ -111,7 +110,7 @@ async function cleanAll(steps: (() => unknown)[], say: RunOptions['say']): Promi
 
 /** Lets processes grow to their usual size, before the first sample. */
 async function warmUp({ site, network }: World, seed: number): Promise<void> {
-  const crowd = gather(site, people, seed, (n) => network.host(`browser ${n}`))
+  const crowd = gather(site, people, seed, (name) => network.host(`browser ${name}`))
   await pause(warmUpMs)
   await crowd.leave()
 }
@@ -189,51 +188,6 @@ async function inject(
 }
 
 /**
- * Records what disturbs a run besides its faults, on a busy machine: processes that wait for a
- * processor, and nodes of Redis that change their roles or have too few replicas. Returns a
- * function that stops.
- */
-function observe({ store, replicas }: World, record: (event: HistoryEvent) => void): () => void {
-  const observed = { type: 'fault', id: 'observed', observed: true } as const
-  let [waitedBefore, seen, seenAt, isOver] = [new Map<number, number>(), '', now(), false]
-  const watch = async () => {
-    while (!isOver) {
-      await pause(observeEveryMs)
-      const [begin, end] = [seenAt, now()]
-      const waited = new Map<number, number>()
-      const isStarved = (pid: number) => {
-        const ms = waitedMs(pid)
-        waited.set(pid, ms)
-        return ms - (waitedBefore.get(pid) ?? ms) > starvedMs
-      }
-      const starved = replicas.filter((replica) => replica.pids().filter(isStarved).length > 0)
-      const busy = { ...observed, kind: 'busy-machine', begin, end }
-      if (starved.length > 0) record({ ...busy, part: 'replica', replicas: starved.map(({ name }) => name) })
-      // The world itself has the provider, the applications and the links.
-      if (isStarved(process.pid))
-        for (const part of ['provider', 'application', 'store'] as const) record({ ...busy, part })
-      const [roles, isLacking] = await Promise.all([rolesIn(store), lacksReplicas(store)])
-      if (isLacking) record({ ...observed, kind: 'no-replicas', part: 'store', begin, end })
-      if (seen !== '' && roles !== seen)
-        record({ ...observed, kind: 'roles', part: 'store', losesWrites: true, begin: begin - failureTimeoutMs, end })
-      ;[waitedBefore, seen, seenAt] = [waited, roles, end]
-    }
-  }
-  void watch()
-  return () => void (isOver = true)
-}
-
-/** How long the main thread of a process has waited for a processor, in ms. */
-function waitedMs(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
-  } catch {
-    // It has ended.
-    return 0
-  }
-}
-
-/**
  * Heals a fault, and tries again when a node of Redis does not respond.
  * @throws the error of the last try, after two minutes
  */
@@ -245,13 +199,15 @@ async function untilHealed(begun: BegunFault, say: (text: string) => void): Prom
     } catch (error) {
       if (now() > giveUpAt) throw error
       say(`  not healed yet: ${String(error)}`)
-      await pause(observeEveryMs)
+      await pause(healAgainMs)
     }
 }
 
 /** A person signs in once more, uses the site and signs out, in a new browser. */
-async function comeBack(site: Site, person: string, seed: number, localAddress: string): Promise<void> {
-  const browser = new Browser({ name: `${person}-again`, person, site, random: seeded(seed), localAddress })
+async function comeBack({ site, network }: World, person: string, seed: number): Promise<void> {
+  const name = `${person}-again`
+  const localAddress = network.host(`browser ${name}`)
+  const browser = new Browser({ name, person, site, random: seeded(seed), localAddress })
   if ((await browser.signIn()) !== undefined) await browser.use('orders', 'page')
   await browser.signOut()
   await browser.close()

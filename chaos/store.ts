@@ -141,18 +141,9 @@ async function roleOf({ redis }: StoreNode): Promise<'master' | 'slave' | undefi
   return role[0] as 'master' | 'slave' | undefined
 }
 
-/** The role of each node, and whether it takes part in a Cluster that works. */
-export async function rolesIn({ nodes, kind }: Store): Promise<string> {
-  const stateOf = async ({ redis }: StoreNode) =>
-    kind === 'cluster' && /cluster_state:ok/.test(String(await redis.cluster('INFO').catch(() => '')))
-  const roles = await Promise.all(nodes.map(async (node) => `${await roleOf(node)} ${await stateOf(node)}`))
-  return roles.join()
-}
-
-/** Whether a primary rejects writes because too few replicas have what it has (NOREPLICAS). */
-export async function lacksReplicas({ nodes }: Store): Promise<boolean> {
-  const found = await Promise.all(nodes.map(({ redis }) => redis.info('replication').catch(() => '')))
-  return found.some((info) => /^role:master/m.test(info) && /^min_slaves_good_slaves:0/m.test(info))
+/** The role of each node; `undefined` for one that does not respond. */
+export function rolesIn({ nodes }: Store) {
+  return Promise.all(nodes.map(roleOf))
 }
 
 /** The nodes with this role now; a node that does not respond has none. */

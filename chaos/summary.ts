@@ -1,5 +1,5 @@
 // What a history has shown, as tables in Markdown.
-import { allParts, Facts } from './facts.ts'
+import { Facts } from './facts.ts'
 import type { Attempt, Fault, HistoryEvent } from './history.ts'
 
 /** The operations of a history by kind and outcome, and what it took to recover from faults. */
@@ -38,6 +38,9 @@ function compareOutcomes(a: string, b: string): number {
   return Number(b === 'served') - Number(a === 'served') || a.localeCompare(b)
 }
 
+/** What fails later has another cause, in ms. */
+const longestRecoveryMs = 10_000
+
 /**
  * From the end of each fault until the end of the last operation that failed because of it, in ms.
  * An operation that met several faults counts for the one that began last.
@@ -46,14 +49,21 @@ function recoveriesOf(facts: Facts): ReadonlyMap<Fault, number> {
   const recoveries = new Map<Fault, number>()
   for (const one of facts.attempts) {
     if (['served', 'ERR_UNAUTHENTICATED'].includes(outcomeOf(one))) continue
-    const made = facts.disturbances(allParts, one, one).filter(({ observed }) => observed !== true)
-    const [fault] = made.toSorted((a, b) => b.begin - a.begin)
+    const fault = facts.faults.findLast(
+      ({ begin, end, observed, part, replicas = [one.replica] }) =>
+        observed !== true &&
+        part !== undefined &&
+        begin <= one.end &&
+        end + longestRecoveryMs >= one.begin &&
+        replicas.some((replica) => replica === one.replica),
+    )
     if (fault !== undefined) recoveries.set(fault, Math.max(recoveries.get(fault) ?? 0, one.end - fault.end))
   }
   return recoveries
 }
 
-function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+/** A table in Markdown. */
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }

@@ -14,9 +14,11 @@ import { plantFault } from './plants.ts'
 import { type ChaosProvider, startChaosProvider } from './provider.ts'
 import { Replica, type ReplicaParts, workers } from './replica.ts'
 import { startStore, type Store } from './store.ts'
+import { Touches } from './touches.ts'
 
 export interface World {
   readonly network: Network
+  readonly touches: Touches
   readonly store: Store
   readonly provider: ChaosProvider
   readonly replicas: readonly Replica[]
@@ -43,7 +45,9 @@ export async function startChaosWorld(
   { kind, folder, record, say, otherBuild, plant }: WorldParts,
 ): Promise<World> {
   mkdirSync(folder, { recursive: true })
-  const network = new Network()
+  const touches = new Touches(record)
+  scope.after(() => touches.settleBefore(Infinity))
+  const network = new Network(touches)
   scope.after(() => network.close())
   const store = await startStore(scope, network, kind)
   const url = `http://127.0.0.1:${await freePort()}`
@@ -69,7 +73,7 @@ export async function startChaosWorld(
   for (const { name } of replicas) if (!clients.has(name)) throw new Error(`${name} does not use its own address`)
   let ids = 0
   return {
-    ...{ network, store, provider, replicas, adminToken: env.ADMIN_TOKEN },
+    ...{ network, touches, store, provider, replicas, adminToken: env.ADMIN_TOKEN },
     site: {
       url,
       replicas,
@@ -105,6 +109,7 @@ listen: 127.0.0.1:${listen}
 workers: ${workers}
 admin: { listen: "127.0.0.1:${admin}", page: { token: { env: ADMIN_TOKEN } } }
 external_url: ${url}
+trusted_proxies: [127.0.0.0/8]
 shutdown: { drain_timeout: 2s }
 log: { level: debug, access: true }
 provider:

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findingsOf, type Property } from '../../chaos/checker.ts'
-import type { Ending, Fault, HistoryEvent, Receipt, Refresh, Request, SignIn, Stream } from '../../chaos/history.ts'
+import type {
+  Ending,
+  Fault,
+  HistoryEvent,
+  Receipt,
+  Refresh,
+  Request,
+  SignIn,
+  Stream,
+  Touch,
+} from '../../chaos/history.ts'
 import { modelHistory } from '../../chaos/model.ts'
+import { partOf } from '../../chaos/parties.ts'
 import { reasons } from '../../chaos/reasons.ts'
 import { errorCodes } from '../../src/core/error-codes.ts'
 import { searchFor } from '../support/searches.ts'
@@ -133,6 +144,11 @@ class Planted {
     refuse(this, { status: 503, code: 'ERR_PROVIDER_UNAVAILABLE' }, this.all('request').at(-1))
   }
 
+  /** What a proxy saw on the link of a replica. */
+  touch(from: string, to: string, how: Touch['how'], span: Pick<Touch, 'begin' | 'end'>): void {
+    this.events.push({ type: 'touch', from, to, part: partOf(to), how, ...span })
+  }
+
   coveredBy(ending: Ending): SignIn {
     const { sid, session, begin } = ending
     return this.find('sign-in', (one) => (one.id === session || one.identity?.sid === sid) && one.end < begin)
@@ -164,8 +180,7 @@ test('a refresh that the network holds back may arrive after that of another rep
   const history = new Planted(11)
   const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
   const [begin, end] = [use.end + 1_000, use.end + 1_010]
-  const cut = { id: 'planted', kind: 'replica-provider', part: 'provider', replicas: ['d'] } as const
-  history.events.push({ type: 'fault', ...cut, begin: use.begin - 3_000, end: begin })
+  history.touch('d', 'provider', 'held', { begin: use.begin - 3_000, end: begin })
   history.events.push({ ...use, begin, end, replica: 'd', accepted: false })
 
   assert.deepEqual(findingsOf(history.events), [])
@@ -206,7 +221,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       const { status: _, identity: __, echo: ___, ...request } = history.all('request').at(-1) as Request
       history.events.splice(history.events.length - 1, 1, { ...request, error: 'ECONNRESET' })
       const { begin, end } = request
-      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'clients', begin, end })
+      history.touch(`browser ${request.browser}`, request.replica, 'reset', { begin, end })
     },
   ],
   [
@@ -237,6 +252,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       const fault = history.fault(({ kind }) => kind === 'partition')
       const signIn = history.freshSession(fault.begin - 1_000)
       const longer = history.change(fault, { end: fault.end + 20_000 })
+      history.touch(longer.replicas?.[0] ?? '', 'redis-1', 'held', longer)
       const { end } = history.signOut(signIn, fault.begin + 100)
       history.admit(signIn, end + 1_500 + 3_000 + 100, longer.replicas?.[0] ?? '')
     },
@@ -324,7 +340,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       const { status: _, identity: __, echo: ___, ...rest } = request
       history.events[history.events.indexOf(request)] = { ...rest, error: 'ECONNRESET' }
       const { begin, end } = request
-      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'clients', begin, end })
+      history.touch(`browser ${request.browser}`, request.replica, 'reset', { begin, end })
     },
   ],
   [
@@ -373,8 +389,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const use = history.find('refresh', ({ begin }) => history.isCalm(begin))
       const again = { ...use, begin: use.end + 1_000, end: use.end + 1_010, replica: 'd', accepted: false }
-      const cut = { id: 'planted', kind: 'replica-provider', part: 'provider', replicas: ['d'] } as const
-      history.events.push({ type: 'fault', ...cut, begin: use.begin - 3_000, end: again.begin })
+      history.touch('d', 'provider', 'held', { begin: use.begin - 3_000, end: again.begin })
       history.events.push(again, { ...again, begin: use.end + 60_000, end: use.end + 60_010 })
     },
   ],
@@ -384,7 +399,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const request = history.calmRequest('form')
       const { begin, end } = request
-      history.events.push({ type: 'fault', id: 'planted', kind: 'reset', part: 'application', begin, end })
+      history.touch(request.replica, request.application, 'reset', { begin, end })
       const receipt = history.receipt(request)
       history.events.push({ ...receipt, at: receipt.at + 1 })
     },
@@ -431,8 +446,8 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => {
       const request = history.calmRequest()
       const { begin, end } = request
-      const cut = { type: 'fault', id: 'planted', kind: 'partition', part: 'store', begin, end } as const
-      history.events.push({ ...cut, replicas: ['a', 'b', 'c', 'd'].filter((one) => one !== request.replica) })
+      for (const replica of ['a', 'b', 'c', 'd'].filter((one) => one !== request.replica))
+        history.touch(replica, 'redis-1', 'reset', { begin, end })
       refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
     },
   ],
@@ -442,21 +457,44 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     (history) => history.waitForReplica('d'),
   ],
   [
-    'a replica says that the store is unavailable, without a fault',
+    'the store is unavailable because of a fault that touched nothing',
     'reason',
     (history) => {
       const request = history.calmRequest()
       const { begin, end, replica } = request
-      history.events.push({ type: 'unreachable', begin: begin - 3_000, end: end + 3_000, replica })
+      const cut = { type: 'fault', id: 'planted', kind: 'replica-redis', part: 'store' } as const
+      history.events.push({ ...cut, replicas: [replica], begin: begin - 500, end: end + 500 })
       refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
     },
   ],
   [
-    'a replica does not find the store again for a minute',
+    'the store is unavailable because it was a little late',
     'reason',
     (history) => {
-      const { begin, end } = history.fault(({ losesWrites }) => losesWrites === true)
-      history.events.push({ type: 'unreachable', begin, end: end + 60_000, replica: 'a' })
+      const request = history.calmRequest()
+      const { begin, end, replica } = request
+      history.touch(replica, 'redis-1', 'silent', { begin: begin - 500, end })
+      refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
+    },
+  ],
+  [
+    'the store is unavailable because of a fault between its nodes',
+    'reason',
+    (history) => {
+      const request = history.calmRequest()
+      const { begin, end } = request
+      history.touch('redis-2', 'redis-1', 'reset', { begin, end })
+      refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
+    },
+  ],
+  [
+    'the store is unavailable on a machine that was a little busy',
+    'reason',
+    (history) => {
+      const request = history.calmRequest()
+      const { begin, end, replica } = request
+      history.events.push({ type: 'stall', of: replica, begin: begin - 250, end: end + 250, ms: 400 })
+      refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
     },
   ],
   [
@@ -468,7 +506,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       history.admit(signIn, begin + 100, 'a')
       const refused = { ...signIn, id: 'refused', status: 503, code: 'ERR_PROVIDER_UNAVAILABLE', signedIn: false }
       const span = { begin: begin + 200, end: begin + 250 }
-      history.events.push({ type: 'fault', id: 'planted', kind: 'provider-away', part: 'provider', ...span })
+      history.touch('a', 'provider', 'reset', span)
       history.events.push({ ...refused, replaces: signIn.id, ...span })
       history.admit(signIn, begin + 300, 'a')
       refuse(history, { status: 401, code: 'ERR_UNAUTHENTICATED' }, history.all('request').at(-1))
@@ -560,8 +598,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       const signIn = history.freshSession(1_000)
       const { end } = history.signOut(signIn, 2_000)
       history.keepOpen(signIn, 1_500, end + 6_000)
-      const cut = { id: 'planted', kind: 'partition', part: 'store' } as const
-      history.events.push({ type: 'fault', ...cut, begin: end + 4_000, end: end + 4_500 })
+      history.touch('c', 'redis-1', 'reset', { begin: end + 4_000, end: end + 4_500 })
     },
   ],
   [
@@ -605,8 +642,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       history.admit(history.freshSession(1_000), 1_100, 'c')
       const request = history.all('request').at(-1) as Request
       history.change(request, { end: request.begin + 17_000 })
-      const cut = { id: 'planted', kind: 'partition', part: 'store', replicas: ['a'] } as const
-      history.events.push({ type: 'fault', ...cut, begin: 5_000, end: 6_000 })
+      history.touch('a', 'redis-1', 'reset', { begin: 5_000, end: 6_000 })
     },
   ],
   [
@@ -686,8 +722,8 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'ended',
     (history) => {
       const ending = history.calmEnding('logout-token')
-      const busy = { id: 'observed', kind: 'busy-machine', part: 'store', observed: true } as const
-      history.events.push({ type: 'fault', ...busy, begin: ending.begin - 200, end: ending.end + 300 })
+      const span = { begin: ending.begin - 200, end: ending.end + 300 }
+      history.events.push({ type: 'stall', of: 'world', ...span, ms: 400 })
       history.admit(history.coveredBy(ending), ending.end + 100, 'a')
     },
   ],
@@ -696,7 +732,6 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'liveness',
     (history) => history.events.push({ type: 'death', at: history.calmRequest().end, replica: 'b', reason: 'SIGABRT' }),
   ],
-  ['the history has no end', 'complete', (history) => history.events.pop()],
 ]
 
 function refuse(history: Planted, outcome: Pick<Request, 'status' | 'code'>, request = history.calmRequest()): void {
