@@ -28,7 +28,7 @@ export interface Cause extends Span {
   readonly event: Fault | Touch
 }
 
-export const allParts = Object.keys(bounds.recovery) as readonly Part[]
+const allParts = Object.keys(bounds.recovery) as readonly Part[]
 
 /** Finds what overlaps with a time. */
 class Spans<T extends Span> {
@@ -93,12 +93,19 @@ export class Alibis {
       const near = this.disturbances([part], span, place).filter(
         ({ event, replica }) => event.type === 'fault' || replica !== undefined,
       )
-      const cuts = near.filter(({ isDelay, kind }) => !isDelay && kind !== 'roles')
+      const cuts = near.filter(({ isDelay, kind }) => !isDelay && kind !== 'roles' && kind !== 'WAIT')
       if (cuts.length > 0) return cuts
       const delays = near.filter(({ isDelay }) => isDelay)
       const long = delays.filter(({ begin, end }) => end - begin >= bounds.patience)
       return length(delays.flatMap(clippedTo(span))) >= bounds.patience ? delays : long
     })
+  }
+
+  /** Whether too few replicas of Redis acknowledged an ending in time: the ending gets 503. */
+  isUnacknowledged({ begin, end }: Span, replica: string | undefined): boolean {
+    return this.disturbances(['store'], { begin: begin + bounds.recovery.store, end }, { replica }).some(
+      ({ kind }) => kind === 'WAIT',
+    )
   }
 
   /** How long the processes of a replica, and the world, waited for a processor in this time. */
@@ -110,13 +117,15 @@ export class Alibis {
     }, 0)
   }
 
-  /** How much of this time links and processes were late, or a process was away, in ms. */
-  late(parts: readonly Part[], span: Span, place: Place): number {
-    const inTheWay = this.disturbances(parts, span, place).map(({ begin, end, part, isDelay }) => ({
-      begin,
-      end: isDelay ? end : end + bounds.recovery[part],
-    }))
-    return length(inTheWay.flatMap(clippedTo(span))) + this.stalled(span, place.replica)
+  /**
+   * How much of this time links and processes were late or away, in ms: of a place, and what `others`
+   * names.
+   */
+  late(span: Span, place: Place, others: readonly Cause[] = []): number {
+    const inTheWay = [...this.disturbances(allParts, span, place), ...others]
+    const until = ({ end, part, isDelay }: Cause) => (isDelay ? end : end + bounds.recovery[part])
+    const spans = inTheWay.map((cause) => ({ begin: cause.begin, end: until(cause) }))
+    return length(spans.flatMap(clippedTo(span))) + this.stalled(span, place.replica)
   }
 
   #at(part: Part, replica: string | undefined): Spans<Cause>[] {

@@ -34,15 +34,19 @@ export const bounds = {
   ending: 200,
   /** A response of the token endpoint that takes longer may come too late for the gateway. */
   refresh: 1_000,
-  /** A response that no fault delays. Not promised. */
-  response: 5_000,
+  /** A response, without what was late on its way. */
+  response: 2_000,
+  /** From the response of the token endpoint until the store has the new tokens. */
+  stored: 1_000,
+  /** Before a replica was disturbed, a request may have begun what it leaves undone. */
+  leftUndone: 1_000,
   /** Redis, the provider or an application that is late for less time makes no request fail. */
   patience: 1_200,
   /**
    * From the end of a fault, or the last connection that it touched, until nothing fails because of
    * it.
    */
-  recovery: { replica: 2_000, clients: 500, store: 2_500, provider: 1_500, application: 1_000, clock: 1_000 },
+  recovery: { replica: 1_000, clients: 500, store: 2_500, provider: 1_500, application: 1_000, clock: 1_000 },
   /** What may remain between the first and the last calm sample. */
   leak: { memory: 48 * 1024 ** 2, used: 12 * 1024 ** 2, files: 8, keys: 8 },
   /**

@@ -1,10 +1,9 @@
 // Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
 // program.
-import { allParts } from './alibis.ts'
 import { bounds } from './bounds.ts'
 import { type CertainEnd, Facts } from './facts.ts'
 import type { Attempt, Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
-import { waitsForAnother, whyWrong } from './reasons.ts'
+import { whyWrong } from './reasons.ts'
 
 export type Property =
   | 'complete'
@@ -164,7 +163,7 @@ const refreshToken: Check = (facts) =>
  * network that held the second request back until its replica had given up.
  */
 function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): boolean {
-  const written = { begin: rotation.begin, end: rotation.end + bounds.lease }
+  const written = { begin: rotation.begin, end: rotation.end + bounds.stored }
   const { replica } = rotation
   // The network held the second request back since the first one was under way.
   const held = facts.causes(['provider'], again, { replica: again.replica }).filter(({ begin }) => begin <= written.end)
@@ -252,7 +251,7 @@ const cookie: Check = (facts) =>
 function stalledSince(facts: Facts, one: Stream): number | undefined {
   const since = one.lastMessage ?? one.begin
   const silence = { begin: since, end: one.end }
-  const late = facts.alibis.late(['replica', 'clients', 'application'], silence, facts.placeOf(one))
+  const late = facts.alibis.late(silence, facts.placeOf(one))
   return one.end - since - late > bounds.streamSilence ? since : undefined
 }
 
@@ -282,7 +281,7 @@ const stream: Check = (facts) =>
     if (one.reason === 'browser') return []
     const closing = { begin: one.end, end: one.end }
     const mayClose =
-      facts.earliestEnd(one.session) <= one.end ||
+      facts.mayHaveEnded(one.session, closing) ||
       facts.causes(['replica', 'clients', 'application'], closing, facts.placeOf(one)).length > 0
     return mayClose
       ? []
@@ -316,9 +315,8 @@ function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
 export function isSlow(facts: Facts, attempt: Attempt): boolean {
   const took = attempt.end - attempt.begin
   if (took <= bounds.response) return false
-  const own = facts.alibis.late(allParts, attempt, facts.placeOf(attempt))
-  const others = waitsForAnother(facts, attempt).length > 0 ? bounds.lease : 0
-  return took - own - others > bounds.response
+  const late = facts.alibis.late(attempt, facts.placeOf(attempt), facts.othersToWaitFor(attempt))
+  return took - late > bounds.response
 }
 
 /**

@@ -28,6 +28,15 @@ export interface CertainEnd {
   readonly cause: Ending | SignIn | Request | Refresh | 'timeout'
 }
 
+/** An end of a session that may have happened, from one moment on. */
+interface PossibleEnd {
+  readonly from: number
+  /** Nobody may be admitted later, if it happened. `Infinity`: it says nothing about requests. */
+  readonly until: number
+  /** When the last replica learns of it. */
+  readonly takesEffect: number
+}
+
 /** The events of one type, in the order in which they begin. */
 function eventsOf<T extends HistoryEvent['type']>(history: readonly HistoryEvent[], type: T) {
   const start = (event: HistoryEvent) => ('begin' in event ? event.begin : event.at)
@@ -55,12 +64,13 @@ export class Facts {
   readonly broken: string | undefined
 
   readonly #requestsOf: ReadonlyMap<string | undefined, readonly Request[]>
+  readonly #streamsOf: ReadonlyMap<string, readonly Stream[]>
   readonly #refreshesOf: ReadonlyMap<string, readonly Refresh[]>
   /** By the `sid` of the session that an ending names. */
   readonly #endingsOf: ReadonlyMap<string | undefined, readonly Ending[]>
   readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
   readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
-  readonly #earliest = new Map<string, number>()
+  readonly #possible = new Map<string, readonly PossibleEnd[]>()
   readonly #certain = new Map<string, readonly CertainEnd[]>()
 
   /** @throws Error when the history has no `run`. */
@@ -83,6 +93,7 @@ export class Facts {
     this.alibis = new Alibis(history, run.replicas)
     this.broken = eventsOf(history, 'broken')[0]?.reason
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
+    this.#streamsOf = Map.groupBy(this.streams, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
     this.#endingsOf = Map.groupBy(this.endings, ({ session }) => this.signIns.get(session ?? '')?.identity?.sid)
     this.#signInsOf = Map.groupBy(signIns, ({ browser }) => browser)
@@ -119,13 +130,27 @@ export class Facts {
     return request.identity !== undefined || this.receipts.has(request.id)
   }
 
-  /** The replicas that had a request or a stream of the session in this time. */
-  replicasUsing(session: string | undefined, { begin, end }: Span): readonly string[] {
-    if (session === undefined) return []
-    const uses = [...(this.#requestsOf.get(session) ?? []), ...this.streams.filter((one) => one.session === session)]
+  /**
+   * What disturbed another replica that used the session just before: the session may be locked, or
+   * have lost its tokens, as this replica left its refresh undone.
+   */
+  othersToWaitFor(attempt: Attempt): Cause[] {
+    if (attempt.type !== 'request' || attempt.session === undefined) return []
+    const lease = { begin: attempt.begin - bounds.lease, end: attempt.end }
+    const before = { begin: lease.begin - bounds.leftUndone, end: lease.end }
+    const uses = this.#usesOf(attempt.session).filter(({ begin, end }) => begin <= before.end && end >= before.begin)
+    const isLeft = ({ begin, end, replica }: Cause) =>
+      uses.some((use) => use.replica === replica && use.begin <= end && use.end >= begin - bounds.leftUndone)
+    return [...new Set(uses.map(({ replica }) => replica))]
+      .filter((replica) => replica !== attempt.replica)
+      .flatMap((replica) => this.causes(['provider', 'store', 'replica'], lease, { replica }))
+      .filter(isLeft)
+  }
+
+  #usesOf(session: string): readonly (Request | SignIn | Stream)[] {
+    const requests = this.#requestsOf.get(session) ?? []
     const signIn = this.signIns.get(session)
-    const all = signIn === undefined ? uses : [...uses, signIn]
-    return all.filter((use) => use.begin <= end && use.end >= begin).map(({ replica }) => replica)
+    return [...requests, ...(this.#streamsOf.get(session) ?? []), ...(signIn === undefined ? [] : [signIn])]
   }
 
   /** Who the applications saw in a request. */
@@ -201,7 +226,7 @@ export class Facts {
   #timeout(signIn: SignIn): { earliest: number; latest: number } {
     const { idleTimeout, absoluteTimeout } = this.run
     const requests = this.#requestsOf.get(signIn.id) ?? []
-    const streams = this.streams.filter(({ session }) => session === signIn.id)
+    const streams = this.#streamsOf.get(signIn.id) ?? []
     const uses = [signIn, ...requests, ...streams].sort((a, b) => a.begin - b.begin)
     let lastUse = signIn.end
     for (const { begin, end } of uses) if (begin <= lastUse + idleTimeout) lastUse = Math.max(lastUse, end)
@@ -216,29 +241,59 @@ export class Facts {
     }
   }
 
-  /** From when on a replica may have refused a session because it had ended. `Infinity`: never. */
-  earliestEnd(session: string): number {
-    const known = this.#earliest.get(session)
-    if (known !== undefined) return known
-    const signIn = this.signIns.get(session)
-    const earliest = signIn === undefined ? Infinity : this.#earliestEndOf(signIn)
-    this.#earliest.set(session, earliest)
-    return earliest
+  /**
+   * Whether a replica may have refused a session in this time because it had ended. An end that is not
+   * certain did not happen if the session was admitted after it, and before this time.
+   */
+  mayHaveEnded(session: string, { begin, end }: Span): boolean {
+    return this.#possibleEndsOf(session).some(
+      (one) => one.from <= end && !(one.until < Infinity && this.#isAdmittedBetween(session, one.until, begin)),
+    )
   }
 
-  #earliestEndOf(signIn: SignIn): number {
+  /** Whether the session may have ended just in this time. */
+  mayBeEnding(session: string, { begin, end }: Span): boolean {
+    return this.#possibleEndsOf(session).some(({ from, until, takesEffect }) => {
+      return from <= end && Math.min(until, takesEffect) >= begin
+    })
+  }
+
+  #isAdmittedBetween(session: string, after: number, before: number): boolean {
+    const requests = this.#requestsOf.get(session) ?? []
+    return requests.some((one) => one.begin > after && one.end < before && this.isAdmitted(one))
+  }
+
+  #possibleEndsOf(session: string): readonly PossibleEnd[] {
+    const known = this.#possible.get(session)
+    if (known !== undefined) return known
+    const signIn = this.signIns.get(session)
+    const ends = signIn === undefined ? [] : this.#possibleEnds(signIn)
+    this.#possible.set(session, ends)
+    return ends
+  }
+
+  #possibleEnds(signIn: SignIn): PossibleEnd[] {
     const sid = signIn.identity?.sid ?? ''
-    const isLost = this.faults.some(
+    const { earliest } = this.#timeout(signIn)
+    // A replica serves from memory what it has heard nothing of.
+    const unheard = bounds.proof + this.run.grace
+    const lost = this.faults.filter(
       ({ losesWrites, begin, end }) => losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end,
     )
     // A sign-out also ends the session at the provider, which other sessions share.
-    const signOuts = this.#endingsOf.get(sid) ?? []
-    const starts = [
-      ...this.#ordersBefore(signIn, Infinity),
-      ...signOuts,
-      ...(this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted),
-    ].map(startOf)
-    return Math.min(...starts, this.#timeout(signIn).earliest, isLost ? signIn.begin : Infinity)
+    const orders = [...this.#ordersBefore(signIn, Infinity), ...(this.#endingsOf.get(sid) ?? [])]
+    const rejected = (this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted)
+    return [
+      { from: earliest, until: Infinity, takesEffect: Infinity },
+      ...lost.map(({ end }) => ({ from: signIn.begin, until: end + unheard, takesEffect: end })),
+      ...orders.map((order) => {
+        const isCertain = order.type === 'ending' ? order.confirmed || order.by === 'provider' : order.signedIn
+        const until = isCertain ? Infinity : order.end + bounds.repeatedOrder + unheard
+        const isKnown = order.type !== 'ending' || order.by !== 'provider'
+        return { from: startOf(order), until, takesEffect: isKnown && isCertain ? order.end + unheard : until }
+      }),
+      ...rejected.map((one) => ({ from: one.begin, until: one.end + unheard, takesEffect: one.end + unheard })),
+    ]
   }
 
   /**
@@ -285,7 +340,7 @@ export class Facts {
     if (signIn.replaces !== undefined || this.isSigningIn(signIn)) return undefined
     const earlier = this.#signInsOf.get(signIn.browser) ?? []
     const last = earlier.findLast(({ signedIn, end }) => signedIn && end < signIn.begin)
-    if (last === undefined || this.isSigningIn(last) || this.earliestEnd(last.id) <= signIn.end) return undefined
+    if (last === undefined || this.isSigningIn(last) || this.mayHaveEnded(last.id, signIn)) return undefined
     const isRaced = this.requests.some(
       ({ browser, session, begin, end }) =>
         browser === last.browser && session !== last.id && begin <= last.end && end >= last.begin,
@@ -326,10 +381,10 @@ function startOf(order: Ending | SignIn | Refresh): number {
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */
-function covers({ session, sid, sub, end, confirmed }: Ending, { id, begin, identity }: SignIn): boolean {
+function covers({ session, sid, sub, end, status }: Ending, { id, begin, identity }: SignIn): boolean {
   if (session !== undefined) return session === id
   // An order that got no response may be read later, by a replica that hangs: it ends what is
-  // there.
-  if (begin >= (confirmed ? end : end + bounds.repeatedOrder)) return false
+  // there. One that was refused is repeated for what began before it.
+  if (begin >= (status === undefined ? end + bounds.repeatedOrder : end)) return false
   return sid === undefined ? sub !== undefined && sub === identity?.sub : sid === identity?.sid
 }

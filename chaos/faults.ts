@@ -90,7 +90,7 @@ export const faults = {
     lasts: [3_000, 5_000],
     begin: async ({ world, random }) => {
       await world.store.failOver(random)
-      return { facts: { part: 'store', losesWrites: true }, busy: [], heal: () => {} }
+      return { facts: { part: 'store' }, busy: [], heal: () => {} }
     },
   },
   'kill-redis': {
@@ -106,7 +106,7 @@ export const faults = {
     weight: 4,
     lasts: [500, 6_000],
     begin: (parts) =>
-      onPrimary(parts, true, ({ server }) => {
+      onPrimary(parts, false, ({ server }) => {
         server.freeze()
         return () => server.resume()
       }),
@@ -124,7 +124,7 @@ export const faults = {
       const one = random.pick(store.parties)
       const other = random.chance(0.3) ? '*' : random.pick(store.parties.filter((name) => name !== one))
       const heal = network.trouble({ between: [one, other], how: random.pick(['silence', 'reset', slow]) })
-      return { facts: { part: 'store', losesWrites: true }, busy: [], heal }
+      return { facts: { part: 'store' }, busy: [], heal }
     },
   },
   'client-replica': { weight: 4, lasts: [500, 8_000], begin: onClients },

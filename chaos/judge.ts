@@ -127,8 +127,7 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
     },
     {
       what: 'streams cut by the end of their session',
-      count: streams.filter(({ reason, session, end }) => reason === 'gateway' && facts.earliestEnd(session) <= end)
-        .length,
+      count: streams.filter((one) => one.reason === 'gateway' && facts.mayHaveEnded(one.session, one)).length,
       least: least(cut),
     },
     ...[...workers].toSorted().map((worker) => ({

@@ -122,7 +122,9 @@ export class Network {
     return [...this.#troubles].find((trouble) => isBetween(trouble, ends))
   }
 
+  /** A replica is accused: only what the proxy does counts on the connections to it. */
   #touch([from, to]: Ends, how: Touch['how'], { begin = now(), end = begin, code }: Partial<Touch> = {}): void {
+    if (partOf(to) === 'clients' && how !== 'held' && how !== 'reset') return
     this.#touches.add({ from, to, how, begin, end, ...(code !== undefined && { code }) })
   }
 

@@ -25,25 +25,21 @@ const starved: Reason = (facts, { begin, end, replica }) => {
   return when(facts.alibis.stalled(span, replica) >= bounds.patience, 'no processor')
 }
 
-/** A session may be locked, or its tokens lost, by a fault at another replica that used it. */
-export const waitsForAnother: Reason = (facts, attempt) => {
-  if (attempt.type !== 'request') return []
-  const { session, begin, end } = attempt
-  const replicas = new Set(facts.replicasUsing(session, { begin: begin - bounds.wait, end }))
-  const lease = { begin: begin - bounds.lease, end }
-  return [...replicas].flatMap((replica) =>
-    kindsOf(facts.causes(['provider', 'store', 'replica'], lease, { replica })).map((kind) => `another: ${kind}`),
-  )
-}
+const waitsForAnother: Reason = (facts, attempt) =>
+  kindsOf(facts.othersToWaitFor(attempt)).map((kind) => `another: ${kind}`)
 
 const either =
   (...reasons: Reason[]): Reason =>
   (facts, attempt) =>
     reasons.reduce<readonly string[]>((found, reason) => (found.length > 0 ? found : reason(facts, attempt)), [])
 
+/** Orders and new sign-ins end sessions, which replicas of Redis have to acknowledge. */
+const unacknowledged: Reason = (facts, attempt) =>
+  when(attempt.type !== 'request' && facts.alibis.isUnacknowledged(attempt, attempt.replica), 'store WAIT')
+
 const sessionEnds: Reason = (facts, attempt) =>
   when(
-    attempt.type === 'request' && (attempt.session === undefined || facts.earliestEnd(attempt.session) <= attempt.end),
+    attempt.type === 'request' && (attempt.session === undefined || facts.mayHaveEnded(attempt.session, attempt)),
     'session over',
   )
 
@@ -59,7 +55,7 @@ const provider = either(during('provider', 'store', 'replica'), waitsForAnother,
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {
   ERR_UNAUTHENTICATED: sessionEnds,
-  ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), starved),
+  ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), unacknowledged, starved),
   ERR_PROVIDER_UNAVAILABLE: provider,
   ERR_UPSTREAM_UNREACHABLE: upstream,
   ERR_UPSTREAM_BUSY: upstream,
@@ -82,11 +78,9 @@ export const reasons: Readonly<Record<string, Reason>> = {
  */
 const sessionBreaks: Reason = (facts, attempt) => {
   if (attempt.type !== 'request' || sessionEnds(facts, attempt).length === 0) return []
-  const { kind, session, replica, begin, end } = attempt
+  const { kind, session } = attempt
   const isBroken =
-    kind === 'upload' ||
-    kind === 'form' ||
-    (session !== undefined && facts.certainEnds(session).every((one) => facts.bound(one, replica, end) >= begin))
+    kind === 'upload' || kind === 'form' || (session !== undefined && facts.mayBeEnding(session, attempt))
   return when(isBroken, 'session over')
 }
 

@@ -2,7 +2,7 @@
 // its own, each worker from one next to it and with a log of its own. Its clock is off by what a file
 // says, and SIGUSR2 collects garbage.
 import cluster from 'node:cluster'
-import fs, { readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import process from 'node:process'
@@ -17,13 +17,13 @@ net.connect = net.createConnection = (options, ...rest) =>
     typeof options === 'object' ? { ...options, localAddress: options.localAddress ?? localAddress } : options,
     ...rest,
   )
-
-// The log opens its pipe again. The lines of a worker go into a file in its place.
-const { openSync } = fs
-if (worker !== undefined)
-  fs.openSync = (path, ...rest) =>
-    path === '/proc/self/fd/1' ? openSync(file.replace(/clock$/, `${worker}.log`), 'a') : openSync(path, ...rest)
 syncBuiltinESMExports()
+
+if (worker !== undefined) {
+  // The next file gets the lowest free number, which is that of standard output.
+  closeSync(1)
+  openSync(file.replace(/clock$/, `${worker}.log`), 'a')
+}
 
 const RealDate = Date
 let offset = 0
