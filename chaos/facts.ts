@@ -153,6 +153,24 @@ export class Facts {
     return [...requests, ...(this.#streamsOf.get(session) ?? []), ...(signIn === undefined ? [] : [signIn])]
   }
 
+  /**
+   * Whether a request may have needed the provider: its access token may have expired, or Redis may
+   * have another run than the one that the session was created in.
+   */
+  mayNeedProvider({ session, replica, begin, end }: Request): boolean {
+    const signIn = this.signIns.get(session ?? '')
+    const { accessTokenLifetime = 0 } = this.run
+    if (signIn === undefined) return false
+    const refreshes = (this.#refreshesOf.get(signIn.identity?.sid ?? '') ?? []).filter(
+      (one) => one.accepted && one.grant === signIn.grant && one.end < begin,
+    )
+    const fresh = Math.max(signIn.begin, ...refreshes.map((one) => one.begin))
+    const life = { begin: fresh, end }
+    const clocks = this.disturbances(['clock'], life, { replica }).length > 0 ? bounds.clocks : 0
+    const isDoubtful = this.faults.some((one) => one.losesWrites && one.begin <= end && one.end >= signIn.begin)
+    return isDoubtful || end >= fresh + accessTokenLifetime - clocks
+  }
+
   /** Who the applications saw in a request. */
   seen(request: Request): Identity[] {
     const received = (this.receipts.get(request.id) ?? []).map(({ identity }) => identity)

@@ -58,6 +58,8 @@ export interface Run {
   /** `session.idle_timeout` and `session.absolute_timeout` in milliseconds. */
   readonly idleTimeout: number
   readonly absoluteTimeout: number
+  /** How long an access token lives, in milliseconds. */
+  readonly accessTokenLifetime?: number
   /** Milliseconds since 1970 at `at`, by the clock of the machine. */
   readonly wallClock?: number
 }

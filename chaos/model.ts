@@ -62,7 +62,7 @@ class Model {
 
   constructor(seed: number, grace: number) {
     this.#random = seeded(seed)
-    const timeouts = { idleTimeout: 900_000, absoluteTimeout: 3_600_000 }
+    const timeouts = { idleTimeout: 900_000, absoluteTimeout: 3_600_000, accessTokenLifetime: 5_000 }
     this.#run = { type: 'run', at: 0, seed, replicas, persons, grace, ...timeouts }
   }
 

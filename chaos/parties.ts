@@ -13,5 +13,8 @@ export function partOf(name: string): Part {
   return name === 'provider' ? 'provider' : 'store'
 }
 
-/** In ms: `session.idle_timeout`, `session.absolute_timeout` and `session.store_outage_grace`. */
-export const timeouts = { idle: 60_000, absolute: 180_000, grace: 3_000 } as const
+/**
+ * In ms: `session.idle_timeout`, `session.absolute_timeout`, `session.store_outage_grace` and the life
+ * of an access token.
+ */
+export const timeouts = { idle: 60_000, absolute: 180_000, grace: 3_000, accessToken: 20_000 } as const

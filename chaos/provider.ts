@@ -8,6 +8,7 @@ import { freePort } from '../test/support/free-port.ts'
 import type { Scope } from '../test/support/redis.ts'
 import { type HistoryEvent, type Identity, now } from './history.ts'
 import type { Network } from './network.ts'
+import { timeouts } from './parties.ts'
 
 export interface ChaosProvider extends Pick<DemoProvider, 'issuer' | 'sessions' | 'expireSession' | 'logoutToken'> {
   /** The person of the ID Token that was issued for an authorization code. */
@@ -23,9 +24,6 @@ export interface ProviderParts {
   readonly client_secret: string
   readonly people: readonly string[]
 }
-
-/** In s. */
-const accessTokenSeconds = 20
 
 export async function startChaosProvider(scope: Scope, parts: ProviderParts): Promise<ChaosProvider> {
   const { network, url, client_secret } = parts
@@ -49,7 +47,7 @@ export async function startChaosProvider(scope: Scope, parts: ProviderParts): Pr
         ...configuration,
         cookies: { ...configuration.cookies, keys: cookieKeys },
         jwks: { keys: [...keys] },
-        ttl: { ...configuration.ttl, AccessToken: accessTokenSeconds },
+        ttl: { ...configuration.ttl, AccessToken: timeouts.accessToken / 1000 },
       }),
       extend: (oidc) => recordGrants(oidc, parts, grants),
     })

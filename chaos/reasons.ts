@@ -50,7 +50,9 @@ const signsInTwice: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isSigningIn(attempt), 'another sign-in')
 
 const upstream = either(during('application'), starved)
-const provider = either(during('provider', 'store', 'replica'), waitsForAnother, starved)
+const providerIsAway = either(during('provider', 'store', 'replica'), waitsForAnother, starved)
+const provider: Reason = (facts, attempt) =>
+  attempt.type === 'request' && !facts.mayNeedProvider(attempt) ? [] : providerIsAway(facts, attempt)
 
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {

@@ -68,7 +68,8 @@ export async function runChaos(options: RunOptions): Promise<string> {
     const { site } = world
     record({
       ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
-      ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute, wallClock: Date.now() },
+      ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
+      ...{ accessTokenLifetime: timeouts.accessToken, wallClock: Date.now() },
     })
     const stopObserving = observe(world, record)
     await warmUp(world, seed)

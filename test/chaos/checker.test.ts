@@ -137,10 +137,11 @@ class Planted {
   waitForReplica(suspended: string): void {
     const { begin } = this.calmRequest()
     const signIn = this.freshSession(begin)
-    this.admit(signIn, begin + 100, 'b')
-    this.admit(signIn, begin + 200, 'c')
+    // Its access token has expired.
+    this.admit(signIn, begin + 5_100, 'b')
+    this.admit(signIn, begin + 5_200, 'c')
     const suspend = { id: 'planted', kind: 'suspend', part: 'replica', replicas: [suspended] } as const
-    this.events.push({ type: 'fault', ...suspend, begin: begin + 150, end: begin + 250 })
+    this.events.push({ type: 'fault', ...suspend, begin: begin + 5_150, end: begin + 5_250 })
     refuse(this, { status: 503, code: 'ERR_PROVIDER_UNAVAILABLE' }, this.all('request').at(-1))
   }
 
