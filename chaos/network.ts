@@ -28,6 +28,8 @@ interface Pair {
   readonly sockets: readonly Socket[]
   /** Since when the server owes a response to bytes that it has got. */
   owedSince?: number | undefined
+  /** One party has closed it. */
+  isOver?: true
   /** How many replicas a `WAIT` of Redis asks for. */
   wanted?: number
 }
@@ -173,7 +175,7 @@ export class Network {
     } catch {
       isComplete = false
     }
-    this.#noteEnd(pair, isFromClient || to.destroyed)
+    this.#noteEnd(pair, isFromClient)
     // An end is silent too while nothing arrives.
     await this.#passage(ends)
     if (isComplete) to.end()
@@ -208,11 +210,13 @@ export class Network {
     pair.owedSince = undefined
   }
 
-  /** Notes the end of a connection. A store never closes one that is idle. */
+  /** Notes who ended a connection. A store never closes one that is idle. */
   #noteEnd(pair: Pair, isByClient: boolean): void {
-    const isOwed = pair.owedSince !== undefined
+    const { isOver, owedSince } = pair
+    pair.isOver = true
     this.#noteSilence(pair)
-    if (!isByClient && (isOwed || partOf(pair.ends[1]) === 'store')) this.#touch(pair.ends, 'closed')
+    if (isOver || isByClient) return
+    if (owedSince !== undefined || partOf(pair.ends[1]) === 'store') this.#touch(pair.ends, 'closed')
   }
 
   /** Resolves when the next bytes arrive. */
