@@ -90,9 +90,7 @@ export class Alibis {
    */
   causes(parts: readonly Part[], span: Span, place: Place): Cause[] {
     return parts.flatMap((part) => {
-      const near = this.disturbances([part], span, place).filter(
-        ({ event, replica }) => event.type === 'fault' || replica !== undefined,
-      )
+      const near = this.disturbances([part], span, place).filter(isOnItsWay)
       const cuts = near.filter(({ isDelay, kind }) => !isDelay && kind !== 'roles' && kind !== 'WAIT')
       if (cuts.length > 0) return cuts
       const delays = near.filter(({ isDelay }) => isDelay)
@@ -122,7 +120,7 @@ export class Alibis {
    * names.
    */
   late(span: Span, place: Place, others: readonly Cause[] = []): number {
-    const inTheWay = [...this.disturbances(allParts, span, place), ...others]
+    const inTheWay = [...this.disturbances(allParts, span, place).filter(isOnItsWay), ...others]
     const until = ({ end, part, isDelay }: Cause) => (isDelay ? end : end + bounds.recovery[part])
     const spans = inTheWay.map((cause) => ({ begin: cause.begin, end: until(cause) }))
     return length(spans.flatMap(clippedTo(span))) + this.stalled(span, place.replica)
@@ -144,6 +142,11 @@ function length(spans: readonly Span[]): number {
     until = Math.max(until, end)
   }
   return sum
+}
+
+/** Whether an operation meets it: not what happens between nodes of the store. */
+function isOnItsWay({ event, replica }: Cause): boolean {
+  return event.type === 'fault' || replica !== undefined
 }
 
 const clippedTo =

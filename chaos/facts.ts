@@ -193,14 +193,18 @@ export class Facts {
         ending.confirmed &&
         covers(ending, signIn) &&
         // The sid of a Logout Token has ended at the provider, so a sign-in under way also fails.
-        (ending.by === 'logout-token' ? signIn.begin < ending.begin : signIn.end <= ending.begin),
+        (ending.by === 'logout-token' && ending.sid !== undefined
+          ? signIn.begin < ending.begin
+          : signIn.end <= ending.begin),
     )
     // A sign-in also succeeds when the previous session could not be ended yet.
     const replaced = (this.#successors.get(signIn.id) ?? []).filter(
       (next) => next.signedIn && this.disturbances(['store', 'replica'], next, { replica: next.replica }).length === 0,
     )
     const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
-    const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(({ code }) => code === 'ERR_UNAUTHENTICATED')
+    const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(
+      (one) => one.code === 'ERR_UNAUTHENTICATED' && !this.isWithdrawing(one),
+    )
     for (const cause of refusals) {
       const orders = this.#ordersBefore(signIn, cause.end)
       // An order that was not acknowledged may be known to one process only, and die with it. The
@@ -300,6 +304,7 @@ export class Facts {
     )
     // A sign-out also ends the session at the provider, which other sessions share.
     const orders = [...this.#ordersBefore(signIn, Infinity), ...(this.#endingsOf.get(sid) ?? [])]
+    const withdrawn = this.faults.filter(({ endsSessions, end }) => endsSessions && end > signIn.begin)
     const rejected = (this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted)
     return [
       { from: earliest, until: Infinity, takesEffect: Infinity },
@@ -310,6 +315,7 @@ export class Facts {
         const isKnown = order.type !== 'ending' || order.by !== 'provider'
         return { from: startOf(order), until, takesEffect: isKnown && isCertain ? order.end + unheard : until }
       }),
+      ...withdrawn.map(({ begin, end }) => ({ from: begin, until: end + unheard, takesEffect: end })),
       ...rejected.map((one) => ({ from: one.begin, until: one.end + unheard, takesEffect: one.end + unheard })),
     ]
   }
@@ -374,6 +380,11 @@ export class Facts {
     return isRaced || isSigningOut ? undefined : last
   }
 
+  /** Whether keys were taken away in this time, from one replica after the other. */
+  isWithdrawing({ begin, end }: Span): boolean {
+    return this.faults.some((fault) => fault.endsSessions && fault.begin <= end && fault.end >= begin)
+  }
+
   /** Whether another sign-in of the browser was under way in this time: both share its cookies. */
   isSigningIn({ id, browser, begin, end }: SignIn): boolean {
     const ofBrowser = this.#signInsOf.get(browser) ?? []
@@ -399,7 +410,8 @@ function startOf(order: Ending | SignIn | Refresh): number {
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */
-function covers({ session, sid, sub, end, status }: Ending, { id, begin, identity }: SignIn): boolean {
+function covers({ session, sid, sub, end, status, replayed }: Ending, { id, begin, identity }: SignIn): boolean {
+  if (replayed) return false
   if (session !== undefined) return session === id
   // An order that got no response may be read later, by a replica that hangs: it ends what is
   // there. One that was refused is repeated for what began before it.

@@ -4,12 +4,12 @@ import type { Random } from '../test/support/random.ts'
 import type { Fault } from './history.ts'
 import { applications } from './parties.ts'
 import type { Replica } from './replica.ts'
-import { failSnapshots, nodesOfRole } from './store.ts'
+import { failSnapshots, nodesOfRole, type StoreNode } from './store.ts'
 import type { World } from './world.ts'
 
 /** A fault that has begun. */
 export interface BegunFault {
-  readonly facts: Pick<Fault, 'part' | 'replicas' | 'applications' | 'losesWrites'>
+  readonly facts: Pick<Fault, 'part' | 'replicas' | 'applications' | 'losesWrites' | 'endsSessions'>
   /** The parties that get no other fault meanwhile. */
   readonly busy: readonly string[]
   heal(): Promise<void> | void
@@ -72,6 +72,15 @@ export const faults = {
       return names.every(isFree) ? { facts: {}, busy: names, heal: () => world.rotateSessionKeys() } : undefined
     },
   },
+  'keys-withdrawn': {
+    weight: 1,
+    lasts: [100, 500],
+    begin: ({ world, isFree }) => {
+      const names = world.replicas.map(({ name }) => name)
+      const facts = { part: 'replica', replicas: names, endsSessions: true } as const
+      return names.every(isFree) ? { facts, busy: names, heal: () => world.withdrawSessionKeys() } : undefined
+    },
+  },
   clock: {
     weight: 4,
     lasts: [3_000, 20_000],
@@ -89,6 +98,7 @@ export const faults = {
     weight: 3,
     lasts: [3_000, 5_000],
     begin: async ({ world, random }) => {
+      if (world.store.failOver === undefined) return undefined
       await world.store.failOver(random)
       return { facts: { part: 'store' }, busy: [], heal: () => {} }
     },
@@ -121,6 +131,7 @@ export const faults = {
     weight: 4,
     lasts: [1_000, 8_000],
     begin: ({ world: { network, store }, random }) => {
+      if (store.parties.length < 2) return undefined
       const one = random.pick(store.parties)
       const other = random.chance(0.3) ? '*' : random.pick(store.parties.filter((name) => name !== one))
       const heal = network.trouble({ between: [one, other], how: random.pick(['silence', 'reset', slow]) })
@@ -202,7 +213,7 @@ async function onPrimary(
   losesWrites: boolean,
   begin: (node: World['store']['nodes'][number]) => Promise<Heal> | Heal,
 ): Promise<BegunFault | undefined> {
-  const node = random.pick(await nodesOfRole(store, 'master'))
+  const node = random.pick(await nodesOfRole(store, 'master')) as StoreNode | undefined
   if (node === undefined || !isFree(node.name)) return undefined
   const heal = await begin(node)
   return { facts: { part: 'store', losesWrites }, busy: [node.name], heal }
@@ -218,9 +229,10 @@ function onClients({ world: { network, replicas }, random }: FaultParts): BegunF
 }
 
 /** The link of one replica to another party is cut or slow. */
-function onLink({ world, random }: FaultParts, part: 'store' | 'provider' | 'application'): BegunFault {
+function onLink({ world, random }: FaultParts, part: 'store' | 'provider' | 'application'): BegunFault | undefined {
   const { name } = random.pick(world.replicas)
   const far = { store: world.store.parties, provider: ['provider'], application: applications }[part]
+  if (far.length === 0) return undefined
   const how = random.pick(['silence', 'silence', 'reset', slow] as const)
   // Mostly all nodes of Redis: a replica may not need the one that is cut.
   const cut = part === 'store' && random.chance(0.75) ? far : [random.pick(far)]

@@ -58,6 +58,8 @@ export interface Run {
   /** `session.idle_timeout` and `session.absolute_timeout` in milliseconds. */
   readonly idleTimeout: number
   readonly absoluteTimeout: number
+  /** How many worker processes each replica has. */
+  readonly workers?: number
   /** How long an access token lives, in milliseconds. */
   readonly accessTokenLifetime?: number
   /** Milliseconds since 1970 at `at`, by the clock of the machine. */
@@ -145,6 +147,8 @@ export interface Ending extends Operation, Outcome {
   readonly sub?: string
   /** The replica that got the order. */
   readonly replica?: string
+  /** The same Logout Token was confirmed before: it ends nothing. */
+  readonly replayed?: true
   /** Whether the gateway said that the sessions have ended: 200, or the redirect of a sign-out. */
   readonly confirmed: boolean
 }
@@ -203,6 +207,8 @@ export interface Fault extends Operation {
   readonly applications?: readonly string[]
   /** Whether the store may have lost writes that it had acknowledged. */
   readonly losesWrites?: boolean
+  /** Whether it ended all sessions that were sealed with a key of before. */
+  readonly endsSessions?: boolean
   /** The world did not make it, but noticed it, such as another primary of the store. */
   readonly observed?: true
 }

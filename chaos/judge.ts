@@ -135,6 +135,6 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
       count: copies.get(worker)?.length ?? 0,
       least: least(tried),
     })),
-    { what: 'workers with a log', count: workers.size, least: 2 * facts.run.replicas.length },
+    { what: 'workers with a log', count: workers.size, least: facts.run.replicas.length * (facts.run.workers ?? 2) },
   ]
 }

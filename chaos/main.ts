@@ -13,14 +13,13 @@ import { plants } from './plants.ts'
 import { reportOf } from './report.ts'
 import { runChaos } from './run.ts'
 import { shrink } from './shrink.ts'
-import type { Store } from './store.ts'
+import { setupOf, storeKinds, type StoreKind } from './setup.ts'
 import { summaryOf } from './summary.ts'
 
-const stores = ['sentinel', 'cluster'] as const satisfies readonly Store['kind'][]
 const values = readOptions('npm run test:chaos', {
   minutes: { type: 'string', default: '5' },
   seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
-  store: { type: 'string', default: 'both' },
+  store: { type: 'string', default: 'all' },
   /** The folder for histories, configurations and logs. */
   history: { type: 'string' },
   /** The file of another build, `main.js`: upgrades go there and back. */
@@ -34,7 +33,7 @@ const values = readOptions('npm run test:chaos', {
 })
 const say = (text: string) => void process.stdout.write(`${text}\n`)
 const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
-const kinds = values.store === 'both' ? stores : stores.filter((kind) => kind === values.store)
+const kinds = values.store === 'all' ? storeKinds : storeKinds.filter((kind) => kind === values.store)
 const wrong = whatIsWrong()
 if (wrong !== undefined) refuse(wrong)
 
@@ -51,7 +50,7 @@ function whatIsWrong(): string | undefined {
   if (judge !== undefined) return existsSync(judge) ? undefined : `There is no file ${judge}.`
   if (Number(minutes) < shortestMinutes) return `--minutes needs at least ${shortestMinutes}, not ${minutes}.`
   if (!Number.isSafeInteger(seed)) return `--seed needs a whole number, not ${values.seed}.`
-  if (kinds.length === 0) return `--store needs ${stores.join(', ')} or both, not ${store}.`
+  if (kinds.length === 0) return `--store needs ${storeKinds.join(', ')} or all, not ${store}.`
   if (plant !== undefined && !(plant in plants))
     return `--plant needs one of ${Object.keys(plants).join(', ')}, not ${plant}.`
   const build = values['other-build']
@@ -60,12 +59,15 @@ function whatIsWrong(): string | undefined {
   return history !== undefined && folder !== undefined ? `${folder} exists already: choose another folder.` : undefined
 }
 
-async function runKind(kind: Store['kind'], folder: string): Promise<void> {
+async function runKind(kind: StoreKind, folder: string): Promise<void> {
   let runs = 0
   const runFails = async (plan: readonly PlannedFault[]) => {
     const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
     const { 'other-build': otherBuild, plant } = values
-    return judgeAt(await runChaos({ seed, runMs, kind, plan, folder: at, otherBuild, plant, say })) === 'found'
+    return (
+      judgeAt(await runChaos({ seed, runMs, setup: setupOf(kind, seed), plan, folder: at, otherBuild, plant, say })) ===
+      'found'
+    )
   }
   const plan = planFaults(seed, runMs)
   if (values.shrink) {

@@ -206,7 +206,9 @@ export class Network {
 
   #noteSilence(pair: Pair): void {
     const { owedSince: begin = Infinity } = pair
-    if (now() - begin > noticeableMs) this.#touch(pair.ends, 'silent', { begin, end: now() })
+    // Nodes of a store talk to each other in other ways.
+    const isReplica = partOf(pair.ends[0]) === 'clients'
+    if (isReplica && now() - begin > noticeableMs) this.#touch(pair.ends, 'silent', { begin, end: now() })
     pair.owedSince = undefined
   }
 

@@ -14,7 +14,6 @@ export function partOf(name: string): Part {
 }
 
 /**
- * In ms: `session.idle_timeout`, `session.absolute_timeout`, `session.store_outage_grace` and the life
- * of an access token.
+ * In ms: `session.idle_timeout`, `session.absolute_timeout`, and the life of an access token.
  */
-export const timeouts = { idle: 60_000, absolute: 180_000, grace: 3_000, accessToken: 20_000 } as const
+export const timeouts = { idle: 60_000, absolute: 180_000, accessToken: 20_000 } as const

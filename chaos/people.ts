@@ -118,6 +118,8 @@ async function useTab(
 
 /** In ms: until a provider or an administrator gives up an order, and between two attempts. */
 const [deliveryMs, orderPauseMs] = [60_000, 500]
+/** After its confirmation, a Logout Token is repeated, in ms. */
+const repeatedTokenMs = 3_000
 
 export interface EndingParts {
   readonly site: Site
@@ -143,20 +145,41 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
   const sessions = provider.sessions()
   if (sessions.length === 0) return
   const { sid, sub } = random.pick(sessions)
+  // Some providers name the person only.
+  const isOfPerson = random.chance(0.2)
+  const whom = isOfPerson ? { sub } : { sid }
   const id = site.id('e')
   const begin = now()
-  provider.expireSession(sid)
+  for (const one of sessions) if (isOfPerson ? one.sub === sub : one.sid === sid) provider.expireSession(one.sid)
   while (now() - begin < deliveryMs) {
-    const { name: replica, url } = orderTarget(parts)
-    const body = new URLSearchParams({ logout_token: await provider.logoutToken({ sid, sub }) })
-    const order = { id, by: 'logout-token', sid, replica } as const
-    const { confirmed } = await send(site, order, `${url}/.gatehouse/backchannel-logout`, {
-      body: body.toString(),
-      headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
-    })
-    if (confirmed) return onEnded({ sid })
+    const token = await provider.logoutToken({ sub, ...whom })
+    const order = { id, by: 'logout-token', ...whom } as const
+    if (await deliver(parts, token, order)) {
+      onEnded(whom)
+      if (random.chance(0.3)) await repeatToken(parts, token, order)
+      return
+    }
     await pause(orderPauseMs)
   }
+}
+
+type TokenOrder = Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replayed'>
+
+/** Sends a Logout Token to a replica, and returns whether it was confirmed. */
+async function deliver(parts: EndingParts, logout_token: string, order: TokenOrder): Promise<boolean> {
+  const { site } = parts
+  const { name: replica, url } = orderTarget(parts)
+  const { confirmed } = await send(site, { ...order, replica }, `${url}/.gatehouse/backchannel-logout`, {
+    body: new URLSearchParams({ logout_token }).toString(),
+    headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
+  })
+  return confirmed
+}
+
+/** Delivers a token once more, when its person may have signed in again: it ends nothing. */
+async function repeatToken(parts: EndingParts, token: string, { id: _, ...order }: TokenOrder): Promise<void> {
+  await pause(repeatedTokenMs)
+  await deliver(parts, token, { ...order, id: parts.site.id('e'), replayed: true })
 }
 
 /** The provider ends a session without a notice. */
@@ -202,7 +225,7 @@ export async function endAsAdministrator(parts: EndingParts): Promise<void> {
 /** Posts an order to end sessions, and records its outcome. */
 async function send(
   site: Site,
-  order: Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replica'>,
+  order: Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replica' | 'replayed'>,
   url: string,
   init: { readonly body: string; readonly headers: Readonly<Record<string, string>> },
 ): Promise<Ending> {

@@ -46,6 +46,8 @@ const sessionEnds: Reason = (facts, attempt) =>
 const signInEnds: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt), 'sign-in over')
 
+const isWithdrawing: Reason = (facts, attempt) => when(facts.isWithdrawing(attempt), 'keys withdrawn')
+
 const signsInTwice: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isSigningIn(attempt), 'another sign-in')
 
@@ -67,7 +69,7 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_SIGN_IN_ENDED: signInEnds,
   // The provider may accept no code of a session that has ended there, or one that it gets late.
   ERR_SIGN_IN_EXPIRED: either(signsInTwice, signInEnds, during('clock', 'clients', 'replica', 'provider')),
-  ERR_SIGN_IN_COOKIE: signsInTwice,
+  ERR_SIGN_IN_COOKIE: either(signsInTwice, isWithdrawing),
   ERR_SIGN_IN_REFUSED: provider,
   ERR_SIGN_IN_DECLINED: provider,
   ERR_SIGN_IN_RESPONSE: either(provider, signInEnds, during('clock')),

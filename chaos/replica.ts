@@ -31,9 +31,6 @@ export interface Usage {
   readonly files: number
 }
 
-/** The worker processes of each replica. */
-export const workers = 2
-
 export class Replica {
   readonly name: string
   readonly url: string

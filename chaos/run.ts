@@ -9,17 +9,18 @@ import type { Scope } from '../test/support/redis.ts'
 import { Browser } from './browser.ts'
 import { type BegunFault, faults } from './faults.ts'
 import { type HistoryEvent, now, writeHistory } from './history.ts'
-import { people, replicaNames, timeouts } from './parties.ts'
+import { people, timeouts } from './parties.ts'
 import { type Crowd, endAsAdministrator, expireAtProvider, gather, logOutAtProvider } from './people.ts'
 import type { PlannedFault } from './plan.ts'
 import { observe } from './observe.ts'
-import { lastingKeys, type Store } from './store.ts'
+import type { Setup } from './setup.ts'
+import { lastingKeys } from './store.ts'
 import { startChaosWorld, type World } from './world.ts'
 
 export interface RunOptions {
   readonly seed: number
   readonly runMs: number
-  readonly kind: Store['kind']
+  readonly setup: Setup
   readonly plan: readonly PlannedFault[]
   /** For the history, the configurations and the logs. */
   readonly folder: string
@@ -50,7 +51,7 @@ const longestKeyMs = 60 * 60_000
 
 /** Runs the plan. Returns the path of the history. */
 export async function runChaos(options: RunOptions): Promise<string> {
-  const { folder, seed, runMs, kind, plan, otherBuild, plant, say } = options
+  const { folder, seed, runMs, setup, plan, otherBuild, plant, say } = options
   mkdirSync(folder, { recursive: true })
   const path = join(folder, 'history.jsonl')
   const history = writeHistory(path)
@@ -64,17 +65,18 @@ export async function runChaos(options: RunOptions): Promise<string> {
   const signals = ['SIGINT', 'SIGTERM'] as const
   for (const name of signals) process.on(name, stop)
   try {
-    const world = await startChaosWorld(scope, { kind, folder, record, say, otherBuild, plant })
+    const world = await startChaosWorld(scope, { setup, folder, record, say, otherBuild, plant })
     const { site } = world
     record({
-      ...{ type: 'run', at: now(), seed, replicas: replicaNames, persons: people, grace: timeouts.grace },
+      ...{ type: 'run', at: now(), seed, replicas: setup.replicas, workers: setup.workers, persons: people },
+      grace: setup.grace,
       ...{ idleTimeout: timeouts.idle, absoluteTimeout: timeouts.absolute },
       ...{ accessTokenLifetime: timeouts.accessToken, wallClock: Date.now() },
     })
     const stopObserving = observe(world, record)
     await warmUp(world, seed)
     await sample(world, record, true)
-    say(`${kind}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
+    say(`${JSON.stringify(setup)}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
     const beganAt = now()
     const crowd = gather(site, people, seed, (name) => world.network.host(`browser ${name}`))
     const stopEndings = endSessions(world, seed, (order) => crowd.useCopies(order))

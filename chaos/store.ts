@@ -9,6 +9,7 @@ import { startCluster } from '../test/support/redis-cluster.ts'
 import { startRedis, type RedisServer, type Scope } from '../test/support/redis.ts'
 import { until } from '../test/support/until.ts'
 import type { Network } from './network.ts'
+import type { Setup } from './setup.ts'
 
 export interface StoreNode {
   readonly name: string
@@ -18,14 +19,13 @@ export interface StoreNode {
 }
 
 export interface Store {
-  readonly kind: 'sentinel' | 'cluster'
   /** YAML of `session.store`, on one line. */
   readonly yaml: string
   readonly nodes: readonly StoreNode[]
   /** The names of the nodes and, if there are any, of the Sentinels. */
   readonly parties: readonly string[]
-  /** Makes another node a primary, as an operator does. */
-  failOver(random: Random): Promise<void>
+  /** Makes another node a primary, as an operator does. Absent: there is no other node. */
+  failOver?(random: Random): Promise<void>
 }
 
 /** What every node has: the usual persistence, and no writes at a primary that is cut off. */
@@ -35,13 +35,32 @@ const common = [
 ]
 /** With Sentinels, an isolated primary accepts no write after this time, in s. */
 const maxLagSeconds = 1
-const settings = 'timeout: 2s, replicas_acknowledge: 1'
+const settingsOf = ({ replicasAcknowledge }: Setup) =>
+  `timeout: 2s${replicasAcknowledge === 0 ? '' : `, replicas_acknowledge: ${replicasAcknowledge}`}`
 
-export function startStore(scope: Scope, network: Network, kind: Store['kind']): Promise<Store> {
-  return kind === 'sentinel' ? startSentinels(scope, network) : startClusterOfSix(scope, network)
+/** `folder` is for the file of a gateway that is alone, and for the logs of Redis. */
+export async function startStore(scope: Scope, network: Network, setup: Setup, folder: string): Promise<Store> {
+  switch (setup.kind) {
+    case 'sentinel':
+      return startSentinels(scope, network, setup)
+    case 'cluster':
+      return startClusterOfSix(scope, network, setup)
+    case 'plain':
+      return startPlain(scope, network, setup)
+    case 'file':
+      return { yaml: `{ file: ${join(folder, 'sessions.db')} }`, nodes: [], parties: [] }
+  }
 }
 
-async function startSentinels(scope: Scope, network: Network): Promise<Store> {
+async function startPlain(scope: Scope, network: Network, setup: Setup): Promise<Store> {
+  const [name, port] = ['redis-1', await freePort()]
+  await network.link(name, port)
+  const node = nodeOf(scope, name, await startRedis(scope, { port, args: common }))
+  const yaml = `{ redis: { url: "redis://${network.host(name)}:${port}", ${settingsOf(setup)} } }`
+  return { yaml, nodes: [node], parties: [name] }
+}
+
+async function startSentinels(scope: Scope, network: Network, setup: Setup): Promise<Store> {
   const names = ['redis-1', 'redis-2', 'redis-3']
   const nodes: StoreNode[] = []
   const first = { host: network.host('redis-1'), port: await freePort() }
@@ -83,8 +102,7 @@ async function startSentinels(scope: Scope, network: Network): Promise<Store> {
       return (peers as unknown[]).length === 2 && (replicas as unknown[]).length === 2
     })
   return {
-    kind: 'sentinel',
-    yaml: `{ redis: { sentinels: [${sentinels.map(({ place }) => place).join(', ')}], name: main, ${settings} } }`,
+    yaml: `{ redis: { sentinels: [${sentinels.map(({ place }) => place).join(', ')}], name: main, ${settingsOf(setup)} } }`,
     nodes,
     parties: [...names, ...sentinels.map(({ name }) => name)],
     failOver: async (random) => {
@@ -96,7 +114,7 @@ async function startSentinels(scope: Scope, network: Network): Promise<Store> {
   }
 }
 
-async function startClusterOfSix(scope: Scope, network: Network): Promise<Store> {
+async function startClusterOfSix(scope: Scope, network: Network, setup: Setup): Promise<Store> {
   const nameOf = (n: number) => `redis-${n + 1}`
   const { primaries, replicas } = await startCluster(scope, {
     replicas: 3,
@@ -112,8 +130,7 @@ async function startClusterOfSix(scope: Scope, network: Network): Promise<Store>
   const nodes = [...primaries, ...replicas].map((server, n) => nodeOf(scope, nameOf(n), server))
   const places = nodes.map(({ name, server }) => `"${network.host(name)}:${server.port}"`)
   return {
-    kind: 'cluster',
-    yaml: `{ redis: { cluster: [${places.join(', ')}], ${settings} } }`,
+    yaml: `{ redis: { cluster: [${places.join(', ')}], ${settingsOf(setup)} } }`,
     nodes,
     parties: nodes.map(({ name }) => name),
     failOver: async (random) => {

@@ -9,10 +9,11 @@ import { startApplication } from './application.ts'
 import type { Site } from './browser.ts'
 import type { HistoryEvent } from './history.ts'
 import { Network } from './network.ts'
-import { applications, people, replicaNames, timeouts } from './parties.ts'
+import { applications, people, timeouts } from './parties.ts'
 import { plantFault } from './plants.ts'
 import { type ChaosProvider, startChaosProvider } from './provider.ts'
-import { Replica, type ReplicaParts, workers } from './replica.ts'
+import { Replica, type ReplicaParts } from './replica.ts'
+import type { Setup } from './setup.ts'
 import { startStore, type Store } from './store.ts'
 import { Touches } from './touches.ts'
 
@@ -26,10 +27,12 @@ export interface World {
   readonly adminToken: string
   /** Begins to seal with a new key: all replicas learn it before the first one uses it. */
   rotateSessionKeys(): Promise<void>
+  /** Takes all other keys away after that. */
+  withdrawSessionKeys(): Promise<void>
 }
 
 export interface WorldParts {
-  readonly kind: Store['kind']
+  readonly setup: Setup
   /** For the configuration and the logs of the replicas. */
   readonly folder: string
   readonly record: (event: HistoryEvent) => void
@@ -42,14 +45,14 @@ export interface WorldParts {
 
 export async function startChaosWorld(
   scope: Scope,
-  { kind, folder, record, say, otherBuild, plant }: WorldParts,
+  { setup, folder, record, say, otherBuild, plant }: WorldParts,
 ): Promise<World> {
   mkdirSync(folder, { recursive: true })
   const touches = new Touches(record)
   scope.after(() => touches.settleBefore(Infinity))
   const network = new Network(touches)
   scope.after(() => network.close())
-  const store = await startStore(scope, network, kind)
+  const store = await startStore(scope, network, setup, folder)
   const url = `http://127.0.0.1:${await freePort()}`
   const env = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
   const provider = await startChaosProvider(scope, { network, record, url, client_secret: env.CLIENT_SECRET, people })
@@ -63,14 +66,21 @@ export async function startChaosWorld(
   ] as const
   if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
   const yaml = (ports: Ports) =>
-    configuration(ports, { url, issuer: provider.issuer, store, upstreams, keys: keys.files })
+    configuration(ports, { setup, url, issuer: provider.issuer, store, upstreams, keys: keys.files })
   const replicas = await Promise.all(
-    replicaNames.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
+    setup.replicas.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
   )
   scope.after(() => Promise.all(replicas.map((replica) => replica.kill())))
   await Promise.all(replicas.map((replica) => replica.start()))
-  const clients = network.clientsOf(store.nodes[0]?.name ?? '')
+  const clients = network.clientsOf('provider')
   for (const { name } of replicas) if (!clients.has(name)) throw new Error(`${name} does not use its own address`)
+  const reload = () => Promise.all(replicas.map((replica) => replica.reload()))
+  const rotateSessionKeys = async () => {
+    keys.files.push(keys.create())
+    await reload()
+    keys.files.unshift(keys.files.pop() as string)
+    await reload()
+  }
   let ids = 0
   return {
     ...{ network, touches, store, provider, replicas, adminToken: env.ADMIN_TOKEN },
@@ -81,12 +91,11 @@ export async function startChaosWorld(
       issuedFor: (code) => provider.issuedFor(code),
       id: (prefix) => `${prefix}${(ids += 1)}`,
     },
-    rotateSessionKeys: async () => {
-      const fresh = keys.create()
-      keys.files.push(fresh)
-      await Promise.all(replicas.map((replica) => replica.reload()))
-      keys.files.unshift(keys.files.pop() as string)
-      await Promise.all(replicas.map((replica) => replica.reload()))
+    rotateSessionKeys,
+    withdrawSessionKeys: async () => {
+      await rotateSessionKeys()
+      keys.files.splice(1)
+      await reload()
     },
   }
 }
@@ -94,6 +103,7 @@ export async function startChaosWorld(
 type Ports = Parameters<ReplicaParts['yaml']>[0]
 
 interface Around {
+  readonly setup: Setup
   readonly url: string
   readonly issuer: string
   readonly store: Store
@@ -103,7 +113,8 @@ interface Around {
 }
 
 /** The configuration of a replica. */
-function configuration({ listen, admin }: Ports, { url, issuer, store, upstreams, keys }: Around): string {
+function configuration({ listen, admin }: Ports, { setup, url, issuer, store, upstreams, keys }: Around): string {
+  const { workers, grace } = setup
   return `version: 1
 listen: 127.0.0.1:${listen}
 workers: ${workers}
@@ -122,8 +133,7 @@ session:
   store: ${store.yaml}
   idle_timeout: ${timeouts.idle / 1000}s
   absolute_timeout: ${timeouts.absolute / 1000}s
-  store_outage_grace: ${timeouts.grace / 1000}s
-  poll_userinfo: 10s
+${grace === 0 ? '' : `  store_outage_grace: ${grace / 1000}s\n`}  poll_userinfo: 10s
 upstreams:
 ${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
 `
