@@ -121,8 +121,7 @@ export class Alibis {
    */
   late(span: Span, place: Place, others: readonly Cause[] = []): number {
     const inTheWay = [...this.disturbances(allParts, span, place).filter(isOnItsWay), ...others]
-    const until = ({ end, part, isDelay }: Cause) => (isDelay ? end : end + bounds.recovery[part])
-    const spans = inTheWay.map((cause) => ({ begin: cause.begin, end: until(cause) }))
+    const spans = inTheWay.map((cause) => ({ begin: cause.begin, end: overAt(cause) }))
     return length(spans.flatMap(clippedTo(span))) + this.stalled(span, place.replica)
   }
 
@@ -142,6 +141,11 @@ function length(spans: readonly Span[]): number {
     until = Math.max(until, end)
   }
   return sum
+}
+
+/** Until when it keeps operations from going on. After a delay, they go on at once. */
+export function overAt({ end, part, isDelay }: Cause): number {
+  return isDelay ? end : end + bounds.recovery[part]
 }
 
 /** Whether an operation meets it: not what happens between nodes of the store. */

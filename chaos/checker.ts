@@ -1,6 +1,7 @@
 // Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
 // program.
 import { bounds } from './bounds.ts'
+import { overAt } from './alibis.ts'
 import { type CertainEnd, Facts } from './facts.ts'
 import type { Attempt, Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
 import { whyWrong } from './reasons.ts'
@@ -304,10 +305,7 @@ function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
   // A fault that began when the stream had to be closed already does not excuse it.
   const healed = near
     .toSorted((a, b) => a.begin - b.begin)
-    .reduce(
-      (bound, { begin, end: over, part }) => (begin <= bound ? Math.max(bound, over + bounds.recovery[part]) : bound),
-      first,
-    )
+    .reduce((bound, cause) => (cause.begin <= bound ? Math.max(bound, overAt(cause)) : bound), first)
   return Math.min(healed, Math.max(first, end.at + bounds.streamWithoutStore + facts.run.grace))
 }
 

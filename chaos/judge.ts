@@ -111,7 +111,14 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
     requests.filter(({ copy }) => copy),
     ({ id }) => logs.get(id)?.worker,
   )
-  const workers = new Set([...logs.values()].map(({ worker }) => worker))
+  const workers = [...new Set([...logs.values()].map(({ worker }) => worker))]
+  const { replicas, workers: each = 2 } = facts.run
+  const often = (worker: string) => copies.get(worker)?.length ?? 0
+  // A fault may have killed others.
+  const busiest = replicas.flatMap((name) => {
+    const own = workers.filter((worker) => worker.split('.')[0] === name)
+    return own.toSorted((a, b) => often(b) - often(a)).slice(0, each)
+  })
   const { refreshed, kept, repeated, cut, copies: tried } = leastEachMinute
   return [
     {
@@ -130,11 +137,11 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
       count: streams.filter((one) => one.reason === 'gateway' && facts.mayHaveEnded(one.session, one)).length,
       least: least(cut),
     },
-    ...[...workers].toSorted().map((worker) => ({
+    ...busiest.toSorted().map((worker) => ({
       what: `copies of cookies tried at worker ${worker}`,
-      count: copies.get(worker)?.length ?? 0,
+      count: often(worker),
       least: least(tried),
     })),
-    { what: 'workers with a log', count: workers.size, least: facts.run.replicas.length * (facts.run.workers ?? 2) },
+    { what: 'workers with a log', count: busiest.length, least: replicas.length * each },
   ]
 }
