@@ -6,10 +6,10 @@ import process from 'node:process'
 import { root } from '../test/support/command.ts'
 import { readOptions, refuse } from '../test/support/options.ts'
 import { type HistoryEvent, readHistory } from './history.ts'
-import { exitCodes, judge, type Verdict } from './judge.ts'
+import { exitCodes, judge, type Judgement, type Verdict } from './judge.ts'
 import { readLogs } from './logs.ts'
 import { type PlannedFault, planFaults, shortestMinutes } from './plan.ts'
-import { plants } from './plants.ts'
+import { plantOfTheDay, plants } from './plants.ts'
 import { reportOf } from './report.ts'
 import { runChaos } from './run.ts'
 import { shrink } from './shrink.ts'
@@ -33,6 +33,8 @@ const values = readOptions('npm run test:chaos', {
 })
 const say = (text: string) => void process.stdout.write(`${text}\n`)
 const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
+/** A planted fault of the gateway. */
+const plant = values.plant === 'of-the-day' ? plantOfTheDay(new Date()) : values.plant
 const kinds = values.store === 'all' ? storeKinds : storeKinds.filter((kind) => kind === values.store)
 const wrong = whatIsWrong()
 if (wrong !== undefined) refuse(wrong)
@@ -46,7 +48,7 @@ process.exit(process.exitCode)
 
 /** What is wrong with the options. `undefined`: nothing. */
 function whatIsWrong(): string | undefined {
-  const { minutes, store, plant, judge, history } = values
+  const { minutes, store, judge, history } = values
   if (judge !== undefined) return existsSync(judge) ? undefined : `There is no file ${judge}.`
   if (Number(minutes) < shortestMinutes) return `--minutes needs at least ${shortestMinutes}, not ${minutes}.`
   if (!Number.isSafeInteger(seed)) return `--seed needs a whole number, not ${values.seed}.`
@@ -63,11 +65,8 @@ async function runKind(kind: StoreKind, folder: string): Promise<void> {
   let runs = 0
   const runFails = async (plan: readonly PlannedFault[]) => {
     const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
-    const { 'other-build': otherBuild, plant } = values
-    return (
-      judgeAt(await runChaos({ seed, runMs, setup: setupOf(kind, seed), plan, folder: at, otherBuild, plant, say })) ===
-      'found'
-    )
+    const options = { seed, runMs, setup: setupOf(kind, seed), plan, folder: at, plant, say }
+    return judgeAt(await runChaos({ ...options, otherBuild: values['other-build'] })) === 'found'
   }
   const plan = planFaults(seed, runMs)
   if (values.shrink) {
@@ -82,16 +81,22 @@ function fileOf(path: string): string {
   return statSync(path).isDirectory() ? join(path, 'history.jsonl') : path
 }
 
-/** Judges a history, says what it shows, and sets the exit code: a finding counts most. */
+/** Judges a history, says what it shows, and sets the exit code: the first that is not 0 counts. */
 function judgeAt(path: string): Verdict {
   const history = historyIn(path)
   const logs = readLogs(dirname(path))
   const judgement = judge(history, logs)
   if (history.some(({ type }) => type === 'run')) say(summaryOf(history))
   say(`\n${reportOf(judgement, history, logs)}: ${path}`)
-  const { verdict } = judgement
-  if (process.exitCode !== exitCodes.found) process.exitCode = exitCodes[verdict] || process.exitCode
-  return verdict
+  process.exitCode ||= plant === undefined ? exitCodes[judgement.verdict] : judgePlant(plant, judgement)
+  return judgement.verdict
+}
+
+/** Says whether a planted fault was found. Returns the exit code: 0 if it was. */
+function judgePlant(name: string, { findings, verdict }: Judgement): number {
+  const isFound = findings.some(({ property }) => plants[name]?.finds.includes(property))
+  say(`${isFound ? '✔ found' : '✖ not found'}: the planted fault ${name}`)
+  return isFound ? 0 : verdict === 'could not judge' ? exitCodes[verdict] : 1
 }
 
 function historyIn(path: string): HistoryEvent[] {

@@ -104,6 +104,12 @@ const table = {
 
 export const plants: Readonly<Record<string, Plant>> = table
 
+/** Each day, and so each night, has another one. */
+export function plantOfTheDay(date: Date): string {
+  const names = Object.keys(table)
+  return names[Math.floor(date.getTime() / 86_400_000) % names.length] ?? ''
+}
+
 /** Changes the build in a folder: it has the fault from now on. */
 export function plantFault(name: string, folder: string): void {
   const { file, text } = plantedFile(name, folder)
