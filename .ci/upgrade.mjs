@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { ensureBuild, ensurePackages, ensurePrograms, root, run, stop } from './prepare.mjs'
+import { verdicts } from './verdict.mjs'
 
 /** The last commit before old and new versions were tested together. 0.1.0 has its formats. */
 const beforeReleases = 'b96216ea5eb58a3a92d5b1ca125632eaf0571d72'
@@ -36,10 +37,11 @@ const isBuilt =
 if (!isBuilt) stop(`${from} cannot be built: see above.`)
 
 const options = ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-timeout=900000']
+const { env, exitCode } = verdicts()
 const tests = spawn(process.execPath, [...options, join('test', 'upgrade', 'rolling.ts')], {
   cwd: root,
   stdio: 'inherit',
-  env: { ...process.env, OLD_GATEHOUSE: join(old, 'dist', 'main.js') },
+  env: { ...process.env, ...env, OLD_GATEHOUSE: join(old, 'dist', 'main.js') },
 })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => tests.kill(signal))
-tests.on('exit', (code) => process.exit(code ?? 1))
+tests.on('exit', (code) => process.exit(exitCode(code)))

@@ -2,14 +2,15 @@
 // their roles.
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { watchTimers } from '../test/support/late-timers.ts'
 import { type HistoryEvent, now } from './history.ts'
 import { rolesIn, type Store } from './store.ts'
 import type { World } from './world.ts'
 
 type Record = (event: HistoryEvent) => void
 
-/** In ms: between two looks at roles and processes, and between two looks at the own timers. */
-const [lookEveryMs, tickMs] = [250, 20]
+/** Between two looks at roles and processes, in ms. */
+const lookEveryMs = 250
 /** A shorter wait within one look is not recorded, in ms. */
 const noticeableMs = 40
 /**
@@ -20,7 +21,11 @@ const failureTimeoutMs = 3_000
 
 /** Records until the returned function is called, which resolves when nothing more is recorded. */
 export function observe({ store, replicas, touches }: World, record: Record): () => Promise<void> {
-  const ticking = watchOwnDelay(record)
+  // Browsers, proxies, provider and applications are in this process.
+  const startedAt = now() - performance.now()
+  const stopWatching = watchTimers(({ begin, end, ms }) =>
+    record({ type: 'stall', of: 'world', begin: startedAt + begin, end: startedAt + end, ms }),
+  )
   const lookAtRoles = rolesOf(store, record)
   const waits = new Waits()
   let isOver = false
@@ -44,20 +49,9 @@ export function observe({ store, replicas, touches }: World, record: Record): ()
   ]
   return async () => {
     isOver = true
-    clearInterval(ticking)
+    stopWatching()
     await Promise.all(looking)
   }
-}
-
-/** Records when timers of this process are late: browsers, proxies, provider and applications. */
-function watchOwnDelay(record: Record) {
-  let last = now()
-  return setInterval(() => {
-    const [begin, end] = [last, now()]
-    last = end
-    const ms = end - begin - tickMs
-    if (ms > noticeableMs) record({ type: 'stall', of: 'world', begin, end, ms })
-  }, tickMs)
 }
 
 /** How long the main thread of each process has waited for a processor (`/proc/PID/schedstat`). */

@@ -3,6 +3,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { decodeJwt } from 'jose'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
+import { judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
@@ -13,9 +14,13 @@ import { person, startKeycloak, type Keycloak, type Realm } from './keycloak.ts'
 
 // Sign-in, refresh and every way in which a session ends, against a real Keycloak. Run by `npm run
 // test:keycloak`.
+const { note } = judgeOnlyUnlessBusy()
 let keycloak: Keycloak
 before(async () => {
-  keycloak = await startKeycloak(process.env['KEYCLOAK_HOME'] ?? '')
+  keycloak = await startKeycloak(process.env['KEYCLOAK_HOME'] ?? '').catch((error: unknown) => {
+    note('Keycloak starts')
+    throw error
+  })
 })
 after(() => keycloak.stop())
 

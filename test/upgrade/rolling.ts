@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { Browser, type Visit } from '../support/browser.ts'
+import { hasPassed, judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { type Command, gatehouse, startCommand } from '../support/command.ts'
 import { DeviceBrowser } from '../support/device-browser.ts'
@@ -24,6 +25,7 @@ const programs = {
   new: gatehouse,
 } as const
 type Version = keyof typeof programs
+judgeOnlyUnlessBusy()
 
 const secrets = { CLIENT_SECRET: 'correct horse battery staple', SESSION_KEY: Buffer.alloc(32, 9).toString('base64') }
 /** The lifetime of access tokens, in seconds: people refresh all the time. */
@@ -97,7 +99,12 @@ async function startFleet(t: TestContext, workers: number) {
     },
   })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-rolling-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  t.after(() => {
+    if (hasPassed(t)) rmSync(folder, { recursive: true, force: true })
+    else t.diagnostic(`The configurations and the logs of the replicas are in ${folder}`)
+    for (const { name, command } of hasPassed(t) ? [] : all)
+      writeFileSync(join(folder, `${name}.log`), command.out() + command.err())
+  })
   const balancer = await startBalancer(t, port, tls)
   const running: Running[] = []
   /** All replicas, also those that have stopped. */
@@ -131,7 +138,7 @@ upstreams:
     const command = startCommand(t, ['run', '--config', file], { program: programs[version], env: secrets })
     const replica = { name, version, command, url: `http://127.0.0.1:${own}`, adminUrl: `http://127.0.0.1:${admin}` }
     all.push(replica)
-    await command.said('gatehouse is ready')
+    await command.said('gatehouse is ready').catch((cause: unknown) => assert.fail(`${name}: ${String(cause)}`))
     await balancer.add(replica)
     running.push(replica)
     return replica
