@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../../test/support/free-port.ts'
 import type { Contender, Listening } from '../contenders/contender.ts'
-import { table, withSpread } from '../report.ts'
+import { quietness, table, withSpread } from '../report.ts'
+import { type Disturbed, figureOf, startMeter } from '../rounds.ts'
 import { settingOf } from '../stand.ts'
 import { exactTreeMicros, proportionalBytes, waits } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
@@ -19,7 +20,7 @@ export const idle: Scenario = {
   name: 'idle',
   title: 'An idle sidecar',
   async run(bench) {
-    const { contenders, plan, print } = bench
+    const { contenders, plan, print, facts } = bench
     const rows: string[][] = []
     for (const contender of contenders.values()) {
       if (!contender.signsIn) continue
@@ -28,6 +29,14 @@ export const idle: Scenario = {
       const rounds = []
       for (let round = 0; round < plan.rounds; round += 1)
         rounds.push(await usedWithin(first.pid, plan.seconds * 5_000))
+      facts.set(
+        `idle wakes ${contender.name}`,
+        figureOf(rounds, ({ wakes }) => wakes),
+      )
+      facts.set(
+        `idle cpu ${contender.name}`,
+        figureOf(rounds, ({ usedMs }) => usedMs),
+      )
       const alone = proportionalBytes(first.pid)
       const others: Listening[] = []
       while (others.length < sidecars) others.push(await startOne(bench, contender))
@@ -41,9 +50,17 @@ export const idle: Scenario = {
         withSpread(rounds.map(({ usedMs }) => usedMs)),
         mib(alone),
         mib(all / (sidecars + 1)),
+        quietness(rounds),
       ])
     }
-    const heads = ['', 'wake-ups a minute', 'CPU ms a minute', 'memory MiB, alone', `each of ${sidecars + 1}`]
+    const heads = [
+      '',
+      'wake-ups a minute',
+      'CPU ms a minute',
+      'memory MiB, alone',
+      `each of ${sidecars + 1}`,
+      'quiet rounds',
+    ]
     print(table(heads, rows))
     print('Memory is the proportional set: what processes share counts in parts.')
   },
@@ -53,12 +70,23 @@ async function startOne({ bed, options }: Bench, contender: Contender): Promise<
   return contender.start(bed, settingOf(await freePort(), options))
 }
 
+interface IdleRound extends Disturbed {
+  readonly wakes: number
+  /** Processor time in ms. */
+  readonly usedMs: number
+}
+
 /** What a process does in a minute, from a measurement of this length. */
-async function usedWithin(pid: number, ms: number): Promise<{ readonly wakes: number; readonly usedMs: number }> {
+async function usedWithin(pid: number, ms: number): Promise<IdleRound> {
+  const stop = startMeter(pid)
   const read = () => ({ at: performance.now(), waits: waits(pid), micros: exactTreeMicros(pid) })
   const before = read()
   await wait(ms)
   const after = read()
   const minutes = (after.at - before.at) / 60_000
-  return { wakes: (after.waits - before.waits) / minutes, usedMs: (after.micros - before.micros) / 1000 / minutes }
+  return {
+    wakes: (after.waits - before.waits) / minutes,
+    usedMs: (after.micros - before.micros) / 1000 / minutes,
+    foreign: stop().foreign,
+  }
 }
