@@ -77,8 +77,8 @@ export interface Case {
 
 type Scenario = (aCase: Case) => Promise<void>
 
-/** Access tokens of these cases live for two seconds. */
-const untilExpired = 3_000
+/** Access tokens of these cases live for two minutes, in ms. */
+const untilExpired = 121_000
 const form = (token: string) => `logout_token=${encodeURIComponent(token)}`
 
 const scenarios: Readonly<Record<string, Scenario>> = {

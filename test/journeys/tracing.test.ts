@@ -242,11 +242,13 @@ test('The span of a WebSocket lasts as long as the WebSocket is open', async (t)
 
 test('A collector that does not respond delays no request, and gets the spans when it responds again', async (t) => {
   const { world, collector, replica } = await tracingWorld(t)
-  collector.respondWith(503)
+  const over = Promise.withResolvers<void>()
+  collector.respondWith(503, { after: over.promise })
   const jane = await signedIn(world)
   for (let times = 0; times < 20; times += 1) assert.equal((await jane.send(`${world.url}/echo`)).status, 200)
   await until('it was asked', () => collector.asked.length > 0)
 
+  over.resolve()
   collector.respondWith(200)
 
   await until('all have arrived', () => collector.spans.filter(at('/echo')).length === 20)

@@ -16,6 +16,8 @@ async function startWithoutUserinfo(t: Parameters<typeof startWorld>[0], options
   world.provider.bend(metadataPath, (body) => delete body['userinfo_endpoint'])
   world.provider.fault('/oauth/userinfo', (_req, res) => void res.writeHead(404).end())
   await world.provider.up()
+  // An attempt may have failed a moment ago, and the next one comes after a pause.
+  world.moveClock(60_000)
   return world
 }
 
