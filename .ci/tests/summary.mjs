@@ -1,5 +1,6 @@
 // What the end of a run says.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, loadavg } from 'node:os'
 import { basename, join, relative } from 'node:path'
 import { root } from '../prepare.mjs'
 import { reasonOf } from './files.mjs'
@@ -24,7 +25,10 @@ export function summarize({ report, folder, groups, leftOut, isWhole, isAll, sta
   const costs = costsOfFiles(tests, folder, groups)
   const { TEST_COSTS: costsFile } = process.env
   if (costsFile) writeFileSync(costsFile, JSON.stringify(Object.fromEntries(costs), null, 1))
-  const wrong = isWhole ? [...costs].flatMap(([file, cost]) => wrongMark(file, cost, isAll)) : []
+  // While many other programs run, the same work takes more processor time.
+  const [, load = 0] = loadavg()
+  const isBusy = load > 4 * availableParallelism()
+  const wrong = isWhole && !isBusy ? [...costs].flatMap(([file, cost]) => wrongMark(file, cost, isAll)) : []
   const lines = [...wrong, '', closing(counts, performance.now() - startedAt)]
   if (leftOut > 0)
     lines.push(
