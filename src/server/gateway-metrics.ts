@@ -1,9 +1,9 @@
 import type { Metrics } from '../observe/metrics.ts'
 import type { TargetView } from '../proxy/targets/targets.ts'
-import type { Generation } from './generation.ts'
+import type { GenerationParts } from './generation-parts.ts'
 
 /** Adds the metrics whose values are read when the metrics are collected. */
-export function addGatewayMetrics(metrics: Metrics, current: () => Generation): void {
+export function addGatewayMetrics(metrics: Metrics, current: () => GenerationParts): void {
   metrics.gauge(
     {
       name: 'gatehouse_provider_known',
@@ -64,7 +64,7 @@ export function addGatewayMetrics(metrics: Metrics, current: () => Generation): 
   addTargetMetrics(metrics, current)
 }
 
-function addTargetMetrics(metrics: Metrics, current: () => Generation): void {
+function addTargetMetrics(metrics: Metrics, current: () => GenerationParts): void {
   const targetLabels = ['upstream', 'target']
   const ofTargets = (value: (target: TargetView) => number) =>
     current()

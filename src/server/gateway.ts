@@ -54,8 +54,8 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   const { log, metrics } = observing
   const shared = createSharedParts(config, observing, { clock, budgetBytes: parts.budgetBytes })
   const { store, pending } = shared
-  const generations = await Generations.start(config, shared)
-  addGatewayMetrics(metrics, () => generations.current)
+  const generations = new Generations(config, shared)
+  addGatewayMetrics(metrics, () => generations.current.parts)
 
   const closeSteps = [
     () => generations.close(),
@@ -65,13 +65,17 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
   ]
   try {
     // A worker gets its first requests as soon as it listens.
-    const foundAtStart = await waitForDependencies(store, generations.current, log)
+    const foundAtStart = await waitForDependencies(store, generations.current.parts, log)
     await tryPrivateParts(log)
     const listener = await listen(
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
       () => generations.current.handlers,
-      { ...shared, trusted: { has: (address) => generations.current.trusted.has(address) }, socket: parts.socket },
+      {
+        ...shared,
+        trusted: { has: (address) => generations.current.parts.trusted.has(address) },
+        socket: parts.socket,
+      },
     )
     closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
     const extAuthz = config.extAuthz && (await listenForExtAuthz(config.extAuthz, generations, shared))
@@ -116,7 +120,7 @@ async function listenForExtAuthz(
   return listenForGrpc(config, {
     methods: { [checkMethod]: (message, peer) => generations.current.check(message, peer) },
     admits: (peer) => {
-      const isTrusted = generations.current.trusted.hasPeer(peer)
+      const isTrusted = generations.current.parts.trusted.hasPeer(peer)
       if (!isTrusted) rejectedClients.note('ext_authz', peer, untrustedHint)
       return isTrusted
     },

@@ -37,82 +37,66 @@ import { LiveSessionsWatch } from './watch-live-sessions.ts'
 
 /** Everything that serves requests by one configuration. A reload replaces it as a whole. */
 export class Generation {
+  readonly parts: GenerationParts
   readonly handlers: RequestHandler
   /** Responds to a check of Envoy over gRPC. */
   readonly check: UnaryMethod
-  readonly sessions: GenerationParts['sessions']
-  readonly endings: GenerationParts['endings']
-  readonly realms: GenerationParts['realms']
-  readonly signingKeys: GenerationParts['signingKeys']
-  readonly trusted: GenerationParts['trusted']
-  /** Stays open after {@link Generation.retire}, because an exchange has no time limit. */
-  readonly upstreams: GenerationParts['upstreams']
-  readonly #evaluations: GenerationParts['evaluations']
-  readonly #logoutCalls: GenerationParts['logoutCalls']
   readonly #watch: LiveSessionsWatch
   readonly #drainTimeoutMs: number
-  readonly #log: Log
   #closing: Promise<void> | undefined
 
   /** Builds a generation, and starts the discovery of its providers. */
-  static async create(config: GatewayConfig, parts: GenerationParts): Promise<Generation> {
-    const generation = new Generation(config, parts, createHandlers(config, parts))
-    generation.realms.start()
-    generation.upstreams.start()
-    generation.signingKeys.start()
-    return generation
-  }
-
-  private constructor(config: GatewayConfig, parts: GenerationParts, { handlers, check }: Handlers) {
+  constructor(config: GatewayConfig, parts: GenerationParts) {
+    const { handlers, check } = createHandlers(config, parts)
+    this.parts = parts
     this.handlers = handlers
     this.check = check
-    this.sessions = parts.sessions
-    this.endings = parts.endings
-    this.realms = parts.realms
-    this.signingKeys = parts.signingKeys
-    this.trusted = parts.trusted
-    this.upstreams = parts.upstreams
-    this.#evaluations = parts.evaluations
-    this.#logoutCalls = parts.logoutCalls
     this.#watch = new LiveSessionsWatch(parts)
     this.#drainTimeoutMs = config.shutdown.drainTimeoutMs
-    this.#log = parts.log
+    parts.realms.start()
+    parts.upstreams.start()
+    parts.signingKeys.start()
   }
 
-  /** Lets the calls to the providers finish, then closes everything except `upstreams`. */
+  /**
+   * Lets the calls to the providers finish, then closes everything except `upstreams`, because an
+   * exchange has no time limit.
+   */
   async retire(): Promise<void> {
+    const { realms, logoutCalls } = this.parts
     this.#watch.stop()
     // At once, so that the next generation can take the lease.
-    await this.realms.stopReceivers()
-    await this.realms.callsEnd()
-    await this.realms.settled()
-    await this.#logoutCalls.finish()
+    await realms.stopReceivers()
+    await realms.callsEnd()
+    await realms.settled()
+    await logoutCalls.finish()
     await this.#closeParts()
   }
 
   /** Closes everything. Called when the gateway has no requests any more. */
   async close(): Promise<void> {
-    const { realms, upstreams } = this
+    const { realms, upstreams, logoutCalls, log } = this.parts
     this.#watch.stop()
     const steps = [
       () => Promise.race([realms.stopReceivers(), realms.callsEnd()]),
       () => Promise.race([realms.settled(), realms.callsEnd()]),
-      () => this.#logoutCalls.finish(this.#drainTimeoutMs),
+      () => logoutCalls.finish(this.#drainTimeoutMs),
       () => this.#closeParts(),
       () => upstreams.destroy(),
       // Calls that were cut off are stored again, for another process or the next start.
-      () => this.#logoutCalls.finish(),
+      () => logoutCalls.finish(),
     ]
-    await runInOrder(steps, this.#log)
+    await runInOrder(steps, log)
   }
 
   #closeParts(): Promise<void> {
-    this.sessions.close()
-    this.signingKeys.stop()
-    for (const { decryptionKeys } of this.realms.all) decryptionKeys.stop()
-    const closed = [...this.realms.all.map(({ provider }) => provider), this.#evaluations]
+    const { sessions, signingKeys, realms, evaluations, log } = this.parts
+    sessions.close()
+    signingKeys.stop()
+    for (const { decryptionKeys } of realms.all) decryptionKeys.stop()
+    const closed = [...realms.all.map(({ provider }) => provider), evaluations]
     const steps = closed.map((each) => () => each.close())
-    return (this.#closing ??= runInOrder(steps, this.#log))
+    return (this.#closing ??= runInOrder(steps, log))
   }
 }
 

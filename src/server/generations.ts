@@ -6,7 +6,7 @@ import type { Log } from '../observe/log.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
-import { createParts, type SharedParts } from './generation-parts.ts'
+import { createParts, type GenerationParts, type SharedParts } from './generation-parts.ts'
 import { Generation } from './generation.ts'
 import { reloadable } from './reloadable.ts'
 
@@ -20,23 +20,18 @@ const maxRetiring = 4
 export class Generations {
   readonly #parts: SharedParts
   #config: GatewayConfig
-  #current!: Generation
+  #current: Generation
   readonly #retiring = new Map<Generation, Promise<void>>()
   /** Of earlier generations: their connections stay open until their exchanges have ended. */
   readonly #earlierUpstreams = new Set<Upstreams>()
   #lastReload: Promise<unknown> = Promise.resolve()
   #isClosing = false
 
-  private constructor(config: GatewayConfig, parts: SharedParts) {
+  /** Builds the first generation. */
+  constructor(config: GatewayConfig, parts: SharedParts) {
     this.#config = config
     this.#parts = parts
-  }
-
-  /** Builds the first generation. */
-  static async start(config: GatewayConfig, parts: SharedParts): Promise<Generations> {
-    const generations = new Generations(config, parts)
-    generations.#current = await generations.#create(config)
-    return generations
+    this.#current = this.#create(config)
   }
 
   /** The configuration of the current generation. */
@@ -78,31 +73,32 @@ export class Generations {
     // A replaced generation stays in memory for seconds, so frequent reloads are slowed down.
     if (this.#retiring.size >= maxRetiring) await Promise.race(this.#retiring.values())
     const { config: next, needRestart } = reloadable(this.#config, config)
-    const successor = await this.#create(next)
+    const successor = this.#create(next)
     const predecessor = this.#current
-    successor.signingKeys.takeOver(predecessor.signingKeys)
-    successor.realms.takeOverKeys(predecessor.realms)
+    const { realms, signingKeys, sessions } = successor.parts
+    signingKeys.takeOver(predecessor.parts.signingKeys)
+    realms.takeOverKeys(predecessor.parts.realms)
     // Without this wait, people who sign in now would wait for the discovery of the provider.
-    const isReady = () => successor.realms.isKnown && successor.signingKeys.isReady
+    const isReady = () => realms.isKnown && signingKeys.isReady
     await waitUntil(async () => this.#isClosing || isReady(), pauses.waitForDependenciesMs)
     if (this.#isClosing) {
       await successor.close()
       return []
     }
-    if (keepsSessionsValid(this.#config, next)) successor.sessions.takeOver(predecessor.sessions)
+    if (keepsSessionsValid(this.#config, next)) sessions.takeOver(predecessor.parts.sessions)
     this.#config = next
     this.#current = successor
     this.#retire(predecessor)
     return needRestart
   }
 
-  #create(config: GatewayConfig): Promise<Generation> {
-    const onActivity = (session: SessionKey) => void this.#current.sessions.find(session).catch(() => {})
-    return Generation.create(config, createParts(config, this.#parts, onActivity))
+  #create(config: GatewayConfig): Generation {
+    const onActivity = (session: SessionKey) => void this.#current.parts.sessions.find(session).catch(() => {})
+    return new Generation(config, createParts(config, this.#parts, onActivity))
   }
 
   #retire(generation: Generation): void {
-    const { upstreams } = generation
+    const { upstreams } = generation.parts
     const retired = generation.retire().finally(() => {
       this.#retiring.delete(generation)
       this.#earlierUpstreams.add(upstreams)
@@ -136,7 +132,7 @@ export interface FoundAtStart {
 /** Waits for Redis and the providers, so that no request fails because all started together. */
 export async function waitForDependencies(
   store: Pick<SessionStore, 'ping'>,
-  { realms, signingKeys }: Generation,
+  { realms, signingKeys }: Pick<GenerationParts, 'realms' | 'signingKeys'>,
   log: Log,
 ): Promise<FoundAtStart> {
   const isStoreReachable = () =>

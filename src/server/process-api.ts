@@ -25,12 +25,10 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
     running: () => generations.config,
     administration: () =>
       administer({
-        ...generations.current,
-        store,
-        clock,
+        ...generations.current.parts,
         config: generations.config,
-        audit: observing.audit,
-        providerOf: (audience) => generations.current.realms.all.find((realm) => realm.audience === audience)?.provider,
+        providerOf: (audience) =>
+          generations.current.parts.realms.all.find((realm) => realm.audience === audience)?.provider,
       }),
     clock,
   }
@@ -50,7 +48,7 @@ export function createProcessApi(parts: ProcessApiParts): ProcessApi {
 }
 
 async function readiness(store: SessionStore, generations: Generations): Promise<Readiness> {
-  const { sessions, realms } = generations.current
+  const { sessions, realms } = generations.current.parts
   const storeState = await store.ping().then(
     () => 'responds',
     (error: unknown) => reason(error),
@@ -68,7 +66,7 @@ async function readiness(store: SessionStore, generations: Generations): Promise
 }
 
 function processState({ startedAt, generations, observing }: ProcessApiParts): ProcessState {
-  const { realms, upstreams } = generations.current
+  const { realms, upstreams } = generations.current.parts
   const { pageHistory } = observing
   if (pageHistory === undefined) throw new Error('admin.page is not configured')
   const [loads, targets] = [new Map(upstreams.loads()), new Map(upstreams.targets())]
