@@ -4,7 +4,7 @@ import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { basicCredentials } from '../core/credentials.ts'
 import { reason } from '../core/errors.ts'
-import { isObject } from '../core/json.ts'
+import { objectIn } from '../core/json.ts'
 import { isSameSecret } from '../core/random.ts'
 import { retryAfter } from '../core/repeating.ts'
 import { mediaTypeOf, readContent } from '../http/read-content.ts'
@@ -107,13 +107,7 @@ async function endPerson(content: string, peer: string, { processes, log }: Admi
 }
 
 function personIn(content: string): PersonSelection | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(content)
-  } catch {
-    return undefined
-  }
-  const [[name, text] = ['', ''], ...more] = isObject(value) ? Object.entries(value) : []
+  const [[name, text] = ['', ''], ...more] = Object.entries(objectIn(content) ?? {})
   const isValid = more.length === 0 && typeof text === 'string' && text !== ''
   return isValid && ['sub', 'email', 'sid'].includes(name) ? { [name]: text } : undefined
 }

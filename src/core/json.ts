@@ -5,6 +5,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The object that a text in JSON is; `undefined` for other texts. */
+export function objectIn(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * Whether a value that was parsed from JSON is nested deeper than `limit` levels. It works level by
  * level, because a recursive function such as `JSON.stringify` overflows the stack with deep input

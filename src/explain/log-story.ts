@@ -1,5 +1,5 @@
 import { errorRow, isErrorCode } from '../core/error-codes.ts'
-import { isObject } from '../core/json.ts'
+import { objectIn } from '../core/json.ts'
 import type { CutReason } from '../proxy/live-streams.ts'
 
 /** A parsed line of the log. */
@@ -69,13 +69,7 @@ export class LogStory {
 
 function parsed(text: string): LogLine | undefined {
   const start = text.indexOf('{')
-  if (start < 0) return undefined
-  try {
-    const line: unknown = JSON.parse(text.slice(start))
-    return isObject(line) ? line : undefined
-  } catch {
-    return undefined
-  }
+  return start < 0 ? undefined : objectIn(text.slice(start))
 }
 
 function sentence(line: LogLine): string {

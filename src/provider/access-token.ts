@@ -5,7 +5,7 @@ import type { AccessTokensConfig } from '../config/model/upstream.ts'
 import type { Claims } from '../core/claims.ts'
 import { timeOfSeconds } from '../core/clock.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
-import { isDeeperThan, isObject, maxJsonDepth } from '../core/json.ts'
+import { isDeeperThan, maxJsonDepth, objectIn } from '../core/json.ts'
 import type { KeySet } from './key-set.ts'
 import { clockAdvice } from './provider-errors.ts'
 import { algorithmsFor, stringClaim, typOf, verifyJwt } from './signed-token.ts'
@@ -123,12 +123,7 @@ function rejectOtherKinds(payload: JWTPayload): void {
 export function unverifiedPayload(token: string): JWTPayload | undefined {
   const [, payload, signature] = token.split('.')
   if (payload === undefined || signature === undefined) return undefined
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())
-    return isObject(claims) ? claims : undefined
-  } catch {
-    return undefined
-  }
+  return objectIn(Buffer.from(payload, 'base64url').toString())
 }
 
 function reject(why: string): never {

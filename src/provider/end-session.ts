@@ -1,7 +1,7 @@
 import { endSessionPlaceholders, fillPlaceholders, placeholdersIn } from '../config/end-session-params.ts'
 import type { EndSessionConfig, ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
-import { isObject } from '../core/json.ts'
+import { objectIn } from '../core/json.ts'
 
 /** How a sign-out of a browser ends the session at the provider. */
 export type EndSessionRequest =
@@ -94,21 +94,12 @@ export async function endSessionOutcome(response: Response): Promise<'ended' | '
   // A page that asks "Do you want to log out?" has status 200 too. Only markup shows a page,
   // because some providers send "OK" as text/html.
   if (/<[a-z!?]/i.test(text)) return 'unknown'
-  return isError(text) ? 'unknown' : 'ended'
+  // An OAuth error document (RFC 6749 §5.2). Its status may be 200.
+  return 'error' in (objectIn(text) ?? {}) ? 'unknown' : 'ended'
 }
 
 /** Whether the endpoint responded as it does to a browser: with a page or a redirect. */
 function isForBrowsers({ status, ok, headers }: Response): boolean {
   const isPage = ok && headers.get('content-type')?.startsWith('text/html') === true
   return isPage || (status >= 300 && status < 400)
-}
-
-/** Whether the text is an OAuth error document (RFC 6749 §5.2). Its status may be 200. */
-function isError(text: string): boolean {
-  try {
-    const document: unknown = JSON.parse(text)
-    return isObject(document) && 'error' in document
-  } catch {
-    return false
-  }
 }

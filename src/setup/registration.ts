@@ -4,7 +4,7 @@ import { readInput } from '../config/document/files.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { OperatorError, printable, reason } from '../core/errors.ts'
-import { isObject } from '../core/json.ts'
+import { isObject, objectIn } from '../core/json.ts'
 import { metadataUrl } from '../provider/metadata.ts'
 import { createOutbound, type Outbound } from '../provider/outbound.ts'
 import { clientMetadata, type Metadata } from './client-metadata.ts'
@@ -161,13 +161,8 @@ export function readClients(file: string): Clients {
     if (content.isMissing === true) return {}
     throw new OperatorError(`${file} ${content.why}`)
   }
-  let value: unknown
-  try {
-    value = JSON.parse(content.bytes.toString('utf8'))
-  } catch {
-    value = undefined
-  }
-  if (isObject(value) && value['version'] === 1 && isObject(value['clients'])) return value['clients'] as Clients
+  const { version, clients } = objectIn(content.bytes.toString('utf8')) ?? {}
+  if (version === 1 && isObject(clients)) return clients as Clients
   throw new OperatorError(`${file} is not a file of gatehouse register`)
 }
 

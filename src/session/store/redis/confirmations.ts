@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../../core/bounded-map.ts'
+import { objectIn } from '../../../core/json.ts'
 import type { SessionKey, SidTag, SubTag } from '../../../core/names.ts'
 import { randomToken } from '../../../core/random.ts'
 import type { Log } from '../../../observe/log.ts'
@@ -167,14 +168,7 @@ export function confirmationIn(text: string): [id: string, name?: string] {
 
 /** @returns `undefined` when the text is no message */
 export function parseMessage(text: string): NoticeMessage | undefined {
-  let message: unknown
-  try {
-    message = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  if (typeof message !== 'object' || message === null) return undefined
-  const { from, id, named, kind, key, keys, tombstone } = message as Record<string, unknown>
+  const { from, id, named, kind, key, keys, tombstone } = objectIn(text) ?? {}
   if (typeof from !== 'string') return undefined
   return {
     from,
