@@ -318,22 +318,18 @@ export class MemoryBudget {
 
   /** Adds what is held, and the budget, to the metrics. */
   describe(metrics: Metrics): void {
-    metrics.gauge(
-      {
-        name: 'gatehouse_buffered_bytes',
-        help: 'Estimated bytes held for clients: connections, requests, and responses that they have not read.',
-      },
-      'sum',
-      () => this.#held,
-    )
-    metrics.gauge(
-      {
-        name: 'gatehouse_buffered_bytes_limit',
-        help: 'Limit of gatehouse_buffered_bytes: beyond it, strangers get 503, and the largest are closed.',
-      },
-      'sum',
-      () => this.#bytes,
-    )
+    metrics.gauge({
+      name: 'gatehouse_buffered_bytes',
+      help: 'Estimated bytes held for clients: connections, requests, and responses that they have not read.',
+      merge: 'sum',
+      read: () => this.#held,
+    })
+    metrics.gauge({
+      name: 'gatehouse_buffered_bytes_limit',
+      help: 'Limit of gatehouse_buffered_bytes: beyond it, strangers get 503, and the largest are closed.',
+      merge: 'sum',
+      read: () => this.#bytes,
+    })
   }
 }
 

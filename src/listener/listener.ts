@@ -283,14 +283,12 @@ class ClientListener implements Listener {
   #describeCertificates(): void {
     const certificates = this.#certificates
     if (certificates === undefined) return
-    this.#parts.metrics.gauge(
-      {
-        name: 'gatehouse_certificate_end_timestamp_seconds',
-        help: 'When the first certificate of listen.tls ends, in seconds since 1970.',
-      },
-      'min',
-      () => certificates.firstEnd / 1000,
-    )
+    this.#parts.metrics.gauge({
+      name: 'gatehouse_certificate_end_timestamp_seconds',
+      help: 'When the first certificate of listen.tls ends, in seconds since 1970.',
+      merge: 'min',
+      read: () => certificates.firstEnd / 1000,
+    })
   }
 
   /** Counts what connections hold, and closes them when they hold too much. */

@@ -176,20 +176,19 @@ export class RequestMetrics implements RequestSink {
       help: 'Requests that the gateway rejected or aborted, by the code in the access log.',
       labels: ['code'],
     })
-    metrics.gauge(
-      { name: 'gatehouse_active_requests', help: 'Requests in progress, without WebSockets and event streams.' },
-      'sum',
-      () => this.#active,
-    )
-    metrics.gauge(
-      {
-        name: 'gatehouse_open_streams',
-        help: 'Open event streams and tunnels (usually WebSockets).',
-        labels: ['kind'],
-      },
-      'sum',
-      () => Object.entries(this.#streams).map(([kind, open]) => [[kind], open] as const),
-    )
+    metrics.gauge({
+      name: 'gatehouse_active_requests',
+      help: 'Requests in progress, without WebSockets and event streams.',
+      merge: 'sum',
+      read: () => this.#active,
+    })
+    metrics.gauge({
+      name: 'gatehouse_open_streams',
+      help: 'Open event streams and tunnels (usually WebSockets).',
+      labels: ['kind'],
+      merge: 'sum',
+      read: () => Object.entries(this.#streams).map(([kind, open]) => [[kind], open] as const),
+    })
   }
 
   began(): void {
@@ -237,22 +236,18 @@ export class RequestMetrics implements RequestSink {
 
 function describeUpstreams(metrics: Metrics): (upstream: string) => UpstreamMetrics {
   const labels = ['upstream']
-  const duration = metrics.histogram(
-    {
-      name: 'gatehouse_request_duration_seconds',
-      help: 'Time from the head of a request to the end of its response. Without WebSockets and event streams.',
-      labels,
-    },
-    durationBounds,
-  )
-  const wait = metrics.histogram(
-    {
-      name: 'gatehouse_upstream_wait_seconds',
-      help: 'How long requests waited for a connection to their upstream. Only those that had to wait.',
-      labels,
-    },
-    durationBounds,
-  )
+  const duration = metrics.histogram({
+    name: 'gatehouse_request_duration_seconds',
+    help: 'Time from the head of a request to the end of its response. Without WebSockets and event streams.',
+    labels,
+    bounds: durationBounds,
+  })
+  const wait = metrics.histogram({
+    name: 'gatehouse_upstream_wait_seconds',
+    help: 'How long requests waited for a connection to their upstream. Only those that had to wait.',
+    labels,
+    bounds: durationBounds,
+  })
   const bytes = metrics.counter({
     name: 'gatehouse_response_content_bytes_total',
     help: 'Content sent to clients, including WebSockets.',

@@ -113,8 +113,9 @@ export class Metrics {
     return cells
   }
 
-  /** @param bounds ascending */
-  histogram(description: MetricDescription, bounds: readonly number[]): Cells<Distribution> {
+  /** `bounds`: ascending. */
+  histogram(description: MetricDescription & { readonly bounds: readonly number[] }): Cells<Distribution> {
+    const { bounds } = description
     const known = this.#histograms.get(description.name)
     if (known !== undefined) return known
     const cells = new Cells((labels) => new Distribution(labels, bounds))
@@ -124,13 +125,13 @@ export class Metrics {
   }
 
   /** Adds a value that is read when metrics are collected. */
-  gauge(description: MetricDescription, merge: Merge, read: () => Reading): void {
-    this.#add(description, 'gauge', merge, [], () => cellsOf(read()))
+  gauge(description: MetricDescription & { readonly merge: Merge; readonly read: () => Reading }): void {
+    this.#add(description, 'gauge', description.merge, [], () => cellsOf(description.read()))
   }
 
   /** Adds a counter whose value other code keeps. */
-  counted(description: MetricDescription, read: () => Reading): void {
-    this.#add(description, 'counter', 'sum', [], () => cellsOf(read()))
+  counted(description: MetricDescription & { readonly read: () => Reading }): void {
+    this.#add(description, 'counter', 'sum', [], () => cellsOf(description.read()))
   }
 
   collect(): readonly Family[] {

@@ -240,14 +240,12 @@ export function measuredOutbound(outbound: Outbound, metrics: Metrics, endpointO
     help: 'Requests to the provider, and to policy decision points (authorize_with), by endpoint. The response had 2xx or 3xx (ok), 4xx (refused), 5xx (failed), was unusable or missing (unavailable).',
     labels: ['endpoint', 'outcome'],
   })
-  const durations = metrics.histogram(
-    {
-      name: 'gatehouse_provider_request_duration_seconds',
-      help: 'How long the provider took to respond.',
-      labels: ['endpoint'],
-    },
-    durationBounds,
-  )
+  const durations = metrics.histogram({
+    name: 'gatehouse_provider_request_duration_seconds',
+    help: 'How long the provider took to respond.',
+    labels: ['endpoint'],
+    bounds: durationBounds,
+  })
   return {
     fetch: async (url, options) => {
       const endpoint = endpointOf(url)

@@ -61,17 +61,16 @@ export function startObserving(
   const { metrics = new Metrics(), dropped = () => nothingDropped, access, clock = systemClock } = parts
   const log = countedLog(parts.log, metrics)
   const stopProcessMetrics = addProcessMetrics(metrics, version)
-  metrics.counted(
-    { name: 'gatehouse_log_lines_dropped_total', help: 'Log lines that were dropped because the log was not read.' },
-    () => dropped().lines,
-  )
-  metrics.counted(
-    {
-      name: 'gatehouse_audit_events_dropped_total',
-      help: 'Audit events that were dropped because the log was not read.',
-    },
-    () => dropped().auditEvents,
-  )
+  metrics.counted({
+    name: 'gatehouse_log_lines_dropped_total',
+    help: 'Log lines that were dropped because the log was not read.',
+    read: () => dropped().lines,
+  })
+  metrics.counted({
+    name: 'gatehouse_audit_events_dropped_total',
+    help: 'Audit events that were dropped because the log was not read.',
+    read: () => dropped().auditEvents,
+  })
   describeSpans(metrics)
   const exporter = tracing && new OtlpExporter(tracing, { version, log, metrics })
   const tracer = tracing && exporter && new Tracer(tracing.sample, (span) => exporter.add(span))

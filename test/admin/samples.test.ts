@@ -10,7 +10,7 @@ function sampled(t: TestContext) {
   const metrics = new Metrics()
   const requests = metrics.counter({ name: 'gatehouse_requests_total', help: '' })
   const refusals = metrics.counter({ name: 'gatehouse_refusals_total', help: '', labels: ['code'] })
-  const durations = metrics.histogram({ name: 'gatehouse_request_duration_seconds', help: '' }, [0.1, 0.2, 0.4])
+  const durations = metrics.histogram({ name: 'gatehouse_request_duration_seconds', help: '', bounds: [0.1, 0.2, 0.4] })
   const samples = new MetricSamples(metrics, { now: () => now })
   t.after(() => samples.close())
   const after = (ms: number) => {

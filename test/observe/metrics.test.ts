@@ -16,10 +16,10 @@ test('Counters, gauges and histograms are written in the Prometheus format', () 
   doors.of('red', 'left').add()
   doors.of('red', 'left').add(2)
   doors.of('a"b\\c\nd', 'right').add()
-  const waits = metrics.histogram({ name: 'wait_seconds', help: 'Waits.', labels: ['door'] }, [0.1, 1])
+  const waits = metrics.histogram({ name: 'wait_seconds', help: 'Waits.', labels: ['door'], bounds: [0.1, 1] })
   for (const wait of [0.05, 0.1, 0.5, 7]) waits.of('red').observe(wait)
   metrics.counter({ name: 'never_total', help: 'Never.' })
-  metrics.gauge({ name: 'open', help: 'Open.' }, 'sum', () => 3)
+  metrics.gauge({ name: 'open', help: 'Open.', merge: 'sum', read: () => 3 })
 
   assert.equal(
     exposition(metrics.collect()),
@@ -52,10 +52,13 @@ test('The metrics of several processes are merged into one page', () => {
       .of(door)
       .add(requests)
     metrics.counter({ name: 'requests_of_all_total', help: 'r' }).of().add(requests)
-    metrics.histogram({ name: 'wait_seconds', help: 'w' }, [1]).of().observe(requests)
-    metrics.gauge({ name: 'memory', help: 'm' }, 'sum', () => memory)
-    metrics.gauge({ name: 'worst', help: 'w' }, 'max', () => memory)
-    metrics.gauge({ name: 'all_well', help: 'a' }, 'min', () => memory)
+    metrics
+      .histogram({ name: 'wait_seconds', help: 'w', bounds: [1] })
+      .of()
+      .observe(requests)
+    metrics.gauge({ name: 'memory', help: 'm', merge: 'sum', read: () => memory })
+    metrics.gauge({ name: 'worst', help: 'w', merge: 'max', read: () => memory })
+    metrics.gauge({ name: 'all_well', help: 'a', merge: 'min', read: () => memory })
     return metrics.collect()
   }
 

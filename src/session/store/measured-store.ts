@@ -7,25 +7,24 @@ const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 /** Wraps a store to measure how long its methods take, and to count their errors. */
 export function measuredStore(store: SessionStore, metrics: Metrics): SessionStore {
-  const durations = metrics.histogram(
-    {
-      name: 'gatehouse_store_duration_seconds',
-      help: 'How long the operations of the session store took.',
-      labels: ['operation'],
-    },
-    durationBounds,
-  )
+  const durations = metrics.histogram({
+    name: 'gatehouse_store_duration_seconds',
+    help: 'How long the operations of the session store took.',
+    labels: ['operation'],
+    bounds: durationBounds,
+  })
   const errors = metrics.counter({
     name: 'gatehouse_store_errors_total',
     help: 'Operations of the session store that failed.',
     labels: ['operation'],
   })
   let isAvailable = true
-  metrics.gauge(
-    { name: 'gatehouse_store_available', help: 'Whether the last operation of the session store succeeded: 1 or 0.' },
-    'min',
-    () => (isAvailable ? 1 : 0),
-  )
+  metrics.gauge({
+    name: 'gatehouse_store_available',
+    help: 'Whether the last operation of the session store succeeded: 1 or 0.',
+    merge: 'min',
+    read: () => (isAvailable ? 1 : 0),
+  })
 
   const run = async <T>(operation: string, duration: Distribution, result: Promise<T>): Promise<T> => {
     const startedAt = performance.now()
