@@ -209,27 +209,24 @@ function readCors(
   return cors && { ...cors, origins: cors.origins ?? trusted }
 }
 
-const testMethods = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const
-
 function readTest(
   settings: TestSettings,
   at: Setting,
   claims: Readonly<Record<string, string>>,
 ): EmbeddedTest | undefined {
-  const method = testMethods.find((name) => settings[name] !== undefined)
-  const { as, clientCertificate, expect, headers } = settings
-  if (method === undefined || expect === undefined) return undefined
+  const { get, post, put, patch, delete: remove, head, options, ...others } = settings
+  const paths = Object.entries({ get, post, put, patch, delete: remove, head, options })
+  const [method, path] = paths.find(([, path]) => path !== undefined) ?? []
+  const { as, clientCertificate, expect, headers } = others
+  if (method === undefined || path === undefined || expect === undefined) return undefined
   if (Object.keys(headers).length > 0 && expect !== 'pass')
     at.below('headers').error(`cannot be tested with expect: ${expect}, because the upstream gets no request`)
   return {
-    ...settings,
-    place: at.place,
-    setting: at.path,
+    ...others,
+    ...{ place: at.place, setting: at.path, path, expect },
     as: as && withLongNames(as, claims),
     clientCertificate: clientCertificate && readCertificate(clientCertificate),
     method: method.toUpperCase(),
-    path: settings[method] ?? '/',
-    expect,
   }
 }
 

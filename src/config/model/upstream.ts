@@ -238,8 +238,10 @@ export type IdentityAlgorithm = UpstreamSignedIdentitySettings['algorithm']
 
 export type ExpectedOutcome = NonNullable<TestSettings['expect']>
 
+type MethodOfTest = 'get' | 'post' | 'put' | 'patch' | 'delete' | 'head' | 'options'
+
 /** A test in the configuration: a person, a request, and the decision that is expected. */
-export interface EmbeddedTest extends Omit<TestSettings, 'clientCertificate'> {
+export interface EmbeddedTest extends Omit<TestSettings, 'clientCertificate' | MethodOfTest> {
   /** Its place in the configuration. */
   readonly place: Place
   /** Its path in the file: `upstreams.orders.tests[0]`. */
