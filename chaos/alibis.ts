@@ -2,6 +2,7 @@
 // how long processes waited for a processor. The word of the gateway does not count.
 import { bounds } from './bounds.ts'
 import type { Fault, HistoryEvent, Part, Stall, Touch } from './history.ts'
+import { applicationOf } from './parties.ts'
 
 export interface Span {
   readonly begin: number
@@ -172,7 +173,7 @@ function causeOfTouch(event: Touch, replicas: readonly string[]): Cause {
   const replica = part === 'clients' ? to : replicas.includes(from) ? from : undefined
   return {
     ...{ kind: code ?? how, part, replica, begin, end, event, isDelay: how === 'held' || how === 'silent' },
-    ...(part === 'application' && { application: to }),
+    ...(part === 'application' && { application: applicationOf(to) }),
     ...(part === 'clients' && { client: from }),
   }
 }

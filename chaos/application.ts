@@ -1,6 +1,6 @@
 // An application that knows nothing of sign-in. It records each request, and responds with the
 // identity that it has received.
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
@@ -8,7 +8,10 @@ import { freePort } from '../test/support/free-port.ts'
 import type { Scope } from '../test/support/redis.ts'
 import { type HistoryEvent, type Identity, now } from './history.ts'
 import type { Network } from './network.ts'
+import { applicationOf } from './parties.ts'
 
+/** Of the sessions of applications: each has its own, by its path. */
+export const cookieName = 'APPLICATION'
 /** Between two messages of a stream, in ms. */
 const tickMs = 500
 
@@ -18,17 +21,31 @@ export async function startApplication(
   name: string,
   { network, record }: { readonly network: Network; readonly record: (event: HistoryEvent) => void },
 ): Promise<string> {
+  const application = applicationOf(name)
   const note = (req: IncomingMessage, more: { readonly digest?: string } = {}) => {
-    const form = field(req, 'x-form')
+    const [form, cookie] = [field(req, 'x-form'), cookieOf(req)]
     const identity: Identity = { sub: field(req, 'x-sub'), sid: field(req, 'x-sid') }
     const request = field(req, 'x-chaos-request')
-    record({ type: 'receipt', at: now(), request, application: name, identity, ...(form && { form }), ...more })
+    record({
+      type: 'receipt',
+      at: now(),
+      request,
+      application,
+      identity,
+      ...(form && { form }),
+      ...(cookie && { cookie }),
+      ...more,
+    })
     return identity
   }
   const server = createServer((req, res) => {
+    if (req.url?.endsWith('/logout')) {
+      record({ type: 'logout-call', at: now(), application, cookie: cookieOf(req) })
+      return void res.end()
+    }
     const digest = createHash('sha256')
     if (req.headers.accept === 'text/event-stream') {
-      res.writeHead(200, { 'content-type': 'text/event-stream', 'x-application': name })
+      res.writeHead(200, { 'content-type': 'text/event-stream', 'x-application': application })
       const message = messageTo(req, note(req))
       const send = () => res.write(`data: ${message}\n\n`)
       send()
@@ -43,7 +60,14 @@ export async function startApplication(
     return void req.once('end', () => {
       const hash = digest.digest('hex')
       const identity = note(req, req.method === 'GET' ? {} : { digest: hash })
-      res.writeHead(200, { 'content-type': 'application/json', 'x-application': name })
+      const request = field(req, 'x-chaos-request')
+      // Each person gets a session of this application, which outlives nothing here.
+      if (cookieOf(req) === '' && identity.sub !== '') {
+        const cookie = randomUUID()
+        record({ type: 'own-session', at: now(), request, application, cookie, identity })
+        res.setHeader('set-cookie', `${cookieName}=${cookie}; Path=/${application}`)
+      }
+      res.writeHead(200, { 'content-type': 'application/json', 'x-application': application })
       res.end(messageTo(req, identity))
     })
   })
@@ -68,6 +92,11 @@ export async function startApplication(
 /** Each response and each message of a stream names the person and the request. */
 function messageTo(req: IncomingMessage, identity: Identity): string {
   return JSON.stringify({ identity, echo: field(req, 'x-chaos-request') })
+}
+
+/** The cookie of a session of the application, if the request has one. */
+function cookieOf(req: IncomingMessage): string {
+  return new RegExp(`${cookieName}=([^;]*)`).exec(field(req, 'cookie'))?.[1] ?? ''
 }
 
 function field({ headers }: IncomingMessage, name: string): string {

@@ -29,6 +29,13 @@ export const bounds = {
   ending: 200,
   /** A response of the token endpoint that takes longer may come too late for the gateway. */
   refresh: 1_000,
+  /**
+   * From the end of a session until its application is told. The process that tells it may die, and
+   * the application may be away at first.
+   */
+  logoutCall: 45_000,
+  /** The first attempts of a logout call. */
+  firstLogoutCalls: 10_000,
   /** A response, without what was late on its way. */
   response: 2_000,
   /** From the response of the token endpoint until the store has the new tokens. */
@@ -41,7 +48,15 @@ export const bounds = {
    * From the end of a fault, or the last connection that it touched, until nothing fails because of
    * it.
    */
-  recovery: { replica: 1_000, clients: 500, store: 2_500, provider: 1_500, application: 1_000, clock: 1_000 },
+  recovery: {
+    replica: 1_000,
+    clients: 500,
+    store: 2_500,
+    provider: 1_500,
+    application: 1_000,
+    decision: 500,
+    clock: 1_000,
+  },
   /** What may remain between the first and the last calm sample. */
   leak: { memory: 48 * 1024 ** 2, used: 12 * 1024 ** 2, files: 8, keys: 8 },
   /**

@@ -175,7 +175,9 @@ export class Browser {
     const submission = kind === 'form' ? this.#site.id('f') : undefined
     const content = this.#contentOf(kind, id)
     const digest = content && createHash('sha256').update(content).digest('hex')
-    const visit = await this.#send(`${this.#site.url}/${application}/${kind}`, {
+    // Of this application, the policy decision point denies one path.
+    const denied = application === 'files' && kind === 'page' && this.#parts.random.chance(0.1)
+    const visit = await this.#send(`${this.#site.url}/${application}/${denied ? 'denied' : kind}`, {
       ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
       id,
       ...(copy && { copy }),
@@ -190,7 +192,15 @@ export class Browser {
       },
     })
     const base = { application, ...(submission !== undefined && { form: submission }), ...(digest && { digest }) }
-    this.#record({ ...base, ...outcomeOf(visit), ...echoIn(visit), id, kind, ...(copy && { copy: true }) })
+    this.#record({
+      ...base,
+      ...outcomeOf(visit),
+      ...echoIn(visit),
+      id,
+      kind,
+      ...(copy && { copy: true }),
+      ...(denied && { denied }),
+    })
     const refresh = /url=(.*)$/.exec(String(visit.headers['refresh'] ?? ''))?.[1]
     if (submission !== undefined && refresh !== undefined)
       await this.#sendKept(new URL(refresh, visit.url).href, base, visit.begin)

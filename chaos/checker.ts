@@ -14,6 +14,9 @@ export type Property =
   | 'identity'
   | 'refresh-token'
   | 'form'
+  | 'denied'
+  | 'own-session'
+  | 'logout-call'
   | 'content'
   | 'reason'
   | 'stream'
@@ -215,6 +218,46 @@ const form: Check = (facts) => {
   ]
 }
 
+/** No application receives what the policy decision point denies. */
+const denied: Check = (facts) =>
+  facts.requests
+    .filter((request) => request.denied && facts.isAdmitted(request))
+    .map((request): Finding => {
+      const sentence = `${request.replica} admitted request ${request.id}, which the policy decision point denies.`
+      return { property: 'denied', sentence, events: [request, ...(facts.receipts.get(request.id) ?? [])] }
+    })
+
+/** No application gets the cookie of its session with another person. */
+const ownSession: Check = (facts) => {
+  const owners = new Map(facts.ownSessions.map((own) => [own.cookie, own]))
+  return [...facts.receipts.values()].flat().flatMap((receipt): Finding[] => {
+    const own = owners.get(receipt.cookie ?? '')
+    if (own === undefined || own.identity.sub === receipt.identity.sub) return []
+    const sentence = `${receipt.application} got its session of ${own.identity.sub} with a request of ${receipt.identity.sub}.`
+    return [{ property: 'own-session', sentence, events: [own, receipt] }]
+  })
+}
+
+/**
+ * Each application is told that a session with a session of its own has ended: with the last cookie
+ * that the gateway kept.
+ */
+const logoutCall: Check = (facts) => {
+  const requests = new Map(facts.requests.map((request) => [request.id, request]))
+  const kept = new Set([...facts.receipts.values()].flat().map(({ cookie }) => cookie))
+  const last = new Map(
+    facts.ownSessions.map((own) => [`${requests.get(own.request)?.session} ${own.application}`, own]),
+  )
+  return [...last.values()].flatMap((own): Finding[] => {
+    const { session = '' } = requests.get(own.request) ?? {}
+    if (!kept.has(own.cookie) || facts.logoutCalls.has(own.cookie)) return []
+    const end = facts.certainEnds(session).find(({ at }) => at > own.at)
+    if (end === undefined || facts.mayLackLogoutCall(own, end)) return []
+    const sentence = `${own.application} was not told that session ${session} had ended.`
+    return [{ property: 'logout-call', sentence, events: [own, ...(end.cause === 'timeout' ? [] : [end.cause])] }]
+  })
+}
+
 /** What an application received in full, or responded to, is what the browser sent. */
 const content: Check = (facts) =>
   facts.requests.flatMap((request) => {
@@ -392,4 +435,19 @@ const leak: Check = (facts) => {
   )
 }
 
-const checks = [complete, ended, identity, refreshToken, form, content, reason, cookie, stream, liveness, leak]
+const checks = [
+  complete,
+  ended,
+  identity,
+  refreshToken,
+  form,
+  denied,
+  ownSession,
+  logoutCall,
+  content,
+  reason,
+  cookie,
+  stream,
+  liveness,
+  leak,
+]

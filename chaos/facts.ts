@@ -8,6 +8,8 @@ import type {
   Fault,
   HistoryEvent,
   Identity,
+  LogoutCall,
+  OwnSession,
   Part,
   Receipt,
   Refresh,
@@ -60,6 +62,9 @@ export class Facts {
   readonly uses: ReadonlyMap<string, readonly Refresh[]>
   readonly faults: readonly Fault[]
   readonly alibis: Alibis
+  readonly ownSessions: readonly OwnSession[]
+  /** By cookie. */
+  readonly logoutCalls: ReadonlyMap<string, readonly LogoutCall[]>
   /** Why the world broke off. */
   readonly broken: string | undefined
 
@@ -91,6 +96,8 @@ export class Facts {
     this.uses = Map.groupBy(refreshes, ({ token }) => token)
     this.faults = eventsOf(history, 'fault')
     this.alibis = new Alibis(history, run.replicas)
+    this.ownSessions = eventsOf(history, 'own-session')
+    this.logoutCalls = Map.groupBy(eventsOf(history, 'logout-call'), ({ cookie }) => cookie)
     this.broken = eventsOf(history, 'broken')[0]?.reason
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#streamsOf = Map.groupBy(this.streams, ({ session }) => session)
@@ -378,6 +385,27 @@ export class Facts {
         end + bounds.response >= last.begin,
     )
     return isRaced || isSigningOut ? undefined : last
+  }
+
+  /**
+   * Whether the cookie or the job of a logout call may have been lost with writes of the store, or the
+   * job is not due yet, or the application was away at first.
+   */
+  mayLackLogoutCall(own: OwnSession, { at, order }: CertainEnd): boolean {
+    const { application } = own
+    const replica = this.requests.find(({ id }) => id === own.request)?.replica
+    const kept = { begin: own.at, end: own.at + bounds.stored }
+    const done = { begin: order.begin, end: at + bounds.firstLogoutCalls }
+    const isLost = this.faults.some(
+      ({ losesWrites, begin, end }) =>
+        losesWrites && [kept, done].some((one) => begin - bounds.lostWrites <= one.end && end >= one.begin),
+    )
+    return (
+      isLost ||
+      (this.requests.at(-1)?.begin ?? 0) < at + bounds.logoutCall ||
+      this.disturbances(['store', 'replica'], kept, { replica }).length > 0 ||
+      this.disturbances(['application'], done, { application }).length > 0
+    )
   }
 
   /** Whether keys were taken away in this time, from one replica after the other. */

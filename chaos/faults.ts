@@ -1,8 +1,8 @@
 // The faults of a chaos run: each begins, and is healed later.
 import process from 'node:process'
 import type { Random } from '../test/support/random.ts'
-import type { Fault } from './history.ts'
-import { applications } from './parties.ts'
+import type { Fault, Part } from './history.ts'
+import { applicationOf, targets } from './parties.ts'
 import type { Replica } from './replica.ts'
 import { failSnapshots, nodesOfRole, type StoreNode } from './store.ts'
 import type { World } from './world.ts'
@@ -140,6 +140,7 @@ export const faults = {
   },
   'client-replica': { weight: 4, lasts: [500, 8_000], begin: onClients },
   'replica-provider': { weight: 4, lasts: [500, 8_000], begin: (parts) => onLink(parts, 'provider') },
+  'replica-decision': { weight: 2, lasts: [500, 4_000], begin: (parts) => onLink(parts, 'decision') },
   'replica-application': { weight: 4, lasts: [500, 8_000], begin: (parts) => onLink(parts, 'application') },
   'provider-away': {
     weight: 3,
@@ -159,9 +160,9 @@ export const faults = {
     weight: 3,
     lasts: [1_000, 8_000],
     begin: ({ world: { network }, random }) => {
-      const application = random.pick(applications)
-      const heal = network.trouble({ between: ['*', application], how: random.pick(['silence', 'reset', slow]) })
-      return { facts: { part: 'application', applications: [application] }, busy: [], heal }
+      const target = random.pick(targets)
+      const heal = network.trouble({ between: ['*', target], how: random.pick(['silence', 'reset', slow]) })
+      return { facts: { part: 'application', applications: [applicationOf(target)] }, busy: [], heal }
     },
   },
 } as const satisfies Readonly<Record<string, FaultRow>>
@@ -228,15 +229,17 @@ function onClients({ world: { network, replicas }, random }: FaultParts): BegunF
   return { facts: { part: 'clients', replicas: [name] }, busy: [], heal: () => heals.forEach((heal) => heal()) }
 }
 
+type LinkedPart = Extract<Part, 'store' | 'provider' | 'application' | 'decision'>
+
 /** The link of one replica to another party is cut or slow. */
-function onLink({ world, random }: FaultParts, part: 'store' | 'provider' | 'application'): BegunFault | undefined {
+function onLink({ world, random }: FaultParts, part: LinkedPart): BegunFault | undefined {
   const { name } = random.pick(world.replicas)
-  const far = { store: world.store.parties, provider: ['provider'], application: applications }[part]
+  const far = { store: world.store.parties, provider: ['provider'], application: targets, decision: ['decision'] }[part]
   if (far.length === 0) return undefined
   const how = random.pick(['silence', 'silence', 'reset', slow] as const)
   // Mostly all nodes of Redis: a replica may not need the one that is cut.
   const cut = part === 'store' && random.chance(0.75) ? far : [random.pick(far)]
   const heals = cut.map((other) => world.network.trouble({ between: [name, other], how }))
-  const concerned = part === 'application' ? { applications: cut } : {}
+  const concerned = part === 'application' ? { applications: cut.map(applicationOf) } : {}
   return { facts: { part, replicas: [name], ...concerned }, busy: [], heal: () => heals.forEach((heal) => heal()) }
 }

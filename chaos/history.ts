@@ -111,6 +111,8 @@ export interface Request extends Operation, Outcome {
   readonly form?: string
   /** SHA-256 of the content that the browser sent. */
   readonly digest?: string
+  /** The policy decision point denies it. */
+  readonly denied?: true
   /** It sent a form that the gateway had kept. */
   readonly kept?: true
   /** It had a copy of a cookie of an ended session, on a connection of its own. */
@@ -128,6 +130,26 @@ export interface Receipt {
   readonly form?: string
   /** SHA-256 of the content. Absent unless the application received all of the content. */
   readonly digest?: string
+  /** The cookie of a session of the application. */
+  readonly cookie?: string
+}
+
+/** An application began a session of its own, in the response to a request. */
+export interface OwnSession {
+  readonly type: 'own-session'
+  readonly at: number
+  readonly request: string
+  readonly application: string
+  readonly cookie: string
+  readonly identity: Identity
+}
+
+/** The gateway told an application that the session with this cookie is over (`logout.call`). */
+export interface LogoutCall {
+  readonly type: 'logout-call'
+  readonly at: number
+  readonly application: string
+  readonly cookie: string
 }
 
 /** An order to end sessions, and each of its attempts by itself. */
@@ -195,8 +217,8 @@ export interface Fault extends Operation {
   /** Such as `kill`, `suspend`, `reload`, `failover`, `partition`, `slow-link`: for the reader. */
   readonly kind: string
   /**
-   * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider` or
-   * `application` or the link to it, the `clock` of a replica. Absent: nothing may fail because
+   * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider`,
+   * `application` or policy `decision` point or the link to it, the `clock` of a replica. Absent: nothing may fail because
    * of it, such as a reload or a new key. Only a fault of a `replica` or a `clock` excuses
    * something by itself. What another one touched, the proxies say.
    */
@@ -213,7 +235,7 @@ export interface Fault extends Operation {
   readonly observed?: true
 }
 
-export type Part = 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'clock'
+export type Part = 'replica' | 'clients' | 'store' | 'provider' | 'application' | 'decision' | 'clock'
 
 /** What a proxy saw on the connections between two parties. */
 export interface Touch extends Operation {
@@ -287,7 +309,22 @@ export interface End {
 export type Attempt = Request | SignIn | Ending
 
 export type HistoryEvent =
-  Run | SignIn | Request | Receipt | Ending | Refresh | Stream | Fault | Touch | Stall | Death | Sample | Broken | End
+  | Run
+  | SignIn
+  | Request
+  | Receipt
+  | OwnSession
+  | LogoutCall
+  | Ending
+  | Refresh
+  | Stream
+  | Fault
+  | Touch
+  | Stall
+  | Death
+  | Sample
+  | Broken
+  | End
 
 export interface HistoryWriter {
   record(event: HistoryEvent): void

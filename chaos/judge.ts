@@ -100,7 +100,7 @@ function excuseOf(facts: Facts, request: Request): string | undefined {
 }
 
 /** Least numbers for each minute of a run. */
-const leastEachMinute = { refreshed: 5, kept: 1, repeated: 1, cut: 2, copies: 3 }
+const leastEachMinute = { refreshed: 5, kept: 1, repeated: 1, cut: 2, copies: 3, denied: 5, called: 5 }
 
 function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
   const { requests, endings, streams, uses } = facts
@@ -119,7 +119,7 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
     const own = workers.filter((worker) => worker.split('.')[0] === name)
     return own.toSorted((a, b) => often(b) - often(a)).slice(0, each)
   })
-  const { refreshed, kept, repeated, cut, copies: tried } = leastEachMinute
+  const { refreshed, kept, repeated, cut, copies: tried, denied, called } = leastEachMinute
   return [
     {
       what: 'tokens refreshed',
@@ -137,6 +137,12 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
       count: streams.filter((one) => one.reason === 'gateway' && facts.mayHaveEnded(one.session, one)).length,
       least: least(cut),
     },
+    {
+      what: 'requests denied',
+      count: requests.filter((one) => one.code === 'ERR_FORBIDDEN').length,
+      least: least(denied),
+    },
+    { what: 'logout calls', count: facts.logoutCalls.size, least: least(called) },
     ...busiest.toSorted().map((worker) => ({
       what: `copies of cookies tried at worker ${worker}`,
       count: often(worker),

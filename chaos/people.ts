@@ -146,7 +146,7 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
   if (sessions.length === 0) return
   const { sid, sub } = random.pick(sessions)
   // Some providers name the person only.
-  const isOfPerson = random.chance(0.2)
+  const isOfPerson = random.chance(0.3)
   const whom = isOfPerson ? { sub } : { sid }
   const id = site.id('e')
   const begin = now()
@@ -156,7 +156,7 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
     const order = { id, by: 'logout-token', ...whom } as const
     if (await deliver(parts, token, order)) {
       onEnded(whom)
-      if (random.chance(0.3)) await repeatToken(parts, token, order)
+      if (random.chance(0.5)) await repeatToken(parts, token, order)
       return
     }
     await pause(orderPauseMs)

@@ -94,6 +94,21 @@ const table = {
     to: '[...fieldsOf("signed_identity"), ...signed]',
     finds: ['identity'],
   },
+  'jti-ignored': {
+    from: "if redis.call('EXISTS', KEYS[3]) == 1 then return false end",
+    to: '',
+    finds: ['reason'],
+  },
+  'decision-ignored': {
+    from: 'if (decision === true) return permitted;',
+    to: 'return permitted;',
+    finds: ['denied'],
+  },
+  'logout-calls-lost': {
+    from: 'for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key);',
+    to: 'for (const key of keys) if (Math.random() < 0.5) this.#ended.add(key);',
+    finds: ['logout-call'],
+  },
   'worker-dies': {
     from: 'const inMemory = this.findInMemory(key);',
     to: `if (Math.random() < 0.0005) process.abort();

@@ -61,6 +61,8 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_UNAUTHENTICATED: sessionEnds,
   ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), unacknowledged, starved),
   ERR_PROVIDER_UNAVAILABLE: provider,
+  ERR_FORBIDDEN: (_facts, attempt) => when(attempt.type === 'request' && attempt.denied === true, 'denied'),
+  ERR_DECISION_UNAVAILABLE: either(during('decision', 'replica'), starved),
   ERR_UPSTREAM_UNREACHABLE: upstream,
   ERR_UPSTREAM_BUSY: upstream,
   ERR_UPSTREAM_RESPONSE: upstream,

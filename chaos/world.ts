@@ -5,11 +5,12 @@ import { basename, dirname, join } from 'node:path'
 import { root } from '../test/support/command.ts'
 import { freePort } from '../test/support/free-port.ts'
 import type { Scope } from '../test/support/redis.ts'
-import { startApplication } from './application.ts'
+import { cookieName, startApplication } from './application.ts'
 import type { Site } from './browser.ts'
+import { startDecisionPoint } from './decision-point.ts'
 import type { HistoryEvent } from './history.ts'
 import { Network } from './network.ts'
-import { applications, people, timeouts } from './parties.ts'
+import { applicationOf, applications, people, targets, timeouts } from './parties.ts'
 import { plantFault } from './plants.ts'
 import { type ChaosProvider, startChaosProvider } from './provider.ts'
 import { Replica, type ReplicaParts } from './replica.ts'
@@ -57,8 +58,9 @@ export async function startChaosWorld(
   const env = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
   const provider = await startChaosProvider(scope, { network, record, url, client_secret: env.CLIENT_SECRET, people })
   const upstreams = await Promise.all(
-    applications.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record }) })),
+    targets.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record }) })),
   )
+  const decisions = await startDecisionPoint(scope, network)
   const keys = sessionKeys(folder)
   const builds = [
     copyOf(join(root, 'dist', 'main.js'), join(folder, 'build')),
@@ -66,14 +68,16 @@ export async function startChaosWorld(
   ] as const
   if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
   const yaml = (ports: Ports) =>
-    configuration(ports, { setup, url, issuer: provider.issuer, store, upstreams, keys: keys.files })
+    configuration(ports, { setup, url, issuer: provider.issuer, store, upstreams, decisions, keys: keys.files })
   const replicas = await Promise.all(
     setup.replicas.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
   )
   scope.after(() => Promise.all(replicas.map((replica) => replica.kill())))
   await Promise.all(replicas.map((replica) => replica.start()))
-  const clients = network.clientsOf('provider')
-  for (const { name } of replicas) if (!clients.has(name)) throw new Error(`${name} does not use its own address`)
+  const [node] = store.nodes
+  const clients = network.clientsOf(node?.name ?? '')
+  for (const { name } of node === undefined ? [] : replicas)
+    if (!clients.has(name)) throw new Error(`${name} does not use its own address`)
   const reload = () => Promise.all(replicas.map((replica) => replica.reload()))
   const rotateSessionKeys = async () => {
     keys.files.push(keys.create())
@@ -108,12 +112,17 @@ interface Around {
   readonly issuer: string
   readonly store: Store
   readonly upstreams: readonly { readonly name: string; readonly url: string }[]
+  /** The URL of the policy decision point. */
+  readonly decisions: string
   /** The files of the session keys. The first one seals. */
   readonly keys: readonly string[]
 }
 
 /** The configuration of a replica. */
-function configuration({ listen, admin }: Ports, { setup, url, issuer, store, upstreams, keys }: Around): string {
+function configuration(
+  { listen, admin }: Ports,
+  { setup, url, issuer, store, upstreams, decisions, keys }: Around,
+): string {
   const { workers, grace } = setup
   return `version: 1
 listen: 127.0.0.1:${listen}
@@ -135,8 +144,23 @@ session:
   absolute_timeout: ${timeouts.absolute / 1000}s
 ${grace === 0 ? '' : `  store_outage_grace: ${grace / 1000}s\n`}  poll_userinfo: 10s
 upstreams:
-${upstreams.map((upstream) => `  ${upstream.name}: { path: /${upstream.name}, url: "${upstream.url}", headers: { X-Sub: sub, X-Sid: sid } }`).join('\n')}
+${applications.map((name) => `  ${name}:\n${upstreamOf(name, upstreams, decisions)}`).join('\n')}
 `
+}
+
+/** All applications have sessions of their own, which end by a call; one asks about each request. */
+function upstreamOf(name: string, upstreams: Around['upstreams'], decisions: string): string {
+  const targets = upstreams.filter((target) => applicationOf(target.name) === name).map(({ url }) => `"${url}"`)
+  return [
+    `path: /${name}`,
+    `targets: [${targets.join(', ')}]`,
+    'headers: { X-Sub: sub, X-Sid: sid }',
+    `session_cookies: [${cookieName}]`,
+    `logout: { call: /${name}/logout }`,
+    ...(name === 'files' ? [`authorize_with: { url: "${decisions}", timeout: 2s }`] : []),
+  ]
+    .map((line) => `    ${line}`)
+    .join('\n')
 }
 
 /** Copies a build, which may be built anew during the run. Returns the file of the copy. */

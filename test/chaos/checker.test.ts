@@ -574,6 +574,37 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'an application receives what the policy decision point denies',
+    'denied',
+    (history) => history.change(history.calmRequest(), { denied: true }),
+  ],
+  [
+    'an application gets its session of another person',
+    'own-session',
+    (history) => {
+      const request = history.calmRequest()
+      const receipt = history.change(history.receipt(request), { cookie: 'c' })
+      const { application } = receipt
+      const identity = { sub: 'dan', sid: 'other' }
+      history.events.push({ type: 'own-session', at: 1, request: 'r0', application, cookie: 'c', identity })
+    },
+  ],
+  [
+    'an application is not told that a session has ended',
+    'logout-call',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      history.admit(signIn, 1_100, 'a')
+      history.admit(signIn, 1_200, 'a')
+      history.signOut(signIn, 2_000)
+      const [first, second] = history.all('receipt').slice(-2)
+      assert.ok(first && second)
+      const { request, application, identity } = first
+      history.change(second, { cookie: 'c' })
+      history.events.push({ type: 'own-session', at: 1_101, request, application, cookie: 'c', identity })
+    },
+  ],
+  [
     'a reload breaks a connection',
     'reason',
     (history) => {

@@ -12,7 +12,9 @@ const workers = ['a', 'b', 'c', 'd'].flatMap((replica) => [`${replica}.1`, `${re
 function wholeRun() {
   const events = modelHistory(11)
   const logs = new Map<string, LogLine>()
-  const pages = events.filter((event) => event.type === 'request' && event.kind === 'page' && event.begin > 1_000)
+  const pages = events.filter(
+    (event) => event.type === 'request' && event.kind === 'page' && event.identity && event.begin > 1_000,
+  )
   for (const [n, worker] of [...workers, ...workers, ...workers, ...workers, ...workers].entries()) {
     const page = pages[n]
     if (page?.type !== 'request') throw new Error('the model has too few pages')
@@ -21,6 +23,15 @@ function wholeRun() {
   }
   const forms = events.filter((event) => event.type === 'request' && event.kind === 'form').slice(0, 5)
   for (const form of forms) events[events.indexOf(form)] = { ...form, kept: true } as HistoryEvent
+  for (const page of pages.slice(100, 110)) {
+    const { identity: _, echo: __, ...request } = page as Extract<HistoryEvent, { type: 'request' }>
+    events[events.indexOf(page)] = { ...request, status: 403, code: 'ERR_FORBIDDEN', denied: true }
+    events.splice(
+      events.findIndex((event) => event.type === 'receipt' && event.request === request.id),
+      1,
+    )
+    events.splice(1, 0, { type: 'logout-call', at: 1, application: 'orders', cookie: request.id })
+  }
   const order = events.find((event) => event.type === 'ending' && event.by === 'logout-token' && event.confirmed)
   if (order !== undefined) events.splice(1, 0, order)
   return { events, logs }
