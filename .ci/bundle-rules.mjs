@@ -16,7 +16,7 @@ const replaced = new Map([
   ],
   // The program contains the texts of pages.
   [
-    'src/admin/page/texts.ts',
+    'packages/admin-page/texts.ts',
     `import uPlotScript from 'uplot/dist/uPlot.iife.min.js' with { type: 'text' }
       import uPlotStyle from 'uplot/dist/uPlot.min.css' with { type: 'text' }
       import script from './script.js' with { type: 'text' }
@@ -37,7 +37,7 @@ export const replaceModules = {
   name: 'replace-modules',
   setup({ onLoad, onEnd }) {
     const found = new Set()
-    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+    onLoad({ filter: /\/(?:src|packages)\/.*\.ts$/ }, ({ path }) => {
       const source = relative(root, path)
       const contents = replaced.get(source)
       if (contents === undefined) return undefined

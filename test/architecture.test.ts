@@ -40,14 +40,14 @@ function readMap(markdown: string): Map<string, Row> {
   )
 }
 
-/** The names of `src` that the importers use. */
-const entry = 'import-entry.ts'
+/** What each folder of packages/ uses of `src`: a file with its name. */
+const entries = 'entries'
 
 /** What is wrong with one source; `file` is its path below src/. */
 function violations(file: string, source: string, map: ReadonlyMap<string, Row>): string[] {
-  if (file === 'main.ts' || file === entry) return []
   const [room = ''] = file.split('/')
-  if (room === file) return [`${file}: only main.ts and ${entry} lie directly in src/`]
+  if (file === 'main.ts' || room === entries) return []
+  if (room === file) return [`${file}: only main.ts lies directly in src/`]
   const row = map.get(room)
   if (row === undefined) return [`${file}: "${room}" has no row in src/README.md`]
   return importsOf(source).flatMap((specifier) => {
@@ -59,11 +59,16 @@ function violations(file: string, source: string, map: ReadonlyMap<string, Row>)
     const path = posix.join(posix.dirname(file), specifier)
     // The one command that no installation has.
     if (file === 'cli/demo.ts' && path === '../examples/demo/demo.ts') return []
-    if (file === 'cli/import.ts' && path.startsWith('../packages/import/')) return []
+    if (row.packages.includes(besideOf(path))) return []
     if (path.startsWith('..')) return [`${file}: "${specifier}" lies outside of src/`]
     const entered = path.includes('/') ? path.slice(0, path.indexOf('/')) : path
     return entered === room || row.rooms.includes(entered) ? [] : [`${file}: "${room}" may not enter "${entered}"`]
   })
+}
+
+/** `../packages/import/common/notes.ts` → `packages/import`. */
+function besideOf(path: string): string {
+  return path.split('/').slice(1, 3).join('/')
 }
 
 /** `undici/x` → `undici`, `@fastify/x/y` → `@fastify/x`. */
@@ -115,7 +120,7 @@ const sources = new Map(
 test('no source exports a part of another room, past the map', () => {
   for (const [file, source] of sources)
     for (const [, specifier = ''] of source.matchAll(/^export [^'"=]*? from '(\.\.?\/[^']*)'/gm)) {
-      if (file === entry) continue
+      if (file.startsWith(`${entries}/`)) continue
       const [room] = posix.join(dirname(file), specifier).split('/')
       assert.equal(room, file.split('/')[0], `${file} exports ${specifier}`)
     }
@@ -126,8 +131,11 @@ test('each permission of the map is used', () => {
   for (const [file, source] of sources) {
     const of = used.get(file.slice(0, Math.max(file.indexOf('/'), 0)))
     for (const specifier of of === undefined ? [] : importsOf(source))
-      if (specifier?.startsWith('.')) of?.rooms.add(posix.join(dirname(file), specifier).split('/')[0] ?? '')
-      else if (specifier !== undefined) of?.packages.add(specifier).add(packageOf(specifier))
+      if (specifier?.startsWith('.')) {
+        const path = posix.join(dirname(file), specifier)
+        of?.rooms.add(path.split('/')[0] ?? '')
+        of?.packages.add(besideOf(path))
+      } else if (specifier !== undefined) of?.packages.add(specifier).add(packageOf(specifier))
   }
 
   for (const [room, { rooms, packages }] of map) {
@@ -186,33 +194,47 @@ test('each path that the map names exists', () => {
 })
 
 test('no files import each other in a circle', () => {
+  const files = ['src', 'packages'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
+  )
   const done = new Set<string>()
   const visit = (file: string, path: readonly string[]): void => {
     assert.ok(!path.includes(file), [...path.slice(path.indexOf(file)), file].join(' → '))
     if (done.has(file)) return
-    for (const specifier of importsOf(sources.get(file) ?? ''))
+    for (const specifier of isCode(file) ? importsOf(readFileSync(join(root, file), 'utf8')) : [])
       if (specifier?.startsWith('.')) visit(posix.join(dirname(file), specifier), [...path, file])
     done.add(file)
   }
-  for (const file of sources.keys()) visit(file, [])
+  for (const file of files.filter(isCode)) visit(file, [])
 })
 
-test('the importers use nothing of the gateway but its entry, and no package that they do not name', () => {
-  const folder = join(root, 'packages/import')
-  const { devDependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
-    readonly devDependencies: Readonly<Record<string, string>>
-  }
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isCode)
-  const used = files.flatMap((file) => importsOf(readFileSync(join(folder, file), 'utf8')).map((name) => [file, name]))
-  const outside = used.map(([file = '', specifier = '']) =>
-    specifier.startsWith('.') ? posix.join('packages/import', posix.dirname(file), specifier) : packageOf(specifier),
-  )
+for (const name of readdirSync(join(root, 'packages')))
+  test(`packages/${name} uses nothing of the gateway but its entry, and no package that it does not name`, () => {
+    const folder = `packages/${name}`
+    const { devDependencies = {} } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as {
+      readonly devDependencies?: Readonly<Record<string, string>>
+    }
+    const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter(isCode)
+    const used = files.flatMap((file) =>
+      importsOf(readFileSync(join(root, folder, file), 'utf8')).map((specifier = '') =>
+        specifier.startsWith('.') ? posix.join(folder, posix.dirname(file), specifier) : packageOf(specifier),
+      ),
+    )
+    const outside = new Set(used.filter((path) => !path.startsWith(`${folder}/`) && !path.startsWith('node:')))
+    const read = files.flatMap((file) => namedPackages(readFileSync(join(root, folder, file), 'utf8')))
 
-  assert.deepEqual(
-    [...new Set(outside.filter((path) => !path.startsWith('packages/import/')))].toSorted(),
-    [...Object.keys(devDependencies), `src/${entry}`].toSorted(),
-  )
-})
+    assert.deepEqual(
+      [...new Set([...outside, ...read])].toSorted(),
+      [...Object.keys(devDependencies), `src/${entries}/${name}.ts`].toSorted(),
+    )
+    // The importers read what they are given.
+    if (name === 'import') assert.ok(!used.some((path) => path.startsWith('node:')))
+  })
+
+/** Packages whose files a source reads, without importing them. */
+function namedPackages(source: string): string[] {
+  return [...source.matchAll(/textOf\('([^.'/]+)\//g)].map(([, name = '']) => name)
+}
 
 const planted = readMap(`
 | room | what |
@@ -257,7 +279,7 @@ for (const [file, source, found] of [
     ['"core" may not use "node:timers"', '"core" may not use "undici"'],
   ],
   ['attic/a.ts', '', ['"attic" has no row in src/README.md']],
-  ['helpers.ts', '', ['only main.ts and import-entry.ts lie directly in src/']],
+  ['helpers.ts', '', ['only main.ts lies directly in src/']],
   ['session/s.ts', "import '../provider/p.ts'; import '../core/c.ts'; import './t.ts'; import 'node:fs/promises'", []],
   ['provider/p.ts', "import { Pool } from 'undici'; import 'undici/x'; import '@scope/one/y'", []],
   ['core/c.ts', "import { setTimeout } from 'node:timers/promises'", []],

@@ -22,7 +22,7 @@ async function bundled(contents: string, plugin: Plugin, external: readonly stri
 
 test('the program contains the texts of pages, and reads the schema from a path relative to dist/', async () => {
   const text = await bundled(
-    "export * from './src/admin/page/texts.ts'; export * as pages from './src/pages/texts.ts'; export * from './src/config/document/schema-text.ts'",
+    "export * from './packages/admin-page/texts.ts'; export * as pages from './src/pages/texts.ts'; export * from './src/config/document/schema-text.ts'",
     replaceModules,
   )
 
@@ -35,7 +35,7 @@ test('the program contains the texts of pages, and reads the schema from a path 
 })
 
 test('a build fails when the program has no module that a rule replaces', async () => {
-  const isRefused = /src\/admin\/page\/texts\.ts is not in the program/
+  const isRefused = /packages\/admin-page\/texts\.ts is not in the program/
 
   await assert.rejects(bundled("export * from './src/config/document/schema-text.ts'", replaceModules), isRefused)
 })

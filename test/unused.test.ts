@@ -98,8 +98,8 @@ test('each source file is part of the program, a test or a benchmark', () => {
   const entries = [...sources.keys()].filter((file) => file.endsWith('.test.ts') || byName.test(file))
 
   // Pages contain the texts of these scripts.
-  const scripts = ['admin/page/script', 'pages/notice', 'pages/sign-in-for-frame', 'pages/frame-sign-in']
-  const roots = ['src/main.ts', ...scripts.map((name) => `src/${name}.js`)]
+  const scripts = ['notice', 'sign-in-for-frame', 'frame-sign-in'].map((name) => `src/pages/${name}.js`)
+  const roots = ['src/main.ts', 'packages/admin-page/script.js', ...scripts]
   assert.deepEqual(unusedFiles(program, roots), [])
   assert.deepEqual(unusedFiles(sources, [...roots, ...entries]), [])
 })

@@ -9,11 +9,11 @@ import { reason } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { merged } from '../observe/exposition.ts'
 import type { ProviderState } from '../provider/provider.ts'
-import type { MergedTarget, Overview, ProviderView, SessionQuery, UpstreamView } from './page/view.ts'
 import type { Processes, TargetView, UpstreamState } from './processes.ts'
 import { mergedSamples } from './samples.ts'
 import type { SessionCounts } from './session-counts.ts'
 import { latestOf } from './timeline.ts'
+import type { MergedTarget, Overview, ProviderView, SessionQuery, UpstreamView } from './view.ts'
 
 /** How long a connection to an upstream may take, in ms. */
 const connectTimeoutMs = 1_000

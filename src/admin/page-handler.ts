@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
+import { AdminPages } from '../../packages/admin-page/page.ts'
 import type { AdminPageConfig } from '../config/model/gateway.ts'
 import { clientOf, ipAddress } from '../core/addresses.ts'
 import { basicCredentials } from '../core/credentials.ts'
@@ -15,11 +16,10 @@ import { RejectedClients } from '../limits/rejected-clients.ts'
 import type { Log } from '../observe/log.ts'
 import { overviewOf, recentConnections, type OverviewParts } from './overview.ts'
 import { PageStreams } from './page-streams.ts'
-import { AdminPages } from './page/page.ts'
-import { sessionColumns, type SessionQuery } from './page/view.ts'
 import type { PersonSelection } from './selection.ts'
 import { SessionCounts } from './session-counts.ts'
 import { notEnded } from './sessions.ts'
+import { sessionColumns, type SessionQuery } from './view.ts'
 
 const maxContentBytes = 4 * 1024
 /** How many wrong tokens an address may send before it has to wait. */

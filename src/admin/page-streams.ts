@@ -1,3 +1,4 @@
+import { partsOf, type PagePart } from '../../packages/admin-page/page.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import { reason } from '../core/errors.ts'
 import { pauses } from '../core/pauses.ts'
@@ -5,8 +6,7 @@ import { Repeating } from '../core/repeating.ts'
 import type { ClientReply } from '../http/client-messages.ts'
 import { ownHeaders, type Response } from '../http/response.ts'
 import type { Log } from '../observe/log.ts'
-import { partsOf, type PagePart } from './page/page.ts'
-import type { Overview, SessionQuery } from './page/view.ts'
+import type { Overview, SessionQuery } from './view.ts'
 
 /** How many streams are open at most. */
 const maxStreams = 10

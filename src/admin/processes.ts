@@ -1,11 +1,11 @@
 import type { Family } from '../observe/metrics.ts'
 import type { ProviderState } from '../provider/provider.ts'
 import type { EndingResult } from './administration.ts'
-import type { SessionQuery, OrderOutcome, Overview } from './page/view.ts'
 import type { Samples } from './samples.ts'
 import type { PersonSelection } from './selection.ts'
 import type { TimelineEvent } from './timeline.ts'
 import type { UpstreamHealth } from './upstream-health.ts'
+import type { SessionQuery, OrderOutcome, Overview } from './view.ts'
 
 /** The state of a provider, with its name in the configuration. */
 export interface NamedProviderState extends ProviderState {

@@ -1,5 +1,5 @@
-import type { Overview } from './page/view.ts'
 import { maxSamples, sampleMs, slotOf } from './samples.ts'
+import type { Overview } from './view.ts'
 
 /**
  * How many sessions the store had, for a chart. No metric has this number, because counting reads

@@ -4,8 +4,8 @@ import { reason } from '../core/errors.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
-import type { SessionColumn, SessionQuery, OrderOutcome, Overview, SessionView } from './page/view.ts'
 import type { Selection } from './selection.ts'
+import type { SessionColumn, SessionQuery, OrderOutcome, Overview, SessionView } from './view.ts'
 
 /** How many sessions are listed at most, on all pages. */
 const maxSessions = 10_000

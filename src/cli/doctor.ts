@@ -1,7 +1,7 @@
+import { examine, type SubjectFindings } from '../../packages/doctor/examine.ts'
+import type { Finding } from '../../packages/doctor/finding.ts'
 import { registrationsOf, registrationsText } from '../config/registration.ts'
 import { printable } from '../core/errors.ts'
-import { examine, type SubjectFindings } from '../doctor/examine.ts'
-import type { Finding } from '../doctor/finding.ts'
 import {
   type CommandInput,
   configOption,

@@ -1,12 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { loadConfig } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import { publishedFolderOf } from '../config/published-folders.ts'
-import { registrationFile } from '../config/registration.ts'
-import { OperatorError, printable } from '../core/errors.ts'
-import { type Difference, differences } from '../setup/client-metadata.ts'
+import { type Difference, differences } from '../../packages/setup/client-metadata.ts'
 import {
   clientSecretPlace,
   type Clients,
@@ -15,7 +9,13 @@ import {
   type RegisteredClient,
   Registrar,
   withClientId,
-} from '../setup/registration.ts'
+} from '../../packages/setup/registration.ts'
+import { loadConfig } from '../config/load.ts'
+import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { ProviderConfig } from '../config/model/provider.ts'
+import { publishedFolderOf } from '../config/published-folders.ts'
+import { registrationFile } from '../config/registration.ts'
+import { OperatorError, printable } from '../core/errors.ts'
 import {
   CallFault,
   type CommandInput,

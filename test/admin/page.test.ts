@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AdminPages, partsOf } from '../../src/admin/page/page.ts'
-import type { Overview } from '../../src/admin/page/view.ts'
+import { AdminPages, partsOf } from '../../packages/admin-page/page.ts'
 import type { MergedSample } from '../../src/admin/samples.ts'
+import type { Overview } from '../../src/admin/view.ts'
 import type { Family } from '../../src/observe/metrics.ts'
 import { innerMetrics } from '../../src/observe/process-metrics.ts'
 

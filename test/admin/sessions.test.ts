@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SessionsAdministration, SessionSummary } from '../../src/admin/administration.ts'
-import type { SessionQuery, SessionsView } from '../../src/admin/page/view.ts'
 import { type AdminSessionsParts, findSessions } from '../../src/admin/sessions.ts'
+import type { SessionQuery, SessionsView } from '../../src/admin/view.ts'
 
 const all: SessionQuery = { sub: '', sid: '', text: '', sort: 'began', page: 1 }
 

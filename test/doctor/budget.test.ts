@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { examine } from '../../src/doctor/examine.ts'
+import { examine } from '../../packages/doctor/examine.ts'
 import { inTime } from '../support/in-time.ts'
 import { assertUseful, configOf, finding } from './support.ts'
 

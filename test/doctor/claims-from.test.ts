@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { apiFinding, claimSourceFinding } from '../../src/doctor/provider.ts'
+import { apiFinding, claimSourceFinding } from '../../packages/doctor/provider.ts'
 import { examineApis, examineClaimSources } from '../../src/provider/examine.ts'
 import { linked, startApi } from '../support/claims-apis.ts'
 import { bearer, paths, sendJson, startSigningProvider } from '../support/signing-provider.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { providerFindings } from '../../packages/doctor/provider.ts'
 import { registrationOf } from '../../src/config/registration.ts'
-import { providerFindings } from '../../src/doctor/provider.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import { startGitHub } from '../support/github.ts'
 import { assertUseful, configOf, finding, secrets } from './support.ts'

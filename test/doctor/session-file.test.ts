@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sessionFileFindings } from '../../src/doctor/session-file.ts'
+import { sessionFileFindings } from '../../packages/doctor/session-file.ts'
 import { folderWith } from '../support/command-line.ts'
 import { assertUseful } from './support.ts'
 

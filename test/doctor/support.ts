@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { Finding } from '../../packages/doctor/finding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
-import type { Finding } from '../../src/doctor/finding.ts'
 import { folderWith } from '../support/command-line.ts'
 import { formatDiagnostics } from '../support/diagnostics.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test, type TestContext } from 'node:test'
-import { transmitterFindings } from '../../src/doctor/transmitter.ts'
+import { transmitterFindings } from '../../packages/doctor/transmitter.ts'
 import { examineTransmitter } from '../../src/provider/examine.ts'
 import type { Json } from '../support/signing-provider.ts'
 import { startTransmitter } from '../support/transmitter.ts'

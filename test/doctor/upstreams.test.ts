@@ -8,7 +8,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { upstreamFindings } from '../../src/doctor/upstreams.ts'
+import { upstreamFindings } from '../../packages/doctor/upstreams.ts'
 import { issueCertificates } from '../support/certificates.ts'
 import { startDnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'

@@ -1,7 +1,7 @@
 // Slow: 3 s, a Cluster starts again from older copies
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { redisFindings } from '../../src/doctor/redis.ts'
+import { redisFindings } from '../../packages/doctor/redis.ts'
 import { examineRedis } from '../../src/session/store/redis/examine.ts'
 import { open, responds, settings, tick } from '../session/redis-stores.ts'
 import { created, until } from '../session/store-contract.ts'

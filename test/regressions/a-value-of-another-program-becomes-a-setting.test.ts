@@ -5,7 +5,7 @@ import { translateApache } from '../../packages/import/apache/mod-auth-openidc.t
 import { readFlatToml } from '../../packages/import/common/flat-toml.ts'
 import { translate } from '../../packages/import/oauth2-proxy/oauth2-proxy.ts'
 import { translatePomerium } from '../../packages/import/pomerium/pomerium.ts'
-import { firstFile } from '../../src/setup/first-file.ts'
+import { firstFile } from '../../packages/setup/first-file.ts'
 
 const settings = [
   'version',

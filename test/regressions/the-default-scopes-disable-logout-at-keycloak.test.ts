@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { providerFindings } from '../../src/doctor/provider.ts'
+import { providerFindings } from '../../packages/doctor/provider.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import {
   authorizationRequest,

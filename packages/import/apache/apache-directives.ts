@@ -1,4 +1,4 @@
-import { ownMember } from '../../../src/import-entry.ts'
+import { ownMember } from '../../../src/entries/import.ts'
 /**
  * The directives of httpd that restrict no request for an application: a gateway without them
  * admits the same people. All other directives may restrict access.

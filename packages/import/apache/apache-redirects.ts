@@ -1,4 +1,4 @@
-import { ownMember } from '../../../src/import-entry.ts'
+import { ownMember } from '../../../src/entries/import.ts'
 import type { Notes } from '../common/notes.ts'
 import { denyingRule, type Rule } from '../common/written-config.ts'
 import type { Directive } from './apache-file.ts'

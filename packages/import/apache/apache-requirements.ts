@@ -1,4 +1,4 @@
-import { AddressSet, LinearPattern, parseSubnet } from '../../../src/import-entry.ts'
+import { AddressSet, LinearPattern, parseSubnet } from '../../../src/entries/import.ts'
 import { type TestRequest, valuesOf } from '../common/outcomes.ts'
 import { claimPath, joined, type Requirement } from '../common/written-config.ts'
 import type { Directive } from './apache-file.ts'

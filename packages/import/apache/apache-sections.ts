@@ -1,4 +1,4 @@
-import { parseClaimPath } from '../../../src/import-entry.ts'
+import { parseClaimPath } from '../../../src/entries/import.ts'
 import type { Notes } from '../common/notes.ts'
 import type { TestRequest } from '../common/outcomes.ts'
 import { covers, folderPatterns, regionsOf, slashNote } from '../common/path-regions.ts'

@@ -1,4 +1,4 @@
-import { isForwardedFact, isRemovableField, isReservedField, withheldReason } from '../../../src/import-entry.ts'
+import { isForwardedFact, isRemovableField, isReservedField, withheldReason } from '../../../src/entries/import.ts'
 import type { Notes } from '../common/notes.ts'
 import { claimPath } from '../common/written-config.ts'
 import type { Directive } from './apache-file.ts'

@@ -1,4 +1,4 @@
-import { durationText, parseRedisUrl, placeholder, signingAlgorithms } from '../../../src/import-entry.ts'
+import { durationText, parseRedisUrl, placeholder, signingAlgorithms } from '../../../src/entries/import.ts'
 import type { Notes } from '../common/notes.ts'
 import { inMemory, inRedis, usableDomain } from '../common/session-settings.ts'
 import { argsOf, issuerOf, type Site, valueOf } from './apache-site.ts'

@@ -1,4 +1,4 @@
-import { durationText } from '../../../src/import-entry.ts'
+import { durationText } from '../../../src/entries/import.ts'
 import type { Notes } from '../common/notes.ts'
 import { denyingRule, freeName, type Rule } from '../common/written-config.ts'
 import { type Directive, shownSection } from './apache-file.ts'

@@ -1,4 +1,4 @@
-import { parseHttpUrl, placeholder } from '../../../src/import-entry.ts'
+import { parseHttpUrl, placeholder } from '../../../src/entries/import.ts'
 import { Notes } from '../common/notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from '../common/outcomes.ts'
 import { canMatchBelow } from '../common/path-regions.ts'

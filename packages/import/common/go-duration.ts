@@ -1,4 +1,4 @@
-import { amountOf, durationText } from '../../../src/import-entry.ts'
+import { amountOf, durationText } from '../../../src/entries/import.ts'
 
 /** A duration of Go (`168h0m0s`, `1.5h`) in ms; `undefined` for another text. */
 export function goDurationMs(text: string): number | undefined {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../src/import-entry.ts'
+import { isObject, type JsonObject } from '../../../src/entries/import.ts'
 import type { Options } from './flat-toml.ts'
 import { eachNamed, type GivenText } from './written-config.ts'
 import { yamlMap } from './yaml-map.ts'

@@ -1,5 +1,5 @@
 import { Document, isCollection, type Node } from 'yaml'
-import { loadText, outcomesOf, parseClaimPath, printable, readClaim } from '../../../src/import-entry.ts'
+import { loadText, outcomesOf, parseClaimPath, printable, readClaim } from '../../../src/entries/import.ts'
 import type { Notes } from './notes.ts'
 import { withSlash, type WrittenConfig, type WrittenUpstream } from './written-config.ts'
 

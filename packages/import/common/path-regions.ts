@@ -1,4 +1,4 @@
-import { parsePathPattern, type PathPattern } from '../../../src/import-entry.ts'
+import { parsePathPattern, type PathPattern } from '../../../src/entries/import.ts'
 
 function textOf({ segments, below, suffix = '' }: PathPattern): string {
   return `/${[...segments, ...(below ? [`*${suffix}`] : [])].join('/')}`

@@ -1,4 +1,4 @@
-import { asciiDomain, durationText, isDomainOf } from '../../../src/import-entry.ts'
+import { asciiDomain, durationText, isDomainOf } from '../../../src/entries/import.ts'
 import type { Notes } from './notes.ts'
 
 /** The note of a file with `store: memory`. */

@@ -1,5 +1,5 @@
 import { Document, isMap, isScalar } from 'yaml'
-import { printable } from '../../../src/import-entry.ts'
+import { printable } from '../../../src/entries/import.ts'
 import type { Note, Notes } from './notes.ts'
 import { type Outcome, withTests } from './outcomes.ts'
 import type { WrittenConfig, WrittenUpstream } from './written-config.ts'

@@ -1,4 +1,4 @@
-import { placeholder } from '../../../src/import-entry.ts'
+import { placeholder } from '../../../src/entries/import.ts'
 import type { Options } from './flat-toml.ts'
 import { Notes } from './notes.ts'
 

@@ -1,5 +1,5 @@
 import { Document, type Node } from 'yaml'
-import { printable } from '../../../src/import-entry.ts'
+import { printable } from '../../../src/entries/import.ts'
 
 /** A file of another program, or a part of its configuration. */
 export interface GivenText {

@@ -1,5 +1,5 @@
 import { parse, YAMLParseError } from 'yaml'
-import { isObject, type JsonObject } from '../../../src/import-entry.ts'
+import { isObject, type JsonObject } from '../../../src/entries/import.ts'
 
 /**
  * The settings in a YAML document.

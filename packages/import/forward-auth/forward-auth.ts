@@ -1,4 +1,4 @@
-import { placeholder } from '../../../src/import-entry.ts'
+import { placeholder } from '../../../src/entries/import.ts'
 import { type Claims, type Outcome, peopleWith } from '../common/outcomes.ts'
 import { inMemory, sessionTimes, usableDomain } from '../common/session-settings.ts'
 import { type Translated, translatedFile } from '../common/translated-file.ts'

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../src/import-entry.ts'
+import { isObject, type JsonObject } from '../../../src/entries/import.ts'
 import type { Options } from '../common/flat-toml.ts'
 import { withoutIdTokens, withoutTranslationOf } from '../common/notes.ts'
 import type { Dialect } from '../common/option-sources.ts'

@@ -6,7 +6,7 @@ import {
   placeholder,
   providerKind,
   signingAlgorithms,
-} from '../../../src/import-entry.ts'
+} from '../../../src/entries/import.ts'
 import { withoutIdTokens } from '../common/notes.ts'
 import type { Translation } from '../common/translation.ts'
 import { emailClaim, groupsClaim } from './oauth2-proxy-rules.ts'

@@ -1,4 +1,4 @@
-import { matchesPath, parsePathPattern } from '../../../src/import-entry.ts'
+import { matchesPath, parsePathPattern } from '../../../src/entries/import.ts'
 import type { Translation } from '../common/translation.ts'
 import { anyOf, claimPath, denial, literal, type Requirement, type Rule, undecided } from '../common/written-config.ts'
 import { withoutTranslation } from './oauth2-proxy-without.ts'

@@ -1,4 +1,4 @@
-import { parseRedisUrl, placeholder } from '../../../src/import-entry.ts'
+import { parseRedisUrl, placeholder } from '../../../src/entries/import.ts'
 import { goDurationMs } from '../common/go-duration.ts'
 import { inMemory, inRedis, sessionTimes, usableDomain } from '../common/session-settings.ts'
 import type { Translation } from '../common/translation.ts'

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../../src/import-entry.ts'
+import { isObject, type JsonObject } from '../../../src/entries/import.ts'
 import { type Options, readFlatToml } from '../common/flat-toml.ts'
 import {
   argumentsSource,

@@ -1,4 +1,4 @@
-import { ownMember } from '../../../src/import-entry.ts'
+import { ownMember } from '../../../src/entries/import.ts'
 import { timeLimit } from '../common/go-duration.ts'
 import { canMatchBelow } from '../common/path-regions.ts'
 import type { Translation } from '../common/translation.ts'

@@ -5,7 +5,7 @@ import {
   parseLooseSubnet,
   parseSubnet,
   placeholder,
-} from '../../../src/import-entry.ts'
+} from '../../../src/entries/import.ts'
 import type { Options } from '../common/flat-toml.ts'
 import { type Translated, translatedFile } from '../common/translated-file.ts'
 import { type Translation, translationOf } from '../common/translation.ts'

@@ -1,4 +1,4 @@
-import { AddressSet, isObject, type JsonObject, ownMember, parseSubnet } from '../../../src/import-entry.ts'
+import { AddressSet, isObject, type JsonObject, ownMember, parseSubnet } from '../../../src/entries/import.ts'
 import { type TestRequest, valuesOf } from '../common/outcomes.ts'
 import { folderPatterns } from '../common/path-regions.ts'
 import { claimPath, joined, literal, type Requirement } from '../common/written-config.ts'

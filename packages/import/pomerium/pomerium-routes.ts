@@ -1,4 +1,4 @@
-import { isObject, isRemovableField, type JsonObject } from '../../../src/import-entry.ts'
+import { isObject, isRemovableField, type JsonObject } from '../../../src/entries/import.ts'
 import { timeLimit } from '../common/go-duration.ts'
 import type { Notes } from '../common/notes.ts'
 import type { TestRequest } from '../common/outcomes.ts'

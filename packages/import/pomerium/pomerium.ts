@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, ownMember, parseRedisUrl, placeholder } from '../../../src/import-entry.ts'
+import { isObject, type JsonObject, ownMember, parseRedisUrl, placeholder } from '../../../src/entries/import.ts'
 import { goDurationMs } from '../common/go-duration.ts'
 import { Notes, withoutTranslationOf } from '../common/notes.ts'
 import { type Outcome, outcomesFor, peopleWith } from '../common/outcomes.ts'

@@ -1,7 +1,13 @@
 import { stringify } from 'yaml'
-import { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
-import { parseRedisUrl } from '../config/document/redis-urls.ts'
-import { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
+import {
+  harmOfOfflineAccess,
+  isLoopback,
+  offlineAccess,
+  parseHttpUrl,
+  parseOrigin,
+  parseRedisUrl,
+  providerKind,
+} from '../../src/entries/setup.ts'
 
 /** The values that a first configuration needs. */
 export interface Answers {

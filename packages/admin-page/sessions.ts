@@ -1,6 +1,13 @@
-import { breakable, escape } from '../../pages/page.ts'
+import {
+  breakable,
+  escape,
+  type Overview,
+  type SessionColumn,
+  type SessionQuery,
+  type SessionsView,
+  type SessionView,
+} from '../../src/entries/admin-page.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
-import type { Overview, SessionColumn, SessionQuery, SessionsView, SessionView } from './view.ts'
 
 /** The search field. It is not part of an update, so a text that is being typed stays. */
 export function searchForm({ query: { text, sub, sid, sort } }: Overview): string {

@@ -1,17 +1,22 @@
 import { networkInterfaces } from 'node:os'
-import { isLoopback } from '../config/addresses.ts'
-import type { HealthCheckConfig, TargetConfig, UpstreamConfig } from '../config/model/upstream.ts'
-import { targetName } from '../config/target-addresses.ts'
-import { portOf } from '../core/addresses.ts'
-import { connectionAdvice } from '../core/connection-advice.ts'
-import { reason } from '../core/errors.ts'
-import { hasDirective } from '../core/header-fields.ts'
-import { pauses } from '../core/pauses.ts'
-import { AddressText } from '../http/address-text.ts'
-import { checkHealth } from '../proxy/targets/health-check.ts'
-import { createResolver, resolveTargets } from '../proxy/targets/resolve.ts'
-import { connectTo } from '../proxy/targets/targets.ts'
-import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
+import {
+  AddressText,
+  checkHealth,
+  connectionAdvice,
+  connectTo,
+  createResolver,
+  hasDirective,
+  type HealthCheckConfig,
+  httpSchemeMismatch,
+  isLoopback,
+  pauses,
+  portOf,
+  reason,
+  resolveTargets,
+  type TargetConfig,
+  targetName,
+  type UpstreamConfig,
+} from '../../src/entries/doctor.ts'
 import { addressesOf, isPrivate, listens, request, type RequestOptions } from './connect.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 

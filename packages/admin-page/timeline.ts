@@ -1,8 +1,5 @@
-import { escape } from '../../pages/page.ts'
-import type { EndedBy } from '../../session/live/endings.ts'
-import type { TimelineEvent } from '../timeline.ts'
+import { type EndedBy, escape, type Overview, type TimelineEvent } from '../../src/entries/admin-page.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
-import type { Overview } from './view.ts'
 
 const heads = ['Time', 'What', 'Names', 'Result', 'Ended on', 'Request']
 

@@ -1,4 +1,4 @@
-import { escape } from '../../pages/page.ts'
+import { escape } from '../../src/entries/admin-page.ts'
 
 /** A row of a table. The first cell is its head. With an id, an update finds the row again. */
 export interface Row {

@@ -1,7 +1,11 @@
-import type { SignalsConfig } from '../config/model/provider.ts'
-import type { StreamFailure, TransmitterFacts } from '../provider/examine.ts'
-import { deliveryMethods, type Stream } from '../provider/stream-client.ts'
-import type { TransmitterMetadata } from '../provider/transmitter.ts'
+import {
+  deliveryMethods,
+  type SignalsConfig,
+  type Stream,
+  type StreamFailure,
+  type TransmitterFacts,
+  type TransmitterMetadata,
+} from '../../src/entries/doctor.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 const noEvents = 'no security event arrives: sessions of disabled accounts continue'

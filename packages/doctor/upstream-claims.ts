@@ -1,25 +1,32 @@
-import { claimsIn, claimsNeeded } from '../config/claims-in-use.ts'
 import {
   type ClaimLength,
+  type ClaimPath,
+  type Claims,
+  claimsIn,
+  claimsNeeded,
   commonHeaderLimitBytes,
+  type DroppedHeader,
+  droppedTexts,
+  errorRow,
   expectedSizes,
   fieldBytes,
   type FieldSizes,
+  type HeaderConfig,
+  headersWithoutValue,
+  identityHeaders,
+  isWithheld,
   knownLength,
   longestOf,
+  type ProviderConfig,
+  providerKind,
+  readClaim,
   sizeText,
   tokenBytes,
   totalOf,
+  type UpstreamConfig,
   usualBytes,
   usualLists,
-} from '../config/header-size.ts'
-import type { HeaderConfig } from '../config/model/header.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { providerKind } from '../config/provider-kind.ts'
-import { type ClaimPath, type Claims, isWithheld, readClaim } from '../core/claims.ts'
-import { errorRow } from '../core/error-codes.ts'
-import { type DroppedHeader, droppedTexts, headersWithoutValue, identityHeaders } from '../identity/claim-headers.ts'
+} from '../../src/entries/doctor.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
 /** The usual size of the browser's fields and the application's cookies, in bytes. */

@@ -1,12 +1,18 @@
 import { isScalar, parse, parseDocument } from 'yaml'
-import { isLoopback } from '../config/addresses.ts'
-import { readInput } from '../config/document/files.ts'
-import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import { OperatorError, printable, reason } from '../core/errors.ts'
-import { isObject, objectIn } from '../core/json.ts'
-import { metadataUrl } from '../provider/metadata.ts'
-import { createOutbound, type Outbound } from '../provider/outbound.ts'
+import {
+  createOutbound,
+  type GatewayConfig,
+  isLoopback,
+  isObject,
+  metadataUrl,
+  objectIn,
+  OperatorError,
+  type Outbound,
+  printable,
+  type ProviderConfig,
+  readInput,
+  reason,
+} from '../../src/entries/setup.ts'
 import { clientMetadata, type Metadata } from './client-metadata.ts'
 
 /** Where a client is registered, and the token for it (RFC 7591 §3.2.1). It is a secret. */

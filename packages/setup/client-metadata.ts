@@ -1,7 +1,10 @@
-import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import { registrationOf } from '../config/registration.ts'
-import { kindOf, requestedAccess } from '../provider/authorization-request.ts'
+import {
+  type GatewayConfig,
+  kindOf,
+  type ProviderConfig,
+  registrationOf,
+  requestedAccess,
+} from '../../src/entries/setup.ts'
 
 /** The metadata of a client, or of a provider (RFC 7591 §2, RFC 8414 §2). */
 export type Metadata = Readonly<Record<string, unknown>>

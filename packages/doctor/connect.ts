@@ -2,10 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, isIP } from 'node:net'
-import type { UpstreamTlsConfig } from '../config/model/upstream.ts'
-import type { ConnectionFailure } from '../core/connection-advice.ts'
-import { reason } from '../core/errors.ts'
-import { pauses } from '../core/pauses.ts'
+import { type ConnectionFailure, pauses, reason, type UpstreamTlsConfig } from '../../src/entries/doctor.ts'
 
 export type HttpOutcome =
   | {

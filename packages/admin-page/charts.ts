@@ -1,6 +1,11 @@
-import { escape } from '../../pages/page.ts'
-import { type MergedSample, type Quantiles, sampleMs, slotOf } from '../samples.ts'
-import type { Overview } from './view.ts'
+import {
+  escape,
+  type MergedSample,
+  type Overview,
+  type Quantiles,
+  sampleMs,
+  slotOf,
+} from '../../src/entries/admin-page.ts'
 
 /** How many reasons for refusals the page names. */
 const maxReasons = 5

@@ -1,13 +1,24 @@
-import { encryptedKinds, encryptionOf } from '../config/encryption.ts'
-import { proxyFor, proxyText } from '../config/hosts.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { harmOfOfflineAccess, lackOfOauth2, offlineAccess } from '../config/provider-kind.ts'
-import { connectionAdvice } from '../core/connection-advice.ts'
-import { ownMember } from '../core/json.ts'
-import { kindOf, type RequestedAccess } from '../provider/authorization-request.ts'
-import type { ApiFact, ClaimSourceFact, ProbeFailure, ProviderFacts, RedirectUriFact } from '../provider/examine.ts'
-import { issuerHint } from '../provider/metadata.ts'
+import {
+  type ApiFact,
+  type ClaimSourceFact,
+  connectionAdvice,
+  encryptedKinds,
+  encryptionOf,
+  harmOfOfflineAccess,
+  issuerHint,
+  kindOf,
+  lackOfOauth2,
+  offlineAccess,
+  ownMember,
+  type ProbeFailure,
+  type ProviderConfig,
+  type ProviderFacts,
+  proxyFor,
+  proxyText,
+  type RedirectUriFact,
+  type RequestedAccess,
+  type UpstreamConfig,
+} from '../../src/entries/doctor.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 import { overageFindings, unrequestedScopeFindings } from './upstream-claims.ts'
 

@@ -1,8 +1,8 @@
-import type { Family } from '../../observe/metrics.ts'
-import type { KnownKey } from '../../provider/key-set.ts'
-import type { MergedSample } from '../samples.ts'
-import type { TimelineEvent } from '../timeline.ts'
-import type { UpstreamHealth } from '../upstream-health.ts'
+import type { Family } from '../observe/metrics.ts'
+import type { KnownKey } from '../provider/key-set.ts'
+import type { MergedSample } from './samples.ts'
+import type { TimelineEvent } from './timeline.ts'
+import type { UpstreamHealth } from './upstream-health.ts'
 
 /**
  * The content of the administration page. Times are in ms since the epoch. The page escapes all

@@ -1,7 +1,5 @@
-import { innerMetrics } from '../../observe/process-metrics.ts'
-import { breakable, escape } from '../../pages/page.ts'
+import { breakable, escape, innerMetrics, type Overview, type ProviderView } from '../../src/entries/admin-page.ts'
 import { age, count, descriptions, identifier, table, time, type Row } from './html.ts'
-import type { Overview, ProviderView } from './view.ts'
 
 /** The version, the processes, and what is missing. */
 export function aboutHtml({ at, version, processes, isShared }: Overview): string {

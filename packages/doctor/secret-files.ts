@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { SecretFile } from '../config/document/report.ts'
+import type { SecretFile } from '../../src/entries/doctor.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /** The findings about the permissions of the configuration file and the files of secrets. */

@@ -1,6 +1,6 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { reason } from '../core/errors.ts'
+import { reason } from '../../src/entries/doctor.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /** File systems over a network, by the numbers of statfs(2). */

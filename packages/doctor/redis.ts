@@ -1,7 +1,11 @@
-import type { RedisStoreConfig } from '../config/model/session.ts'
-import { printable } from '../core/errors.ts'
-import { redisAdvice } from '../session/store/redis/advice.ts'
-import type { RedisFacts, RedisFailure, RedisServerFacts } from '../session/store/redis/examine.ts'
+import {
+  printable,
+  redisAdvice,
+  type RedisFacts,
+  type RedisFailure,
+  type RedisServerFacts,
+  type RedisStoreConfig,
+} from '../../src/entries/doctor.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 
 /** The findings about the Redis that stores the sessions. */

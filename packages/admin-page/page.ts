@@ -1,14 +1,19 @@
-import type { PagesConfig } from '../../config/model/pages.ts'
-import type { Response } from '../../http/response.ts'
-import { escape, htmlResponse, sourceHash } from '../../pages/page.ts'
-import { styleOf } from '../../pages/style.ts'
+import {
+  escape,
+  htmlResponse,
+  type OrderOutcome,
+  type Overview,
+  type PagesConfig,
+  type Response,
+  sourceHash,
+  styleOf,
+} from '../../src/entries/admin-page.ts'
 import { chartsHtml } from './charts.ts'
 import { idOf } from './html.ts'
 import { searchForm, sessionsHtml } from './sessions.ts'
 import { aboutHtml, cachesHtml, providerHtml, targetsHtml, upstreamsHtml, workHtml } from './state.ts'
 import { texts } from './texts.ts'
 import { timelineHtml } from './timeline.ts'
-import type { OrderOutcome, Overview } from './view.ts'
 
 /** A part of the page that an update replaces: an element with this id. */
 export interface PagePart {

@@ -1,24 +1,25 @@
-import type { Environment } from '../config/document/report.ts'
-import { upstreamAt } from '../config/hosts.ts'
-import type { LoadResult } from '../config/load.ts'
-import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import { isShared } from '../config/model/session.ts'
-import type { UpstreamConfig } from '../config/model/upstream.ts'
-import { inSettingsOf } from '../config/provider-setting.ts'
-import { registrationOf, securityEventsUri } from '../config/registration.ts'
-import type { Claims } from '../core/claims.ts'
-import { reason } from '../core/errors.ts'
-import { pauses } from '../core/pauses.ts'
 import {
+  type Claims,
+  claimsOfSession,
+  type Environment,
   examineApis,
   examineClaimSources,
   examineProvider,
+  examineRedis,
   examineTransmitter,
+  type GatewayConfig,
+  inSettingsOf,
+  isShared,
+  type LoadResult,
+  pauses,
+  type ProviderConfig,
   type ProviderFacts,
-} from '../provider/examine.ts'
-import { claimsOfSession } from '../session/record/record.ts'
-import { examineRedis } from '../session/store/redis/examine.ts'
+  reason,
+  registrationOf,
+  securityEventsUri,
+  upstreamAt,
+  type UpstreamConfig,
+} from '../../src/entries/doctor.ts'
 import { fault, type Finding, ok, withTexts } from './finding.ts'
 import { gatewayFindings } from './gateway.ts'
 import { apiFinding, claimSourceFinding, providerFindings } from './provider.ts'

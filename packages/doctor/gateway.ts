@@ -1,11 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isLoopback } from '../config/addresses.ts'
-import type { Environment } from '../config/document/report.ts'
-import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
-import { originsOf } from '../config/registration.ts'
-import { connectionAdvice } from '../core/connection-advice.ts'
+import {
+  connectionAdvice,
+  type Environment,
+  type GatewayConfig,
+  isLoopback,
+  originsOf,
+  type ProviderConfig,
+} from '../../src/entries/doctor.ts'
 import { addressesOf, type HttpOutcome, isPrivate, request } from './connect.ts'
 import { fault, type Finding, found, ok, warning } from './finding.ts'
 

@@ -1,0 +1,13 @@
+/** What packages/setup uses of the gateway. Nothing else of `src` is for it. */
+export { isLoopback, parseHttpUrl, parseOrigin } from '../config/addresses.ts'
+export { readInput } from '../config/document/files.ts'
+export { parseRedisUrl } from '../config/document/redis-urls.ts'
+export type { GatewayConfig } from '../config/model/gateway.ts'
+export type { ProviderConfig } from '../config/model/provider.ts'
+export { harmOfOfflineAccess, offlineAccess, providerKind } from '../config/provider-kind.ts'
+export { registrationOf } from '../config/registration.ts'
+export { OperatorError, printable, reason } from '../core/errors.ts'
+export { isObject, objectIn } from '../core/json.ts'
+export { kindOf, requestedAccess } from '../provider/authorization-request.ts'
+export { metadataUrl } from '../provider/metadata.ts'
+export { createOutbound, type Outbound } from '../provider/outbound.ts'
