@@ -17,7 +17,7 @@ export interface CookieAttributes {
   /** Absent: `/`. */
   readonly path?: string
   /** Absent: only the host that sets the cookie (RFC 6265 §5.3). */
-  readonly domain?: string
+  readonly domain?: string | undefined
 }
 
 /** The value of a cookie. A name that occurs twice counts as absent: either may be valid. */

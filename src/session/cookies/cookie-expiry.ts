@@ -51,8 +51,7 @@ export class CookieExpiry {
   named(name: string, path: string, domain?: string): readonly string[] {
     // In a frame of another site, browsers delete only cookies for such frames.
     const kinds = this.#isForFrames ? (['none', 'partitioned'] as const) : (['lax'] as const)
-    const cookie = { name, secure: this.#secure, path, ...(domain !== undefined && { domain }) }
-    return kinds.map((sameSite) => expireCookie({ ...cookie, sameSite }))
+    return kinds.map((sameSite) => expireCookie({ name, secure: this.#secure, path, domain, sameSite }))
   }
 
   /** `Set-Cookie` values that expire the cookies of applications. */

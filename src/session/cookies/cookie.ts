@@ -39,8 +39,7 @@ export class SessionCookie {
   readonly #ownNames: readonly { readonly whole: string; readonly start: string }[]
 
   constructor(config: SessionCookieConfig, { isForFrames = false } = {}) {
-    const { domain, ...attributes } = config
-    this.#attributes = { ...attributes, ...(domain !== undefined && { domain }) }
+    this.#attributes = config
     this.#plainName = config.name.replace(prefixes, '')
     const formerPrefix = config.domain === undefined ? '__Secure-' : '__Host-'
     this.#formerName = config.secure ? `${formerPrefix}${this.#plainName}` : undefined
@@ -161,7 +160,7 @@ export class SessionCookie {
   /** The same for a cookie that all hosts need which share the session. */
   withSuffixForSite(suffix: string): CookieAttributes {
     const { name, secure, domain } = this.#attributes
-    return { name: `${name}-${suffix}`, secure, sameSite: 'lax', ...(domain !== undefined && { domain }) }
+    return { name: `${name}-${suffix}`, secure, sameSite: 'lax', domain }
   }
 
   /** Whether a cookie belongs to the gateway, now or formerly, so that no upstream receives it. */
