@@ -10,7 +10,7 @@ import { SingleFlight } from '../core/single-flight.ts'
 import { schemeMismatch } from '../wire/scheme-mismatch.ts'
 import { discover, type DiscoveredProvider, type DiscoveryProblem, issuerHint, problemOf } from './metadata.ts'
 import type { RequestParts } from './outbound.ts'
-import { gatewayErrorIn } from './provider-errors.ts'
+import { gatewayErrorIn, providerUnavailable } from './provider-errors.ts'
 
 /** How often the metadata is renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
@@ -137,7 +137,5 @@ function unavailable(issuer: string, cause: unknown): GatewayError {
   // The errors of `Outbound` say more than those of openid-client, which wrap them.
   const ours = gatewayErrorIn(cause)
   const why = ours === undefined ? reason(cause) : ours.message
-  return new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider ${issuer} could not be discovered: ${why}`, {
-    cause,
-  })
+  return providerUnavailable(`the provider ${issuer} could not be discovered: ${why}`, cause)
 }

@@ -1,7 +1,7 @@
 import { endSessionPlaceholders, fillPlaceholders, placeholdersIn } from '../config/end-session-params.ts'
 import type { EndSessionConfig, ProviderConfig } from '../config/model/provider.ts'
-import { GatewayError } from '../core/errors.ts'
 import { objectIn } from '../core/json.ts'
+import { providerUnavailable } from './provider-errors.ts'
 
 /** How a sign-out of a browser ends the session at the provider. */
 export type EndSessionRequest =
@@ -88,7 +88,7 @@ function withParameters(endpoint: URL, fields: Readonly<Record<string, string>>)
 export async function endSessionOutcome(response: Response): Promise<'ended' | 'unknown'> {
   const { status } = response
   if (status >= 500 || status === 429 || status === 408)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `end_session_endpoint responded with status ${status}`)
+    throw providerUnavailable(`end_session_endpoint responded with status ${status}`)
   if (!response.ok) return 'unknown'
   const text = await response.text()
   // A page that asks "Do you want to log out?" has status 200 too. Only markup shows a page,

@@ -7,7 +7,7 @@ import { isObject } from '../core/json.ts'
 import { type Decryption, longestToken } from './encrypted-token.ts'
 import type { KeySet } from './key-set.ts'
 import type { Outbound } from './outbound.ts'
-import { EncryptedIdTokenError } from './provider-errors.ts'
+import { EncryptedIdTokenError, providerUnavailable } from './provider-errors.ts'
 import { algorithmsFor, type TokenExpectations, verifyJwt } from './signed-token.ts'
 
 const code = 'ERR_SIGN_IN_RESPONSE'
@@ -173,7 +173,5 @@ function rejectUserinfo(why: string, cause?: unknown): never {
 }
 
 function reject(why: string, cause?: unknown): never {
-  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the JWT response to an introspection is refused: ${why}`, {
-    cause,
-  })
+  throw providerUnavailable(`the JWT response to an introspection is refused: ${why}`, cause)
 }

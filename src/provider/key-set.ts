@@ -10,10 +10,11 @@ import {
   type JWTVerifyResult,
 } from 'jose'
 import { isWithin } from '../core/clock.ts'
-import { GatewayError, reason } from '../core/errors.ts'
+import { reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import type { RequestParts } from './outbound.ts'
+import { providerUnavailable } from './provider-errors.ts'
 
 /** How often the keys are renewed, in ms. */
 const renewAfterMs = 60 * 60 * 1000
@@ -176,8 +177,7 @@ export class KeySet {
       const response = await this.#parts.outbound.fetch(uri, {
         headers: { accept: 'application/jwk-set+json, application/json' },
       })
-      if (response.status !== 200)
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} responded with status ${response.status}`)
+      if (response.status !== 200) throw providerUnavailable(`${uri} responded with status ${response.status}`)
       const found = await readKeys(response, uri)
       this.#keys = verificationKeys(found)
       this.#known = this.#described(found)
@@ -194,8 +194,7 @@ export class KeySet {
 
 async function readKeys(response: Response, uri: string): Promise<JSONWebKeySet> {
   const body = (await response.json().catch(() => undefined)) as JSONWebKeySet | undefined
-  if (!Array.isArray(body?.keys))
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${uri} did not respond with a JSON Web Key Set`)
+  if (!Array.isArray(body?.keys)) throw providerUnavailable(`${uri} did not respond with a JSON Web Key Set`)
   // Keys for other purposes or of unsupported types are ignored (RFC 7517 §5).
   return { keys: body.keys.filter((key) => isObject(key) && ['RSA', 'EC', 'OKP'].includes(String(key.kty))) }
 }

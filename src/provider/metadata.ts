@@ -6,7 +6,7 @@ import { type AuthorizationRequestForm, requestedAccess, type RequestedAccess } 
 import { clientAuth, type ClientSigner, importSigner } from './client-auth.ts'
 import { isJwtMode } from './jwt-response.ts'
 import type { Outbound } from './outbound.ts'
-import { gatewayErrorIn } from './provider-errors.ts'
+import { gatewayErrorIn, providerUnavailable } from './provider-errors.ts'
 import { algorithmsFor } from './signed-token.ts'
 
 type Requests = Pick<Outbound, 'fetch'>
@@ -227,8 +227,7 @@ function chooseAlgorithm(config: ProviderConfig, announced: readonly string[] | 
   // `lackForProfile` says what is missing.
   if (config.profile !== undefined && usable.length === 0) return 'RS256'
   if (only !== undefined && usable.length === 1) return only
-  throw new GatewayError(
-    'ERR_PROVIDER_UNAVAILABLE',
+  throw providerUnavailable(
     usable.length > 0
       ? `${config.profile === undefined ? 'it does not sign with RS256' : 'it offers several algorithms'}: set provider.id_token_signed_response_alg to one of ${usable.join(', ')}`
       : `it signs with ${announced.join(', ')} only, which the gateway cannot verify: configure it to sign the tokens of this client with RS256`,

@@ -6,7 +6,7 @@ import { isObject } from '../core/json.ts'
 import { bearerHeaders, unavailabilityOf } from './claims-api.ts'
 import type { LogoutToken } from './logout-token.ts'
 import type { Outbound } from './outbound.ts'
-import { throwProviderError } from './provider-errors.ts'
+import { throwProviderError, providerUnavailable } from './provider-errors.ts'
 import {
   type AccessToken,
   type CodeExchange,
@@ -95,12 +95,12 @@ async function readPerson(
   subject: ClaimPath,
   outbound: Pick<Outbound, 'fetch'>,
 ): Promise<Person | 'unauthorized'> {
-  if (endpoint === undefined) throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'there is no userinfo_endpoint')
+  if (endpoint === undefined) throw providerUnavailable('there is no userinfo_endpoint')
   const response = await outbound.fetch(endpoint.href, { headers: bearerHeaders(`Bearer ${access_token}`) })
   const { status } = response
   if (status === 401) return 'unauthorized'
   if (unavailabilityOf(response) !== undefined)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the API about the person responded with status ${status}`)
+    throw providerUnavailable(`the API about the person responded with status ${status}`)
   // A parser quotes what it cannot read, so its error is left out.
   const body: unknown = await response.json().catch((error: unknown) => {
     if (error instanceof SyntaxError) return undefined

@@ -3,6 +3,11 @@ import { signingAlgorithms } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 
+/** The provider, or an API, has not responded as it must. `cause`: the error behind it. */
+export function providerUnavailable(why: string, cause?: unknown): GatewayError {
+  return new GatewayError('ERR_PROVIDER_UNAVAILABLE', why, cause === undefined ? {} : { cause })
+}
+
 /** `invalid_grant` and the names of GitHub for it. */
 const invalidGrants = ['invalid_grant', 'bad_refresh_token', 'bad_verification_code']
 

@@ -36,6 +36,7 @@ import {
   InvalidTokensError,
   isAboutTokens,
   isInvalidGrant,
+  providerUnavailable,
 } from './provider-errors.ts'
 import { type RevocationToken, verifyRevocationToken } from './revocation-token.ts'
 import { type SecurityEventToken, verifySecurityEvent } from './security-event.ts'
@@ -406,9 +407,7 @@ export abstract class Provider {
     await client
       .tokenRevocation(configuration, refresh_token, { token_type_hint: 'refresh_token' })
       .catch((cause: unknown) => {
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the refresh token was not revoked: ${reason(cause)}`, {
-          cause,
-        })
+        throw providerUnavailable(`the refresh token was not revoked: ${reason(cause)}`, cause)
       })
     return 'revoked'
   }
@@ -456,16 +455,13 @@ export abstract class Provider {
   async introspect(token: string, accepts: AccessTokensConfig): Promise<VerifiedAccessToken> {
     const { configuration } = await this.discovery.provider()
     if (configuration.serverMetadata().introspection_endpoint === undefined)
-      throw new GatewayError(
-        'ERR_PROVIDER_UNAVAILABLE',
-        'its metadata has no introspection_endpoint: use access_tokens.check: jwt',
-      )
+      throw providerUnavailable('its metadata has no introspection_endpoint: use access_tokens.check: jwt')
     const response = await client
       .tokenIntrospection(configuration, token, { token_type_hint: 'access_token' })
       .catch((cause: unknown) => {
         const known = gatewayErrorIn(cause)
         if (known !== undefined) throw known
-        throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the introspection failed: ${reason(cause)}`, { cause })
+        throw providerUnavailable(`the introspection failed: ${reason(cause)}`, cause)
       })
     return readIntrospection(response as Record<string, unknown>, token, {
       config: this.config,

@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from '../core/json.ts'
 import { retryAfterMs } from '../core/repeating.ts'
 import type { ApiCredentials } from './client-credentials.ts'
 import { isResponseTimeout, type Outbound, type OutboundRequest } from './outbound.ts'
+import { providerUnavailable } from './provider-errors.ts'
 import type { Transmitter, TransmitterMetadata } from './transmitter.ts'
 
 /** The longest `min_verification_interval`, in seconds. */
@@ -188,7 +189,7 @@ export class StreamClient {
     longPoll: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ): Promise<PollResponse | undefined> {
     if (!this.#parts.transmitter.isAllowed(url))
-      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the endpoint_url of the stream is not an https URL')
+      throw providerUnavailable('the endpoint_url of the stream is not an https URL')
     this.#parts.transmitter.pollUrl = url
     try {
       const response = await this.#send(url, { ...asJson('POST', content), longPoll })
@@ -202,8 +203,7 @@ export class StreamClient {
   async #endpoint(name: 'configuration_endpoint' | 'status_endpoint'): Promise<string> {
     const url = (await this.metadata())[name]
     if (url === undefined)
-      throw new GatewayError(
-        'ERR_PROVIDER_UNAVAILABLE',
+      throw providerUnavailable(
         `the transmitter has no ${name} with https: create the stream there, and set signals.stream: existing`,
       )
     return url
@@ -241,7 +241,7 @@ async function jsonOf(response: Response, what: string, expected: readonly numbe
   } catch (error) {
     if (error instanceof GatewayError) throw error
     // The parser quotes the text, which may be part of an event.
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${what}: the response is not JSON`)
+    throw providerUnavailable(`${what}: the response is not JSON`)
   }
 }
 
@@ -249,7 +249,7 @@ function readStream(value: unknown): Stream {
   const stream = object(value)
   const { stream_id, min_verification_interval: interval } = stream
   if (typeof stream_id !== 'string' || stream_id === '' || stream_id.length > 1_000)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'a stream of the transmitter has no stream_id')
+    throw providerUnavailable('a stream of the transmitter has no stream_id')
   const delivery = isObject(stream['delivery']) ? stream['delivery'] : {}
   return {
     stream_id,
@@ -267,14 +267,13 @@ function readStream(value: unknown): Stream {
 
 function readPoll(value: unknown): PollResponse {
   const { sets } = object(value)
-  if (sets !== undefined && !isObject(sets))
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the poll response has no object "sets"')
+  if (sets !== undefined && !isObject(sets)) throw providerUnavailable('the poll response has no object "sets"')
   return { sets: new Map(Object.entries(sets ?? {})) }
 }
 
 function object(value: unknown): JsonObject {
   if (isObject(value)) return value
-  throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', 'the transmitter did not respond with a JSON object')
+  throw providerUnavailable('the transmitter did not respond with a JSON object')
 }
 
 function text(value: unknown): string | undefined {

@@ -3,7 +3,7 @@ import type { TokenEndpointResponse } from 'openid-client'
 import type { TokenExchangeConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
 import { lifetimeMsOf } from '../core/token-set.ts'
-import { providerErrorIn, throwProviderError } from './provider-errors.ts'
+import { providerErrorIn, throwProviderError, providerUnavailable } from './provider-errors.ts'
 
 /** A token for an upstream. Times are in ms since the epoch. */
 export interface ExchangedToken {
@@ -65,8 +65,7 @@ const hints: ReadonlyMap<string, string> = new Map([
 /** @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, or `ERR_TOKEN_EXCHANGE` with a hint */
 export function throwExchangeError(cause: unknown): never {
   const { error, status = 0 } = providerErrorIn(cause) ?? {}
-  if (status >= 500 || status === 429)
-    throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `the provider responded with status ${status}`, { cause })
+  if (status >= 500 || status === 429) throw providerUnavailable(`the provider responded with status ${status}`, cause)
   if (error !== undefined) {
     const hint = hints.get(error)
     refuse(`the provider responded with ${printable(error)}${hint === undefined ? '' : `: ${hint}`}`, cause)

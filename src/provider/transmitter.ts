@@ -1,9 +1,9 @@
 import type { SignalsConfig } from '../config/model/provider.ts'
 import { isWithin } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
 import { KeySet } from './key-set.ts'
 import type { RequestParts } from './outbound.ts'
+import { providerUnavailable } from './provider-errors.ts'
 
 /** How long the metadata are used, in ms. */
 const renewAfterMs = 60 * 60 * 1000
@@ -70,7 +70,7 @@ export class Transmitter {
     const url = transmitterMetadataUrl(this.#config.transmitter)
     const response = await this.#parts.outbound.fetch(url, { headers: { accept: 'application/json' } })
     const fail = (why: string): never => {
-      throw new GatewayError('ERR_PROVIDER_UNAVAILABLE', `${url}: ${why}; check signals.transmitter`)
+      throw providerUnavailable(`${url}: ${why}; check signals.transmitter`)
     }
     if (response.status !== 200) fail(`status ${response.status}`)
     const metadata = (await response.json().catch(() => undefined)) as Readonly<Record<string, unknown>> | undefined
