@@ -151,22 +151,14 @@ export abstract class Provider {
       now: this.clock.now(),
     })
     this.discovery = new Discovery(config, { ...parts, outbound: withVerifiedJwts(this.outbound, expectationsFor) })
-    this.keys = new KeySet({
-      ...parts,
-      outbound: this.outbound,
-      jwksUri: async () => (await this.discovery.provider()).jwks_uri,
-    })
+    const requests = { ...parts, outbound: this.outbound }
+    this.keys = new KeySet({ ...requests, jwksUri: async () => (await this.discovery.provider()).jwks_uri })
     const { jwksUri } = config.globalTokenRevocation ?? {}
-    this.#revocationKeys =
-      jwksUri === undefined
-        ? this.keys
-        : new KeySet({ ...parts, outbound: this.outbound, jwksUri: async () => jwksUri })
-    this.#transmitter = config.signals && new Transmitter(config.signals, { ...parts, outbound: this.outbound })
+    this.#revocationKeys = jwksUri === undefined ? this.keys : new KeySet({ ...requests, jwksUri: async () => jwksUri })
+    this.#transmitter = config.signals && new Transmitter(config.signals, requests)
     this.streams = this.#streamClient()
     this.apis = new ClaimsApi({
-      outbound: this.outbound,
-      clock: parts.clock,
-      log: parts.log,
+      ...requests,
       timeoutMs: config.timeoutMs,
       clientToken: (scopes) => this.#clientToken(scopes, 'an API (claims_from)'),
     })
