@@ -41,7 +41,7 @@ export function parseKnownVersion(text: string): string {
 
 /** Reports each setting that a version does not have yet: the schema says since when it exists. */
 export function reportNewer(document: object, schema: SchemaPart, report: Report, readFor: string): void {
-  visitSettings(document, schema, report.at(''), (_, { since }, at) => {
+  visitSettings(document, schema, report.at(''), ({ since }, at) => {
     const isKnown = since === undefined || isAtLeast(readFor, since)
     if (!isKnown) at.errorAtKey(`needs Gatehouse ${since} or newer`, `remove it for ${readFor}`)
     return isKnown

@@ -133,7 +133,7 @@ for (const { path, part } of parts()) {
 
 const relationKeywords = ['notWith', 'onlyWith', 'neededWith'] as const
 
-/** Each condition of a relation, with the maps in which its setting is. */
+/** The conditions of the relations. */
 const conditions = [...parts()].flatMap(({ path, part }) =>
   relationKeywords.flatMap((keyword) =>
     Object.entries((part[keyword] ?? {}) as Record<string, unknown>).flatMap(([text, reason]) =>
@@ -142,15 +142,24 @@ const conditions = [...parts()].flatMap(({ path, part }) =>
   ),
 )
 
-test('Each condition of a relation names a setting of the same map, and a value that it can have', () => {
+/** The place of the map that contains a setting, or a map. */
+function mapAround(path: string): string {
+  const $ref = path.replace(/^\/definitions\/(?=[^/]+$)/, '#/definitions/')
+  const place = [...parts()].find(({ part }) => part['$ref'] === $ref)?.path ?? path
+  return place.replace(/\/items$/, '').replace(/\/(?:properties\/[^/]+|additionalProperties)$/, '')
+}
+
+test('Each condition of a relation names a setting of its maps, and a value that it can have', () => {
   assert.ok(conditions.length > 100)
   const found = new Map([...parts()].map(({ path, part }) => [path, resolved(part, schema) as Part]))
   for (const { path, condition } of conditions) {
-    const [name = '', pattern] = condition.split(': ')
-    let part = found.get(path.replace(/\/properties\/[^/]+$/, ''))
-    for (const each of name.split('.')) part = (part?.['properties'] as Record<string, Part> | undefined)?.[each]
-    assert.ok(part !== undefined, `${path}: ${condition}`)
-    const { type, enum: values = type === 'boolean' ? [true, false] : undefined } = resolved(part, schema) as Part
+    const [, up = '', name = '', pattern] = /^(\^*)([^:]+)(?:: (.*))?$/.exec(condition) ?? []
+    let part = found.get(Array.from(up).reduce(mapAround, mapAround(path)))
+    for (const each of name.split('.')) {
+      const member = (part?.['properties'] as Record<string, Part> | undefined)?.[each]
+      part = resolved(member ?? assert.fail(`${path}: ${condition}`), schema) as Part
+    }
+    const { type, enum: values = type === 'boolean' ? [true, false] : undefined } = part ?? {}
     if (pattern === undefined || pattern === 'absent' || values === undefined) continue
     assert.ok(
       (values as unknown[]).some((value) => new RegExp(`^(?:${pattern})$`).test(String(value))),

@@ -33,9 +33,9 @@ export function* buildConfig(file: string, settings: GatewaySettings, at: Settin
     reservedPrefix,
     cookieName: session.cookie.name,
   })
-  const binding = { deviceBinding: settings.session.deviceBinding.mode, cookieDomain: settings.session.cookie.domain }
+  const deviceBinding = settings.session.deviceBinding.mode
   const { embeddedIn } = session
-  const inherited = { ...binding, embeddedIn, externalUrl, claims: providers[0].claims, providers }
+  const inherited = { deviceBinding, embeddedIn, externalUrl, claims: providers[0].claims, providers }
   const upstreams = yield* mapInSteps(Object.entries(settings.upstreams ?? {}), ([name, upstream]) =>
     buildUpstream(name, upstream, at.below('upstreams', name), inherited),
   )
@@ -92,8 +92,8 @@ function buildListen(
 }
 
 function buildAdmin(settings: GatewaySettings['admin'], at: Setting, claims: ShortNames): AdminConfig | undefined {
-  if (settings?.listen === undefined) return undefined
-  return { ...settings.listen, page: settings.page && buildAdminPage(settings.page, at.below('page'), claims) }
+  const page = settings?.page && buildAdminPage(settings.page, at.below('page'), claims)
+  return settings?.listen && { ...settings.listen, page }
 }
 
 /** Of the secret of the administration page. Longer credentials are not read. */

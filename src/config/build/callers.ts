@@ -41,21 +41,6 @@ function spellingsOf(audience: string): readonly string[] {
   return /^https?:\/\/[^/?#]+$/.test(audience) ? [audience, `${audience}/`] : [audience]
 }
 
-/** Whether a rule accepts access tokens. `hasUpstream`: its upstream has `access_tokens`. */
-export function readRuleTokens(
-  settings: RuleSettings['accessTokens'],
-  at: Setting,
-  hasUpstream: boolean,
-): Pick<RuleConfig, 'accessTokens'> {
-  if (settings === false) return {}
-  if (!hasUpstream && !at.isReported)
-    at.error(
-      'needs access_tokens of the upstream, with the audience of its tokens',
-      'add access_tokens: { audience: [https://api.example.com] } to the upstream',
-    )
-  return { accessTokens: settings }
-}
-
 const maxFileBytes = 1024 * 1024
 const accountName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 /** The gateway sets these claims. */
@@ -137,11 +122,6 @@ export function readRuleAccounts(
   accounts: ServiceAccountsConfig | undefined,
 ): Pick<RuleConfig, 'serviceAccounts'> {
   if (settings === false) return {}
-  if (accounts === undefined && !at.isReported)
-    at.error(
-      'needs service_accounts of the upstream, with the file of their hashed secrets',
-      'add service_accounts: { file: service-accounts.txt } to the upstream',
-    )
   if (settings === true) return { serviceAccounts: 'all' }
   const known = new Set(accounts?.accounts.map(({ name }) => name))
   readEach(settings, at, (name, nameAt) => {

@@ -1,16 +1,12 @@
-import type { Setting } from '../document/report.ts'
 import type { DefaultField, ResponseHeadersConfig } from '../model/upstream.ts'
 import type { UpstreamSettings } from '../settings.ts'
 
 /** Reads how the header fields of responses are changed. */
 export function readResponseHeaders(
   settings: UpstreamSettings['responseHeaders'],
-  at: Setting,
-  { externalUrl, embeddedIn }: { readonly externalUrl: URL; readonly embeddedIn: readonly string[] },
+  embeddedIn: readonly string[],
 ): ResponseHeadersConfig {
   const { set, remove, hstsMs, frameAncestors, referrerPolicy, permissionsPolicy } = settings
-  if (hstsMs !== undefined && externalUrl.protocol !== 'https:')
-    at.below('hsts').error('needs an https external_url: browsers ignore it over http')
   const ancestors = frameAncestors ?? framedByDefault(embeddedIn)
   const values = {
     'Strict-Transport-Security': hstsMs === undefined ? undefined : `max-age=${Math.floor(hstsMs / 1000)}`,

@@ -2,8 +2,8 @@ import type { Setting } from '../document/report.ts'
 import type { HeaderConfig } from '../model/header.ts'
 import type { RuleConfig } from '../model/rule.ts'
 import type { ServiceAccountsConfig } from '../model/upstream.ts'
-import type { RuleSettings, SessionDeviceBindingSettings } from '../settings.ts'
-import { readRuleAccounts, readRuleTokens } from './callers.ts'
+import type { RuleSettings } from '../settings.ts'
+import { readRuleAccounts } from './callers.ts'
 import { type HeaderContext, readHeaders } from './headers.ts'
 import { networksOf, readRequirements } from './requirements.ts'
 import { readRespond } from './respond.ts'
@@ -16,14 +16,9 @@ export function readRule(
   settings: RuleSettings,
   at: Setting,
   inherited: readonly HeaderConfig[],
-  context: HeaderContext &
-    BindingContext & {
-      readonly takesTokens: boolean
-      readonly serviceAccounts: ServiceAccountsConfig | undefined
-    },
+  context: HeaderContext & { readonly serviceAccounts: ServiceAccountsConfig | undefined },
 ): RuleConfig | undefined {
   const require = readRequirements(settings.require, at.below('require'), context.claims)
-  reportUselessBinding(settings, at, context)
   const own = readHeaders(settings.headers ?? {}, at.below('headers'), context)
   const { path } = settings
   const respond = path && settings.respond && readRespond(settings.respond, at, path, context.claims)
@@ -42,7 +37,7 @@ export function readRule(
       ...(!settings.authorizeWith && { authorizeWith: false as const }),
       ...readStepUp(settings),
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
-      ...readRuleTokens(settings.accessTokens, at.below('access_tokens'), context.takesTokens),
+      ...(settings.accessTokens && { accessTokens: settings.accessTokens }),
       ...(settings.clientCertificates && { clientCertificates: true as const }),
       ...readRuleAccounts(settings.serviceAccounts, at.below('service_accounts'), context.serviceAccounts),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
@@ -50,35 +45,6 @@ export function readRule(
       ...(respond && { respond, headers: [] }),
     }
   )
-}
-
-/** Reports a setting that needs keys of devices, which browsers do not register. */
-export function reportUselessBinding(
-  settings: Pick<RuleSettings, 'deviceBinding'>,
-  at: Setting,
-  { deviceBinding, externalUrl, cookieDomain }: BindingContext,
-): void {
-  if (settings.deviceBinding !== 'required') return
-  if (deviceBinding === 'off')
-    at.below('device_binding').error(
-      'cannot be met with session.device_binding: off',
-      'set session.device_binding to when_supported',
-    )
-  else if (cookieDomain !== undefined)
-    at.below('device_binding').error(
-      'cannot be met with session.cookie.domain: a browser binds a session to one host',
-      'remove one of them',
-    )
-  else if (externalUrl.protocol !== 'https:')
-    at.below('device_binding').error('needs an https external_url: browsers bind sessions over https only')
-}
-
-export interface BindingContext {
-  /** `session.device_binding`. */
-  readonly deviceBinding: SessionDeviceBindingSettings['mode']
-  /** `session.cookie.domain`. */
-  readonly cookieDomain: string | undefined
-  readonly externalUrl: URL
 }
 
 function readStepUp({ stepUp }: Pick<RuleSettings, 'stepUp'>): Pick<RuleConfig, 'stepUp'> {

@@ -20,14 +20,12 @@ export function buildSession(settings: SessionSettings, at: Setting, secure: boo
     store,
     maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
     cookie: buildCookie(settings.cookie, secure),
-    deviceBinding: buildDeviceBinding(settings, at.below('device_binding'), secure),
+    deviceBinding: buildDeviceBinding(settings, secure),
   }
 }
 
-function buildDeviceBinding(settings: SessionSettings, at: Setting, secure: boolean): DeviceBindingConfig {
+function buildDeviceBinding(settings: SessionSettings, secure: boolean): DeviceBindingConfig {
   const { mode, ...others } = settings.deviceBinding
-  if (mode === 'required' && !secure)
-    at.error('needs an https external_url: browsers bind sessions over https only', 'set it to when_supported')
   const isOfDomain = settings.cookie.domain !== undefined
   return { ...others, isOn: mode !== 'off' && secure && !isOfDomain, isRequired: mode === 'required' }
 }

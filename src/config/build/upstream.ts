@@ -9,6 +9,7 @@ import type { CorsConfig, EmbeddedTest, LogoutCall, LogoutLink, UpstreamConfig }
 import type {
   LogoutCallSettings,
   LogoutLinkSettings,
+  SessionDeviceBindingSettings,
   TestCertificateSettings,
   TestSettings,
   UpstreamSettings,
@@ -18,11 +19,14 @@ import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readAuthorizeWith, readHeaders, readSignedIdentity } from './headers.ts'
 import { readResponseHeaders } from './response-headers.ts'
-import { type BindingContext, readRule, reportUselessBinding } from './rules.ts'
+import { readRule } from './rules.ts'
 import { readEject, readHealthCheck, readTargets, readUpstreamTls, respondsOnly } from './targets.ts'
 
 /** What an upstream needs from the rest of the file. */
-export interface UpstreamContext extends HeaderContext, BindingContext {
+export interface UpstreamContext extends HeaderContext {
+  readonly externalUrl: URL
+  /** `session.device_binding`. */
+  readonly deviceBinding: SessionDeviceBindingSettings['mode']
   readonly providers: readonly Pick<ProviderConfig, 'name' | 'client_id'>[]
   /** See `SessionConfig.embeddedIn`. */
   readonly embeddedIn: readonly string[]
@@ -41,12 +45,10 @@ export function buildUpstream(
   const { path, trustedOrigins, externalUrl = context.externalUrl } = settings
   const headers = readHeaders(settings.headers, own('headers'), context)
   const providers = readProviders(settings.providers, own('providers'), context)
-  reportUselessBinding(settings, at, context)
   const serviceAccounts = readServiceAccounts(settings.serviceAccounts, own('service_accounts'), {
     claims,
     externalUrl,
   })
-  const takesTokens = settings.accessTokens !== undefined || own('access_tokens').isReported
   return {
     ...others,
     ...{ name, externalUrl, headers, providers, serviceAccounts },
@@ -55,14 +57,11 @@ export function buildUpstream(
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
     removedFields: requestHeaders.remove,
-    responseHeaders: readResponseHeaders(settings.responseHeaders, own('response_headers'), {
-      externalUrl,
-      embeddedIn,
-    }),
+    responseHeaders: readResponseHeaders(settings.responseHeaders, embeddedIn),
     authorizeWith: readAuthorizeWith(settings.authorizeWith, own('authorize_with'), context),
     signedIdentity: readSignedIdentity(settings.signedIdentity, name, context),
     rules: readEach(settings.rules, own('rules'), (rule, ruleAt) =>
-      readRule(rule, ruleAt, headers, { ...context, takesTokens, serviceAccounts }),
+      readRule(rule, ruleAt, headers, { ...context, serviceAccounts }),
     ),
     tokenExchange: settings.tokenExchange && { ...settings.tokenExchange, scopes: settings.tokenExchange.scopes ?? [] },
     accessTokens: readAccessTokens(
@@ -189,10 +188,7 @@ function readProviders(
 ): readonly string[] {
   const known = providers.map(({ name }) => name)
   if (names === undefined) return known
-  if (!at.report.at('/providers').isSet) {
-    at.errorAtKey('needs providers at the top level, and provider is one only')
-    return names
-  }
+  if (at.isReported) return names
   readEach(names, at, (name, nameAt) => {
     const meant = didYouMean(name, known)
     const hint = meant === undefined ? `the providers are ${known.join(', ')}` : `did you mean "${meant}"?`

@@ -290,7 +290,6 @@ function tracing({ tracing }: GatewayConfig, at: At): void {
   if (tracing === undefined || !otlpAt.isValid) return
   if (tracing.otlp.port === '4317') otlpAt.warning('has port 4317, where collectors take gRPC only', 'write port 4318')
   if (tracing.otlp.protocol !== 'http:') return
-  if (tracing.ca !== undefined) at('tracing', 'ca_file').error('has no effect: the collector’s URL is http')
   if (Object.keys(tracing.headers).length > 0 && !isLoopback(tracing.otlp.hostname))
     otlpAt.warning(
       'is http: anybody on the network can read the values of headers',

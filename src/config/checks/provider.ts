@@ -10,7 +10,6 @@ export const providerChecks: readonly ProviderCheck[] = [
   secret,
   prompt,
   authorities,
-  metadata,
   apis,
   profile,
 ]
@@ -56,21 +55,6 @@ function authorities({ issuer, metadata, signals, ca }: ProviderConfig, at: At):
   const urls = [issuer, signals?.transmitter, ...Object.values(metadata ?? {})]
   if (!urls.some((url) => typeof url === 'string' && url.startsWith('https:')))
     at('ca_file').error('has no effect: the issuer is http')
-}
-
-function metadata({ metadata, pushedAuthorizationRequests: par, signedRequests }: ProviderConfig, at: At): void {
-  const metadataAt = at('metadata')
-  if (metadata === undefined || !metadataAt.isValid) return
-  const isRequired = metadata['require_pushed_authorization_requests'] === true
-  if (par === 'never' && isRequired)
-    at('pushed_authorization_requests').error('is never, but metadata says that the provider requires them')
-  if ((par === 'always' || isRequired) && metadata['pushed_authorization_request_endpoint'] === undefined)
-    metadataAt.errorAtKey('has no pushed_authorization_request_endpoint, which pushed authorization requests need')
-  if (metadata['require_signed_request_object'] === true && !signedRequests)
-    at('metadata', 'require_signed_request_object').error(
-      'is true, but the gateway does not sign its requests',
-      'set signed_requests: true and client_key',
-    )
 }
 
 /** Known APIs that respond without values, or with 403, unless the access token has a scope. */

@@ -74,19 +74,13 @@ function publicSuffix({ session }: GatewayConfig, at: At): void {
   )
 }
 
-function wildcard({ externalUrl, accessTokens }: UpstreamConfig, at: At, { session }: GatewayConfig, file: At): void {
+function wildcard({ externalUrl }: UpstreamConfig, at: At, { session }: GatewayConfig, file: At): void {
   if (!at('external_url').isSet || !areValid(at('external_url'), file('session', 'cookie', 'domain'))) return
   if (!isWildcard(externalUrl.hostname)) return
   if (session.cookie.domain === undefined)
     at('external_url').error(
       'has a wildcard, which needs one session for all hosts: a provider accepts no redirect URI with a wildcard',
       `set session.cookie.domain, such as ${externalUrl.hostname.slice(2)}, after you have read about its risks`,
-    )
-  if (at('hosts').isSet) at('hosts').errorAtKey('cannot be beside an external_url with a wildcard', 'remove hosts')
-  if (accessTokens?.metadata === true)
-    at('access_tokens', 'metadata').error(
-      'needs one host: the metadata names the URL of the API',
-      'give the API an upstream with its own external_url',
     )
 }
 

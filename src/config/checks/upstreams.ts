@@ -16,13 +16,13 @@ import { targetChecks } from './targets.ts'
 
 /** The checks of upstreams. */
 export const upstreamChecks: readonly Check[] = [
-  ...[missingUpstreams, extAuthz, ofEachUpstream(forwardAuth), overlaps],
+  ...[missingUpstreams, extAuthz, overlaps],
   ...[responds, ...targetChecks, conflicts, requestFields, responseFields, hosts, ...headerChecks, rules].map(
     ofEachUpstream,
   ),
   ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
-  ...[accessTokens, decisionPoint, serviceAccounts, testedAccounts].map(ofEachUpstream),
+  ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
   clientCertificates,
 ]
 
@@ -36,23 +36,8 @@ function extAuthz({ upstreams, extAuthz }: GatewayConfig, at: At): void {
     at('ext_authz').errorAtKey('has no effect: no upstream has forward_auth', 'set forward_auth: true in place of url')
 }
 
-function forwardAuth({ forwardAuth }: UpstreamConfig, at: At, { trustedProxies }: GatewayConfig, file: At): void {
-  if (!forwardAuth) return
-  if (trustedProxies.length === 0 && file('trusted_proxies').isValid)
-    at('forward_auth').error(
-      'needs trusted_proxies: the gateway responds only to proxies that it trusts',
-      'name the address of the proxy that asks, such as trusted_proxies: [10.1.2.3]',
-    )
-  for (const setting of [at('logout', 'call'), at('logout', 'pass_first')])
-    if (setting.isSet)
-      setting.errorAtKey(
-        'has no effect: another proxy carries the requests of this upstream (forward_auth)',
-        'configure it in that proxy, or use url instead',
-      )
-}
-
 function responds(upstream: UpstreamConfig, at: At, config: GatewayConfig): void {
-  const { forwardAuth, respondsOnly, rules, externalUrl } = upstream
+  const { respondsOnly, rules, externalUrl } = upstream
   if (!areValid(at('rules'), at('path'))) return
   for (const [index, rule] of rules.entries()) {
     const respondAt = at('rules', index, 'respond')
@@ -61,8 +46,6 @@ function responds(upstream: UpstreamConfig, at: At, config: GatewayConfig): void
         `is missing: the application gets the requests of rules[${index}]`,
         'for example http://127.0.0.1:3000, or write respond in each rule',
       )
-    if (forwardAuth && rule.respond !== undefined)
-      respondAt.errorAtKey('cannot be used with forward_auth', 'let the other proxy respond, or use url instead')
     if (rule.respond?.kind === 'redirect' && /^http:/i.test(rule.respond.to) && externalUrl.protocol === 'https:')
       respondAt.below('to').warning('is http: anybody on the network can change that page', 'write https://')
     const secret = rule.respond?.kind === 'files' ? secretIn(rule.respond.folder, respondAt, config) : undefined
@@ -226,18 +209,13 @@ function logoutCookies({ logout, sessionCookies }: UpstreamConfig, at: At): void
     firstAt.warning('has no effect: there is no logout link', 'name the logout link in logout.paths')
 }
 
-function logoutCall({ path, logout: { call }, sessionCookies }: UpstreamConfig, at: At): void {
+function logoutCall({ path, logout: { call } }: UpstreamConfig, at: At): void {
   const callAt = at('logout', 'call')
   if (call === undefined || !callAt.isValid) return
   if (at('path').isValid && !isBelow(call.target, path))
     callAt.error(
       `is not below ${path}, the path of this upstream`,
       `write the path that clients use, such as ${path}logout`,
-    )
-  if (at('session_cookies').isValid && sessionCookies.length === 0)
-    callAt.error(
-      'needs session_cookies: without a cookie, the application does not know whose session to end',
-      'name the session cookies of the application in session_cookies, such as [JSESSIONID]',
     )
 }
 
@@ -290,13 +268,6 @@ function accessTokens({ accessTokens, rules, forwardAuth }: UpstreamConfig, at: 
       'has no effect: no rule accepts access tokens',
       'write access_tokens: true in the rules of the API',
     )
-}
-
-function decisionPoint({ authorizeWith, rules }: UpstreamConfig, at: At): void {
-  if (authorizeWith !== undefined || at('authorize_with').isReported) return
-  for (const [index, rule] of rules.entries())
-    if (rule.authorizeWith === false)
-      at('rules', index, 'authorize_with').error('has no effect: the upstream has no authorize_with', 'remove it')
 }
 
 function serviceAccounts({ serviceAccounts, rules }: UpstreamConfig, at: At): void {

@@ -43,7 +43,7 @@ export interface SchemaPart {
   readonly foreignValues?: Readonly<Record<string, string>>
   /**
    * The setting is an error beside others that meet a condition, or without them; or it is needed
-   * beside them. They are in the same map, or below it.
+   * beside them.
    */
   readonly notWith?: Relations
   readonly onlyWith?: Relations
@@ -63,9 +63,12 @@ export interface SchemaPart {
 type Reason = readonly string[]
 
 /**
- * Condition → reason, or the name of one of `reasons`. A condition is the name of a setting, which
- * has a value other than `false`, or `NAME: PATTERN`, where `absent` is no value; several with `
- * and `, then with ` or `.
+ * Condition → reason, or the name of one of `reasons`.
+ *
+ * - `NAME`: the setting has a value other than `false`; `NAME: PATTERN`: one that matches, where
+ *   `absent` is no value. Several with ` and `, then with ` or `.
+ * - A name begins in the same map. `cookie.domain` is below it; each `^` before the name is the map
+ *   around.
  */
 export type Relations = Readonly<Record<string, Reason | string>>
 
