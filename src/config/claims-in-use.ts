@@ -48,7 +48,12 @@ export function claimsOfRule({ require, respond }: Pick<RuleConfig, 'require' | 
 }
 
 /** The claims that the rules and the headers of an upstream read. */
-export function claimsNeeded({ headers, rules, signedIdentity, authorizeWith }: UpstreamConfig): readonly ClaimPath[] {
+export function claimsNeeded({
+  headers,
+  rules,
+  signedIdentity,
+  authorizeWith,
+}: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith'>): readonly ClaimPath[] {
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
     ...rules.flatMap(claimsOfRule),

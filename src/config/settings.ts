@@ -449,10 +449,10 @@ export interface UpstreamResponseHeadersSettings {
 }
 
 export interface HeaderSettings {
-  readonly claim?: string | undefined
-  readonly template?: string | undefined
+  readonly claim?: Formats['claim_path'] | undefined
+  readonly template?: Formats['claim_template'] | undefined
   readonly firstOf?: readonly Formats['claim_path'][] | undefined
-  readonly value?: string | undefined
+  readonly value?: Formats['header_value'] | undefined
   readonly env?: string | undefined
   readonly file?: string | undefined
   readonly request?: 'client_address' | 'scheme' | 'host' | 'port' | 'prefix' | undefined
@@ -461,7 +461,7 @@ export interface HeaderSettings {
   readonly after?: string | undefined
   readonly before?: string | undefined
   readonly case?: 'lower' | 'upper' | undefined
-  readonly map?: Readonly<Record<string, string>> | undefined
+  readonly map?: Readonly<Record<string, Formats['header_value']>> | undefined
   readonly json?: boolean | undefined
   readonly join: string
   readonly encode: 'utf8' | 'latin1' | 'percent' | 'base64' | 'base64url' | 'rfc2047' | 'rfc8187' | 'quoted_printable'
@@ -471,7 +471,7 @@ export interface HeaderSettings {
 }
 
 export interface HeaderBasicSettings {
-  readonly user?: string | undefined
+  readonly user?: Formats['claim_text'] | undefined
   readonly password?: Formats['secret'] | undefined
 }
 

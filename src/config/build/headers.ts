@@ -1,11 +1,9 @@
-import { type ClaimTemplate, parseClaimPath, parseClaimTemplate } from '../../core/claims.ts'
+import { type ClaimTemplate } from '../../core/claims.ts'
 import { isForwardedFact, isReservedField } from '../../core/header-fields.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { hintForClaims, hintForClaimPath } from '../document/claim-hints.ts'
 import type { NamedClaim } from '../document/formats.ts'
 import type { Setting } from '../document/report.ts'
 import { readSecret } from '../document/secrets.ts'
-import { isTemplate } from '../document/spellings.ts'
 import type { HeaderConfig, HeaderSource } from '../model/header.ts'
 import type { AuthorizeWithConfig, SignedIdentityConfig } from '../model/upstream.ts'
 import type { HeaderSettings, UpstreamSettings } from '../settings.ts'
@@ -25,35 +23,31 @@ export function readHeaders(
   return Object.entries(written).flatMap(([name, value]) => readHeader(name, value, at.below(name), context))
 }
 
-/** The settings that say where a value comes from. A header has one of them. */
-type SourceSetting = (typeof ofPerson | typeof ofEverybody)[number]
-const ofPerson = ['claim', 'template', 'first_of', 'basic', 'bearer'] as const
-const ofEverybody = ['value', 'env', 'file', 'request'] as const
-
-function readHeader(name: string, written: HeaderSettings, at: Setting, context: HeaderContext): HeaderConfig[] {
-  const values = { ...written, first_of: written.firstOf }
-  const setting = [...ofPerson, ...ofEverybody].find((source) => values[source] !== undefined)
-  if (setting !== undefined && !maySet(name.toLowerCase(), setting)) {
+function readHeader(name: string, written: HeaderSettings, at: Setting, { claims }: HeaderContext): HeaderConfig[] {
+  if (!maySet(name.toLowerCase(), written, at)) {
     at.errorAtKey('is a header that only the gateway sets', hintForReserved(name.toLowerCase()))
     return []
   }
-  if (setting === undefined) return []
-  const source = readSource(setting, written, at, context)
+  const source = readSource(written, at, claims)
   if (source === undefined) return []
   const { json, join, encode, maxBytes, tooLong, required } = written
   return [
     {
       name,
       source,
-      ...readChanges(written, at),
+      ...changesOf(written),
       ...(json === true && { json }),
       ...{ join, encode, maxBytes, tooLong, required },
     },
   ]
 }
 
-function maySet(name: string, setting: SourceSetting): boolean {
-  return !isReservedField(name) || (ofEverybody.some((each) => each === setting) && isForwardedFact(name))
+/** A header about the request may have a value that is the same for everybody. */
+function maySet(name: string, written: HeaderSettings, at: Setting): boolean {
+  const isOfEverybody = (['value', 'env', 'file', 'request'] as const).some(
+    (source) => written[source] !== undefined || at.below(source).isSet,
+  )
+  return !isReservedField(name) || (isOfEverybody && isForwardedFact(name))
 }
 
 function hintForReserved(name: string): string {
@@ -61,50 +55,22 @@ function hintForReserved(name: string): string {
   return `${todo}use another name, such as X-Remote-User`
 }
 
-function readSource(
-  setting: SourceSetting,
-  written: HeaderSettings,
-  at: Setting,
-  context: HeaderContext,
-): HeaderSource | undefined {
-  const { claims } = context
-  const textAt = at.below(setting)
-  switch (setting) {
-    case 'claim':
-    case 'template': {
-      const template = readTemplate(written[setting] ?? '', setting, textAt, context)
-      return template.length === 0 ? undefined : claimSource(template)
-    }
-    case 'first_of': {
-      const firstOf = (written.firstOf ?? []).map((path) => withLongName(path, claims))
-      return firstOf.length === 0 ? undefined : { kind: 'first_of', firstOf }
-    }
-    case 'value':
-      return { kind: 'constant', value: readConstant(written.value ?? '', textAt), isSecret: false }
-    case 'env':
-    case 'file': {
-      const value = readSecret(written, at)
-      return value === undefined ? undefined : { kind: 'constant', value, isSecret: true }
-    }
-    case 'request':
-      return written.request === undefined ? undefined : { kind: 'request', request: written.request }
-    case 'basic': {
-      const { user, password } = written.basic ?? {}
-      // The schema reports a missing user.
-      if (user === undefined) return undefined
-      const template = readTemplate(user, user.includes('{') ? 'template' : 'claim', textAt.below('user'), context)
-      return template.length === 0 || password === undefined ? undefined : { kind: 'basic', user: template, password }
-    }
-    case 'bearer':
-      if (written.bearer === 'exchanged_token') return { kind: 'exchanged' }
-      return written.bearer === undefined ? undefined : { kind: 'bearer', bearer: written.bearer }
-  }
+function readSource(written: HeaderSettings, at: Setting, names: ShortNames): HeaderSource | undefined {
+  const { claim, template, firstOf = [], value, env, file, request, basic, bearer } = written
+  if (claim !== undefined) return { kind: 'claim', path: withLongName(claim, names) }
+  if (template !== undefined) return claimSource(withLongClaims(template, names))
+  if (firstOf.length > 0) return { kind: 'first_of', firstOf: firstOf.map((path) => withLongName(path, names)) }
+  if (value !== undefined) return { kind: 'constant', value, isSecret: false }
+  if (request !== undefined) return { kind: 'request', request }
+  if (bearer !== undefined) return bearer === 'exchanged_token' ? { kind: 'exchanged' } : { kind: 'bearer', bearer }
+  if (basic?.user !== undefined && basic.password !== undefined)
+    return { kind: 'basic', user: withLongClaims(basic.user, names), password: basic.password }
+  const secret = readSecret({ env, file }, at)
+  return secret === undefined ? undefined : { kind: 'constant', value: secret, isSecret: true }
 }
 
-function readChanges(written: HeaderSettings, at: Setting): Pick<HeaderConfig, 'changes'> {
-  const { after, before, case: letters, map } = written
+function changesOf({ after, before, case: letters, map }: HeaderSettings): Pick<HeaderConfig, 'changes'> {
   if ([after, before, letters, map].every((change) => change === undefined)) return {}
-  for (const [value, text] of Object.entries(map ?? {})) readConstant(text, at.below('map', value))
   return {
     changes: {
       ...(after !== undefined && { after }),
@@ -115,18 +81,8 @@ function readChanges(written: HeaderSettings, at: Setting): Pick<HeaderConfig, '
   }
 }
 
-/** The template of a text that is a claim path or a template; empty when it is invalid. */
-function readTemplate(
-  text: string,
-  setting: 'claim' | 'template',
-  at: Setting,
-  { claims }: HeaderContext,
-): ClaimTemplate {
-  const parse = (): ClaimTemplate => (setting === 'claim' ? [parseClaimPath(text)] : parseHeaderTemplate(text))
-  const template = at.parse(text, parse, setting === 'claim' ? hintForClaimPath(text) : hintForClaims(text)) ?? []
-  if (setting === 'template' && /\$\{(?!\{)/.test(text) && !isTemplate(text))
-    at.warning('also sends the "$" before the claim', hintForClaims(text))
-  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, claims)))
+function withLongClaims(template: ClaimTemplate, names: ShortNames): ClaimTemplate {
+  return template.map((part) => (typeof part === 'string' ? part : withLongName(part, names)))
 }
 
 /** A template that consists of one claim is that claim. */
@@ -135,31 +91,6 @@ function claimSource(template: ClaimTemplate): HeaderSource {
   return template.length === 1 && only !== undefined && typeof only !== 'string'
     ? { kind: 'claim', path: only }
     : { kind: 'template', template }
-}
-
-function parseHeaderTemplate(text: string): ClaimTemplate {
-  requireOneLine(text)
-  const template = parseClaimTemplate(text)
-  if (template.every((part) => typeof part === 'string'))
-    throw new SyntaxError('has no claim in braces, such as {email}; write a constant as { value: … }')
-  return template
-}
-
-function readConstant(text: string, at: Setting): string {
-  const read = () => {
-    requireOneLine(text)
-    // Recipients remove white space around a value (RFC 9110 §5.5).
-    if (text !== text.trim()) throw new SyntaxError('must not begin or end with white space')
-    if (/^\{[\w.]+\}$/.test(text)) at.warning('is sent as it is', 'write template to send the claim')
-    if (/^(?:sub|email|groups|(?:preferred_user|given_|family_)name)$/.test(text))
-      at.warning('is sent as it is', `write claim: ${text} to send the claim`)
-    return text
-  }
-  return at.parse(text, read) ?? ''
-}
-
-function requireOneLine(text: string): void {
-  if (/[\p{Cc}\u2028\u2029]/u.test(text)) throw new SyntaxError('must not contain line breaks or control characters')
 }
 
 const decisionPoint = 'https://pdp.example.com/access/v1/evaluation'

@@ -1,7 +1,7 @@
 import { authenticationClaims, type ClaimPath, parseClaimPath } from '../../core/claims.ts'
 import { ownMember } from '../../core/json.ts'
 import { isLoopback, parseHttpUrl } from '../addresses.ts'
-import { claimsIn, claimsOfRule } from '../claims-in-use.ts'
+import { claimsNeeded } from '../claims-in-use.ts'
 import type { Setting } from '../document/report.ts'
 import { endSessionPlaceholders, placeholdersIn } from '../end-session-params.ts'
 import { issuerFault } from '../issuer-faults.ts'
@@ -61,6 +61,8 @@ function buildProvider(
 ): ProviderConfig {
   const { egressProxy, reservedPrefix, cookieName } = context
   checkLinkParams(settings, at.below('link_params'))
+  checkAuthorizationParams(settings, at.below('authorization_params'))
+  for (const [short, name] of Object.entries(settings.claims)) requireName(name, at.below('claims', short))
   const { kind: _kind, subject: _subject, ...others } = settings
   return {
     ...others,
@@ -75,9 +77,7 @@ function buildProvider(
     resource: [settings.resource ?? []].flat(),
     globalTokenRevocation: readGlobalTokenRevocation(settings, at.below('global_token_revocation')),
     signals: readSignals(settings, at.below('signals')),
-    authorizationParams: readAuthorizationParams(settings, at.below('authorization_params')),
     ...readEndSession(settings, at),
-    claims: readShortNames(settings.claims, at.below('claims')),
     idTokenClaims: readIdTokenClaims(settings, at.below('id_token_claims')),
     claimSources: readClaimSources(settings, at.below('claim_sources')),
     claimsFrom: readClaimsFrom(settings, shortNames, at.below('claims_from')),
@@ -94,12 +94,7 @@ export function userinfoClaims(
 ): string[] {
   const own = upstreams.filter(({ providers }) => providers.includes(provider))
   const long = new Map(Object.entries(renamedClaims).map(([name, short]) => [short, name]))
-  const paths = own.flatMap(({ headers, rules, signedIdentity, authorizeWith }) => [
-    ...headers.flatMap(claimsIn),
-    ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
-    ...rules.flatMap(({ headers: own = [] }) => own.flatMap(claimsIn)),
-    ...rules.flatMap(claimsOfRule),
-  ])
+  const paths = own.flatMap(claimsNeeded)
   const isFromApi = (name: unknown) => claimsFrom.some((claim) => claim.name === name && !claim.isMerged)
   const names = new Set(
     paths.filter(([name]) => !isFromApi(name)).map(([name]) => long.get(String(name)) ?? String(name)),
@@ -124,11 +119,6 @@ function readIssuer({ issuer: text, kind }: ProviderSettings, at: Setting, kindA
   if (url?.protocol === 'http:' && !isLoopback(url.hostname))
     at.error('must be https; plain http is possible with a provider on this machine only (localhost, 127.0.0.1)')
   return text
-}
-
-function readShortNames(claims: ProviderSettings['claims'], at: Setting): ProviderSettings['claims'] {
-  for (const [short, name] of Object.entries(claims)) requireName(name, at.below(short))
-  return claims
 }
 
 /**
@@ -208,14 +198,13 @@ function checkLinkParams({ linkParams }: ProviderSettings, at: Setting): void {
   })
 }
 
-function readAuthorizationParams(settings: ProviderSettings, at: Setting): Record<string, string> {
-  for (const name of Object.keys(settings.authorizationParams))
+function checkAuthorizationParams({ authorizationParams }: ProviderSettings, at: Setting): void {
+  for (const name of Object.keys(authorizationParams))
     if (gatewayParams.has(name))
       at.below(name).errorAtKey('is a parameter that only the gateway sets', ownMember(insteadOf, name))
-  const { max_age } = settings.authorizationParams
+  const { max_age } = authorizationParams
   if (typeof max_age === 'string' && !/^\d{1,9}$/.test(max_age))
     at.below('max_age').error('must be a number of seconds', 'as in max_age: "3600"')
-  return { ...settings.authorizationParams }
 }
 
 const insteadOf: Readonly<Record<string, string>> = {

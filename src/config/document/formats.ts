@@ -28,7 +28,8 @@ import {
   parseWholeHost,
   secure,
 } from './address-formats.ts'
-import { hintForClaims } from './claim-hints.ts'
+import { hintForClaimPath, hintForClaims } from './claim-hints.ts'
+import { parseHeaderTemplate, parseHeaderValue } from './header-formats.ts'
 import { hintForFolder, hintForPath } from './path-hints.ts'
 import { readAuthorities, readKeyPair } from './pem-files.ts'
 import { parseRedisServer, parseRedisUrl, redisUrlOf } from './redis-urls.ts'
@@ -51,7 +52,12 @@ export interface Format {
 export const formats = {
   authorities: { read: readAuthorities },
   authorization: { read: readAuthorizationValue },
-  claim_path: { read: parseClaimPath, hint: hintForClaims },
+  claim_path: { read: (text: string) => parseClaimPath(text), hint: hintForClaimPath },
+  claim_template: { read: parseHeaderTemplate, hint: hintForClaims },
+  claim_text: {
+    read: (text: string, at: Setting) => (text.includes('{') ? parseHeaderTemplate(text, at) : [parseClaimPath(text)]),
+    hint: (text) => (text.includes('{') ? hintForClaims(text) : hintForClaimPath(text)),
+  },
   client_address: { read: parseClientAddress },
   // The client is registered later, so its secret need not exist yet.
   client_secret: {
@@ -62,6 +68,7 @@ export const formats = {
   email_domain: { read: parseEmailDomain, hint: hintForDomain },
   folder: { read: parseUpstreamPath, hint: hintForFolder },
   frame_ancestor: { read: parseFrameAncestor },
+  header_value: { read: parseHeaderValue },
   host: { read: parseHost },
   host_name: { read: parseHostName },
   identity_claim: { read: namedClaim(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti']), hint: hintForClaims },

@@ -96,8 +96,6 @@ interface DerivedOfProvider extends EndSessionConfig {
   readonly globalTokenRevocation?: GlobalTokenRevocationConfig | undefined
   /** Security events of the provider. Absent: none are accepted. */
   readonly signals?: SignalsConfig | undefined
-  /** Parameters that are added to each authorization request, such as `prompt` or `acr_values`. */
-  readonly authorizationParams: Readonly<Record<string, string>>
   /** Short name → name of the claim. Empty below `providers`: see `renamedClaims`. */
   readonly claims: Readonly<Record<string, string>>
   /**

@@ -55,8 +55,6 @@ interface DerivedOfUpstream {
   readonly eject: EjectConfig | undefined
   /** Another proxy carries the requests to the application, and asks the gateway about each one. */
   readonly forwardAuth: boolean
-  /** The proxy that asks sets `Client-Cert`. */
-  readonly clientCertHeader: boolean
   /** It has no application: the gateway itself responds, and `url` is a stand-in. */
   readonly respondsOnly: boolean
   /** Whether a session without a key of the device has no access, unless a rule says otherwise. */
