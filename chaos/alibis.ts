@@ -92,7 +92,7 @@ export class Alibis {
   causes(parts: readonly Part[], span: Span, place: Place): Cause[] {
     return parts.flatMap((part) => {
       const near = this.disturbances([part], span, place).filter(isOnItsWay)
-      const cuts = near.filter(({ isDelay, kind }) => !isDelay && kind !== 'roles' && kind !== 'WAIT')
+      const cuts = near.filter(({ isDelay, kind }) => !isDelay && kind !== 'WAIT')
       if (cuts.length > 0) return cuts
       const delays = near.filter(({ isDelay }) => isDelay)
       const long = delays.filter(({ begin, end }) => end - begin >= bounds.patience)
@@ -144,14 +144,14 @@ function length(spans: readonly Span[]): number {
   return sum
 }
 
-/** Until when it keeps operations from going on. After a delay, they go on at once. */
-export function overAt({ end, part, isDelay }: Cause): number {
-  return isDelay ? end : end + bounds.recovery[part]
+/** Until when it keeps operations from going on. After a short delay, they go on at once. */
+export function overAt({ begin, end, part, isDelay }: Cause): number {
+  return isDelay && end - begin < bounds.patience ? end : end + bounds.recovery[part]
 }
 
 /** Whether an operation meets it: not what happens between nodes of the store. */
-function isOnItsWay({ event, replica }: Cause): boolean {
-  return event.type === 'fault' || replica !== undefined
+function isOnItsWay({ event, replica, client }: Cause): boolean {
+  return event.type === 'fault' || replica !== undefined || client !== undefined
 }
 
 const clippedTo =
@@ -174,7 +174,7 @@ function causeOfTouch(event: Touch, replicas: readonly string[]): Cause {
   return {
     ...{ kind: code ?? how, part, replica, begin, end, event, isDelay: how === 'held' || how === 'silent' },
     ...(part === 'application' && { application: applicationOf(to) }),
-    ...(part === 'clients' && { client: from }),
+    ...((part === 'clients' || from.startsWith('browser ')) && { client: from }),
   }
 }
 

@@ -1,11 +1,14 @@
 // An application that knows nothing of sign-in. It records each request, and responds with the
 // identity that it has received.
 import { createHash, randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage } from 'node:http'
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import { freePort } from '../test/support/free-port.ts'
-import type { Scope } from '../test/support/redis.ts'
+import type { RedisTls, Scope } from '../test/support/redis.ts'
 import { type HistoryEvent, type Identity, now } from './history.ts'
 import type { Network } from './network.ts'
 import { applicationOf } from './parties.ts'
@@ -15,11 +18,28 @@ export const cookieName = 'APPLICATION'
 /** Between two messages of a stream, in ms. */
 const tickMs = 500
 
+export interface ApplicationParts {
+  readonly network: Network
+  readonly record: (event: HistoryEvent) => void
+  /** With it, `orders` speaks HTTP/2 and `files` HTTP/1.1 over TLS. */
+  readonly certificate: RedisTls | undefined
+}
+
+type Respond = (req: IncomingMessage, res: ServerResponse) => void
+
+function serverOf(application: string, certificate: RedisTls | undefined, respond: Respond) {
+  if (certificate === undefined || application === 'live') return createServer(respond)
+  const tls = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) }
+  if (application === 'files') return createTlsServer(tls, respond)
+  // The compatible interface of Node.js.
+  return createSecureServer(tls, respond as unknown as (req: Http2ServerRequest, res: Http2ServerResponse) => void)
+}
+
 /** Starts an application, and returns its address behind the network. */
 export async function startApplication(
   scope: Scope,
   name: string,
-  { network, record }: { readonly network: Network; readonly record: (event: HistoryEvent) => void },
+  { network, record, certificate }: ApplicationParts,
 ): Promise<string> {
   const application = applicationOf(name)
   const note = (req: IncomingMessage, more: { readonly digest?: string } = {}) => {
@@ -38,7 +58,7 @@ export async function startApplication(
     })
     return identity
   }
-  const server = createServer((req, res) => {
+  const respond = (req: IncomingMessage, res: ServerResponse) => {
     if (req.url?.endsWith('/logout')) {
       record({ type: 'logout-call', at: now(), application, cookie: cookieOf(req) })
       return void res.end()
@@ -70,8 +90,9 @@ export async function startApplication(
       res.writeHead(200, { 'content-type': 'application/json', 'x-application': application })
       res.end(messageTo(req, identity))
     })
-  })
-  const sockets = new WebSocketServer({ server })
+  }
+  const server = serverOf(application, certificate, respond)
+  const sockets = new WebSocketServer({ server: server as Server })
   sockets.on('connection', (socket, req) => {
     const message = messageTo(req, note(req))
     socket.send(message)
@@ -81,12 +102,12 @@ export async function startApplication(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   scope.after(() => {
     server.close()
-    server.closeAllConnections()
+    if ('closeAllConnections' in server) server.closeAllConnections()
     for (const socket of sockets.clients) socket.terminate()
   })
   const port = await freePort()
   await network.link(name, port, (server.address() as AddressInfo).port)
-  return `http://${network.host(name)}:${port}`
+  return `${server instanceof Server ? 'http' : 'https'}://${network.host(name)}:${port}`
 }
 
 /** Each response and each message of a stream names the person and the request. */

@@ -82,15 +82,20 @@ export class Browser {
     this.#parts = parts
     this.#site = parts.site
     this.#agent = new Agent({
-      ...{ localAddress: parts.localAddress, connect: { timeout: 5_000 } },
+      // No certificate is for the address of a replica.
+      ...{ localAddress: parts.localAddress, connect: { timeout: 5_000, rejectUnauthorized: false }, allowH2: true },
       ...{ headersTimeout: patienceMs, bodyTimeout: patienceMs },
     })
   }
 
   /** The session whose cookie it has. */
   get session(): string | undefined {
-    const cookie = this.#kept.find(({ name }) => name === 'gatehouse')
+    const cookie = this.#kept.find(({ name }) => name === this.#cookieName)
     return cookie && this.#sessions.get(cookie.value)
+  }
+
+  get #cookieName(): string {
+    return this.#site.url.startsWith('https:') ? '__Host-gatehouse' : 'gatehouse'
   }
 
   closeChannels(): void {
@@ -128,7 +133,7 @@ export class Browser {
           ...(id !== undefined && { 'x-request-id': id }),
           ...navigation,
           ...this.#fields(url),
-          ...(copy && { cookie: `gatehouse=${copy[0]}` }),
+          ...(copy && { cookie: `${this.#cookieName}=${copy[0]}` }),
           ...headers,
         },
       })
@@ -159,7 +164,7 @@ export class Browser {
     const cookies = [received ?? []].flat().flatMap((text) => readSetCookie(text, { host, path }, Date.now()) ?? [])
     if (cookies.length === 0) return
     this.#kept = keepCookies(this.#kept, cookies, Date.now())
-    const cookie = this.#kept.find(({ name }) => name === 'gatehouse')
+    const cookie = this.#kept.find(({ name }) => name === this.#cookieName)
     if (cookie === undefined || this.#sessions.has(cookie.value)) return
     if (signIn === undefined) throw new Error(`a session cookie without a sign-in from ${url}`)
     this.#sessions.set(cookie.value, signIn)

@@ -1,6 +1,6 @@
 // The people of a chaos run, and those who end their sessions.
 import { setTimeout as pause } from 'node:timers/promises'
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import { type Random, seeded } from '../test/support/random.ts'
 import { Browser, codeOf, errorOf, patienceMs, type Site } from './browser.ts'
 import { type Ending, now } from './history.ts'
@@ -107,7 +107,9 @@ async function useTab(
     else if (action === 'signInAgain') await browser.signIn({ again: true })
     else if (action === 'copy') await browser.useCopy(application)
     else if (action === 'stream' || action === 'websocket')
-      open ??= browser.keepOpen(application, action, random.between(...pauses.stream)).finally(() => (open = undefined))
+      open ??= browser
+        .keepOpen(action === 'websocket' ? 'live' : application, action, random.between(...pauses.stream))
+        .finally(() => (open = undefined))
     else {
       const { code } = await browser.use(application, action)
       if (code === 'ERR_UNAUTHENTICATED') await browser.signIn()
@@ -222,6 +224,9 @@ export async function endAsAdministrator(parts: EndingParts): Promise<void> {
   }
 }
 
+/** No certificate is for the address of a replica. */
+const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
+
 /** Posts an order to end sessions, and records its outcome. */
 async function send(
   site: Site,
@@ -234,7 +239,9 @@ async function send(
   let ending: Ending
   try {
     const headers = { 'x-request-id': order.id, ...init.headers }
-    const response = await request(url, { body: init.body, headers, method: 'POST', headersTimeout: patienceMs })
+    const response = await request(url, {
+      ...{ body: init.body, headers, method: 'POST', headersTimeout: patienceMs, dispatcher },
+    })
     const { statusCode: status } = response
     const text = await response.body.text()
     // 503 of the administration API has no code. It means that the store failed.

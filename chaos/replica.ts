@@ -19,6 +19,7 @@ export interface ReplicaParts {
   readonly record: (event: HistoryEvent) => void
   readonly env: Readonly<Record<string, string>>
   readonly say: (text: string) => void
+  readonly scheme: 'http' | 'https'
   /** The files of two builds of the gateway. It starts with the first one. */
   readonly builds: readonly [string, string]
   /** The text of the configuration for the ports of the replica. */
@@ -52,7 +53,7 @@ export class Replica {
 
   constructor(parts: ReplicaParts, ports: { readonly listen: number; readonly admin: number }) {
     this.name = parts.name
-    this.url = `http://${parts.network.host(parts.name)}:${ports.listen}`
+    this.url = `${parts.scheme}://${parts.network.host(parts.name)}:${ports.listen}`
     this.adminUrl = `http://127.0.0.1:${ports.admin}`
     this.#parts = parts
     this.#ports = ports

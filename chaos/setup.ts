@@ -13,13 +13,16 @@ export interface Setup {
   /** `session.store_outage_grace` in ms. */
   readonly grace: number
   readonly replicasAcknowledge: number
+  /** Browsers use TLS and HTTP/2, and so does the gateway to one application; TLS only to another one. */
+  readonly tls: boolean
 }
 
-/** Each second seed has the defaults. */
+/** Each second seed has the defaults; two of four have TLS. */
 export function setupOf(kind: StoreKind, seed: number): Setup {
   const isDefault = seed % 2 === 0
   const hasReplicas = kind === 'sentinel' || kind === 'cluster'
   return {
+    tls: seed % 4 >= 2,
     ...{ kind, grace: isDefault ? 0 : 3_000, replicasAcknowledge: isDefault || !hasReplicas ? 0 : 1 },
     ...(kind === 'file' ? { replicas: replicaNames.slice(0, 1), workers: 1 } : { replicas: replicaNames, workers: 2 }),
   }

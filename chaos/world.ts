@@ -4,7 +4,8 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { root } from '../test/support/command.ts'
 import { freePort } from '../test/support/free-port.ts'
-import type { Scope } from '../test/support/redis.ts'
+import { issueCertificates } from '../test/support/certificates.ts'
+import type { RedisTls, Scope } from '../test/support/redis.ts'
 import { cookieName, startApplication } from './application.ts'
 import type { Site } from './browser.ts'
 import { startDecisionPoint } from './decision-point.ts'
@@ -54,11 +55,13 @@ export async function startChaosWorld(
   const network = new Network(touches)
   scope.after(() => network.close())
   const store = await startStore(scope, network, setup, folder)
-  const url = `http://127.0.0.1:${await freePort()}`
+  const certificate = setup.tls ? issueCertificates().server : undefined
+  const scheme = setup.tls ? 'https' : 'http'
+  const url = `${scheme}://127.0.0.1:${await freePort()}`
   const env = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
   const provider = await startChaosProvider(scope, { network, record, url, client_secret: env.CLIENT_SECRET, people })
   const upstreams = await Promise.all(
-    targets.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record }) })),
+    targets.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record, certificate }) })),
   )
   const decisions = await startDecisionPoint(scope, network)
   const keys = sessionKeys(folder)
@@ -68,9 +71,18 @@ export async function startChaosWorld(
   ] as const
   if (plant !== undefined) for (const build of builds) plantFault(plant, dirname(build))
   const yaml = (ports: Ports) =>
-    configuration(ports, { setup, url, issuer: provider.issuer, store, upstreams, decisions, keys: keys.files })
+    configuration(ports, {
+      setup,
+      url,
+      issuer: provider.issuer,
+      store,
+      upstreams,
+      certificate,
+      decisions,
+      keys: keys.files,
+    })
   const replicas = await Promise.all(
-    setup.replicas.map((name) => Replica.create({ name, folder, network, record, say, env, yaml, builds })),
+    setup.replicas.map((name) => Replica.create({ name, folder, network, record, say, scheme, env, yaml, builds })),
   )
   scope.after(() => Promise.all(replicas.map((replica) => replica.kill())))
   await Promise.all(replicas.map((replica) => replica.start()))
@@ -112,6 +124,7 @@ interface Around {
   readonly issuer: string
   readonly store: Store
   readonly upstreams: readonly { readonly name: string; readonly url: string }[]
+  readonly certificate: RedisTls | undefined
   /** The URL of the policy decision point. */
   readonly decisions: string
   /** The files of the session keys. The first one seals. */
@@ -121,11 +134,11 @@ interface Around {
 /** The configuration of a replica. */
 function configuration(
   { listen, admin }: Ports,
-  { setup, url, issuer, store, upstreams, decisions, keys }: Around,
+  { setup, url, issuer, store, upstreams, certificate, decisions, keys }: Around,
 ): string {
   const { workers, grace } = setup
   return `version: 1
-listen: 127.0.0.1:${listen}
+listen: { address: "127.0.0.1:${listen}"${certificate === undefined ? '' : `, tls: { cert_file: ${certificate.cert}, key_file: ${certificate.key} }`} }
 workers: ${workers}
 admin: { listen: "127.0.0.1:${admin}", page: { token: { env: ADMIN_TOKEN } } }
 external_url: ${url}
@@ -144,12 +157,15 @@ session:
   absolute_timeout: ${timeouts.absolute / 1000}s
 ${grace === 0 ? '' : `  store_outage_grace: ${grace / 1000}s\n`}  poll_userinfo: 10s
 upstreams:
-${applications.map((name) => `  ${name}:\n${upstreamOf(name, upstreams, decisions)}`).join('\n')}
+${applications.map((name) => `  ${name}:\n${upstreamOf(name, { upstreams, certificate, decisions })}`).join('\n')}
 `
 }
 
 /** All applications have sessions of their own, which end by a call; one asks about each request. */
-function upstreamOf(name: string, upstreams: Around['upstreams'], decisions: string): string {
+function upstreamOf(
+  name: string,
+  { upstreams, certificate, decisions }: Pick<Around, 'upstreams' | 'certificate' | 'decisions'>,
+): string {
   const targets = upstreams.filter((target) => applicationOf(target.name) === name).map(({ url }) => `"${url}"`)
   return [
     `path: /${name}`,
@@ -157,6 +173,8 @@ function upstreamOf(name: string, upstreams: Around['upstreams'], decisions: str
     'headers: { X-Sub: sub, X-Sid: sid }',
     `session_cookies: [${cookieName}]`,
     `logout: { call: /${name}/logout }`,
+    ...(certificate !== undefined && name !== 'live' ? [`ca_file: ${certificate.ca}`, 'server_name: localhost'] : []),
+    ...(certificate !== undefined && name === 'orders' ? ['protocol: h2'] : []),
     ...(name === 'files' ? [`authorize_with: { url: "${decisions}", timeout: 2s }`] : []),
   ]
     .map((line) => `    ${line}`)
