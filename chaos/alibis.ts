@@ -1,5 +1,5 @@
-// What excuses a failure: what the world itself did to a process, what the proxies saw on a link, and
-// how long processes waited for a processor. The word of the gateway does not count.
+// What excuses a failure: what the world itself did to a process, what the proxies saw on a link,
+// and how long processes waited for a processor. The word of the gateway does not count.
 import { bounds } from './bounds.ts'
 import type { Fault, HistoryEvent, Part, Stall, Touch } from './history.ts'
 import { applicationOf } from './parties.ts'
@@ -85,9 +85,9 @@ export class Alibis {
   }
 
   /**
-   * What explains that an operation failed: a process or a connection that was cut, or that was late
-   * for as long as the gateway waits. What happened between nodes of the store explains nothing: a
-   * replica that meets it gets an error on its own connection.
+   * What explains that an operation failed: a process or a connection that was cut, or that was
+   * late for as long as the gateway waits. What happened between nodes of the store explains
+   * nothing: a replica that meets it gets an error on its own connection.
    */
   causes(parts: readonly Part[], span: Span, place: Place): Cause[] {
     return parts.flatMap((part) => {
@@ -117,8 +117,8 @@ export class Alibis {
   }
 
   /**
-   * How much of this time links and processes were late or away, in ms: of a place, and what `others`
-   * names.
+   * How much of this time links and processes were late or away, in ms: of a place, and what
+   * `others` names.
    */
   late(span: Span, place: Place, others: readonly Cause[] = []): number {
     const inTheWay = [...this.disturbances(allParts, span, place).filter(isOnItsWay), ...others]

@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
-import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { createSecureServer, Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
@@ -77,19 +77,21 @@ export async function startApplication(
     req.once('close', () => {
       if (!req.complete) note(req)
     })
-    return void req.once('end', () => {
-      const hash = digest.digest('hex')
-      const identity = note(req, req.method === 'GET' ? {} : { digest: hash })
-      const request = field(req, 'x-chaos-request')
-      // Each person gets a session of this application, which outlives nothing here.
-      if (cookieOf(req) === '' && identity.sub !== '') {
-        const cookie = randomUUID()
-        record({ type: 'own-session', at: now(), request, application, cookie, identity })
-        res.setHeader('set-cookie', `${cookieName}=${cookie}; Path=/${application}`)
-      }
-      res.writeHead(200, { 'content-type': 'application/json', 'x-application': application })
-      res.end(messageTo(req, identity))
-    })
+    // Over HTTP/2, Node.js emits `end` for content that was reset too, and then `aborted`.
+    return void req.once('end', () => setImmediate(() => answer(req, res, digest.digest('hex'))))
+  }
+  const answer = (req: IncomingMessage, res: ServerResponse, hash: string) => {
+    if (isReset(req)) return void note(req)
+    const identity = note(req, req.method === 'GET' ? {} : { digest: hash })
+    const request = field(req, 'x-chaos-request')
+    // Each person gets a session of this application, until the gateway ends it.
+    if (cookieOf(req) === '' && identity.sub !== '') {
+      const cookie = randomUUID()
+      record({ type: 'own-session', at: now(), request, application, cookie, identity })
+      res.setHeader('set-cookie', `${cookieName}=${cookie}; Path=/${application}`)
+    }
+    res.writeHead(200, { 'content-type': 'application/json', 'x-application': application })
+    return void res.end(messageTo(req, identity))
   }
   const server = serverOf(application, certificate, respond)
   const sockets = new WebSocketServer({ server: server as Server })
@@ -113,6 +115,11 @@ export async function startApplication(
 /** Each response and each message of a stream names the person and the request. */
 function messageTo(req: IncomingMessage, identity: Identity): string {
   return JSON.stringify({ identity, echo: field(req, 'x-chaos-request') })
+}
+
+/** Whether a request over HTTP/2 was reset before its end. */
+function isReset(req: IncomingMessage | Http2ServerRequest): boolean {
+  return req instanceof Http2ServerRequest && req.aborted
 }
 
 /** The cookie of a session of the application, if the request has one. */

@@ -3,9 +3,13 @@
  * test compares both.
  */
 export const bounds = {
-  /** All processes that receive notices have confirmed an ending whose 200 came within this time. */
+  /**
+   * All processes that receive notices have confirmed an ending whose 200 came within this time.
+   */
   confirmations: 250,
-  /** A replica that hangs, or has lost the store, serves from memory for this time, and the grace. */
+  /**
+   * A replica that hangs, or has lost the store, serves from memory for this time, and the grace.
+   */
   proof: 1_500,
   /** A stream closes, and its browser notices, after its session has ended. */
   streamAfterEnding: 1_000,

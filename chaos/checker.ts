@@ -1,7 +1,7 @@
 // Judges the history of a chaos run. It knows what the documentation promises, and nothing of the
 // program.
-import { bounds } from './bounds.ts'
 import { overAt } from './alibis.ts'
+import { bounds } from './bounds.ts'
 import { type CertainEnd, Facts } from './facts.ts'
 import type { Attempt, Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
 import { whyWrong } from './reasons.ts'

@@ -271,8 +271,8 @@ export class Facts {
   }
 
   /**
-   * Whether a replica may have refused a session in this time because it had ended. An end that is not
-   * certain did not happen if the session was admitted after it, and before this time.
+   * Whether a replica may have refused a session in this time because it had ended. An end that is
+   * not certain did not happen if the session was admitted after it, and before this time.
    */
   mayHaveEnded(session: string, { begin, end }: Span): boolean {
     return this.#possibleEndsOf(session).some(
@@ -388,8 +388,8 @@ export class Facts {
   }
 
   /**
-   * Whether the cookie or the job of a logout call may have been lost with writes of the store, or the
-   * job is not due yet, or the application was away at first.
+   * Whether the cookie or the job of a logout call may have been lost with writes of the store, or
+   * the job is not due yet, or the application was away at first.
    */
   mayLackLogoutCall(own: OwnSession, { at, order }: CertainEnd): boolean {
     const { application } = own

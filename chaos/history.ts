@@ -218,9 +218,9 @@ export interface Fault extends Operation {
   readonly kind: string
   /**
    * What fails: the process of a `replica`, its link to `clients`, the `store`, `provider`,
-   * `application` or policy `decision` point or the link to it, the `clock` of a replica. Absent: nothing may fail because
-   * of it, such as a reload or a new key. Only a fault of a `replica` or a `clock` excuses
-   * something by itself. What another one touched, the proxies say.
+   * `application` or policy `decision` point or the link to it, the `clock` of a replica. Absent:
+   * nothing may fail because of it, such as a reload or a new key. Only a fault of a `replica` or a
+   * `clock` excuses something by itself. What another one touched, the proxies say.
    */
   readonly part?: Part
   /** The replicas concerned. Absent: all. */

@@ -1,6 +1,6 @@
 // The verdict about a run: what the checker found, and whether it was able to find anything.
-import { isSlow, type Finding, findingsOf } from './checker.ts'
 import { bounds } from './bounds.ts'
+import { isSlow, type Finding, findingsOf } from './checker.ts'
 import { Facts } from './facts.ts'
 import type { HistoryEvent, Request } from './history.ts'
 import type { LogLine } from './logs.ts'

@@ -12,8 +12,8 @@ import { type PlannedFault, planFaults, shortestMinutes } from './plan.ts'
 import { plantOfTheDay, plants } from './plants.ts'
 import { reportOf } from './report.ts'
 import { runChaos } from './run.ts'
-import { shrink } from './shrink.ts'
 import { setupOf, storeKinds, type StoreKind } from './setup.ts'
+import { shrink } from './shrink.ts'
 import { summaryOf } from './summary.ts'
 
 const values = readOptions('npm run test:chaos', {

@@ -207,8 +207,8 @@ export class Network {
   #noteSilence(pair: Pair): void {
     const { owedSince: begin = Infinity } = pair
     const [from, to] = pair.ends
-    // Nodes of a store talk to each other in other ways. Over HTTP/2, not each frame has a response;
-    // an application is a part of this process, whose own delay is recorded.
+    // Nodes of a store talk to each other in other ways. Over HTTP/2, not each frame has a
+    // response; an application is a part of this process, whose own delay is recorded.
     const isExpected = partOf(from) === 'clients' && partOf(to) !== 'application'
     if (isExpected && now() - begin > noticeableMs) this.#touch(pair.ends, 'silent', { begin, end: now() })
     pair.owedSince = undefined

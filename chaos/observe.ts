@@ -1,5 +1,5 @@
-// What happens in a run besides its faults: processes wait for a processor, and nodes of Redis change
-// their roles.
+// What happens in a run besides its faults: processes wait for a processor, and nodes of Redis
+// change their roles.
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { watchTimers } from '../test/support/late-timers.ts'
@@ -76,7 +76,9 @@ function waitedMs(pid: number): number {
   }
 }
 
-/** Records when a node has another role than before, also with a time without a response between. */
+/**
+ * Records when a node has another role than before, also with a time without a response between.
+ */
 function rolesOf(store: Store, record: Record): (begin: number) => Promise<void> {
   const known = new Map<number, string>()
   return async (begin) => {

@@ -94,7 +94,10 @@ const sessionBreaks: Reason = (facts, attempt) => {
 const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks)
 const otherConnectionFails = during('replica', 'clients', 'provider')
 
-/** What excuses the outcome of an operation. `[]`: nothing does. `undefined`: it is what was expected. */
+/**
+ * What excuses the outcome of an operation. `[]`: nothing does. `undefined`: it is what was
+ * expected.
+ */
 export function excusesOf(facts: Facts, attempt: Attempt): readonly string[] | undefined {
   if (attempt.status === undefined)
     return (attempt.type === 'request' ? connectionFails : otherConnectionFails)(facts, attempt)

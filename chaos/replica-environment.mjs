@@ -1,6 +1,6 @@
 // Loaded by a replica before the gateway (`node --import`): the replica connects from an address of
-// its own, each worker from one next to it and with a log of its own. Its clock is off by what a file
-// says, and SIGUSR2 collects garbage.
+// its own, each worker from one next to it and with a log of its own. Its clock is off by what a
+// file says, and SIGUSR2 collects garbage.
 import cluster from 'node:cluster'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'

@@ -1,13 +1,15 @@
 // What a judgement says to its reader.
 import type { Finding } from './checker.ts'
-import type { Count, Judgement, Share } from './judge.ts'
 import type { HistoryEvent, Run } from './history.ts'
+import type { Count, Judgement, Share } from './judge.ts'
 import type { LogLine } from './logs.ts'
 import { table } from './summary.ts'
 
 /** Findings of one cause follow each other within this time, in ms. */
 const oneCauseMs = 10_000
-/** What else happened to the person of a finding: so long before and after it, in ms, and so much. */
+/**
+ * What else happened to the person of a finding: so long before and after it, in ms, and so much.
+ */
 const [aroundMs, aroundCount] = [3_000, 6]
 /** Causes beyond these are only counted, for each property. */
 const shownCauses = 5
@@ -26,8 +28,9 @@ export function causesOf(findings: readonly Finding[]): Finding[][] {
 
 const startOf = (event: HistoryEvent) => ('begin' in event ? event.begin : event.at)
 const timeOf = ({ events }: Finding) => Math.max(0, ...events.map(startOf))
-/** The sentence without names of operations and numbers. */
-const likenessOf = ({ property, sentence }: Finding) => property + sentence.replace(/\b[a-z]*\d[\d.]*\b/g, '')
+/** The sentence without its operation and numbers: the page r7, a form, and so on. */
+const likenessOf = ({ property, sentence }: Finding) =>
+  property + sentence.replace(/^The [\w-]+ (?=[a-z]+\d+)/, '').replace(/\b[a-z]*\d[\d.]*\b/g, '')
 
 /** The findings, what was judged and what was done, as Markdown. */
 export function reportOf(

@@ -13,7 +13,10 @@ export interface Setup {
   /** `session.store_outage_grace` in ms. */
   readonly grace: number
   readonly replicasAcknowledge: number
-  /** Browsers use TLS and HTTP/2, and so does the gateway to one application; TLS only to another one. */
+  /**
+   * Browsers use TLS and HTTP/2, and so does the gateway to one application; TLS only to another
+   * one.
+   */
   readonly tls: boolean
 }
 

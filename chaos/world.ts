@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { issueCertificates } from '../test/support/certificates.ts'
 import { root } from '../test/support/command.ts'
 import { freePort } from '../test/support/free-port.ts'
-import { issueCertificates } from '../test/support/certificates.ts'
 import type { RedisTls, Scope } from '../test/support/redis.ts'
 import { cookieName, startApplication } from './application.ts'
 import type { Site } from './browser.ts'
@@ -161,7 +161,9 @@ ${applications.map((name) => `  ${name}:\n${upstreamOf(name, { upstreams, certif
 `
 }
 
-/** All applications have sessions of their own, which end by a call; one asks about each request. */
+/**
+ * All applications have sessions of their own, which end by a call; one asks about each request.
+ */
 function upstreamOf(
   name: string,
   { upstreams, certificate, decisions }: Pick<Around, 'upstreams' | 'certificate' | 'decisions'>,

@@ -14,8 +14,8 @@ export function hasPassed(t: TestContext): boolean {
 }
 
 /**
- * Tests of this file that fail on a busy machine do not say that something is broken, and nothing is
- * fine either: `.ci/verdict.mjs` ends the command with another exit code.
+ * Tests of this file that fail on a busy machine do not say that something is broken, and nothing
+ * is fine either: `.ci/verdict.mjs` ends the command with another exit code.
  */
 export function judgeOnlyUnlessBusy(): { note(name: string): void } {
   let late: { at: number; ms: number }[] = []
