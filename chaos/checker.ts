@@ -3,7 +3,7 @@
 import { overAt } from './alibis.ts'
 import { bounds } from './bounds.ts'
 import { type CertainEnd, Facts } from './facts.ts'
-import type { Attempt, Death, HistoryEvent, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
+import type { Attempt, Death, HistoryEvent, OwnSession, Receipt, Refresh, Request, Sample, Stream } from './history.ts'
 import { whyWrong } from './reasons.ts'
 
 export type Property =
@@ -240,21 +240,21 @@ const ownSession: Check = (facts) => {
 
 /**
  * Each application is told that a session with a session of its own has ended: with the last cookie
- * that the gateway kept.
+ * that the gateway kept. A new sign-in of the same person moves the cookie to the new session.
  */
 const logoutCall: Check = (facts) => {
   const requests = new Map(facts.requests.map((request) => [request.id, request]))
-  const kept = new Set([...facts.receipts.values()].flat().map(({ cookie }) => cookie))
-  const last = new Map(
-    facts.ownSessions.map((own) => [`${requests.get(own.request)?.session} ${own.application}`, own]),
-  )
+  const uses = Map.groupBy([...facts.receipts.values()].flat(), ({ cookie }) => cookie)
+  const sessionOf = (own: OwnSession) => requests.get(uses.get(own.cookie)?.at(-1)?.request ?? '')?.session ?? ''
+  const last = new Map(facts.ownSessions.map((own) => [`${sessionOf(own)} ${own.application}`, own]))
   return [...last.values()].flatMap((own): Finding[] => {
-    const { session = '' } = requests.get(own.request) ?? {}
-    if (!kept.has(own.cookie) || facts.logoutCalls.has(own.cookie)) return []
+    const session = sessionOf(own)
+    if (facts.logoutCalls.has(own.cookie)) return []
     const end = facts.certainEnds(session).find(({ at }) => at > own.at)
-    if (end === undefined || facts.mayLackLogoutCall(own, end)) return []
+    if (end === undefined || end.cause === 'timeout' || end.cause.type !== 'ending') return []
+    if (facts.mayLackLogoutCall(own, end)) return []
     const sentence = `${own.application} was not told that session ${session} had ended.`
-    return [{ property: 'logout-call', sentence, events: [own, ...(end.cause === 'timeout' ? [] : [end.cause])] }]
+    return [{ property: 'logout-call', sentence, events: [own, end.cause] }]
   })
 }
 

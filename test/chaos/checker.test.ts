@@ -587,6 +587,7 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
       const { application } = receipt
       const identity = { sub: 'dan', sid: 'other' }
       history.events.push({ type: 'own-session', at: 1, request: 'r0', application, cookie: 'c', identity })
+      history.events.push({ type: 'logout-call', at: 1, application, cookie: 'c' })
     },
   ],
   [
