@@ -42,25 +42,32 @@ const settingsOf = ({ replicasAcknowledge }: Setup) =>
 export async function startStore(scope: Scope, network: Network, setup: Setup, folder: string): Promise<Store> {
   switch (setup.kind) {
     case 'sentinel':
-      return startSentinels(scope, network, setup)
+      return startSentinels(scope, network, setup, logsIn(folder))
     case 'cluster':
-      return startClusterOfSix(scope, network, setup)
+      return startClusterOfSix(scope, network, setup, logsIn(folder))
     case 'plain':
-      return startPlain(scope, network, setup)
+      return startPlain(scope, network, setup, logsIn(folder))
     case 'file':
       return { yaml: `{ file: ${join(folder, 'sessions.db')} }`, nodes: [], parties: [] }
   }
 }
 
-async function startPlain(scope: Scope, network: Network, setup: Setup): Promise<Store> {
+/** The argument that makes a node of this name write its log into the folder. */
+type LogArgument = (name: string) => readonly string[]
+
+const logsIn =
+  (folder: string): LogArgument =>
+  (name) => ['--logfile', join(folder, `${name}.log`)]
+
+async function startPlain(scope: Scope, network: Network, setup: Setup, log: LogArgument): Promise<Store> {
   const [name, port] = ['redis-1', await freePort()]
   await network.link(name, port)
-  const node = nodeOf(scope, name, await startRedis(scope, { port, args: common }))
+  const node = nodeOf(scope, name, await startRedis(scope, { port, args: [...common, ...log(name)] }))
   const yaml = `{ redis: { url: "redis://${network.host(name)}:${port}", ${settingsOf(setup)} } }`
   return { yaml, nodes: [node], parties: [name] }
 }
 
-async function startSentinels(scope: Scope, network: Network, setup: Setup): Promise<Store> {
+async function startSentinels(scope: Scope, network: Network, setup: Setup, log: LogArgument): Promise<Store> {
   const names = ['redis-1', 'redis-2', 'redis-3']
   const nodes: StoreNode[] = []
   const first = { host: network.host('redis-1'), port: await freePort() }
@@ -74,7 +81,7 @@ async function startSentinels(scope: Scope, network: Network, setup: Setup): Pro
       ...['--min-replicas-to-write', '1', '--min-replicas-max-lag', String(maxLagSeconds)],
       ...(isFirst ? [] : ['--replicaof', first.host, String(first.port)]),
     ]
-    nodes.push(nodeOf(scope, name, await startRedis(scope, { port, args: [...common, ...args] })))
+    nodes.push(nodeOf(scope, name, await startRedis(scope, { port, args: [...common, ...log(name), ...args] })))
   }
   for (const { name, redis } of nodes.slice(1))
     await until(`${name} follows`, async () => /master_link_status:up/.test(await redis.info('replication')))
@@ -89,7 +96,7 @@ async function startSentinels(scope: Scope, network: Network, setup: Setup): Pro
       ...['sentinel down-after-milliseconds main 2500', 'sentinel failover-timeout main 6000'],
       'sentinel parallel-syncs main 2',
     ]
-    const args = ['--bind-source-addr', host, '--protected-mode', 'no']
+    const args = ['--bind-source-addr', host, '--protected-mode', 'no', ...log(name)]
     const { redis } = nodeOf(scope, name, await startRedis(scope, { port, sentinel, args }))
     sentinels.push({ name, redis, place: `"${host}:${port}"` })
   }
@@ -114,7 +121,7 @@ async function startSentinels(scope: Scope, network: Network, setup: Setup): Pro
   }
 }
 
-async function startClusterOfSix(scope: Scope, network: Network, setup: Setup): Promise<Store> {
+async function startClusterOfSix(scope: Scope, network: Network, setup: Setup, log: LogArgument): Promise<Store> {
   const nameOf = (n: number) => `redis-${n + 1}`
   const { primaries, replicas } = await startCluster(scope, {
     replicas: 3,
@@ -124,7 +131,10 @@ async function startClusterOfSix(scope: Scope, network: Network, setup: Setup): 
       await network.link(nameOf(n), port)
       await network.link(nameOf(n), bus)
       const announced = ['--cluster-announce-ip', host, '--cluster-announce-port', String(port)]
-      return { host, args: [...announced, '--cluster-announce-bus-port', String(bus), '--bind-source-addr', host] }
+      return {
+        host,
+        args: [...announced, '--cluster-announce-bus-port', String(bus), '--bind-source-addr', host, ...log(nameOf(n))],
+      }
     },
   })
   const nodes = [...primaries, ...replicas].map((server, n) => nodeOf(scope, nameOf(n), server))
