@@ -169,11 +169,15 @@ const refreshToken: Check = (facts) =>
 function mayHaveLostRotation(facts: Facts, rotation: Refresh, again: Refresh): boolean {
   const written = { begin: rotation.begin, end: rotation.end + bounds.stored }
   const { replica } = rotation
+  // What ended before the request reached the provider did not hold its response back.
+  const disturbed = facts
+    .causes(['replica', 'store', 'provider'], written, { replica })
+    .filter(({ part, end }) => part !== 'provider' || end >= rotation.begin)
   // The network held the second request back since the first one was under way.
   const held = facts.causes(['provider'], again, { replica: again.replica }).filter(({ begin }) => begin <= written.end)
   return (
     !rotation.answered ||
-    facts.causes(['replica', 'store', 'provider'], written, { replica }).length > 0 ||
+    disturbed.length > 0 ||
     facts.alibis.stalled(written, replica) >= bounds.patience ||
     held.length > 0 ||
     facts.faults.some(
