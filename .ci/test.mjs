@@ -27,7 +27,7 @@ const entries = await bundleTests(groups, folder)
 const report = join(folder, 'report.json')
 const reporter = (name, destination) => [`--test-reporter=${name}`, `--test-reporter-destination=${destination}`]
 // With the source maps, a stack trace names the place in the TypeScript file.
-const options = ['--enable-source-maps', '--test', `--test-concurrency=${processes}`, '--test-timeout=600000']
+const options = ['--enable-source-maps', '--test', `--test-concurrency=${processes}`, '--test-timeout=1200000']
 const reporters = [
   ...reporter(isAll || named.length > 0 ? 'spec' : 'dot', 'stdout'),
   ...reporter(join(root, '.ci', 'tests', 'report.mjs'), 'stderr'),

@@ -1,6 +1,7 @@
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { Clock } from '../core/clock.ts'
 import { reason } from '../core/errors.ts'
+import { pauses } from '../core/pauses.ts'
 import { randomId } from '../core/random.ts'
 import { Keyring } from '../core/seal.ts'
 import type { EndingResult, SessionsAdministration, SessionSummary } from './administration.ts'
@@ -11,8 +12,6 @@ import type { SessionColumn, SessionQuery, OrderOutcome, Overview, SessionView }
 const maxSessions = 10_000
 /** How many sessions a page of the list has. */
 const pageSize = 25
-/** How long finding sessions, and then counting them, may take, in ms. */
-const searchTimeoutMs = 2_000
 /** How long the form on the page can be used, in ms. */
 const orderLifetimeMs = 60 * 60 * 1000
 /** Binds the seal of an order to this purpose. */
@@ -27,7 +26,7 @@ export interface AdminSessionsParts {
 /** The sessions that the page shows, each with the value of the form that ends it. */
 export async function findSessions(query: SessionQuery, parts: AdminSessionsParts): Promise<Overview['sessions']> {
   const administration = parts.administration()
-  const search = { deadline: performance.now() + searchTimeoutMs, read: 0 }
+  const search = { deadline: performance.now() + pauses.searchSessionsMs, read: 0 }
   const found = new Map<string, SessionSummary>()
   const options = { deadline: search.deadline, onRead: (count: number) => void (search.read += count) }
   try {
@@ -40,7 +39,7 @@ export async function findSessions(query: SessionQuery, parts: AdminSessionsPart
     const sorted = sortedBy(query.sort, [...found.values()].slice(0, maxSessions))
     const pages = Math.max(1, Math.ceil(sorted.length / pageSize))
     const page = Math.min(query.page, pages)
-    const countDeadline = performance.now() + searchTimeoutMs
+    const countDeadline = performance.now() + pauses.searchSessionsMs
     return {
       found: sorted.slice((page - 1) * pageSize, page * pageSize).map((session) => viewOf(session, parts)),
       page,

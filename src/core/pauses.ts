@@ -40,6 +40,8 @@ export const pauses = {
   retrySpansMs: 1_000,
   /** The shortest pause between two looks for calls of the logout of applications that are due. */
   lookForLogoutCallsMs: 1_000,
+  /** How long the administration page reads the sessions of a store at most. */
+  searchSessionsMs: 2_000,
   /** The pause between two updates of an open administration page. */
   updateAdminPageMs: 2_000,
   /** How often the keys of the gateway are read while one is missing. */

@@ -84,7 +84,7 @@ export class Discovery {
 
   #fetch(): Promise<DiscoveredProvider> {
     return this.#fetching.run('metadata', async () => {
-      const began = performance.now()
+      const began = this.#parts.clock.now()
       try {
         const found = await discover(this.#config, this.#parts.outbound)
         if (this.#known === undefined || this.#failure !== undefined)
@@ -95,7 +95,7 @@ export class Discovery {
         return found
       } catch (cause) {
         this.#failedAt = this.#parts.clock.now()
-        this.#pauseMs = performance.now() - began < quickMs ? quickMs : retryFirstMs
+        this.#pauseMs = this.#failedAt - began < quickMs ? quickMs : retryFirstMs
         const before = this.#failure?.message
         this.#failure = unavailable(this.#config.issuer, cause)
         if (this.#failure.message !== before) {

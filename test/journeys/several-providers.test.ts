@@ -189,12 +189,14 @@ test('A short name of a claim means another claim at each provider', async (t) =
 })
 
 test('A provider that is away does not disturb the people of the other one', async (t) => {
-  const { url, staff, partners } = await twoProviders(t, { upstreams: separate, partnersStartDown: true })
+  const options = { upstreams: separate, partnersStartDown: true }
+  const { url, staff, partners, moveClock } = await twoProviders(t, options)
   const jane = new Browser('jane')
 
   assert.deepEqual(seen(await jane.get(`${url}/staff/echo`)), ['jane', staff.issuer])
   assert.equal((await jane.get(`${url}/partners/echo`)).status, 503)
   await partners.up()
+  moveClock(1_000)
   assert.equal((await jane.get(`${url}/partners/echo`)).status, 200)
 })
 

@@ -125,8 +125,10 @@ for (const ecdhCurve of [undefined, `X25519:${hybrid}`])
       t.after(() => socket.destroy())
       await once(socket, 'secureConnect')
 
-      // The types of Node.js lack the name of a group that is no curve.
-      assert.equal((socket.getEphemeralKeyInfo() as { name?: string }).name, hybrid)
+      // The types of Node.js lack the name of a group that is no curve, and so does Node.js 22.
+      const { name } = socket.getEphemeralKeyInfo() as { name?: string }
+      if (name === undefined && process.versions.node.startsWith('22.')) return t.skip('Node.js 22 does not tell it')
+      assert.equal(name, hybrid)
     },
   )
 
