@@ -32,6 +32,14 @@ export interface FullPage extends PageText {
   readonly inFrame?: { readonly framedBy: readonly string[]; readonly script?: string | undefined } | undefined
 }
 
+interface BuiltInOptions extends Pick<PageContent, 'outcome' | 'html' | 'areEqual' | 'script'> {
+  /** The origins, besides its own, that the responses to its buttons may redirect to. */
+  readonly formTargets?: readonly string[] | undefined
+  /** The origins whose pages may show it in a frame. */
+  readonly framedBy?: readonly string[]
+  readonly connectsToSelf?: boolean
+}
+
 /**
  * Renders pages: with the built-in layout and the name, logo and colors of the configuration, or
  * with templates of the operator.
@@ -62,45 +70,23 @@ export class PageRenderer {
     return this.builtIn(content, links, { formTargets: content.formTargets, ...inFrame, connectsToSelf })
   }
 
-  /**
-   * Renders the built-in layout. `formTargets`: the origins, besides its own, that the responses to
-   * its buttons may redirect to. `framedBy`: the origins whose pages may show it in a frame.
-   * `script`: a script that runs when the page is complete. `outcome`, `html` and `areEqual`: see
-   * `PageContent`.
-   */
+  /** Renders the built-in layout. */
   builtIn(
     content: PageText,
     links: readonly PageLink[],
-    {
-      formTargets,
-      framedBy = [],
-      script,
-      connectsToSelf = false,
-      outcome,
-      html: more,
-      areEqual,
-    }: Pick<PageContent, 'outcome' | 'html' | 'areEqual'> & {
-      readonly formTargets?: readonly string[] | undefined
-      readonly framedBy?: readonly string[]
-      readonly script?: string | undefined
-      readonly connectsToSelf?: boolean
-    } = {},
+    { formTargets, framedBy = [], connectsToSelf = false, ...shown }: BuiltInOptions = {},
   ): Response {
-    const { language, messages, status, title, text } = content
+    const { language, messages, status } = content
     const { name, logo } = this.#config
+    const { script } = shown
     const html = layout({
-      language,
+      ...content,
+      ...shown,
       dir: messages.dir,
       style: this.#style,
       name,
       logo,
-      title,
-      text,
-      outcome,
-      html: more,
       links,
-      areEqual,
-      script,
       support: this.#support(content),
       note: noteOf(content),
     })
@@ -108,7 +94,7 @@ export class PageRenderer {
       styleHashes: [this.#styleHash],
       scriptHashes: script === undefined ? [] : [sourceHash(script)],
       images: logo !== undefined,
-      formTargets: formTargets,
+      formTargets,
       framedBy,
       connectsToSelf,
     })
