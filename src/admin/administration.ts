@@ -153,23 +153,14 @@ export async function openAdministration(
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
 export function administer(parts: AdministrationParts): SessionsAdministration {
-  const { config, store, sessions, endings, providerOf, audit } = parts
+  const { config, store, endings, providerOf, audit } = parts
   const audiences = config.providers.map(audienceOf)
   const providerNameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
   const emailOfSession = ({ record, audience }: StoredSession) =>
     emailOf(record.claims, config.providers[audiences.indexOf(audience)]?.renamedClaims ?? {})
   const select = (selection: Selection, { deadline = Infinity, onRead = () => {} }: ListOptions = {}) =>
-    selected(selection, {
-      config,
-      store,
-      sessions,
-      audiences,
-      deadline,
-      onRead,
-      providerNameOf,
-      emailOf: emailOfSession,
-    })
+    selected(selection, { ...parts, audiences, deadline, onRead, providerNameOf, emailOf: emailOfSession })
   return {
     async *list(selection, options) {
       try {
@@ -285,33 +276,21 @@ function summary(
   { key, record, last_used_at }: FoundSession,
   showClaim: ClaimPath | undefined,
 ): Omit<SessionSummary, 'provider'> {
-  const {
-    sub,
-    sid,
-    origin,
-    created_at,
-    absolute_expires_at,
-    userinfo_read_at,
-    authentication,
-    tokens,
-    claims,
-    device,
-    signed_in_with,
-  } = record
+  const { tokens, claims, device, signed_in_with } = record
   return {
     key,
-    sub,
+    sub: record.sub,
     person: showClaim && personText(readClaim(claims, showClaim)),
-    sid,
-    origin,
+    sid: record.sid,
+    origin: record.origin,
     browser: browserText(signed_in_with?.user_agent),
     address: signed_in_with?.address,
     bound_at: device?.bound_at,
-    created_at,
+    created_at: record.created_at,
     last_used_at,
-    absolute_expires_at,
-    userinfo_read_at,
-    authentication,
+    absolute_expires_at: record.absolute_expires_at,
+    userinfo_read_at: record.userinfo_read_at,
+    authentication: record.authentication,
     access_token_expires_at: tokens.access_token_expires_at,
     hasRefreshToken: tokens.refresh_token !== undefined,
     claimNames: Object.keys(claims).toSorted(),

@@ -127,21 +127,15 @@ export async function serveAlone(
   return () => gateway.close()
 }
 
+interface PrimaryParts extends Omit<ServingParts, 'log'>, Pick<LoadResult, 'files'> {
+  readonly log: Log
+  readonly signals: StopSignals
+}
+
 async function serveWithWorkers(
   config: GatewayConfig,
   input: CommandInput,
-  {
-    log,
-    files,
-    metrics,
-    signals,
-    socket,
-  }: Pick<LoadResult, 'files'> & {
-    readonly log: Log
-    readonly metrics: Metrics
-    readonly signals: StopSignals
-    readonly socket: number | undefined
-  },
+  { log, files, metrics, signals, socket }: PrimaryParts,
 ): Promise<() => Promise<void>> {
   let running = config
   const processes = new WorkerProcesses(() => metrics.collect())

@@ -101,35 +101,26 @@ function countersOf(metrics: Metrics) {
   return { created, ended, failed, logoutTokens, atProvider, atApplications, refusedTokens, refusedAccounts, signals }
 }
 
-function countingOf({
-  created,
-  ended,
-  failed,
-  logoutTokens,
-  atProvider,
-  atApplications,
-  refusedTokens,
-  refusedAccounts,
-  signals,
-}: ReturnType<typeof countersOf>): Counting {
+function countingOf(counters: ReturnType<typeof countersOf>): Counting {
   return {
-    'signal.obeyed': ({ matched }) => signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
-    'signal.ignored': () => signals.of('ignored').add(),
-    'signal.replayed': () => signals.of('replayed').add(),
-    'signal.refused': ({ code }) => signals.of(outcomeOf(code)).add(),
+    'signal.obeyed': ({ matched }) => counters.signals.of(matched > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'signal.ignored': () => counters.signals.of('ignored').add(),
+    'signal.replayed': () => counters.signals.of('replayed').add(),
+    'signal.refused': ({ code }) => counters.signals.of(outcomeOf(code)).add(),
     'caller.refused': ({ caller, upstream, code }) => {
-      if (caller === 'access_token') refusedTokens.of(upstream, code).add()
-      if (caller === 'service_account') refusedAccounts.of(upstream, code).add()
+      if (caller === 'access_token') counters.refusedTokens.of(upstream, code).add()
+      if (caller === 'service_account') counters.refusedAccounts.of(upstream, code).add()
     },
-    'session.created': () => created.of().add(),
-    'session.ended': ({ by }) => ended.of(by).add(),
-    'sign_in.failed': ({ code }) => failed.of(code).add(),
-    'logout_token.obeyed': (token) => logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
-    'logout_token.replayed': () => logoutTokens.of('replayed').add(),
-    'logout_token.refused': ({ code }) => logoutTokens.of(outcomeOf(code)).add(),
-    'application.logout': ({ upstream, outcome }) => atApplications.of(upstream, outcome).add(),
-    'provider.end_session': ({ outcome }) => atProvider.of('end_session', outcome).add(),
-    'provider.revocation': ({ outcome }) => atProvider.of('revocation', outcome).add(),
+    'session.created': () => counters.created.of().add(),
+    'session.ended': ({ by }) => counters.ended.of(by).add(),
+    'sign_in.failed': ({ code }) => counters.failed.of(code).add(),
+    'logout_token.obeyed': (token) =>
+      counters.logoutTokens.of(token.ended > 0 ? 'obeyed' : 'obeyed_without_session').add(),
+    'logout_token.replayed': () => counters.logoutTokens.of('replayed').add(),
+    'logout_token.refused': ({ code }) => counters.logoutTokens.of(outcomeOf(code)).add(),
+    'application.logout': ({ upstream, outcome }) => counters.atApplications.of(upstream, outcome).add(),
+    'provider.end_session': ({ outcome }) => counters.atProvider.of('end_session', outcome).add(),
+    'provider.revocation': ({ outcome }) => counters.atProvider.of('revocation', outcome).add(),
   }
 }
 

@@ -76,16 +76,10 @@ export type GenerationParts = ReturnType<typeof createParts>
 
 /** @param onActivity see `ProxyParts` */
 export function createParts(config: GatewayConfig, shared: SharedParts, onActivity: (session: SessionKey) => void) {
-  const { live, pool, tracer, log, clock, metrics } = shared
+  const { live, tracer, log, clock, metrics } = shared
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)
-  const upstreams = new Upstreams(config.upstreams, {
-    isTracing: tracer !== undefined,
-    reservedPrefix,
-    pool,
-    log,
-    metrics,
-  })
+  const upstreams = new Upstreams(config.upstreams, { ...shared, isTracing: tracer !== undefined, reservedPrefix })
   const keyring = createKeyring(config.session.keys, log)
   const cookie = new SessionCookie(config.session.cookie)
   const providerCookie = new ProviderCookie(cookie)
