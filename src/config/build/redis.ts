@@ -10,12 +10,8 @@ const fallback = new URL('rediss://stand-in.invalid')
 /** One server by its URL, the primary that Sentinels name, or a Cluster. */
 export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConfig {
   const { url, sentinels, cluster } = settings
-  const { username, password, sentinelPassword, keyPrefix, timeoutMs, replicasAcknowledge } = settings
-  const shared = {
-    ...{ username, keyPrefix, timeoutMs, replicasAcknowledge },
-    password,
-  }
-
+  const { username, password, sentinelUsername, sentinelPassword, keyPrefix, timeoutMs, replicasAcknowledge } = settings
+  const shared = { username, password, keyPrefix, timeoutMs, replicasAcknowledge }
   if (sentinels !== undefined) {
     const { servers, secure } = readServers(sentinels, 26379, at.below('sentinels'))
     return {
@@ -24,31 +20,20 @@ export function buildRedis(settings: RedisSettings, at: Setting): RedisStoreConf
       sentinels: servers,
       name: settings.name ?? '',
       database: settings.database ?? 0,
-      sentinelUsername: settings.sentinelUsername,
-      sentinelPassword,
+      ...{ sentinelUsername, sentinelPassword },
       tls: readTls(settings, secure, 'sentinels', at),
     }
   }
   if (cluster !== undefined) {
     const { servers, secure } = readServers(cluster, 6379, at.below('cluster'))
     if ((settings.database ?? 0) !== 0) at.below('database').error('must be 0: a Cluster has no other database')
-    return {
-      kind: 'redis_cluster',
-      ...shared,
-      nodes: servers,
-      tls: readTls(settings, secure, 'cluster', at),
-    }
+    return { kind: 'redis_cluster', ...shared, nodes: servers, tls: readTls(settings, secure, 'cluster', at) }
   }
   const server = url ?? fallback
   // A Cluster that is written in another form has no other database.
   if (settings.database !== undefined && !at.below('cluster').isReported)
     at.below('database').error(`belongs in the url: ${withDatabase(server, settings.database)}`)
-  return {
-    kind: 'redis',
-    ...shared,
-    url: server,
-    tls: readTls(settings, server.protocol === 'rediss:', 'url', at),
-  }
+  return { kind: 'redis', ...shared, url: server, tls: readTls(settings, server.protocol === 'rediss:', 'url', at) }
 }
 
 function withDatabase(server: URL, database: number): string {

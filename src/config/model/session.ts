@@ -57,8 +57,10 @@ export function isShared(store: StoreConfig): store is RedisStoreConfig {
 
 export type RedisStoreConfig = RedisServerConfig | RedisSentinelConfig | RedisClusterConfig
 
-interface AnyRedisConfig extends Pick<RedisSettings, 'username' | 'keyPrefix' | 'timeoutMs' | 'replicasAcknowledge'> {
-  readonly password: string | undefined
+interface AnyRedisConfig extends Pick<
+  RedisSettings,
+  'username' | 'password' | 'keyPrefix' | 'timeoutMs' | 'replicasAcknowledge'
+> {
   /** Absent: no TLS. */
   readonly tls: RedisTlsConfig | undefined
 }
