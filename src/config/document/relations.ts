@@ -14,6 +14,7 @@ export function reportRelations(document: object, schema: SchemaPart, report: Re
   })
 
   function look(setting: string, { notWith, onlyWith, neededWith }: SchemaPart, map: SettingsMap): void {
+    if ((notWith ?? onlyWith ?? neededWith) === undefined) return
     const own = map.at.below(setting)
     const isWritten = own.isSet && !report.isInvalid(own.pointer)
     const isAbsent = !own.isSet && map.map[setting] === undefined

@@ -32,6 +32,7 @@ export function* validate(document: object, report: Report): Steps<GatewaySettin
     remove(document, at)
   yield
   reportRelations(document, schema, report)
+  yield
   return readSettings(document, schema, report)
 }
 
