@@ -95,8 +95,8 @@ const table = {
     finds: ['identity'],
   },
   'jti-ignored': {
-    from: "if redis.call('EXISTS', KEYS[3]) == 1 then return false end",
-    to: '',
+    from: 'jti(tag, order.jti)',
+    to: 'jti(tag, order.jti + Math.random())',
     finds: ['reason'],
   },
   'decision-ignored': {
