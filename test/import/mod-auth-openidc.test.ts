@@ -159,6 +159,12 @@ test('AuthMerging Off without a Require takes away the Require of other sections
   assert.deepEqual(rules[0], { path: '/a/*', require: [{ not: { networks: ['0.0.0.0/0', '::/0'] } }] })
 })
 
+for (const name of ['RequireAll', 'RequireAny', 'RequireNone'])
+  test(`An empty <${name}> denies all people, as in Apache`, () => {
+    const rules = rulesOf(`<Location /empty>\n<${name}>\n</${name}>\n</Location>`)
+    assert.deepEqual(rules[0], { path: '/empty/*', require: [{ not: { networks: ['0.0.0.0/0', '::/0'] } }] })
+  })
+
 test('An AuthType without a Require denies all people, as in Apache', () => {
   const text = server.replace(/<Location[^]*/, '<Location /a>\nAuthType openid-connect\n</Location>')
   const { yaml } = translateApache([{ name: 'site.conf', text }], [], undefined)

@@ -416,7 +416,8 @@ function unauthenticated(path: string, require: readonly Requirement[], state: S
 /** A rule for requests without a person; none when rules cannot express the condition. */
 function publicRule(path: string, authz: Authz, from: Notes): readonly Rule[] {
   const conditions = authz.kind === 'all' ? authz.of : [authz]
-  if (conditions.some(({ kind }) => kind === 'denied')) return []
+  // Nothing in a container grants access, so Apache denies it.
+  if (conditions.length === 0 || conditions.some(({ kind }) => kind === 'denied')) return []
   const networks = conditions.flatMap((each) => (each.kind === 'ip' ? [each.networks] : []))
   const methods = conditions.flatMap((each) => (each.kind === 'method' ? [each.methods] : []))
   const isKnown = conditions.every(({ kind }) => kind === 'ip' || kind === 'method' || kind === 'granted')
