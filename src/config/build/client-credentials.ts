@@ -15,12 +15,8 @@ type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decrypt
 
 /** The credentials of the client: its secret, its keys and its certificate. */
 export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
-  const { client_secret = '', clientKey, clientCertificate } = settings
+  const { client_secret = '', clientKey } = settings
   const keyAt = at.below('client_key')
-  const certificateAt = at.below('client_certificate')
-  const isHttp = settings.issuer?.startsWith('http:') === true
-  if (clientCertificate !== undefined && isHttp)
-    certificateAt.errorAtKey('has no effect: the issuer is http', 'a provider with https can ask for it')
   return {
     client_secret,
     clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
@@ -65,8 +61,6 @@ function readDecryptionKey(
 ): DecryptionKey | undefined {
   const keyAt = at.below('decryption_key')
   const algorithms = [...decryptionAlgorithms(settings)]
-  if (algorithms.length === 0)
-    keyAt.errorAtKey('has no effect: the provider encrypts nothing', 'set id_token_encrypted_response_alg')
   const text = readSecretText(own, keyAt)
   if (text === undefined) return undefined
   const { key, kid } = parseKey(text) ?? {}

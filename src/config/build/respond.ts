@@ -149,10 +149,6 @@ const mediaTypes: Readonly<Record<string, string>> = {
 function readFixed(settings: RuleRespondSettings, at: Setting): FixedResponseConfig | undefined {
   const { text, file, status = 200, maxAgeMs } = settings
   const has = text !== undefined || file !== undefined
-  // RFC 9110 §15.3.5, §15.3.6; the others depend on a condition, a range or a location.
-  if (has && (status === 204 || status === 205)) at.below('status').error('is a response without content')
-  if (status === 206 || (status >= 300 && status <= 399))
-    at.below('status').error('cannot be the status of fixed content', 'for a redirect, write to')
   const content = file === undefined ? undefined : readNamedFile(file, at.below('file'), maxContentBytes)
   if (file !== undefined && content === undefined) return undefined
   const named = Object.keys(settings.headers).some((name) => name.toLowerCase() === 'content-type')

@@ -15,7 +15,8 @@ export function buildSession(settings: SessionSettings, at: Setting, secure: boo
   const { maxPerPerson } = settings
   return {
     ...settings,
-    keys: readKeys(settings, at, store),
+    // The memory store is lost with the process, so a new key for each start is sufficient.
+    keys: settings.keys ?? (store.kind === 'memory' ? [randomBytes(keyBytes)] : []),
     isKeyGenerated: settings.keys === undefined && store.kind === 'memory',
     store,
     maxPerPerson: maxPerPerson?.count === undefined ? undefined : { ...maxPerPerson, count: maxPerPerson.count },
@@ -35,19 +36,6 @@ function buildCookie({ name, domain, sameSite }: SessionSettings['cookie'], secu
   // no sibling site can set one (RFC 6265bis §4.1.3.2). With a domain, only __Secure- is possible.
   const prefix = domain === undefined ? '__Host-' : '__Secure-'
   return { name: secure ? `${prefix}${name}` : name, ...(domain !== undefined && { domain }), secure, sameSite }
-}
-
-function readKeys(settings: SessionSettings, at: Setting, store: StoreConfig): readonly Buffer[] {
-  if (settings.keys !== undefined) return settings.keys
-  // The memory store is lost with the process, so a new key for each start is sufficient.
-  if (store.kind === 'memory') return [randomBytes(keyBytes)]
-  at.below('keys').missing(
-    store.kind === 'file'
-      ? 'is missing: the gateway encrypts the sessions in the file with a key that it needs again after a restart'
-      : 'is missing: the gateway encrypts sessions in Redis with a key that all replicas share',
-    'for example keys: [{ file: /run/secrets/session_key }]; create a key with openssl rand -base64 32',
-  )
-  return []
 }
 
 function buildStore({ memory, file, redis }: SessionStoreSettings, at: Setting): StoreConfig {
