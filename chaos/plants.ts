@@ -106,7 +106,7 @@ const table = {
   },
   'logout-calls-lost': {
     from: 'for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key);',
-    to: 'for (const key of keys) if (Math.random() < 0.5) this.#ended.add(key);',
+    to: '',
     finds: ['logout-call'],
   },
   'worker-dies': {

@@ -42,6 +42,8 @@ const maxActive = 2
 const healingMs = 120_000
 /** People use the site for this time before the run, in ms. */
 const warmUpMs = 10_000
+/** Idle connections are closed after this time, in ms: logout calls need many at once. */
+const idleMs = 8_000
 /** Before its end, a run leaves this time to sign out and in again, in ms. */
 const closingMs = 30_000
 /**
@@ -75,6 +77,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
     })
     const stopObserving = observe(world, record)
     await warmUp(world, seed)
+    await pause(idleMs)
     await sample(world, record, true)
     say(`${JSON.stringify(setup)}, seed ${seed}: ${plan.length} faults in ${runMs / 60_000} minutes. ${folder}`)
     const beganAt = now()
@@ -87,6 +90,7 @@ export async function runChaos(options: RunOptions): Promise<string> {
     await stopEndings()
     await crowd.leave()
     await Promise.all(people.map((person, n) => comeBack(world, person, seed + n)))
+    await pause(idleMs)
     await stopObserving()
     await sample(world, record, true)
     record({ type: 'end', at: now() })
