@@ -10,15 +10,19 @@ import { skeletonOf } from '../support/sources.ts'
 
 const src = join(root, 'src')
 const home = join('core', 'pauses.ts')
-const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts') && path !== home)
-  .map((path) => ({ path, source: readFileSync(join(src, path), 'utf8') }))
+const sources = [src, join(root, 'packages')].flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && path !== home)
+    .map((path) => ({ path, source: readFileSync(join(folder, path), 'utf8') })),
+)
 
 /** Where a source does more with the pauses than to import them, and to read one by its name. */
 function otherUses(source: string): string[] {
   const isWrite = /^\.\w+\s*(?:(?:[-+*/%&|^]|&&|\|\||\?\?|\*\*|<<|>>>?)?=(?![=>])|\+\+|--)/
   const { skeleton } = skeletonOf(source)
-  const uses = skeleton.replaceAll(/^import \{ pauses \} from "\d+"$/gm, '').matchAll(/\bpauses\b(.*)/g)
+  const lists = /^(?:import|export) \{([^}]*)\} from "\d+"$/gm
+  const code = skeleton.replaceAll(lists, (whole, names: string) => (/\bpauses as\b/.test(names) ? whole : ''))
+  const uses = code.matchAll(/\bpauses\b(.*)/g)
   return [...uses].flatMap(([, rest = '']) => (/^\.\w/.test(rest) && !isWrite.test(rest) ? [] : [rest]))
 }
 
