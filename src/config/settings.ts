@@ -704,6 +704,7 @@ export interface KeptRequestsSettings {
 
 export interface ShutdownSettings {
   readonly drainTimeoutMs: number
+  readonly immediate: boolean
 }
 
 export interface LogSettings {

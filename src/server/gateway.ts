@@ -77,7 +77,10 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
         socket: parts.socket,
       },
     )
-    closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
+    closeSteps.unshift(() => {
+      const { shutdown } = generations.config
+      return listener.drain(shutdown.immediate ? 0 : shutdown.drainTimeoutMs)
+    })
     const extAuthz = config.extAuthz && (await listenForExtAuthz(config.extAuthz, generations, shared))
     if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
