@@ -704,7 +704,6 @@ export interface KeptRequestsSettings {
 
 export interface ShutdownSettings {
   readonly drainTimeoutMs: number
-  readonly immediate: boolean
 }
 
 export interface LogSettings {

@@ -77,10 +77,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
         socket: parts.socket,
       },
     )
-    closeSteps.unshift(() => {
-      const { shutdown } = generations.config
-      return listener.drain(shutdown.immediate ? 0 : shutdown.drainTimeoutMs)
-    })
+    closeSteps.unshift(() => listener.drain(generations.config.shutdown.drainTimeoutMs))
     const extAuthz = config.extAuthz && (await listenForExtAuthz(config.extAuthz, generations, shared))
     if (extAuthz !== undefined) closeSteps.unshift(() => extAuthz.close())
     const api = createProcessApi({ generations, observing, store, clock, startedAt })
