@@ -21,6 +21,8 @@ export const bounds = {
   lease: 5_000,
   /** A replica repeats an order that the store did not accept. */
   repeatedOrder: 30_000,
+  /** A sign-in that begins right after its logout is still rejected. */
+  roundTrip: 100,
   /** The part of `idle_timeout` by which a session may end earlier. */
   idleEarlier: 0.1,
   /** Between the clocks of two replicas, each of which a fault has set up to 5 s off. */

@@ -243,20 +243,21 @@ const ownSession: Check = (facts) => {
 }
 
 /**
- * Each application is told that a session with a session of its own has ended: with the last cookie
- * that the gateway kept. A new sign-in of the same person moves the cookie to the new session.
+ * Each application is told that a session with a session of its own has ended. Not where several
+ * responses at once began such sessions, or where a new sign-in moved its cookie to another session.
  */
 const logoutCall: Check = (facts) => {
   const requests = new Map(facts.requests.map((request) => [request.id, request]))
-  const uses = Map.groupBy([...facts.receipts.values()].flat(), ({ cookie }) => cookie)
-  const sessionOf = (own: OwnSession) => requests.get(uses.get(own.cookie)?.at(-1)?.request ?? '')?.session ?? ''
-  const last = new Map(facts.ownSessions.map((own) => [`${sessionOf(own)} ${own.application}`, own]))
-  return [...last.values()].flatMap((own): Finding[] => {
+  const kept = new Set([...facts.receipts.values()].flat().map(({ cookie }) => cookie))
+  const moved = new Set([...facts.signIns.values()].map(({ replaces }) => replaces))
+  const sessionOf = ({ request }: OwnSession) => requests.get(request)?.session ?? ''
+  const begun = Map.groupBy(facts.ownSessions, (own) => `${sessionOf(own)} ${own.application}`)
+  return [...begun.values()].flatMap(([own, ...others]): Finding[] => {
+    if (own === undefined || others.length > 0 || !kept.has(own.cookie) || facts.logoutCalls.has(own.cookie)) return []
     const session = sessionOf(own)
-    if (facts.logoutCalls.has(own.cookie)) return []
     const end = facts.certainEnds(session).find(({ at }) => at > own.at)
     if (end === undefined || end.cause === 'timeout' || end.cause.type !== 'ending') return []
-    if (facts.mayLackLogoutCall(own, end)) return []
+    if (moved.has(session) || facts.mayLackLogoutCall(own, end)) return []
     const sentence = `${own.application} was not told that session ${session} had ended.`
     return [{ property: 'logout-call', sentence, events: [own, end.cause] }]
   })

@@ -307,7 +307,11 @@ export class Facts {
     // A replica serves from memory what it has heard nothing of.
     const unheard = bounds.proof + this.run.grace
     const lost = this.faults.filter(
-      ({ losesWrites, begin, end }) => losesWrites && begin - bounds.lostWrites <= signIn.end && signIn.begin <= end,
+      ({ losesWrites, begin, end }) =>
+        losesWrites &&
+        begin - bounds.lostWrites <= signIn.end &&
+        // The earlier primary takes writes until it learns of the other one.
+        signIn.begin <= end + bounds.recovery.store,
     )
     // A sign-out also ends the session at the provider, which other sessions share.
     const orders = [...this.#ordersBefore(signIn, Infinity), ...(this.#endingsOf.get(sid) ?? [])]
@@ -315,7 +319,10 @@ export class Facts {
     const rejected = (this.#refreshesOf.get(sid) ?? []).filter(({ accepted }) => !accepted)
     return [
       { from: earliest, until: Infinity, takesEffect: Infinity },
-      ...lost.map(({ end }) => ({ from: signIn.begin, until: end + unheard, takesEffect: end })),
+      ...lost.map(({ end }) => {
+        const over = end + bounds.recovery.store
+        return { from: signIn.begin, until: over + unheard, takesEffect: over }
+      }),
       ...orders.map((order) => {
         const isCertain = order.type === 'ending' ? order.confirmed || order.by === 'provider' : order.signedIn
         const until = isCertain ? Infinity : order.end + bounds.repeatedOrder + unheard
@@ -354,7 +361,7 @@ export class Facts {
     const isUnknown = ({ sid }: Ending) => sid !== undefined && !signIns.some(({ identity }) => identity?.sid === sid)
     // An order that was not acknowledged may be carried out later.
     const lastEnd = ({ by, confirmed, end }: Ending) =>
-      confirmed || by === 'provider' ? end : end + bounds.repeatedOrder
+      confirmed || by === 'provider' ? end + bounds.roundTrip : end + bounds.repeatedOrder
     return this.endings.some(
       (ending) =>
         startOf(ending) <= end &&
