@@ -8,7 +8,7 @@ import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 
 // The main module of undici also loads `fetch`, WebSocket, caches and mocks, which costs 10 MB of
-// memory and 20 ms of each start (docs/performance.md). Its files are not part of its public
+// memory and 20 ms of each start (bench/HISTORY.md). Its files are not part of its public
 // interface, and undici-files.d.ts has their types. The build includes them
 // (docs/decisions/0021-one-bundled-program.md), so it fails with a version that lacks one.
 export { Agent, Client }
