@@ -244,7 +244,8 @@ const ownSession: Check = (facts) => {
 
 /**
  * Each application is told that a session with a session of its own has ended. Not where several
- * responses at once began such sessions, or where a new sign-in moved its cookie to another session.
+ * responses at once began such sessions, or where a new sign-in moved its cookie to another
+ * session.
  */
 const logoutCall: Check = (facts) => {
   const requests = new Map(facts.requests.map((request) => [request.id, request]))

@@ -47,8 +47,8 @@ const idleMs = 8_000
 /** Before its end, a run leaves this time to sign out and in again, in ms. */
 const closingMs = 30_000
 /**
- * Keys that live longer than this are counted, in ms; marks of ended sessions live for 40 minutes, and
- * the job of a logout call an hour longer than its session.
+ * Keys that live longer than this are counted, in ms; marks of ended sessions live for 40 minutes,
+ * and the job of a logout call an hour longer than its session.
  */
 const longestKeyMs = 60 * 60_000 + timeouts.absolute + 60_000
 
