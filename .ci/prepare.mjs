@@ -38,7 +38,7 @@ export function stop(message) {
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 /** Whether the program runs on this version of Node.js: see src/main.ts. */
 export const isSupported = major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 21)
-/** Whether CI runs this major version: see src/core/private-parts.ts. */
+/** Whether CI runs this major version: see src/core/node-private-parts.ts. */
 export const isTested = isSupported && [22, 24, 26].includes(major)
 
 /** The cache of the user, which all clones share. */

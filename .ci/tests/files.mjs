@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { root, stop } from '../prepare.mjs'
 
 /** How many files run in one process: starting a process takes longer than most files. */
-const [fewestFiles, mostFiles] = [4, 40]
+const [fewestFiles, mostFiles] = [3, 40]
 
 /**
  * The files of tests that the arguments name, and how many slow ones were left out. Without
@@ -50,7 +50,7 @@ export function groupFiles(files, processes) {
     if (!isAlone(file)) filesOf.set(dirname(file), [...(filesOf.get(dirname(file)) ?? []), file])
   const folders = [...filesOf.values()]
   const small = folders.filter(({ length }) => length < mostFiles).flat()
-  const each = Math.min(mostFiles, Math.max(fewestFiles, Math.ceil(files.length / processes)))
+  const each = Math.min(mostFiles, Math.max(fewestFiles, Math.ceil(files.length / (2 * processes))))
   const shared = [...folders.filter(({ length }) => length >= mostFiles), small]
   return [...alone, ...shared.flatMap((some) => parts(some, each))]
 }

@@ -8,7 +8,6 @@ import type { Admission } from './admission.ts'
 import { challengeOf, missingScopes } from './bearer.ts'
 import {
   challengesOf,
-  crossSiteReason,
   type GateContext,
   lacksKey,
   noKey,
@@ -20,6 +19,7 @@ import {
   withExchanged,
   withoutHeader,
 } from './context.ts'
+import { crossSiteReason } from './cross-site.ts'
 import type { Route } from './rules/route-table.ts'
 
 /**

@@ -6,7 +6,6 @@ import { cookiesOf, foreignCookies } from '../session/cookies/application-cookie
 import type { Admission, Pass } from './admission.ts'
 import {
   challengesOf,
-  crossSiteReason,
   type GateContext,
   lacksKey,
   noKey,
@@ -18,6 +17,7 @@ import {
   withExchanged,
   withoutHeader,
 } from './context.ts'
+import { crossSiteReason } from './cross-site.ts'
 import type { AnonymousIdentity, Identity, RealmOfPerson, SignedIn } from './identify.ts'
 import type { Unmet } from './rules/requirement.ts'
 import type { Route } from './rules/route-table.ts'

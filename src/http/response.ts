@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../core/error-codes.ts'
-import { privatePartsLeftOut } from '../core/private-parts.ts'
+import { privatePartsLeftOut } from '../core/node-private-parts.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { ClientMessage, ClientReply } from './client-messages.ts'
 import { hasBody } from './request-body.ts'

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { privatePartsLeftOut } from '../core/private-parts.ts'
+import { privatePartsLeftOut } from '../core/node-private-parts.ts'
 
 /**
  * The time until the second probe of a half-closed connection, in ms. Each further time is twice as

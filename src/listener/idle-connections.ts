@@ -1,7 +1,7 @@
 import type { Server as HttpServer, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { privatePartsLeftOut } from '../core/private-parts.ts'
+import { privatePartsLeftOut } from '../core/node-private-parts.ts'
 import { lingerOnClose } from '../http/response.ts'
 
 /**

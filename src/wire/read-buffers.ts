@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { privatePartsLeftOut } from '../core/private-parts.ts'
+import { privatePartsLeftOut } from '../core/node-private-parts.ts'
 
 /**
  * To be called when a part is not needed any more, so that its memory is used again. With the error

@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster'
 import { isObject } from '../core/json.ts'
-import { privatePartsLeftOut } from '../core/private-parts.ts'
+import { privatePartsLeftOut } from '../core/node-private-parts.ts'
 
 /** How often it is tested whether the last messages of a dead worker have arrived, in ms. */
 const retestMs = 5

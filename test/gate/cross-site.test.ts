@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { crossSiteReason } from '../../src/gate/context.ts'
+import { crossSiteReason } from '../../src/gate/cross-site.ts'
 import { upstream } from './rules/configs.ts'
 
 const ours = 'https://orders.example.com'

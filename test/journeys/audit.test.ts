@@ -73,11 +73,12 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
   await decideAboutForms(world, zoe)
 
   const written = () => new Set(events(world).map(({ msg }) => String(msg)))
-  for (const name of names) await until(name, () => written().has(name))
+  for (const name of names)
+    await until(`${name}, which the schema has, is caused by a step of this journey`, () => written().has(name))
   assert.deepEqual([...written()].toSorted(), names.toSorted())
   for (const event of events(world)) {
     const validate = validators.get(String(event['msg']))
-    assert.ok(validate?.(event), `${JSON.stringify(event)}: ${ajv.errorsText(validate?.errors)}`)
+    assert.ok(validate?.(event), `${JSON.stringify(event)}: ${JSON.stringify(validate?.errors)}`)
     assert.equal(event['audit_version'], auditVersion)
   }
 })

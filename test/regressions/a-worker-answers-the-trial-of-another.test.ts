@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import process from 'node:process'
 import { test, type TestContext } from 'node:test'
-import { privatePartsLeftOut } from '../../src/core/private-parts.ts'
+import { privatePartsLeftOut } from '../../src/core/node-private-parts.ts'
 import { tryPrivateParts } from '../../src/listener/private-parts-trial.ts'
 
 /** In a worker. `node:cluster` gives the same port to all workers that listen on port 0. */

@@ -1,7 +1,7 @@
 // Own process: it uses no private part of Node.js from then on.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { leaveOutPrivateParts } from '../../../src/core/private-parts.ts'
+import { leaveOutPrivateParts } from '../../../src/core/node-private-parts.ts'
 import { startHttp2World } from '../../support/http2.ts'
 
 test('A gateway without private parts of Node.js serves no h2c, and says why', async (t) => {
