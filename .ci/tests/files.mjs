@@ -51,8 +51,9 @@ export function groupFiles(files, processes) {
   const folders = [...filesOf.values()]
   const small = folders.filter(({ length }) => length < mostFiles).flat()
   const each = Math.min(mostFiles, Math.max(fewestFiles, Math.ceil(files.length / (2 * processes))))
-  const shared = [...folders.filter(({ length }) => length >= mostFiles), small]
-  return [...alone, ...shared.flatMap((some) => parts(some, each))]
+  const large = folders.filter(({ length }) => length >= mostFiles).flatMap((folder) => parts(folder, each))
+  // The last ones first: what waits longest, for Redis and for applications, is there.
+  return [...alone, ...parts(small, each).reverse(), ...large]
 }
 
 /** Splits a list of files into parts of about the same length. */
