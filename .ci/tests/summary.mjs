@@ -16,11 +16,11 @@ const slowByClockMs = 5000
 const mostAgain = 3
 
 /**
- * Prints the sentences at the end. Returns whether the files have the marks that they need, which
- * only a run of all tests finds out.
+ * Prints the sentences at the end. Returns the files whose mark is wrong, which only a run of all
+ * tests finds out.
  */
 export function summarize({ report, folder, groups, leftOut, isWhole, isAll, startedAt }) {
-  if (!existsSync(report)) return true
+  if (!existsSync(report)) return []
   const { tests, counts } = JSON.parse(readFileSync(report, 'utf8'))
   const costs = costsOfFiles(tests, folder, groups)
   const { TEST_COSTS: costsFile } = process.env
@@ -28,14 +28,18 @@ export function summarize({ report, folder, groups, leftOut, isWhole, isAll, sta
   // While many other programs run, the same work takes more processor time.
   const [, load = 0] = loadavg()
   const isBusy = load > 4 * availableParallelism()
-  const wrong = isWhole && !isBusy ? [...costs].flatMap(([file, cost]) => wrongMark(file, cost, isAll)) : []
-  const lines = [...wrong, '', closing(counts, performance.now() - startedAt)]
+  const wrong = isWhole && !isBusy ? [...costs].filter(([file, cost]) => wrongMark(file, cost, isAll).length > 0) : []
+  const lines = [
+    ...wrong.flatMap(([file, cost]) => wrongMark(file, cost, isAll)),
+    '',
+    closing(counts, performance.now() - startedAt),
+  ]
   if (leftOut > 0)
     lines.push(
       `${leftOut} slow ${leftOut === 1 ? 'file was' : 'files were'} left out. \`npm run test:all\` runs all files.`,
     )
   process.stdout.write(`${lines.join('\n')}\n`)
-  return wrong.length === 0
+  return wrong.map(([file]) => file)
 }
 
 function closing({ passed, failed, skipped }, ms) {
@@ -103,6 +107,11 @@ function filesOf({ file, name }, files) {
   })
 }
 
+/** Whether a file with this cost has "// Slow:" for a reason. */
+export function needsMark({ usedMs, tookMs }) {
+  return usedMs >= slowMs || tookMs >= slowByClockMs
+}
+
 function wrongMark(file, { usedMs, tookMs }, isAll) {
   const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`
   const isSlow = reasonOf(file, 'Slow') !== undefined
@@ -111,7 +120,7 @@ function wrongMark(file, { usedMs, tookMs }, isAll) {
     return [
       `${file} used ${seconds(usedMs)} of processor time, of ${seconds(fastMs)}. Make it cheaper, or begin it with “// Slow: ${seconds(usedMs)}, WHY”.`,
     ]
-  if (isAll && isSlow && usedMs < slowMs && tookMs < slowByClockMs)
+  if (isAll && isSlow && !needsMark({ usedMs, tookMs }))
     return [`${file} is not slow: it used ${seconds(usedMs)} of processor time. Take the line “// Slow:” out of it.`]
   return []
 }

@@ -22,7 +22,9 @@ const run = (t: TestContext, { file, env }: Surroundings): Command =>
 function change({ file }: Surroundings, from: string, to: string): void {
   const text = readFileSync(file, 'utf8')
   assert.ok(text.includes(from))
-  writeFileSync(file, text.replace(from, to))
+  // At once, because the gateway also looks by itself, and would reject half a file.
+  writeFileSync(`${file}.next`, text.replace(from, to))
+  renameSync(`${file}.next`, file)
 }
 
 const statusOf = async (url: string): Promise<number> => (await request(url)).statusCode

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { hearing, open, settings } from '../session/redis-stores.ts'
+import { hastyMs, hearing, open, settings } from '../session/redis-stores.ts'
 import { created } from '../session/store-contract.ts'
 import { block } from '../support/block.ts'
 import { startRedis } from '../support/redis.ts'
@@ -15,7 +15,7 @@ async function connected(t: TestContext) {
     [...String(await direct.client('LIST')).matchAll(/^id=(\d+) .*name=gatehouse-(?!trial)/gm)]
       .map(([, id]) => id)
       .toSorted()
-  const { store, log } = open(t, { ...settings, kind: 'redis', url: new URL(server.url) })
+  const { store, log } = open(t, { ...settings, kind: 'redis', url: new URL(server.url), timeoutMs: hastyMs })
   await hearing(store)
   const { key } = await created(store, Date.now())
   return { store, log, key, connections }
@@ -31,7 +31,7 @@ test('A reply of Redis that arrives while the process is busy counts, and the co
     const pinging = store.ping()
     // Now both are sent.
     await setImmediate()
-    block(3 * settings.timeoutMs)
+    block(3 * hastyMs)
     assert.notEqual(await reading, undefined)
     await pinging
   }
@@ -46,7 +46,7 @@ test('A read that waits for the end of a long turn is sent then, and has all of 
 
   for (let round = 0; round < 3; round += 1) {
     const reading = store.read(key)
-    block(3 * settings.timeoutMs)
+    block(3 * hastyMs)
     assert.notEqual(await reading, undefined)
   }
 

@@ -1,4 +1,3 @@
-// Slow: 5 s, workers start while Redis does not reply
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
