@@ -33,7 +33,7 @@ const floods: readonly (readonly [kind: string, connections: number])[] = [
   ['nothing', 0],
   ['pages of the signed-in', 64],
   ['pages of strangers', 64],
-  ['cookies that are nobody’s', 64],
+  ['cookies without a session', 64],
   ['sign-ins begun', 64],
   ['callbacks made up', 64],
   ['logout tokens made up', 64],

@@ -20,7 +20,7 @@ const token = (header: object) => `${Buffer.from(JSON.stringify(header)).toStrin
 const requests: Readonly<Record<string, () => string>> = {
   'pages of the signed-in': () => head('GET /bytes/1024', `Cookie: gatehouse=${cookie}`),
   'pages of strangers': () => head('GET /bytes/1024', 'Accept: text/html'),
-  'cookies that are nobody’s': () =>
+  'cookies without a session': () =>
     head('GET /bytes/1024', `Cookie: gatehouse=${randomBytes(48).toString('base64url')}`),
   'sign-ins begun': () => head('GET /.gatehouse/sign-in', 'Accept: text/html'),
   'callbacks made up': () => head(`GET /.gatehouse/callback?code=x&state=${randomBytes(300).toString('base64url')}`),

@@ -33,7 +33,7 @@ export interface CertainEnd {
 /** An end of a session that may have happened, from one moment on. */
 interface PossibleEnd {
   readonly from: number
-  /** Nobody may be admitted later, if it happened. `Infinity`: it says nothing about requests. */
+  /** If the ending happened, no request may be admitted after this time. `Infinity`: no limit. */
   readonly until: number
   /** When the last replica learns of it. */
   readonly takesEffect: number

@@ -38,7 +38,7 @@ export interface Judgement {
 
 /** Below this share of one kind, nothing found says nothing. */
 const leastShare = 0.5
-/** So many operations are tried for each kind, at equal distances. */
+/** How many operations are tried for each kind, at equal distances. */
 const tries = 1_500
 
 export function judge(history: readonly HistoryEvent[], logs: ReadonlyMap<string, LogLine>): Judgement {

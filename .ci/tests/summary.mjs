@@ -12,7 +12,7 @@ const tolerance = 3
 /** What a file with "// Slow:" uses or takes at least. */
 const slowMs = fastMs / 2 / tolerance
 const slowByClockMs = 5000
-/** So many tests that fail in a run of all tests run again, alone. */
+/** How many failed tests of a run of all tests run once more, alone. */
 const mostAgain = 3
 
 /**
@@ -28,9 +28,9 @@ export function summarize({ report, folder, groups, leftOut, isWhole, isAll, sta
   // While many other programs run, the same work takes more processor time.
   const [, load = 0] = loadavg()
   const isBusy = load > 4 * availableParallelism()
-  const wrong = isWhole && !isBusy ? [...costs].filter(([file, cost]) => wrongMark(file, cost, isAll).length > 0) : []
+  const wrong = isWhole && !isBusy ? [...costs].flatMap(([file, cost]) => wrongMark(file, cost, isAll)) : []
   const lines = [
-    ...wrong.flatMap(([file, cost]) => wrongMark(file, cost, isAll)),
+    ...wrong.map(({ file, text }) => `${file} ${text}`),
     '',
     closing(counts, performance.now() - startedAt),
   ]
@@ -39,7 +39,7 @@ export function summarize({ report, folder, groups, leftOut, isWhole, isAll, sta
       `${leftOut} slow ${leftOut === 1 ? 'file was' : 'files were'} left out. \`npm run test:all\` runs all files.`,
     )
   process.stdout.write(`${lines.join('\n')}\n`)
-  return wrong.map(([file]) => file)
+  return wrong.map(({ file }) => file)
 }
 
 function closing({ passed, failed, skipped }, ms) {
@@ -116,11 +116,12 @@ function wrongMark(file, { usedMs, tookMs }, isAll) {
   const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`
   const isSlow = reasonOf(file, 'Slow') !== undefined
   // With long searches, the cost of a file says nothing about `npm test`.
-  if (!isAll && !isSlow && usedMs > fastMs * tolerance)
-    return [
-      `${file} used ${seconds(usedMs)} of processor time, of ${seconds(fastMs)}. Make it cheaper, or begin it with “// Slow: ${seconds(usedMs)}, WHY”.`,
-    ]
+  const used = `used ${seconds(usedMs)} of processor time`
+  if (!isAll && !isSlow && usedMs > fastMs * tolerance) {
+    const text = `${used}, of ${seconds(fastMs)}. Make it cheaper, or begin it with “// Slow: ${seconds(usedMs)}, WHY”.`
+    return [{ file, text }]
+  }
   if (isAll && isSlow && !needsMark({ usedMs, tookMs }))
-    return [`${file} is not slow: it used ${seconds(usedMs)} of processor time. Take the line “// Slow:” out of it.`]
+    return [{ file, text: `is not slow: it ${used}. Take the line “// Slow:” out of it.` }]
   return []
 }

@@ -99,7 +99,8 @@ export interface SessionStore {
 
   /**
    * Calls `listener` when another process, or perhaps this one, ends or changes sessions.
-   * @param isProvenIdle proves that notices arrive also while nobody asks {@link receivesNotices}
+   * @param isProvenIdle proves that notices arrive also while no request calls
+   * {@link receivesNotices}
    * @returns a function that removes the listener
    */
   onNotice(listener: (notice: StoreNotice) => void, isProvenIdle?: boolean): () => void

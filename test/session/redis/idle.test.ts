@@ -8,24 +8,29 @@ const { admin, openShared, openAnother } = await startSharedRedis()
 
 /** A store whose process is soon idle. */
 async function openIdle(t: TestContext) {
-  replacePauses(t, { proveNoticesMs: 300 })
+  replacePauses(t, { proveNoticesMs: 300, checkIdleStoreMs: 100 })
   const opened = await openShared(t)
   await hearing(opened.store)
   return opened
 }
 
-test('a process that nobody asks proves nothing, and drops its copies before it serves from memory again', async (t) => {
+test('an idle process proves nothing until it is asked, and drops its copies before it serves from memory again', async (t) => {
   const { store, heard } = await openIdle(t)
   heard.length = 0
 
   await until(tick, () => store.staleForMs() > 0)
+  // It checks its connections meanwhile, which is no proof.
+  await beats(admin, 3)
+  assert.deepEqual(heard, [])
 
+  replacePauses(t, { checkIdleStoreMs: 600_000 })
+  await beats(admin, 1)
   assert.equal(store.receivesNotices(), false)
   await until(tick, () => store.receivesNotices())
   assert.deepEqual(heard, [{ kind: 'resumed', receivesNotices: false }])
 })
 
-test('a process that nobody asks confirms the endings of others', async (t) => {
+test('an idle process confirms the endings of others', async (t) => {
   const { store, notices } = await openIdle(t)
   await until(tick, () => store.staleForMs() > 0)
   const other = await openAnother(t)
@@ -37,7 +42,7 @@ test('a process that nobody asks confirms the endings of others', async (t) => {
   assert.deepEqual(other.log.warnings(), [])
 })
 
-test('with a grace, a process proves that notices arrive although nobody asks', async (t) => {
+test('with a grace, an idle process proves that notices arrive', async (t) => {
   const { store } = await openIdle(t)
   store.onNotice(() => {}, true)
 

@@ -15,12 +15,6 @@ import type { RedisServers } from './servers.ts'
 /** How often the subscription is proven to work, in ms. */
 const beatIntervalMs = 500
 
-/**
- * How often an idle process, which proves nothing, checks its connections, in ms. A sample of the
- * time in Redis lasts a little longer, so a sign-in need not query it.
- */
-const idleIntervalMs = 4_000
-
 /** How long a proof is valid after its beat was sent, in ms: copies are out of date no longer. */
 const proofLastsMs = 1_500
 
@@ -47,9 +41,9 @@ interface Subscription {
  * The notices between processes, through one channel of one server: in a Cluster, of the node with
  * the slot of {@link noticesTag}. A separate connection receives them.
  *
- * While somebody asks, a beat is published there every half a second and must come back. Redis
- * delivers to one connection in order, so everything that was published before the beat has been
- * received.
+ * While requests need the proof, a beat is published there every half a second and must come back.
+ * Redis delivers to one connection in order, so everything that was published before the beat has
+ * been received.
  */
 export class RedisNotices {
   readonly channel: string
@@ -64,11 +58,11 @@ export class RedisNotices {
   readonly #clock: RedisClock
   /** The name of this process for operators. Two processes may have the same host name and pid. */
   readonly #name: string
-  /** With each, whether it needs the proof also while nobody asks. */
+  /** With each, whether it needs the proof also while the process is idle. */
   readonly #listeners = new Map<(notice: StoreNotice) => void, boolean>()
   readonly #confirmations: Confirmations
   #beating: NodeJS.Timeout | undefined
-  /** When somebody last asked for a proof; on the clock of `performance`, in ms. */
+  /** When {@link isReceiving} was last called; on the clock of `performance`, in ms. */
   #askedAt = performance.now()
   #subscription: Subscription | undefined
   #subscriptionRefused = false
@@ -222,7 +216,7 @@ export class RedisNotices {
     }, beatIntervalMs).unref()
   }
 
-  /** Nobody has asked for a while, so nothing needs a proof. The next one who asks gets it. */
+  /** No request has needed the proof for a while. The next one that needs it causes a beat. */
   get #isIdle(): boolean {
     const isUnasked = performance.now() - this.#askedAt > pauses.proveNoticesMs
     return isUnasked && !this.#hasMissedNotice && ![...this.#listeners.values()].includes(true)
@@ -233,7 +227,7 @@ export class RedisNotices {
     clearTimeout(this.#beating)
     if (subscription === undefined) return
     const isIdle = this.#isIdle
-    this.#beating = setTimeout(() => this.#beat(), isIdle ? idleIntervalMs : beatIntervalMs).unref()
+    this.#beating = setTimeout(() => this.#beat(), isIdle ? pauses.checkIdleStoreMs : beatIntervalMs).unref()
     // ioredis closes a dead connection when a command gets no reply in time.
     this.#subscriber.redis.ping().catch(() => {})
     // Errors need no handling here: without a reply there is no proof.
