@@ -174,11 +174,11 @@ export class StreamResponse extends EventEmitter implements SwitchingReply {
 
   /**
    * Node.js may destroy a stream that has sent everything before it emits `finish`, and before the
-   * last part counts as written: its code says that the stream ended on both sides.
+   * last part counts as written. A stream that was closed before its end counts as aborted.
    */
   #closed(): void {
-    const { rstCode, writableEnded } = this.#stream
-    this.writableFinished = this.headersSent && rstCode === constants.NGHTTP2_NO_ERROR && writableEnded
+    const { rstCode, aborted } = this.#stream
+    this.writableFinished = this.headersSent && rstCode === constants.NGHTTP2_NO_ERROR && !aborted
     this.#isClosed = true
     if (!this.#hasSwitched) this.emit('close')
   }

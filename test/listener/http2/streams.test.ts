@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants } from 'node:http2'
 import { type AddressInfo, createServer } from 'node:net'
 import { test, type TestContext } from 'node:test'
@@ -113,6 +113,30 @@ test('A response that a client does not read ends as an incomplete one', async (
 
   assert.equal(raw.of(types.rstStream)[0]?.payload.readUInt32BE(0), constants.NGHTTP2_INTERNAL_ERROR)
 })
+
+for (const [what, code, length] of [
+  ['cancels a response whose rest waits for its window', constants.NGHTTP2_CANCEL, 70_000],
+  ['resets a response that has no end yet with NO_ERROR', constants.NGHTTP2_NO_ERROR, undefined],
+] as const)
+  test(`The access log says that a response was aborted when a client ${what}`, async (t) => {
+    const respond = (res: ServerResponse) => (length === undefined ? res.write('part') : res.end(Buffer.alloc(length)))
+    const world = await startHttp2World(t, (_req, res) => void respond(res), { h2c: true })
+    const raw = new RawHttp2(t, Number(new URL(world.url).port))
+    raw.send(frame(types.headers, flags.endHeaders | flags.endStream, 1, requestFields('/public/x')))
+    const received = () => raw.of(types.data).reduce((sum, { payload }) => sum + payload.length, 0)
+    await until(
+      'the window is used up, or a part has arrived',
+      () => received() === (length === undefined ? 4 : 65_535),
+    )
+
+    const payload = Buffer.alloc(4)
+    payload.writeUInt32BE(code)
+    raw.send(frame(types.rstStream, 0, 1, payload))
+
+    const access = world.replicas[0]?.access ?? []
+    await until('the line', () => access.length > 0)
+    assert.equal(access[0]?.['aborted'], true)
+  })
 
 test('A request that is denied during its upload gets its response, and need not send the rest', async (t) => {
   const world = await startHttp2World(t, (_req, res) => res.end(), { h2c: true })

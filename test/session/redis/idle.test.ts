@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { replacePauses } from '../../support/pauses.ts'
 import { beats, hearing, startSharedRedis, tick } from '../redis-stores.ts'
+import { replica } from '../replica.ts'
 import { created, until } from '../store-contract.ts'
 
-const { admin, openShared, openAnother } = await startSharedRedis()
+const { server, admin, openShared, openAnother } = await startSharedRedis()
 
 /** A store whose process is soon idle. */
 async function openIdle(t: TestContext) {
@@ -43,8 +44,10 @@ test('an idle process confirms the endings of others', async (t) => {
 })
 
 test('with a grace, an idle process proves that notices arrive', async (t) => {
-  const { store } = await openIdle(t)
-  store.onNotice(() => {}, true)
+  // A process that proves nothing sends no further beat.
+  replacePauses(t, { proveNoticesMs: 300, checkIdleStoreMs: 600_000 })
+  const { store } = replica(t, server.port, { graceMs: 60_000 })
+  await hearing(store)
 
   await beats(admin, 5)
 
