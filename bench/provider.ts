@@ -25,6 +25,8 @@ export interface BenchProvider {
    * @throws {Error} when there is no such session
    */
   logoutToken(client_id: string, person: number, sid?: string): Promise<string>
+  /** The time in ms that its responses took so far, added up. */
+  respondingMs(): number
   close(): void
 }
 
@@ -90,8 +92,11 @@ export async function startProvider(): Promise<BenchProvider> {
     renderError: (ctx, out) => void (ctx.body = out),
   })
   let people = 0
+  let respondingMs = 0
   const response = provider.callback()
   server.on('request', (req, res) => {
+    const startedAt = performance.now()
+    res.once('finish', () => (respondingMs += performance.now() - startedAt))
     if (!req.url?.startsWith('/oauth/as/')) return void response(req, res)
     people += 1
     const login = { accountId: subOf(people) }
@@ -124,6 +129,7 @@ export async function startProvider(): Promise<BenchProvider> {
       token.set('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })
       return token.issue({ use: 'logout' })
     },
+    respondingMs: () => respondingMs,
     close: () => {
       server.close()
       server.closeAllConnections()

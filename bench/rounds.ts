@@ -157,6 +157,12 @@ export function figureOf<Round extends Disturbed>(
   return { value: spread(counted.map(of)).median, quiet: counted.filter(isQuiet).length, rounds: counted.length }
 }
 
+/** The value below which this part of the values is, from 0 to 1. */
+export function percentile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? NaN
+}
+
 export interface Spread {
   readonly median: number
   readonly min: number

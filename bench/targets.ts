@@ -47,12 +47,35 @@ const targets: readonly Target[] = [
   timesOauth2Proxy(1, 'a warm sign-in', 'sign-in warm'),
   ...['few', 'many'].flatMap((sessions) => ['p50', 'p99'].map((part) => logoutToken(part, sessions))),
   { ...atMost(300, 'CPU from start to ready, ms', (facts) => facts.get(`start ${ours}`)), digits: 0 },
+  atMost(1.1, 'a page in a browser with an empty cache, p50, times nginx', pageTimesNginx('cold p50')),
+  atMost(1.2, 'the same, p95', pageTimesNginx('cold p95')),
+  atMost(1.1, 'the page again, p50, times nginx', pageTimesNginx('warm p50')),
+  atMost(1.2, 'the same, p95', pageTimesNginx('warm p95')),
+  ...['warm', 'cold'].map((kind) =>
+    atMost(
+      1.1,
+      `the first page after a sign-in, ${kind === 'warm' ? '' : 'of a new process, '}times mod_auth_openidc with Redis`,
+      ratio(`first page ${kind} p50 ${ours}`, `first page ${kind} p50 ${modAuthOpenidc}`),
+    ),
+  ),
+  inMs(1_500, 'from start to the first page, half a processor, 128 MiB, ms', `start in container ${ours}`),
+  inMs(1_000, 'the same without the collection', `start in container without collection ${ours}`),
+  inMs(10, 'longest pause at half load in the worst of ten rounds, ms', `pause worst ${ours}`),
+  { ...atMost(24, 'memory of its own when it is ready, MB', mebibytes(`own memory ready ${ours}`)), digits: 0 },
   { ...atMost(70, 'memory of a worker that is ready, MB', mebibytes(`memory ready ${ours}`)), digits: 0 },
   { ...atMost(85, 'memory of a worker under load, MB', mebibytes(`memory ${ours}`)), digits: 0 },
   atMost(180, 'wake-ups of an idle sidecar in a minute', (facts) => facts.get(`idle wakes ${ours}`)),
   atMost(30, 'CPU of an idle sidecar in a minute, ms', (facts) => facts.get(`idle cpu ${ours}`)),
   atLeast(1.85, 'requests of two workers, times one', (facts) => facts.get(`workers ${ours}`)),
 ]
+
+function pageTimesNginx(kind: string): Measurement {
+  return ratio(`page ${kind} ${ours}`, `page ${kind} nginx`)
+}
+
+function inMs(limit: number, what: string, fact: string): Target {
+  return { ...atMost(limit, what, (facts) => facts.get(fact)), digits: 0 }
+}
 
 /** How many requests of Gatehouse cost as much as one request of the other contender. */
 function perCpuSecond(limit: number, title: string, name: string): Target {

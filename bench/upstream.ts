@@ -5,6 +5,7 @@
 //   GET /typical/N        N bytes, with as many header fields as responses usually have; 417 if the
 //                         request does not have the fields of a browser
 //   POST /upload          reads a body of a known length, and responds with 1 KiB
+//   GET /page/            a page with 60 files below the same path; /page/alone has none
 //   GET /whoami           the head of the request, as text
 //   GET /ws               a WebSocket that returns each message
 //
@@ -17,6 +18,7 @@
 // response is 417.
 import { createHash } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
+import { pageResponse } from './application-page.ts'
 import { hasTypicalFields, responseFields } from './load/typical-fields.ts'
 import { claimValues } from './people.ts'
 import { serving } from './process.ts'
@@ -117,7 +119,8 @@ class Connection {
     }
     if (head.startsWith('POST /upload')) return this.#readBody(head)
     if (/^upgrade: websocket/im.test(head)) return this.#upgrade(head)
-    if (head.startsWith('GET /whoami')) this.#socket.write(answer('200 OK', Buffer.from(head, 'latin1')))
+    if (head.startsWith('GET /page/')) this.#socket.write(pageResponse(head) ?? unknown)
+    else if (head.startsWith('GET /whoami')) this.#socket.write(answer('200 OK', Buffer.from(head, 'latin1')))
     else this.#socket.write(unknown)
     return false
   }

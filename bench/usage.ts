@@ -81,8 +81,17 @@ export function memoryBytes(root: number): number {
  * processes share counts in equal parts.
  */
 export function proportionalBytes(root: number): number {
+  return sumOfMaps(root, 'Pss')
+}
+
+/** The memory that only these processes have: what is not a part of a file. In bytes. */
+export function ownBytes(root: number): number {
+  return sumOfMaps(root, 'Anonymous')
+}
+
+function sumOfMaps(root: number, field: string): number {
   return treePids(root).reduce((sum, pid) => {
-    const kib = /^Pss:\s+(\d+)/m.exec(textOf(`/proc/${pid}/smaps_rollup`) ?? '')?.[1]
+    const kib = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(textOf(`/proc/${pid}/smaps_rollup`) ?? '')?.[1]
     return sum + Number(kib ?? 0) * 1024
   }, 0)
 }

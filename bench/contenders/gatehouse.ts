@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { imageFlags } from '../../test/support/image.ts'
@@ -91,6 +91,8 @@ async function run(bed: Bed, setting: Setting, variant: Variant): Promise<Listen
   const folder = folderFor(bed, client_id)
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, configuration(bed, setting, origin, client_id, variant))
+  // A start with the same port may have left its files.
+  for (const name of ['log', 'first-lines', 'further-lines']) rmSync(join(folder, name), { force: true })
   // A process reads the log, as in production: the bench until the gateway is ready, then a reader
   // that reads as fast as it can.
   const firstLines = join(folder, 'first-lines')

@@ -17,7 +17,7 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
     title: `mod_auth_openidc, sessions in ${cache === 'redis' ? 'Redis' : 'shared memory'}`,
     signsIn: true,
     // Its shared memory has 20,000 entries, and a sign-in takes more than two.
-    can: new Set(['websockets', ...(cache === 'redis' ? (['many-sessions'] as const) : [])]),
+    can: new Set(['tls', 'http2', 'websockets', ...(cache === 'redis' ? (['many-sessions'] as const) : [])]),
     logoutPath: '/oidc/callback?logout=backchannel',
     missing: () => {
       if (find('apache2') === undefined) return 'apache2 is not installed'
@@ -31,13 +31,13 @@ export function modAuthOpenidc(cache: 'redis' | 'shm'): Contender {
   }
 }
 
-async function run(bed: Bed, { port, cpus }: Setting, name: string, cache: 'redis' | 'shm'): Promise<Listening> {
+async function run(bed: Bed, { port, cpus, tls }: Setting, name: string, cache: 'redis' | 'shm'): Promise<Listening> {
   const client_id = `${name}-${port}`
   const folder = folderFor(bed, client_id)
-  const redirect_uri = `http://127.0.0.1:${port}/oidc/callback`
+  const redirect_uri = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/oidc/callback`
   bed.provider.register({ client_id, client_secret: secret, redirect_uri })
   const file = join(folder, 'httpd.conf')
-  writeFileSync(file, configuration(bed, folder, client_id, port, cache))
+  writeFileSync(file, configuration(bed, { folder, client_id, port, tls, cache }))
   // Its child processes run as the user nobody.
   chmodSync(bed.folder, 0o755)
   chmodSync(folder, 0o777)
@@ -53,7 +53,13 @@ async function run(bed: Bed, { port, cpus }: Setting, name: string, cache: 'redi
 
 const secret = 'correct-horse-battery-staple'
 
-function configuration(bed: Bed, folder: string, client_id: string, port: number, cache: 'redis' | 'shm'): string {
+interface Particulars extends Pick<Setting, 'port' | 'tls'> {
+  readonly folder: string
+  readonly client_id: string
+  readonly cache: 'redis' | 'shm'
+}
+
+function configuration(bed: Bed, { folder, client_id, port, tls, cache }: Particulars): string {
   const load = (module: string) => `LoadModule ${module}_module ${modules}/mod_${module}.so`
   const loaded = [
     'mpm_event',
@@ -64,6 +70,7 @@ function configuration(bed: Bed, folder: string, client_id: string, port: number
     'proxy',
     'proxy_http',
     'auth_openidc',
+    ...(tls ? ['socache_shmcb', 'ssl', 'http2'] : []),
   ]
   const sessions =
     cache === 'redis'
@@ -79,6 +86,7 @@ LogLevel warn
 Listen 127.0.0.1:${port}
 ${loaded.map(load).join('\n')}
 ${process.getuid?.() === 0 ? 'User nobody\nGroup nogroup' : ''}
+${tls ? `Protocols h2 http/1.1\nSSLEngine on\nSSLCertificateFile ${tls.cert}\nSSLCertificateKeyFile ${tls.key}` : ''}
 StartServers 2
 ServerLimit 2
 ThreadLimit 192
@@ -100,7 +108,7 @@ OIDCProviderMetadataURL ${bed.provider.issuer}/.well-known/openid-configuration
 OIDCProviderBackChannelLogoutSupported On
 OIDCClientID ${client_id}
 OIDCClientSecret ${secret}
-OIDCRedirectURI http://127.0.0.1:${port}/oidc/callback
+OIDCRedirectURI ${tls ? 'https' : 'http'}://127.0.0.1:${port}/oidc/callback
 OIDCCryptoPassphrase a-passphrase-for-the-bench-0123456789
 OIDCScope "openid profile email offline_access"
 OIDCPKCEMethod S256

@@ -15,7 +15,7 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
     name,
     title: `oauth2-proxy, sessions in ${store === 'redis' ? 'Redis' : 'cookies'}`,
     signsIn: true,
-    can: new Set(['websockets', 'many-sessions']),
+    can: new Set(['tls', 'http2', 'websockets', 'many-sessions']),
     missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
     version: () => {
       const said = versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/)
@@ -33,13 +33,13 @@ function moduleVersion(file: string): string | undefined {
 
 async function run(
   bed: Bed,
-  { port, cpus, publicPath, logsTo }: Setting,
+  { port, cpus, tls, publicPath, logsTo }: Setting,
   name: string,
   store: 'redis' | 'cookie',
 ): Promise<Listening> {
   const client_id = `${name}-${port}`
   const folder = folderFor(bed, client_id)
-  const redirect_uri = `http://127.0.0.1:${port}/oauth2/callback`
+  const redirect_uri = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/oauth2/callback`
   bed.provider.register({ client_id, client_secret: secret, redirect_uri })
   const [settings, providers] = [join(folder, 'oauth2-proxy.cfg'), join(folder, 'oauth2-proxy.yaml')]
   const redis = `redis_connection_url="redis://127.0.0.1:${bed.redisPort}/1"`
@@ -47,7 +47,7 @@ async function run(
     settings,
     `email_domains=["*"]
 cookie_secret="0123456789abcdef0123456789abcdef"
-cookie_secure=false
+cookie_secure=${tls !== undefined}
 cookie_refresh="30m"
 redirect_url="${redirect_uri}"
 session_store_type="${store}"
@@ -58,7 +58,7 @@ ${publicPath === undefined ? '' : `skip_auth_routes=["GET=^${publicPath}$"]`}
 auth_logging=false
 `,
   )
-  writeFileSync(providers, providersFile(bed, port, client_id))
+  writeFileSync(providers, providersFile(bed, { port, tls }, client_id))
   const program = startProgram({
     command: find('oauth2-proxy') as string,
     args: ['--config', settings, '--alpha-config', providers],
@@ -71,7 +71,7 @@ auth_logging=false
   return program
 }
 
-function providersFile(bed: Bed, port: number, client_id: string): string {
+function providersFile(bed: Bed, { port, tls }: Pick<Setting, 'port' | 'tls'>, client_id: string): string {
   const headers = claimNames.map(
     (claim) => `  - name: X-${claim.replaceAll('_', '-')}
     values: [{ claimSource: { claim: ${claim === 'sub' ? 'user' : claim} } }]`,
@@ -95,7 +95,7 @@ providers:
       audienceClaims: [aud]
       insecureSkipNonce: false
 server:
-  bindAddress: 127.0.0.1:${port}
+  ${tls ? `secureBindAddress: 127.0.0.1:${port}\n  tls: { key: { fromFile: ${tls.key} }, cert: { fromFile: ${tls.cert} } }` : `bindAddress: 127.0.0.1:${port}`}
 upstreamConfig:
   upstreams:
     - { id: application, path: /, uri: "http://${bed.upstream}", passHostHeader: true, proxyWebSockets: true, timeout: 1h }

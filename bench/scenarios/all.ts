@@ -1,7 +1,10 @@
 import { bursts } from './bursts.ts'
+import { monday, startInContainer } from './half-processor.ts'
 import { idle } from './idle.ts'
 import { logoutTokens, logoutTokensOfMany } from './logout-tokens.ts'
 import { misses } from './misses.ts'
+import { pageLoads } from './page-loads.ts'
+import { pauses } from './pauses.ts'
 import {
   handshakes,
   hotPath,
@@ -17,6 +20,7 @@ import {
 } from './requests.ts'
 import { sameRate } from './same-rate.ts'
 import type { Scenario } from './scenario.ts'
+import { sidecars } from './sidecars.ts'
 import { signIns } from './sign-ins.ts'
 import { startUp } from './start-up.ts'
 import { sustained } from './sustained.ts'
@@ -38,6 +42,10 @@ export const forTargets: readonly Scenario[] = [
   logoutTokens,
   startUp,
   idle,
+  pageLoads,
+  startInContainer,
+  pauses,
+  monday,
   workers,
 ]
 
@@ -49,6 +57,7 @@ export const further: readonly Scenario[] = [
   settings,
   logoutTokensOfMany,
   idleWebSockets,
+  sidecars,
   sustained,
   bursts,
 ]

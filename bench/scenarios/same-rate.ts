@@ -32,7 +32,10 @@ export const sameRate: Scenario = {
 }
 
 /** The highest rate of Gatehouse: of this run, or measured now. */
-async function mostOf({ bed, plan, facts }: Bench, stands: readonly Stand[]): Promise<number> {
+export async function mostOf(
+  { bed, plan, facts }: Pick<Bench, 'bed' | 'plan' | 'facts'>,
+  stands: readonly Stand[],
+): Promise<number> {
   const known = facts.get('rate gatehouse-redis')
   if (known) return known.value
   const ours = stands.find(({ contender }) => contender.name === 'gatehouse-redis')

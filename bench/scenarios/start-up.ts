@@ -5,7 +5,7 @@ import type { Contender } from '../contenders/contender.ts'
 import { quietness, table, withSpread } from '../report.ts'
 import { figureOf, runInTurn, startMeter, type Disturbed } from '../rounds.ts'
 import { settingOf } from '../stand.ts'
-import { exactTreeMicros, memoryBytes } from '../usage.ts'
+import { exactTreeMicros, memoryBytes, ownBytes } from '../usage.ts'
 import type { Bench, Scenario } from './scenario.ts'
 
 /**
@@ -31,10 +31,14 @@ export const startUp: Scenario = {
         `memory ready ${contender.name}`,
         figureOf(rounds, ({ memory }) => memory),
       )
-      const memory = withSpread(rounds.map((round) => round.memory / 2 ** 20))
-      return [contender.title, of('ms'), of('cpu'), memory, quietness(rounds)]
+      facts.set(
+        `own memory ready ${contender.name}`,
+        figureOf(rounds, ({ own }) => own),
+      )
+      const memory = (figure: 'memory' | 'own') => withSpread(rounds.map((round) => round[figure] / 2 ** 20))
+      return [contender.title, of('ms'), of('cpu'), memory('memory'), memory('own'), quietness(rounds)]
     })
-    print(table(['', 'ms', 'CPU ms', 'memory MB', 'quiet rounds'], rows))
+    print(table(['', 'ms', 'CPU ms', 'memory MB', 'of its own', 'quiet rounds'], rows))
   },
 }
 
@@ -44,6 +48,8 @@ interface Start extends Disturbed {
   readonly cpu: number
   /** The resident memory when it is ready, in bytes. */
   readonly memory: number
+  /** The part of it that belongs to no file, in bytes. */
+  readonly own: number
 }
 
 async function startOf({ bed, options }: Bench, contender: Contender): Promise<Start> {
@@ -56,7 +62,13 @@ async function startOf({ bed, options }: Bench, contender: Contender): Promise<S
   ])
   const ms = performance.now() - startedAt
   const { pid } = running
-  const start = { ms, cpu: exactTreeMicros(pid) / 1000, memory: memoryBytes(pid), foreign: stop().foreign }
+  const start = {
+    ms,
+    cpu: exactTreeMicros(pid) / 1000,
+    memory: memoryBytes(pid),
+    own: ownBytes(pid),
+    foreign: stop().foreign,
+  }
   await running.stop()
   return start
 }

@@ -1,7 +1,7 @@
 import { usualLoad } from '../measure.ts'
 import { table } from '../report.ts'
 import { spread } from '../rounds.ts'
-import { memoryBytes } from '../usage.ts'
+import { memoryBytes, ownBytes } from '../usage.ts'
 import type { Scenario } from './scenario.ts'
 
 /** An hour at a thousand requests per second. */
@@ -38,5 +38,6 @@ export const sustained: Scenario = {
     )
     const names = ['first fifth', 'second', 'third', 'fourth', 'last']
     print(table(['resident memory, MB', ...names], [['median', ...names.map((_, part) => of(part).toFixed(0))]]))
+    print(`Of its own (not of a file) at the end: ${(ownBytes(pid) / 2 ** 20).toFixed(0)} MB.`)
   },
 }

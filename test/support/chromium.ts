@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core'
-import { siteDomain } from './certificates.ts'
+import { chromiumArguments, chromiumPath, shellPath } from './chromium-program.ts'
 
 /** A test context, or any object with `after`. `{ after }` of node:test is that of all tests. */
 interface Scope {
@@ -25,45 +24,6 @@ export interface Person {
   /** Opens a new, empty tab. */
   tab(): Promise<Page>
 }
-
-const whole = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
-/** Chromium without windows, menus and extensions: it needs less than half of the CPU time. */
-const shell = process.env['CHROMIUM'] ?? '/usr/bin/chromium-headless-shell'
-
-// Chromium reads only the last `--disable-features`, which is this one instead of Playwright's.
-const disabledFeatures = [
-  // Both load the pop-up of the address bar into each window, with a process that costs more
-  // processor time than the page.
-  'WebUIOmniboxAimPopup',
-  'WebUIOmniboxPopup',
-  // Those that Playwright disables.
-  'AimEnabled',
-  'AvoidCorsURLLoaderRestartOnRedirect',
-  'AvoidUnnecessaryBeforeUnloadCheckSync',
-  'DestroyProfileOnBrowserClose',
-  'HttpsFirstBalancedModeAutoEnable',
-  'HttpsUpgrades',
-  'LensOverlay',
-  'MediaRouter',
-  'NetworkTimeServiceQuerying',
-  'OptimizationHints',
-  'PaintHolding',
-  'PreconnectToSearch',
-  'ThirdPartyStoragePartitioning',
-]
-
-// Disables the requests that a browser sends on its own, so that every request comes from the page.
-export const chromiumArguments = [
-  `--disable-features=${disabledFeatures.join()}`,
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  `--host-resolver-rules=MAP *.${siteDomain} 127.0.0.1`,
-]
 
 export interface ChromiumOptions {
   /** The whole browser, for what the shell does not have. */
@@ -100,30 +60,15 @@ export async function startChromium(options: ChromiumOptions = {}): Promise<Chro
   }
 }
 
-/**
- * The path of the whole browser.
- * @throws when there is no Chromium
- */
-export function chromiumPath(): string {
-  return required(whole)
-}
-
-function required(path: string): string {
-  if (existsSync(path)) return path
-  throw new Error(
-    `There is no Chromium at ${path}. On Debian: apt-get install chromium. Elsewhere name yours in CHROMIUM.`,
-  )
-}
-
 async function launch({
   keepsPagesForBack = false,
   isWhole = keepsPagesForBack,
   partitions = false,
 }: ChromiumOptions): Promise<Browser> {
   // Pictures in the documentation show what the whole browser shows.
-  const needsWhole = isWhole || process.env['UPDATE_SCREENSHOTS'] === '1' || !existsSync(shell)
+  const needsWhole = isWhole || process.env['UPDATE_SCREENSHOTS'] === '1'
   return chromium.launch({
-    executablePath: required(needsWhole ? whole : shell),
+    executablePath: needsWhole ? chromiumPath() : shellPath(),
     args: partitions ? partitioning(chromiumArguments) : chromiumArguments,
     ignoreDefaultArgs: keepsPagesForBack ? ['--disable-back-forward-cache'] : [],
   })

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { type BrowserContext, chromium } from 'playwright-core'
 import { issueCertificates } from './certificates.ts'
-import { chromiumArguments, chromiumPath } from './chromium.ts'
+import { chromiumArguments, chromiumPath } from './chromium-program.ts'
 
 /**
  * A Chromium with a profile of its own that can bind sessions: it keeps the keys in software. It
