@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { adapted, banner, omitHttp2, replaceModules } from './bundle-rules.mjs'
 import { billOfMaterials, licenses, packagesIn } from './bundled-packages.mjs'
-import { schemaValidatorPlugin } from './schema-validator.mjs'
+import { schemaValidatorApart, writeSchemaValidator } from './schema-validator.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -35,12 +35,16 @@ const { metafile } = await build({
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
-  plugins: [schemaValidatorPlugin, replaceModules, omitHttp2],
+  plugins: [schemaValidatorApart, replaceModules, omitHttp2],
 })
 for (const path of Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'))) {
   const file = resolve(root, path)
   writeFileSync(file, adapted(readFileSync(file, 'utf8'), path))
 }
-const packages = packagesIn(metafile)
+const { inputs, outputs } = await writeSchemaValidator(outdir)
+const packages = packagesIn({
+  inputs: { ...metafile.inputs, ...inputs },
+  outputs: { ...metafile.outputs, ...outputs },
+})
 writeFileSync(join(outdir, 'LICENSES.txt'), licenses(packages))
 writeFileSync(join(outdir, 'gatehouse.cdx.json'), `${JSON.stringify(billOfMaterials(packages), null, 2)}\n`)

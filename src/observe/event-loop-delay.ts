@@ -1,13 +1,13 @@
 import { createHistogram } from 'node:perf_hooks'
 
 /** How often the delay is measured, in ms. */
-const [busyMs, idleMs] = [10, 1_000]
-/** An event loop that works for a smaller share of the time is idle. */
-const busyShare = 0.02
+const [busyMs, idleMs] = [10, 4_000]
+/** An event loop that works for a smaller share of this time, in ms, is idle. */
+const [busyShare, windowMs] = [0.02, 1_000]
 
 /**
- * Measures how late timers fire. An idle process measures once a second, because each measurement
- * wakes it up, and a busy one a hundred times.
+ * Measures how late timers fire. An idle process measures every four seconds, because each
+ * measurement wakes it up, and a busy one a hundred times a second.
  */
 export class EventLoopDelay {
   #delays = createHistogram()
@@ -30,10 +30,10 @@ export class EventLoopDelay {
     }, this.#everyMs).unref()
   }
 
-  /** Whether the event loop worked in the last second. */
+  /** Whether the event loop worked since the last measurement. */
   #isBusy(): boolean {
     const { active, idle, utilization } = performance.eventLoopUtilization(this.#measured)
-    if (active + idle < idleMs) return this.#everyMs === busyMs
+    if (active + idle < windowMs) return this.#everyMs === busyMs
     this.#measured = performance.eventLoopUtilization()
     return utilization > busyShare
   }

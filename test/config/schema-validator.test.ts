@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { ValidateFunction } from 'ajv'
@@ -7,7 +7,9 @@ import { parse, parseDocument } from 'yaml'
 import { compileSchema } from '../../src/config/document/schema-compiler.ts'
 import { compiledSchema } from '../../src/config/document/schema-validator.ts'
 import { bundledModules } from '../support/bundle.ts'
-import { root } from '../support/command.ts'
+import { gatehouse, root, startCommand } from '../support/command.ts'
+import { prepareGateway } from '../support/gateway-process.ts'
+import { until } from '../support/until.ts'
 
 const cases = new URL('cases/', import.meta.url)
 
@@ -40,4 +42,30 @@ test('The program contains no compiler of schemas for the configuration', () => 
   const compiles = 'ajv.compile(schema)'
   assert.ok(readFileSync(join(root, 'src/config/document/schema-compiler.ts'), 'utf8').includes(compiles))
   assert.ok(bundledModules().every(({ text }) => !text.includes(compiles)))
+})
+
+test('The validator leaves the memory of the gateway when its configuration was read', async (t) => {
+  const found = bundledModules().filter(({ text }) => text.includes('function validate0('))
+  assert.deepEqual(
+    found.map(({ name }) => name),
+    ['schema-validator.cjs'],
+  )
+  const { file, folder, env } = await prepareGateway(t)
+  const [onSignal, snapshot] = [join(folder, 'on-signal.mjs'), join(folder, 'heap.json')]
+  writeFileSync(
+    onSignal,
+    `import { writeHeapSnapshot } from 'node:v8'
+    process.on('SIGUSR2', () => { gc(); process.stderr.write(writeHeapSnapshot(${JSON.stringify(snapshot)})) })`,
+  )
+  const [node, program] = gatehouse
+  const running = startCommand(t, ['run', '--config', file], {
+    program: [node, '--expose-gc', '--import', onSignal, program],
+    env,
+  })
+  await running.said('gatehouse is ready')
+  running.child.kill('SIGUSR2')
+  await until('the snapshot is written', () => running.err().includes(snapshot))
+  const heap = readFileSync(snapshot, 'utf8')
+  assert.ok(heap.includes('"compiledSchema"'))
+  assert.ok(!heap.includes('"validate0"'))
 })

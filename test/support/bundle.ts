@@ -7,7 +7,7 @@ import { root } from './command.ts'
 
 /** The modules of the built program, without the demo. */
 export function bundledModules(): { readonly name: string; readonly text: string }[] {
-  const names = readdirSync(join(root, 'dist')).filter((name) => name.endsWith('.js'))
+  const names = readdirSync(join(root, 'dist')).filter((name) => /\.c?js$/.test(name))
   return names.map((name) => ({ name, text: readFileSync(join(root, 'dist', name), 'utf8') }))
 }
 
