@@ -6,8 +6,8 @@ export interface Row {
   readonly cells: readonly string[]
 }
 
-/** What the first character of a head says about its column. */
-const marks = new Map(Object.entries({ '#': ' class="number"', '!': ' class="action"' }))
+/** What a character before a head says about its column. */
+const classes = new Map(Object.entries({ '#': 'number', '!': 'action', '~': 'more' }))
 /** The same, for the head alone. */
 const orders = new Map(Object.entries({ '+': ' aria-sort="ascending"', '-': ' aria-sort="descending"' }))
 
@@ -15,22 +15,32 @@ const orders = new Map(Object.entries({ '+': ' aria-sort="ascending"', '-': ' ar
  * A table. Heads and cells are HTML. "#" before a head marks a column of numbers, "!" a column of
  * actions, which stays visible; "+" and "-" say that the rows are sorted by it, ascending or
  * descending. A table that is too wide scrolls, also by keyboard. In a narrow window each row is a
- * card; the roles keep it a table for assistive technology.
+ * card; the roles keep it a table for assistive technology. There, the cells of columns with "~"
+ * are visible only in rows that a person has opened.
  */
 export function table(id: string, caption: string, heads: readonly string[], rows: readonly Row[]): string {
-  const names = heads.map((text) => text.replace(/^[#!+-]/, ''))
-  const markOf = (column: number) => heads[column]?.[0] ?? ''
-  const head = names.map((name, column) => {
-    const attributes = marks.get(markOf(column)) ?? orders.get(markOf(column)) ?? ''
-    return `<th scope="col" role="columnheader"${attributes}>${name}</th>`
+  const columns = heads.map((head) => {
+    const [marks = ''] = /^[#!~+-]*/.exec(head) ?? []
+    const names = [...marks].flatMap((mark) => classes.get(mark) ?? [])
+    const order = [...marks].map((mark) => orders.get(mark) ?? '').join('')
+    return {
+      title: head.slice(marks.length),
+      order,
+      attribute: names.length === 0 ? '' : ` class="${names.join(' ')}"`,
+    }
   })
+  const head = columns.map(
+    ({ title, order, attribute }) => `<th scope="col" role="columnheader"${attribute}${order}>${title}</th>`,
+  )
+  const hasMore = heads.some((text) => text.startsWith('~'))
   const body = rows.map(({ id: rowId, cells: [first = '', ...others] }) => {
     const rest = others.map((cell, index) => {
-      const name = names[index + 1]?.replaceAll(/<[^>]*>/g, '')
-      return `<td role="cell" data-head="${name}"${marks.get(markOf(index + 1)) ?? ''}>${cell}</td>`
+      const { title = '', attribute = '' } = columns[index + 1] ?? {}
+      return `<td role="cell" data-head="${textOf(title)}"${attribute}>${cell}</td>`
     })
     const attribute = rowId === undefined ? '' : ` id="${escape(rowId)}"`
-    return `<tr${attribute} role="row"><th scope="row" role="rowheader">${first}</th>${rest.join('')}</tr>`
+    const more = hasMore ? moreHtml(`More about ${textOf(first)}`) : ''
+    return `<tr${attribute} role="row"><th scope="row" role="rowheader">${first}${more}</th>${rest.join('')}</tr>`
   })
   return [
     `<div class="wide" role="region" aria-labelledby="${id}" tabindex="0">`,
@@ -39,6 +49,22 @@ export function table(id: string, caption: string, heads: readonly string[], row
     `<tbody role="rowgroup">${body.join('\n')}</tbody>`,
     '</table></div>',
   ].join('\n')
+}
+
+/**
+ * What shows the rest of a row or of a section in a narrow window. The style hides the rest, which
+ * is beside it, so that a wide window shows everything.
+ */
+export function moreHtml(name: string): string {
+  return `<details class="more"><summary aria-label="${name}"></summary></details>`
+}
+
+/** The text of HTML, without its buttons. */
+function textOf(html: string): string {
+  return html
+    .replaceAll(/<button.*?<\/button>|<wbr>/g, '')
+    .replaceAll(/(?:<[^>]*>|\s)+/g, ' ')
+    .trim()
 }
 
 /**

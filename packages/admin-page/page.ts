@@ -9,7 +9,7 @@ import {
   styleOf,
 } from '../../src/entries/admin-page.ts'
 import { chartsHtml } from './charts.ts'
-import { idOf } from './html.ts'
+import { idOf, moreHtml } from './html.ts'
 import { searchForm, sessionsHtml } from './sessions.ts'
 import { aboutHtml, cachesHtml, providerHtml, targetsHtml, upstreamsHtml, workHtml } from './state.ts'
 import { texts } from './texts.ts'
@@ -25,7 +25,9 @@ interface Section {
   /** The id of its heading. */
   readonly id: string
   readonly title: string
-  /** HTML before the part that updates replace. */
+  /**
+   * HTML before the part that updates replace. A section without one is closed in a narrow window.
+   */
   readonly form?: string
   readonly html: string
 }
@@ -47,7 +49,7 @@ export class AdminPages {
     const sections = sectionsOf(overview)
     const links = sections.map(({ id, title }) => `<li><a href="#${id}">${title}</a></li>`)
     const html = sections.map(
-      ({ id, title, form = '', html: content }) =>
+      ({ id, title, form = moreHtml(title), html: content }) =>
         `<section>\n<h2 id="${id}">${title}</h2>\n${form}\n${partHtml(id, content)}\n</section>`,
     )
     const head = [

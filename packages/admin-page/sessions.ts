@@ -51,7 +51,7 @@ function headsOf(query: SessionQuery): readonly string[] {
     return `${mark}<a href="${urlOf({ ...query, sort: query.sort === column ? `-${column}` : column })}">${title}</a>`
   }
   const [person, activity] = [head('person', 'Person', '+-'), head('activity', 'Last activity', '-+')]
-  return [person, 'Browser', activity, head('began', 'Signed in', '-+'), 'At', 'Session', '!Action']
+  return [person, '~Browser', activity, `~${head('began', 'Signed in', '-+')}`, 'At', '~Session', '!Action']
 }
 
 function pagesHtml(query: SessionQuery, page: number, pages: number): string {

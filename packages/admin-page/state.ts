@@ -68,7 +68,8 @@ export function upstreamsHtml({ upstreams, at, processes }: Overview): string {
         : `${time(lastFailure.at)}, ${age(lastFailure.at, at)}<br>${breakable(escape(lastFailure.code))}<br>request ${identifier('request ID', lastFailure.request)}`,
     )
   })
-  const heads = ['Upstream', 'Address', 'Reachable', '#Requests', '#5xx', '#No response', '#Waiting', 'Last failure']
+  const numbers = ['~#Requests', '~#5xx', '~#No response', '~#Waiting']
+  const heads = ['Upstream', '~Address', 'Reachable', ...numbers, '~Last failure']
   return table('upstreams', `Counted since ${time(processes.countingSince)}`, heads, rows)
 }
 

@@ -1,7 +1,7 @@
 import { type EndedBy, escape, type Overview, type TimelineEvent } from '../../src/entries/admin-page.ts'
 import { age, count, identifier, idOf, table, time, type Row } from './html.ts'
 
-const heads = ['Time', 'What', 'Names', 'Result', 'Ended on', 'Request']
+const heads = ['Time', 'What', '~Names', 'Result', '~Ended on', '~Request']
 
 export function timelineHtml({ timeline, at, processes, isShared }: Overview): string {
   if (timeline.length === 0) return `<p>Nothing since ${time(processes.countingSince)}.</p>`
@@ -13,7 +13,7 @@ function eventRow(event: TimelineEvent, at: number, isShared: boolean): Row {
   const { request } = event
   const id = idOf('event', event.at, event.kind, request ?? event.sub ?? '')
   const cells = [
-    `${time(event.at)}<br>${age(event.at, at)}`,
+    `${time(event.at)}, <br>${age(event.at, at)}`,
     whatHtml(event),
     namesHtml(event),
     resultHtml(event),

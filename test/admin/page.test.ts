@@ -128,7 +128,7 @@ test('The timeline says what an event names, or why it has no name', () => {
 
   // The audit event, and so the page, does not have the address.
   assert.deepEqual(
-    [...body.matchAll(/data-head="Names">([^<]*)/g)].map(([, names]) => names),
+    [...body.matchAll(/data-head="Names"[^>]*>([^<]*)/g)].map(([, names]) => names),
     ['an e-mail address', 'not read', 'not verified'],
   )
 })

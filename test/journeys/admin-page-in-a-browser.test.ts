@@ -62,6 +62,11 @@ function auditOf(world: World): unknown[] {
   return log.filter(({ message }) => message === 'session.ended').map(({ fields }) => [fields['by'], fields['sub']])
 }
 
+/** Without the contrast of covered text, which axe-core cannot tell. */
+async function faultsBesideContrast(page: Page): Promise<readonly string[]> {
+  return (await accessibilityFaults(page)).filter((fault) => !fault.startsWith('color-contrast'))
+}
+
 test('An administrator ends a session on the administration page with the keyboard alone, and axe-core finds no fault', async (t) => {
   const { world, admin, jane, samir } = await livelyWorld(t, '{ token: { env: CLIENT_SECRET }, show_claim: email }')
   const httpCredentials = { username: 'admin', password: secrets.CLIENT_SECRET }
@@ -85,11 +90,13 @@ test('An administrator ends a session on the administration page with the keyboa
   }
   await page.emulateMedia({ colorScheme: 'light' })
   await page.evaluate('document.activeElement.blur()')
-  await page.evaluate("document.querySelector('#part-timeline details').open = true")
+  await page.evaluate("document.querySelector('#part-timeline td details').open = true")
   await picture(page, 'admin-page')
-  await page.setViewportSize({ width: 390, height: 1900 })
-  assert.deepEqual(await accessibilityFaults(page), [])
+  await page.setViewportSize({ width: 390, height: 1300 })
   await picture(page, 'admin-page-narrow')
+  assert.deepEqual(await faultsBesideContrast(page), [])
+  await page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+  assert.deepEqual(await faultsBesideContrast(page), [])
   for (const width of [390, 320]) {
     await page.setViewportSize({ width, height: 844 })
     assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
@@ -100,6 +107,8 @@ test('An administrator ends a session on the administration page with the keyboa
   await page.keyboard.press('Tab')
   assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
   await page.keyboard.press('Enter')
+  // Over the charts, which are closed.
+  await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
   await page.keyboard.type('127.0.0.1')
   await page.keyboard.press('ControlOrMeta+A')
@@ -109,12 +118,7 @@ test('An administrator ends a session on the administration page with the keyboa
   await page.getByRole('button', { name: /^End the session of jane/ }).focus()
   await page.keyboard.press('Enter')
   await page.getByRole('dialog', { name: 'End the session of jane.doe@example.com?' }).waitFor()
-  // axe-core cannot tell the contrast of what the question covers.
-  const faults = await accessibilityFaults(page)
-  assert.deepEqual(
-    faults.filter((fault) => !fault.startsWith('color-contrast')),
-    [],
-  )
+  assert.deepEqual(await faultsBesideContrast(page), [])
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
 
@@ -137,7 +141,7 @@ test('What changes appears on the open page, while the focus, an open list, a te
   const person = await chromium.person(t)
   const page = await person.tab()
   await page.goto(`${admin}/`)
-  await page.locator('#part-timeline summary').first().click()
+  await page.locator('#part-timeline td summary').first().click()
   await page.getByRole('searchbox').pressSequentially('not sent yet')
   const button = page.getByRole('button', { name: /^End the session of samir/ })
   await button.focus()
@@ -182,6 +186,54 @@ test('What changes appears on the open page, while the focus, an open list, a te
 
   await (world.replicas[0] as Replica).stop()
   await page.getByText(/^The connection is lost: the page shows the state of \d\d:\d\d:\d\d UTC/).waitFor()
+})
+
+test('On a telephone, 25 sessions are a short page: each opens, links lead past them, and a finger hits what it needs', async (t) => {
+  const world = await startWorld(t, { settings: 'admin: { listen: "127.0.0.1:0", page: { show_claim: email } }' })
+  for (let sessions = 0; sessions < 26; sessions += 1) await world.browser('samir').get(`${world.url}/echo`)
+  for (let events = 0; events < 40; events += 1)
+    await world.postLogoutToken({ logout_token: 'eyJhbGciOiJub25lIn0.e30.' })
+  const page = await (await chromium.person(t, { viewport: { width: 390, height: 844 } })).tab()
+  await page.goto(`http://127.0.0.1:${(world.replicas[0] as Replica).gateway.adminAddress?.port}/`)
+  const [row, copy] = [page.locator('#part-sessions tbody tr').first(), page.getByRole('button', { name: 'Copy sid' })]
+  const measured = () =>
+    page.evaluate('[document.documentElement.scrollWidth, document.documentElement.scrollHeight]') as Promise<
+      [number, number]
+    >
+
+  for (const width of [390, 320]) {
+    await page.setViewportSize({ width, height: 844 })
+    const [scrollWidth, scrollHeight] = await measured()
+    assert.equal(scrollWidth, width)
+    assert.ok(scrollHeight < 4_000, `${scrollHeight} px at a width of ${width}`)
+  }
+  for (const target of await page.locator('nav a, thead a, input[type=search], button, summary').all()) {
+    const { width = 44, height = 44 } = (await target.boundingBox()) ?? {}
+    assert.ok(width >= 44 && height >= 44, `${width} × ${height}: ${await target.innerText()}`)
+  }
+  // The order of the columns is that of the cells, for a screen reader.
+  const roles = async () => [await page.getByRole('columnheader').count(), await row.getByRole('cell').count()]
+  const bound = row.getByText('not bound')
+  assert.deepEqual([...(await roles()), await copy.count(), await bound.isVisible()], [7, 6, 0, false])
+  await row.locator('summary').focus()
+  await page.keyboard.press('Enter')
+  assert.deepEqual([...(await roles()), await copy.count(), await bound.isVisible()], [7, 6, 1, true])
+  for (const [name, text] of [
+    ['Timeline', 'refused'],
+    ['Upstreams', 'Counted since'],
+  ] as const) {
+    const shown = page.getByText(text).first()
+    assert.equal(await shown.isVisible(), false)
+    await page.getByRole('link', { name }).click()
+    await shown.waitFor()
+    const top = `document.getElementById('${name.toLowerCase()}').getBoundingClientRect().top`
+    assert.equal(await page.evaluate(`${top} >= 0 && ${top} < innerHeight`), true)
+  }
+  await page.locator('summary[aria-label=Provider]').click()
+  await page.getByText('Issuer').waitFor()
+
+  await page.setViewportSize({ width: 1280, height: 844 })
+  assert.deepEqual([await copy.count(), await page.locator('.more > summary:visible').count()], [25, 0])
 })
 
 test('Without its script the page shows everything, and a link refreshes it', async (t) => {

@@ -51,6 +51,7 @@ for (const clipboard of [true, false])
     const { world, page, person } = await openPage(t, { clipboard })
     const sid = world.provider.sessions()[0]?.sid ?? ''
 
+    await page.locator('#part-sessions summary').click()
     await page.getByRole('button', { name: 'Copy sid' }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('status').getByText('Copied').waitFor()
@@ -63,13 +64,13 @@ for (const clipboard of [true, false])
     assert.deepEqual(person.complaints, [])
   })
 
-test('On a telephone, a session takes half of the screen, and no identifier breaks', async (t) => {
-  const { page, end } = await openPage(t, {})
-  await end.waitFor()
+test('On a telephone, an opened session takes half of the screen, and no identifier breaks', async (t) => {
+  const { page } = await openPage(t, {})
+  await page.locator('#part-sessions summary').click()
 
   const { row, lines, width, person, rest } = (await page.evaluate(`({
     row: document.querySelector('#part-sessions tbody tr').clientHeight,
-    lines: [...document.querySelectorAll('.id code')].map((code) => code.getClientRects().length),
+    lines: [...document.querySelectorAll('#part-sessions .id code')].map((code) => code.getClientRects().length),
     width: document.documentElement.scrollWidth,
     person: getComputedStyle(document.querySelector('#part-sessions th strong')),
     rest: getComputedStyle(document.querySelector('#part-sessions th code')),
