@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { KeptKey } from '../../src/core/names.ts'
 import { sidTag } from '../../src/session/record/record.ts'
-import { memoryStore } from '../support/memory-store.ts'
+import { SessionDatabase } from '../../src/session/store/sqlite/database.ts'
+import { log, memoryStore } from '../support/memory-store.ts'
 import { created, keysOf, newKeptKey, newSession, order, storeContract, until } from './store-contract.ts'
 
 function open(t: TestContext, maxSessions = 1_000) {
@@ -18,9 +19,33 @@ function open(t: TestContext, maxSessions = 1_000) {
   return { store, now: clock.now, tick, pass: (ms: number) => (now += ms) }
 }
 
-storeContract('memory', async (t) => {
-  const { store, now, tick } = open(t)
-  return { store, now, tick, size: async () => store.size() }
+for (const maxSessions of [100_000, 100_001])
+  storeContract(`memory, at most ${maxSessions} sessions`, async (t) => {
+    const { store, now, tick } = open(t, maxSessions)
+    return { store, now, tick, size: async () => store.size() }
+  })
+
+test('Sessions of 2,600 bytes take at most 3,600 bytes each, also after each has ended and another has begun', (t) => {
+  const database = new SessionDatabase(undefined, log, 1_000)
+  t.after(() => database.close())
+  const sealed = Buffer.alloc(2_600)
+  const insert = (number: number) =>
+    database.insert(
+      'sessions',
+      `INSERT INTO sessions (key, sid_tag, sub_tag, sealed, version, run, expires_at, absolute_expires_at)
+        VALUES (?1, ?1, ?1, ?2, 1, 1, ?3, 1)`,
+      ...[`session ${number}`, sealed, number],
+    )
+  for (let number = 0; number < 1_000; number += 1) insert(number)
+  for (let number = 0; number < 1_000; number += 1) {
+    database.change('DELETE FROM sessions WHERE key = ?', `session ${(number * 619) % 1_000}`)
+    insert(1_000 + number)
+  }
+
+  const { page_count = 0 } = database.one<{ page_count: number }>('PRAGMA page_count') ?? {}
+  const { page_size = 0 } = database.one<{ page_size: number }>('PRAGMA page_size') ?? {}
+  assert.equal(database.size(), 1_000)
+  assert.ok(page_count * page_size < 3_600_000, `${page_count} pages of ${page_size} bytes`)
 })
 
 test('a full memory store drops the session that was not used for the longest time', async (t) => {

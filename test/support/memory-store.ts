@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/core/clock.ts'
 import { SqliteStore } from '../../src/session/store/sqlite/sqlite-store.ts'
 
-const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
+export const log = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 
 /** A store in the memory of this process. */
 export function memoryStore({

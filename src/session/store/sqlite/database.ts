@@ -114,7 +114,7 @@ export class SessionDatabase {
     this.#log = log
     this.#maxRows = maxRows
     if (path === undefined) {
-      this.#database = open(inMemory)
+      this.#database = open(...(maxRows > maxRowsOfMemdb ? inLargePages : inMemdb))
       ;[this.run, this.#doubtedBefore] = [1, 0]
       return
     }
@@ -398,17 +398,24 @@ function loadSqlite(): typeof import('node:sqlite') {
   }
 }
 
-/** The name of a database in memory. */
-const inMemory = ':memory:'
+type Database = readonly [path: string, pageBytes: number]
+/**
+ * A database in memory, and the size of its pages. A record has pages of its own, which the next
+ * one uses after it. In large pages, new records are behind all others, so pages of which many
+ * records have ended stay.
+ */
+const inMemdb: Database = ['file:sessions?vfs=memdb', 1024]
+/** SQLite permits 1 GiB in it: some 10 KiB for each of these rows. */
+const maxRowsOfMemdb = 100_000
+/** A database in memory without a limit. Each write visits all its pages, so they must be few. */
+const inLargePages: Database = [':memory:', 32_768]
 
 /** Opens the file, locks it for this process, and creates the tables of a new one. */
-function open(path: string): DatabaseSync {
+function open(path: string, pageBytes = 4096): DatabaseSync {
   const { DatabaseSync } = loadSqlite()
   const database = new DatabaseSync(path, { timeout: pauses.lockSessionFileMs })
   try {
-    // In memory, many small pages are slow: with 4 KiB, the hundred-thousandth session takes ten
-    // times as long as the first.
-    if (path === inMemory) database.exec('PRAGMA page_size = 32768')
+    database.exec(`PRAGMA page_size = ${pageBytes}`)
     // In this mode, the first access locks the file until the process ends.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
     // Only checkpoints of the gateway have a number.
