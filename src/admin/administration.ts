@@ -206,7 +206,7 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
  */
 async function waitForNotices(store: SessionStore, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs
-  while (!store.receivesNotices() && performance.now() < end) await wait(10)
+  while (store.receivesNotices?.() === false && performance.now() < end) await wait(10)
 }
 
 /** All keys are read first, because endings during the listing would disturb it. */

@@ -177,13 +177,6 @@ export interface Maintenance {
   readonly retryAfterMs: number
 }
 
-/** The request that an admission is about misuses the cookie of a bound session. */
-export function misuseIn(admission: Admission): Misuse | undefined {
-  if (admission.kind === 'sign_out') return admission.first?.misuse
-  if (admission.kind === 'respond') return admission.pass.misuse
-  return 'misuse' in admission ? admission.misuse : undefined
-}
-
 /** The denial that a rule with `mode: observe` does not enforce. */
 export type ObservedDenial = Unmet & Denial
 

@@ -3,6 +3,7 @@ import type { RuleConfig } from '../config/model/rule.ts'
 import type { CorsConfig, UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import type { Misuse } from '../device/misuse.ts'
 import type { Admission, CorsFields } from './admission.ts'
 import { admitCaller } from './callers.ts'
 import { type AdmitConfig, type AdmitParts, type GateContext, whenKnown } from './context.ts'
@@ -17,7 +18,7 @@ export type Admit = (facts: RequestFacts) => Admission | Promise<Admission>
 
 export function createAdmit(config: AdmitConfig, parts: AdmitParts): Admit {
   const gate = new Gate(config, parts)
-  return (facts) => gate.admit(facts)
+  return gate.admit.bind(gate)
 }
 
 /** Decides about requests with one configuration. See {@link Admit}. */
@@ -114,13 +115,22 @@ class Gate {
       const identity = headers.forAnybody(facts, upstream, rule)
       return { kind: 'pass', upstream, identity, session: undefined, caching: 'anybody' }
     }
-    const ofCaller = admitCaller(facts, route, this.#context)
-    if (ofCaller !== undefined) return ofCaller
+    if (facts.authorization !== undefined || rule.clientCertificates === true) {
+      const ofCaller = admitCaller(facts, route, this.#context)
+      if (ofCaller !== undefined) return ofCaller
+    }
     const sender = identify(facts.cookie, upstream)
     return sender instanceof Promise
       ? sender.then((found) => admitSender(facts, route, found, this.#context))
       : admitSender(facts, route, sender, this.#context)
   }
+}
+
+/** The request that an admission is about misuses the cookie of a bound session. */
+export function misuseIn(admission: Admission): Misuse | undefined {
+  if (admission.kind === 'sign_out') return admission.first?.misuse
+  if (admission.kind === 'respond') return admission.pass.misuse
+  return 'misuse' in admission ? admission.misuse : undefined
 }
 
 /**
@@ -153,12 +163,13 @@ function preflightFields(cors: CorsConfig, origin: string | undefined): CorsFiel
 /**
  * Returns a function that finds the fields for the gateway's own responses to a request. There are
  * none for a request without `Origin`, for a preflight, and for an upstream without `cors`.
+ * `undefined`: no upstream has it.
  */
 export function createCors(
   upstreams: readonly UpstreamConfig[],
   routes: RouteTable,
-): (facts: RequestFacts) => CorsFields | undefined {
-  if (upstreams.every(({ cors }) => cors === undefined)) return () => undefined
+): ((facts: RequestFacts) => CorsFields | undefined) | undefined {
+  if (upstreams.every(({ cors }) => cors === undefined)) return undefined
   return ({ origin, isPreflight, host, method, target, forwarded }) => {
     if (origin === undefined || isPreflight === true) return undefined
     try {

@@ -9,7 +9,6 @@ import { challengeOf, missingScopes } from './bearer.ts'
 import {
   challengesOf,
   type GateContext,
-  lacksKey,
   noKey,
   nothing,
   personalCookies,
@@ -162,7 +161,8 @@ function admitKnown(
   context: GateContext,
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
-  if (lacksKey(upstream, context)) return noKey
+  const { signedIdentity } = upstream
+  if (signedIdentity !== undefined && !context.identities.isReady(signedIdentity)) return noKey
   const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
   const unmet = unmetBy(identity.record, identity, rule, facts, context)
   if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {

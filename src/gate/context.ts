@@ -108,11 +108,6 @@ export function whenKnown<T, R>(value: T | Promise<T>, next: (value: T) => R | P
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
-/** Whether the key for the signed identity is missing. Requests of signed-in people then fail. */
-export function lacksKey({ signedIdentity }: UpstreamConfig, { identities }: GateContext): boolean {
-  return signedIdentity !== undefined && !identities.isReady(signedIdentity)
-}
-
 /** Why the requirements of a rule are not met by a principal; `undefined` when they are. */
 export function unmetBy(
   { claims, authentication }: PrincipalRecord,

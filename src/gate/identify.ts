@@ -118,7 +118,7 @@ function identityOf(
   realm: Realm,
   cookieHeader: string | undefined,
 ): Identity | Promise<Identity> {
-  const misuse = misuseOf(session, realm, cookieHeader)
+  const misuse = session.record.device && misuseOf(session, realm, cookieHeader)
   if (misuse !== undefined) return { kind: 'anonymous', realm, staleCookie: false, misuse }
   const fresh = realm.upkeep.fresh(session)
   if (!(fresh instanceof Promise)) return signedIn(fresh, realm)

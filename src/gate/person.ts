@@ -7,7 +7,6 @@ import type { Admission, Pass } from './admission.ts'
 import {
   challengesOf,
   type GateContext,
-  lacksKey,
   noKey,
   nothing,
   personalCookies,
@@ -30,10 +29,14 @@ export function admitSender(
   context: GateContext,
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
-  const identity = sender.kind === 'signed_in' && lacksKey(upstream, context) ? noKey : sender
+  const { signedIdentity } = upstream
+  const lacksKey = signedIdentity !== undefined && !context.identities.isReady(signedIdentity)
+  const identity = sender.kind === 'signed_in' && lacksKey ? noKey : sender
   context.trace?.({ step: 'session', isOptional: rule.access === 'optional', identity })
   if (identity.kind === 'signed_in') {
-    const admission = withDecision(admitPerson(facts, route, identity, context), facts, route, identity, context)
+    const admitted = admitPerson(facts, route, identity, context)
+    const admission =
+      upstream.authorizeWith === undefined ? admitted : withDecision(admitted, facts, route, identity, context)
     return upstream.tokenExchange === undefined
       ? admission
       : whenKnown(admission, (decided) => withExchanged(decided, rule, identity.session, context))
@@ -67,7 +70,10 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
   const crossSite = crossSiteReason(facts, upstream)
   context.trace?.({ step: 'cross-site', facts, why: crossSite })
   if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, upstream, rule, principal: identity }
-  const unmet = unmetDevice(facts, route, identity, context) ?? unmetBy(identity.record, realm, rule, facts, context)
+  const isUnbound = (rule.needsDeviceBinding ?? upstream.needsDeviceBinding) && session.record.device === undefined
+  const unmet =
+    (isUnbound ? unmetDevice(facts, identity, context) : undefined) ??
+    unmetBy(identity.record, realm, rule, facts, context)
   if (unmet !== undefined && (rule.mode !== 'observe' || unmet.code === 'ERR_DEVICE_BINDING'))
     return unmet.code === 'ERR_STEP_UP'
       ? signInFirst(facts, route, { realm, staleCookie: false }, context, unmet.why)
@@ -93,15 +99,12 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
   }
 }
 
-/** Whether the session has to be bound here, and is not. */
+/** Whether it is too late for a session that has to be bound here, and is not. */
 function unmetDevice(
   { cookie }: RequestFacts,
-  { rule, upstream }: Route,
   { session: { record }, realm }: SignedIn,
   { config, clock }: GateContext,
 ): Unmet | undefined {
-  const isNeeded = rule.needsDeviceBinding ?? upstream.needsDeviceBinding
-  if (!isNeeded || record.device !== undefined) return undefined
   const { registrationGraceMs } = config.session.deviceBinding
   // The session of a frame is never bound, so there is nothing to wait for.
   if (isWithin(registrationGraceMs, record.created_at, clock.now()) && !realm.cookie.isOfFrame(cookie)) return undefined

@@ -1,24 +1,13 @@
-import type { Subnet } from '../config/addresses.ts'
 import { AddressSet, ipAddress } from '../core/addresses.ts'
 import { randomId } from '../core/random.ts'
 import type { Log } from '../observe/log.ts'
 import { isAuthority, isPort } from './request-target.ts'
 
 /** The proxies whose forwarding headers are trusted (`trusted_proxies`). */
-export class TrustedProxies {
-  readonly #networks: AddressSet
-
-  constructor(subnets: readonly Subnet[]) {
-    this.#networks = new AddressSet(subnets)
-  }
-
-  has(address: string): boolean {
-    return this.#networks.has(address)
-  }
-
+export class TrustedProxies extends AddressSet {
   /** Whether a peer is trusted, by the address that the socket reports. */
   hasPeer(remoteAddress: string): boolean {
-    return this.#networks.has(ipAddress(remoteAddress) ?? 'unknown')
+    return this.has(ipAddress(remoteAddress) ?? 'unknown')
   }
 }
 

@@ -299,7 +299,7 @@ export function requireUnambiguous(req: FramedRequest, limits: Pick<GatewayConfi
 
 /** Whether a path is below the reserved prefix in any reading and case. No upstream gets it. */
 export function isReserved(target: CanonicalTarget, reservedPrefix: string): boolean {
-  const reserved = segmentsOf(reservedPrefix)
+  const reserved = knownSegments.get(reservedPrefix) ?? segmentsOf(reservedPrefix)
   if (isBelow(reserved, target.segments)) return true
   return target.otherReadings !== undefined && target.otherReadings.some((segments) => isBelow(reserved, segments))
 }
@@ -311,13 +311,11 @@ function isBelow(reserved: readonly string[], segments: readonly string[]): bool
 }
 
 /** The folded segments of each reserved prefix. A gateway has one. */
-const segments = new Map<string, readonly string[]>()
+const knownSegments = new Map<string, readonly string[]>()
 
 function segmentsOf(prefix: string): readonly string[] {
-  const known = segments.get(prefix)
-  if (known !== undefined) return known
   const folded = prefix.split('/').flatMap((segment) => (segment === '' ? [] : foldCase(segment)))
-  segments.set(prefix, folded)
+  knownSegments.set(prefix, folded)
   return folded
 }
 

@@ -43,13 +43,8 @@ export function markOf(reference: string): Readonly<Record<string, string>> {
  * Only the content of such a request is read before the decision. The browser posts the command to
  * the URL of the kept request, because it shows the response at that URL.
  */
-export function mayBeSendCommand(
-  { method, headers }: Pick<ClientMessage, 'method' | 'headers'>,
-  isPage: boolean,
-): boolean {
+export function mayBeSendCommand({ headers }: Pick<ClientMessage, 'headers'>): boolean {
   return (
-    method === 'POST' &&
-    isPage &&
     headers['content-length'] === String(sendCommandBytes) &&
     /^text\/plain\b/i.test(headers['content-type'] ?? '') &&
     headers['content-encoding'] === undefined &&

@@ -193,7 +193,7 @@ export class RequestMetrics implements RequestSink {
   }
 
   ended(record: RequestRecord): void {
-    const place = this.#of(record.upstream)
+    const place = this.#byUpstream.get(record.upstream) ?? this.#add(record.upstream)
     this.#requestsOf(place, record).add()
     place.bytes.add(record.bytes)
     if (record.waitedMs > 0) place.wait.observe(record.waitedMs / 1000)
@@ -205,9 +205,7 @@ export class RequestMetrics implements RequestSink {
     } else this.#streams[record.stream] -= 1
   }
 
-  #of(upstream: string | undefined): UpstreamMetrics {
-    const known = this.#byUpstream.get(upstream)
-    if (known !== undefined) return known
+  #add(upstream: string | undefined): UpstreamMetrics {
     const made = this.#describe(upstream ?? 'none')
     this.#byUpstream.set(upstream, made)
     return made

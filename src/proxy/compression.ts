@@ -17,18 +17,18 @@ export interface Compression {
 }
 
 /**
- * How the responses to a request are compressed; `undefined` when they are not.
+ * How the responses to a request are compressed.
  *
  * An attacker who can put text into a response, and who sees its length, can guess a secret in it
  * (BREACH, CVE-2013-3587). The application knows the person of a request with a cookie or
  * credentials.
  */
 export function compressionFor(
-  { upstream: { compress }, session, caller }: Pass,
+  compress: Exclude<Pass['upstream']['compress'], false>,
+  { session, caller }: Pass,
   { cookie, authorization }: Pick<RequestFacts, 'cookie' | 'authorization'>,
   acceptEncoding: string | readonly string[] | undefined,
-): Compression | undefined {
-  if (compress === false) return undefined
+): Compression {
   const known = [session, caller, cookie, authorization]
   return {
     accepted: acceptedCodings(acceptEncoding, offered),

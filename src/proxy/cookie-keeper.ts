@@ -59,6 +59,7 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   onResponse(status: number, statusMessage: string, fields: RawFields): void {
+    if (!hasSetCookie(fields)) return this.#handler.onResponse(status, statusMessage, fields)
     const { rest, ...cookies } = this.#split(fields)
     if (status < 200) this.#handler.onResponse(status, statusMessage, rest)
     else this.#afterStoring(cookies, () => this.#handler.onResponse(status, statusMessage, rest))
@@ -144,8 +145,6 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   #split(fields: RawFields): ReceivedCookies & { readonly rest: RawFields } {
-    // Most responses set no cookie.
-    if (!fields.some((name, at) => at % 2 === 0 && isSetCookie(name))) return { rest: fields, kept: [], inBrowser: [] }
     const { isKept, isNoted, onRejected, read, readInBrowser } = this.#parts
     const rest: string[] = []
     const kept: KeptCookie[] = []
@@ -166,6 +165,11 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     if (rejected.length > 0) onRejected(rejected)
     return { rest, kept, inBrowser }
   }
+}
+
+/** Most responses set no cookie. */
+function hasSetCookie(fields: RawFields): boolean {
+  return fields.some((name, at) => at % 2 === 0 && isSetCookie(name))
 }
 
 function isSetCookie(name: string): boolean {

@@ -25,6 +25,7 @@ export function upstreamRequest(
   body: RequestBody | StoredContent | undefined,
 ): UpstreamRequest {
   const { req, pass, facts, record, parts, upgrade, content } = input
+  const rewritesContent = addresses.content !== undefined || noticeFor(input, upstream) !== undefined
   if (pass.withheldCookies !== undefined) logWithheldCookies(input, pass.withheldCookies)
   const fields = addresses.fields.request(
     upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
@@ -34,7 +35,7 @@ export function upstreamRequest(
           ? withheldCookies(input, upstream)
           : parts.isGatewayCookie,
       withholdsAuthorization: pass.caller !== undefined,
-      keptCookies: pass.cookies && cookieField(pass.cookies, cookieScope(input, upstream), parts.clock.now()),
+      keptCookies: pass.cookies && cookieField(pass.cookies, cookieScope(input, addresses), parts.clock.now()),
       host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
       forwarded: facts.forwarded,
       requestId: record.id,
@@ -45,8 +46,8 @@ export function upstreamRequest(
   )
   return {
     method: facts.method,
-    path: upstream.path(facts.target.path, facts.target.query),
-    headers: rewritesContent(input, upstream, addresses) ? withKnownCodings(fields) : fields,
+    path: addresses.fields.path(facts.target.path, facts.target.query),
+    headers: rewritesContent ? withKnownCodings(fields) : fields,
     identity: pass.identity,
     body,
     upgrade: upgrade?.protocols,
@@ -64,17 +65,13 @@ function withheldCookies({ pass, parts }: ExchangeInput, upstream: Upstream): (n
 }
 
 /** Cookies have paths of the upstream, which may differ from those that clients use. */
-function cookieScope({ facts: { host, target } }: ExchangeInput, upstream: Upstream): CookieScope {
-  return { host, path: upstream.path(target.path, '') }
+function cookieScope({ facts: { host, target } }: ExchangeInput, { fields }: UpstreamAddresses): CookieScope {
+  return { host, path: fields.path(target.path, '') }
 }
 
 /** What a page gets that a person has opened. A page without a session has no end to speak of. */
 function noticeFor({ pass, facts }: ExchangeInput, upstream: Upstream): SessionNotice | undefined {
   return pass.session !== undefined && facts.isPage ? upstream.notice : undefined
-}
-
-function rewritesContent(input: ExchangeInput, upstream: Upstream, { content }: UpstreamAddresses): boolean {
-  return content !== undefined || noticeFor(input, upstream) !== undefined
 }
 
 /**
@@ -88,12 +85,15 @@ export function responseSteps(
 ): ResponseHandler {
   const { req, pass, parts, facts } = input
   const { session } = pass
-  const compression = compressionFor(pass, facts, req.headers['accept-encoding'])
+  const notice = noticeFor(input, upstream)
+  const { compress } = pass.upstream
+  const compression =
+    compress === false ? undefined : compressionFor(compress, pass, facts, req.headers['accept-encoding'])
   const handler =
-    compression !== undefined || rewritesContent(input, upstream, addresses)
+    compression !== undefined || addresses.content !== undefined || notice !== undefined
       ? new ContentRewriter(last, {
           addresses: addresses.content,
-          notice: noticeFor(input, upstream),
+          notice,
           compression,
           isHead: facts.method === 'HEAD',
           onSkip: (reason) => logNotRewritten(input, reason, upstream),
@@ -107,7 +107,7 @@ export function responseSteps(
     keep: session === undefined ? undefined : (cookies) => parts.keepCookies(session, pass.upstream.name, cookies),
     onLost: (names) => logUnkeptCookies(input, names, 'lost', upstream),
     onRejected: (names) => logUnkeptCookies(input, names, 'rejected', upstream),
-    read: (text) => readSetCookie(addresses.fields.ownCookie(text), cookieScope(input, upstream), parts.clock.now()),
+    read: (text) => readSetCookie(addresses.fields.ownCookie(text), cookieScope(input, addresses), parts.clock.now()),
     readInBrowser: (text) =>
       readSetCookie(addresses.fields.response('set-cookie', text), { host, path: target.path }, parts.clock.now()),
   })

@@ -178,7 +178,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     record.trace?.upstreamResponded(status)
     // nginx and Go respond with 400 to HTTP on a port with TLS.
     if (status === 400) this.#upstream.reportWrongScheme('status 400', parts.log)
-    else this.#upstream.noteResponse()
+    else this.#upstream.hasResponded = true
     if (status === 400 || status === 431) logRejectedHeaders(this.#input, status, this.#upstream)
     // First, because the upstream may set the same cookies.
     const expired = pass.expire?.().flatMap((setCookie) => ['Set-Cookie', setCookie]) ?? []

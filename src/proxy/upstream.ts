@@ -73,9 +73,11 @@ export class Upstream {
   readonly responseChanges: ResponseChanges | undefined
   /** Absent: the gateway adds no line to the pages. */
   readonly notice: SessionNotice | undefined
+  /** Whether the gateway keeps cookies of this upstream. */
+  readonly keepsCookies: boolean
   readonly #keptCookies: readonly NamePattern[]
   /** It has sent a response with a status other than 400, so the scheme of its URL is right. */
-  #hasResponded = false
+  hasResponded = false
   #examinedAt = -Infinity
   #waitReportedAt = -Infinity
   readonly #reported = new Set<string>()
@@ -88,6 +90,7 @@ export class Upstream {
     this.reserved = reservedNames(config, all)
     this.fields = new RequestFields(this.reserved, isTracing, config.protocol !== 'http1')
     this.#keptCookies = config.sessionCookies
+    this.keepsCookies = config.sessionCookies.length > 0
     this.#config = config
     this.#hasWildcard = isWildcard(config.externalUrl.hostname)
     this.#reservedPrefix = reservedPrefix
@@ -122,11 +125,6 @@ export class Upstream {
     return { waiting, requests, streams }
   }
 
-  /** Whether the gateway keeps cookies of this upstream. */
-  get keepsCookies(): boolean {
-    return this.#keptCookies.length > 0
-  }
-
   isKeptCookie(name: string): boolean {
     return mayBeNamed(this.#keptCookies, name)
   }
@@ -151,11 +149,6 @@ export class Upstream {
     return isFirst
   }
 
-  /** It has sent a response with a status other than 400. */
-  noteResponse(): void {
-    this.#hasResponded = true
-  }
-
   /**
    * Logs `upstream.wrong_scheme` when the target speaks TLS and its `url` says http, or the
    * reverse. Call it after a failure that this may explain.
@@ -163,7 +156,7 @@ export class Upstream {
    */
   reportWrongScheme(reason: string, log: Log): void {
     const now = performance.now()
-    if (this.#hasResponded || now - this.#examinedAt < examineEveryMs) return
+    if (this.hasResponded || now - this.#examinedAt < examineEveryMs) return
     this.#examinedAt = now
     const { name, url, targets } = this.#config
     if (targets[0]?.socketPath !== undefined) return

@@ -30,7 +30,7 @@ import { codeOf, type Refusals, respond } from './responses.ts'
 
 export interface RequestHandlerParts {
   /** See `createCors`. */
-  readonly cors: (facts: RequestFacts) => CorsFields | undefined
+  readonly cors: ((facts: RequestFacts) => CorsFields | undefined) | undefined
   readonly trusted: TrustedProxies
   readonly untrustedProxies: Pick<UntrustedProxies, 'note'>
   readonly pages: Pages
@@ -87,19 +87,18 @@ export class RequestHandler implements ListenerHandlers {
       return this.#serveCheck(check, { req, record, respond: (response) => respond(received, response), reject })
     const facts = this.#factsOf(req, record, reject)
     if (facts === undefined) return
-    const response = this.#ownResponse(facts)
-    if (response !== undefined) return respond(received, response)
+    if (facts.target === wholeServer) return respond(received, empty(200))
     if (isReserved(facts.target, this.#config.reservedPrefix))
       return this.#parts.endpoints.serve({ ...received, facts })
-    const incoming = { req, res, record, facts, addedFields: this.#parts.cors(facts) }
-    if (mayBeSendCommand(req, facts.isPage)) this.#readSendCommand(incoming)
+    const metadata = this.#hasMetadata ? this.#metadata(facts) : undefined
+    if (metadata !== undefined) return respond(received, metadata)
+    const incoming = { req, res, record, facts, addedFields: this.#parts.cors?.(facts) }
+    if (facts.method === 'POST' && facts.isPage && mayBeSendCommand(req)) this.#readSendCommand(incoming)
     else this.#parts.admissions.handle(incoming)
   }
 
-  /** The response to a request about the server itself, or about the tokens of an upstream. */
-  #ownResponse({ method, host, target }: RequestFacts): Response | undefined {
-    if (target === wholeServer) return empty(200)
-    if (!this.#hasMetadata || isReserved(target, this.#config.reservedPrefix)) return undefined
+  /** The response to a request about the tokens of an upstream. */
+  #metadata({ method, host, target }: RequestFacts): Response | undefined {
     const metadata = resourceMetadata({ method, host, path: target.path }, this.#config)
     return metadata && metadataResponse(method, metadata)
   }

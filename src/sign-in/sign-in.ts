@@ -144,7 +144,7 @@ export async function goToProvider(
   // Without the store, the sign-in would fail after the person has signed in at the provider.
   const { store } = parts
   const { audience } = parts.sessions
-  if (!store.receivesNotices()) await store.ping()
+  if (store.receivesNotices?.() === false) await store.ping()
   const { earliest } = await store.time()
   const isOverHttp = externalUrl.protocol === 'https:' && request.proto === 'http'
   const to = {

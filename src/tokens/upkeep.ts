@@ -43,21 +43,27 @@ export function whatIsDue(
   if (isDoubtful === true) return 'confirm'
   const { tokens } = record
   const { access_token_expires_at: expiresAt = Infinity } = tokens
-  if (now < expiresAt && overdueClaims({ key, record }, config, now, claimsFrom).length > 0) return 'userinfo_now'
+  const readsApis = claimsFrom.length > 0
+  if (readsApis && now < expiresAt && overdueClaims({ key, record }, config, now, claimsFrom).length > 0)
+    return 'userinfo_now'
   const refreshBeforeMs = Math.min(config.refreshBeforeMs, (expiresAt - tokens.obtained_at) * maxShareLeft)
   // The refresh token comes last, because it may have to be unpacked.
   if (now >= expiresAt - refreshBeforeMs && tokens.refresh_token !== undefined)
     return now >= expiresAt ? 'refresh_now' : 'refresh_soon'
   // Without a refresh token, an expired access token says nothing about the session.
   if (now >= expiresAt) return 'nothing'
-  return now >= nextPoll({ key, record }, config) || isAnyDue(claimsFrom, record, now) ? 'userinfo' : 'nothing'
+  const isDue = now >= nextPoll({ key, record }, config) || (readsApis && isAnyDue(claimsFrom, record, now))
+  return isDue ? 'userinfo' : 'nothing'
 }
 
 type Polled = Pick<StoredSession, 'key' | 'record'>
 
-/** When `poll_userinfo` reads UserInfo again. */
+/**
+ * When `poll_userinfo` reads UserInfo again. The interval is up to 10 % shorter, depending on the
+ * session key, so that sessions that began together are not polled together.
+ */
 function nextPoll({ key, record }: Polled, { pollUserinfoMs = Infinity }: FreshnessConfig): number {
-  return record.userinfo_read_at + withJitter(pollUserinfoMs, key)
+  return record.userinfo_read_at + pollUserinfoMs * (1 - (key.charCodeAt(key.length - 2) % 16) / 160)
 }
 
 /**
@@ -70,21 +76,12 @@ function overdueClaims(
   now: number,
   claimsFrom: readonly ApiClaimConfig[],
 ): readonly string[] {
-  if (claimsFrom.length === 0) return []
   const { tokens, userinfo_read_at } = session.record
   const { access_token_expires_at = Infinity, obtained_at } = tokens
   // The refresh token comes last, because it may have to be unpacked.
   if (now >= access_token_expires_at && tokens.refresh_token === undefined) return []
   const isRefreshed = obtained_at > userinfo_read_at
   return overdue(claimsFrom, session.record, isRefreshed ? obtained_at : nextPoll(session, config), now)
-}
-
-/**
- * Makes an interval up to 10 % shorter, depending on the session key, so that sessions that began
- * together are not polled together.
- */
-function withJitter(interval: number, key: string): number {
-  return interval * (1 - (key.charCodeAt(key.length - 2) % 16) / 160)
 }
 
 /**

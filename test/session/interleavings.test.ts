@@ -239,7 +239,7 @@ class Run {
       ...{ ...shared, store, sessions, endings },
       provider: this.#provider.seenFrom(() => gate.pass()),
     })
-    await until('the replica hears the others', () => store.receivesNotices())
+    await until('the replica hears the others', () => store.receivesNotices?.() === true)
     let hasStopped = () => {}
     const stopped = new Promise<void>((resolve) => (hasStopped = resolve))
     const stop = async () => {

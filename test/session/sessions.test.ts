@@ -6,7 +6,7 @@ import { changeSession, Sessions } from '../../src/session/live/live-sessions.ts
 import { NearCaches } from '../../src/session/live/near-cache.ts'
 import { PendingEndings } from '../../src/session/live/pending-endings.ts'
 import { sessionKey, type StoredSession } from '../../src/session/record/record.ts'
-import type { EndedLate, SealedSession } from '../../src/session/store/store.ts'
+import type { EndedLate, SealedSession, SessionStore } from '../../src/session/store/store.ts'
 import { memoryStore } from '../support/memory-store.ts'
 
 const idleTimeoutMs = 60_000
@@ -18,7 +18,7 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {}, announce() {} }
 function open(t: TestContext, maxSessions: number) {
   let now = Date.UTC(2026, 0, 1)
   const clock = { now: () => now }
-  const store = memoryStore({ maxSessions, clock })
+  const store: SessionStore = memoryStore({ maxSessions, clock })
   t.after(() => store.close())
   const caches = new NearCaches()
   const pending = new PendingEndings(quiet)
@@ -121,8 +121,9 @@ test('a session that is not in memory is read without a write, unless its idle t
   const jane = await signIn('jane')
   const touch = t.mock.method(store, 'touch')
   const findInStore = async () => {
-    t.mock.method(store, 'receivesNotices').mock.mockImplementationOnce(() => false)
+    store.receivesNotices = () => false
     assert.ok(await sessions.find(jane))
+    store.receivesNotices = undefined
   }
 
   pass(touchEveryMs - 1)
@@ -141,9 +142,10 @@ test('a session that another process has used stays in memory for as long as the
   pass(touchEveryMs)
   await store.touch(jane, idleTimeoutMs)
   pass(touchEveryMs - 1)
-  t.mock.method(store, 'receivesNotices').mock.mockImplementationOnce(() => false)
+  store.receivesNotices = () => false
 
   assert.ok(await sessions.find(jane))
+  store.receivesNotices = undefined
   assert.ok(sessions.findInMemory(jane))
   assert.equal(touch.mock.callCount(), 1, 'the one of the other process')
   pass(1)

@@ -54,6 +54,7 @@ const largeContentBytes = 64 * 1024
  */
 class ClientConnection implements RequestConnection, ResponseConnection, ReadsOwner {
   readonly socket: Socket
+  readonly keepAliveFields: string
   readonly #owner: ConnectionOwner
   /** Bytes that no request has taken yet. */
   #ahead: Buffer = empty
@@ -76,13 +77,10 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
   constructor(socket: Socket, owner: ConnectionOwner) {
     this.socket = socket
     this.#owner = owner
+    this.keepAliveFields = owner.keepAliveFields
     this.#reads = ReusedReads.begin(socket, this)
     socket.on('data', this.receive).on('end', this.#onEnd).on('close', this.#onClose)
     socket.on('drain', this.#onDrain).on('error', ignore)
-  }
-
-  get keepAliveFields(): string {
-    return this.#owner.keepAliveFields
   }
 
   /** `undefined` while no request is served. */
@@ -146,8 +144,11 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
 
   responded(): void {
     // Without `Connection: close` the client may have sent its next request, also during a drain.
-    if (this.#res?.shouldKeepAlive === true && this.#hasMore) this.#continue()
-    else this.#close()
+    if (this.#res?.shouldKeepAlive !== true || !this.#hasMore) this.#close()
+    // A request that has arrived already waits until other connections were read, because one read
+    // may contain hundreds of requests that are served at once.
+    else if (this.#ahead.length > 0) setImmediate(() => this.#next())
+    else this.#next()
   }
 
   get mayContinue(): boolean {
@@ -170,15 +171,6 @@ class ClientConnection implements RequestConnection, ResponseConnection, ReadsOw
     this.socket.off('data', this.receive)
     this.#reads?.drop()
     this.#ahead = empty
-  }
-
-  /**
-   * Goes on after a response. A request that has arrived already waits until other connections were
-   * read, because one read may contain hundreds of requests that are served at once.
-   */
-  #continue(): void {
-    if (this.#ahead.length > 0) setImmediate(() => this.#next())
-    else this.#next()
   }
 
   /** The response has been sent. The rest of the content of its request is dropped. */

@@ -25,6 +25,7 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
   url: string
   readonly httpVersion = '1.1'
   readonly httpVersionMinor = 1
+  readonly socket: Socket
   readonly headers: IncomingMessage['headers']
   readonly rawHeaders: string[]
   readonly isKeepAlive: boolean
@@ -43,16 +44,13 @@ export class PlainRequest extends EventEmitter implements ClientMessage {
   constructor(connection: RequestConnection, head: RequestHead) {
     super()
     this.#connection = connection
+    this.socket = connection.socket
     this.method = head.method
     this.url = head.url
     this.headers = head.headers
     this.rawHeaders = head.rawHeaders as string[]
     this.isKeepAlive = head.isKeepAlive
     this.#left = head.contentLength
-  }
-
-  get socket(): Socket {
-    return this.#connection.socket
   }
 
   /** How many bytes of content are to come, if they can be passed on at once; otherwise 0. */

@@ -32,6 +32,9 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   headersSent = false
   writableFinished = false
   chunkedEncoding = false
+  destroyed = false
+  /** `null` after the response was sent completely. */
+  socket: Duplex | null
   readonly copiesShortParts = true
   /** Whether the connection stays open afterwards. */
   shouldKeepAlive = true
@@ -44,21 +47,12 @@ export class PlainResponse extends EventEmitter implements ClientReply {
   #framing: Framing = 'none'
   #trailers = ''
   #hasEnded = false
-  #isDestroyed = false
 
   constructor(connection: ResponseConnection, req: ClientMessage) {
     super()
     this.#connection = connection
+    this.socket = connection.socket
     this.req = req
-  }
-
-  /** `null` after the response was sent completely. */
-  get socket(): Duplex | null {
-    return this.#connection?.socket ?? null
-  }
-
-  get destroyed(): boolean {
-    return this.#isDestroyed
   }
 
   get writableNeedDrain(): boolean {
@@ -127,7 +121,7 @@ export class PlainResponse extends EventEmitter implements ClientReply {
    */
   write(part: Buffer, written?: (error?: Error | null) => void): boolean {
     const socket = this.#connection?.socket
-    if (socket === undefined || this.#hasEnded || this.#isDestroyed) {
+    if (socket === undefined || this.#hasEnded || this.destroyed) {
       written?.(new Error('the response has ended'))
       return true
     }
@@ -198,17 +192,18 @@ export class PlainResponse extends EventEmitter implements ClientReply {
 
   /** The connection was closed before the response was sent completely. */
   closed(): void {
-    if (this.#isDestroyed || this.#connection === undefined) return
-    this.#isDestroyed = true
+    if (this.destroyed || this.#connection === undefined) return
+    this.destroyed = true
     this.emit('close')
   }
 
   readonly #onWritten = (error?: Error | null): void => {
     const connection = this.#connection
-    if (connection === undefined || this.#isDestroyed || error) return
+    if (connection === undefined || this.destroyed || error) return
     this.writableFinished = true
     this.#connection = undefined
-    this.#isDestroyed = true
+    this.socket = null
+    this.destroyed = true
     this.emit('close')
     connection.responded()
   }

@@ -172,6 +172,14 @@ export class SessionCookie {
   }
 }
 
+/** Whether a request has several session cookies of one name: see `withOneSession`. */
+export function hasSeveral(
+  header: string | undefined,
+  realms: readonly { readonly cookie: Pick<SessionCookie, 'severalIn'> }[],
+): boolean {
+  return realms.some(({ cookie }) => cookie.severalIn(header).length > 0)
+}
+
 /** How long an expired cookie is remembered, in ms. */
 const rememberedMs = 10_000
 

@@ -32,11 +32,6 @@ interface RequestWithCookies {
   readonly path: string
 }
 
-/** Whether a request has several session cookies of one name: see {@link withOneSession}. */
-export function hasSeveral(header: string | undefined, realms: readonly CookieOfProvider[]): boolean {
-  return realms.some(({ cookie }) => cookie.severalIn(header).length > 0)
-}
-
 /** A `Cookie` header with one session cookie of each name. */
 interface OneSession {
   readonly cookie: string | undefined

@@ -127,7 +127,7 @@ export class Sessions {
   /** A session in memory that may be served without a query to the store. Counts as activity. */
   findInMemory(key: SessionKey): StoredSession | undefined {
     const near = this.#near.get(key)
-    if (near === undefined || !this.#store.receivesNotices() || this.#isEnding(near.stored)) return undefined
+    if (near === undefined || this.#store.receivesNotices?.() === false || this.#isEnding(near.stored)) return undefined
     const now = this.#parts.clock.now()
     if (this.#isOver(near, now)) return undefined
     // After the clock was set back, `touchedAt` may be in the future. The activity is still

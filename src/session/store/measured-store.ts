@@ -51,7 +51,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     listSid: (tag) => store.listSid(tag),
     listSub: (tag) => store.listSub(tag),
     onNotice: (...args) => store.onNotice(...args),
-    receivesNotices: () => store.receivesNotices(),
+    receivesNotices: store.receivesNotices?.bind(store),
     staleForMs: () => store.staleForMs(),
     close: () => store.close(),
   }

@@ -108,9 +108,9 @@ export interface SessionStore {
   /**
    * Whether notices of other processes are certain to arrive. While it is `false`, no session may
    * be served from memory. Before it becomes `true` again, the listeners get a `resumed` notice,
-   * because notices may have been missed.
+   * because notices may have been missed. Absent: no other process uses the store.
    */
-  receivesNotices(): boolean
+  receivesNotices?: (() => boolean) | undefined
 
   /**
    * How long ago the last proof expired that notices arrive, in ms. The copies in memory were up to

@@ -113,8 +113,9 @@ export class Http1Transport implements Transport, ConnectionOwner {
       this.#queue.shift()
       connection.send(next.request, next.handler)
     }
+    if (!this.#isClosing) return
     // Connections became idle while requests waited.
-    if (this.#isClosing) this.#closeIdle()
+    this.#closeIdle()
     this.#resolveWhenClosed()
   }
 

@@ -82,10 +82,6 @@ export class SqliteStore implements SessionStore {
     return () => {}
   }
 
-  receivesNotices(): boolean {
-    return true
-  }
-
   staleForMs(): number {
     return -Infinity
   }
