@@ -23,15 +23,11 @@ export interface DeviceParts {
   readonly deviceMetrics: DeviceMetrics
 }
 
-/**
- * The header field with which a new session asks the browser for a key (§8.1), if it is to be
- * bound.
- */
+/** The header field with which a new session asks the browser for a key (§8.1). */
 export function registrationHeader(
   key: SessionKey,
-  { boundCookie, challenges, prefix }: Pick<DeviceParts, 'boundCookie' | 'challenges' | 'prefix'>,
+  { challenges, prefix }: Pick<DeviceParts, 'challenges' | 'prefix'>,
 ): Response['headers'] {
-  if (!boundCookie.isOn) return {}
   const challenge = challenges.create(key, 'registration')
   const algorithms = proofAlgorithms.join(' ')
   return {

@@ -191,7 +191,8 @@ export class RepeatedDenials implements Audit {
   }
 
   record<E extends keyof AuditEvents>(event: E, fields: AuditEvents[E], cause?: Cause): void {
-    if (isDenial(event)) this.#denied(event, fields as AuditEvents[Denial], cause)
+    if ((denials as readonly string[]).includes(event))
+      this.#denied(event as Denial, fields as AuditEvents[Denial], cause)
     else this.#audit.record(event, fields, cause)
   }
 
@@ -225,10 +226,6 @@ export class RepeatedDenials implements Audit {
     this.#watched.delete(key)
     if (repeated > 0) this.#audit.record(event, { ...fields, repeated }, cause)
   }
-}
-
-function isDenial(event: keyof AuditEvents): event is Denial {
-  return (denials as readonly string[]).includes(event)
 }
 
 /** The reason of refused credentials is no part of it, because a client can choose the text. */

@@ -37,7 +37,7 @@ export class ClaimSources {
    */
   async resolve(claims: Claims, needed: readonly string[]): Promise<Claims> {
     const { _claim_names: names, _claim_sources: sources } = claims
-    if (this.#keys.size === 0 || !isObject(names) || !isObject(sources)) return claims
+    if (!isObject(names) || !isObject(sources)) return claims
     const wanted = needed.filter((name) => Object.hasOwn(names, name))
     const used = [...new Set(wanted.map((name) => String(names[name])))].slice(0, maxSources)
     const payloads = new Map(await Promise.all(used.map(async (id) => [id, await this.#read(sources, id)] as const)))

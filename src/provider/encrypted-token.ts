@@ -1,6 +1,12 @@
 import type { KeyObject } from 'node:crypto'
 import { compactDecrypt, decodeProtectedHeader } from 'jose'
-import { type EncryptedKind, encryptionOf, type EncryptionSettings } from '../config/encryption.ts'
+import {
+  decryptionAlgorithms,
+  type EncryptedKind,
+  type Encryption,
+  encryptionOf,
+  type EncryptionSettings,
+} from '../config/encryption.ts'
 import type { KeyManagementAlgorithm } from '../config/model/provider.ts'
 import { printable, reason } from '../core/errors.ts'
 
@@ -26,17 +32,23 @@ export type Refuse = (why: string, cause?: unknown) => never
 
 /** Decrypts what a provider sends, with the algorithms that the client is registered with. */
 export class Decryption {
-  readonly #config: EncryptionSettings
+  readonly #encryption: Readonly<Record<EncryptedKind, Encryption>>
   readonly #keys: DecryptionKeys
+  readonly #isUsed: boolean
 
   constructor(config: EncryptionSettings, keys?: DecryptionKeys) {
-    this.#config = config
+    this.#encryption = {
+      id_token: encryptionOf(config, 'id_token'),
+      userinfo: encryptionOf(config, 'userinfo'),
+      authorization: encryptionOf(config, 'authorization'),
+    }
+    this.#isUsed = decryptionAlgorithms(config).size > 0
     this.#keys = keys ?? { ready: async () => {}, find: async () => undefined }
   }
 
   /** @throws {GatewayError} `ERR_STORE_UNAVAILABLE` */
-  ready(): Promise<void> {
-    return this.#keys.ready()
+  async ready(): Promise<void> {
+    if (this.#isUsed) await this.#keys.ready()
   }
 
   /**
@@ -47,7 +59,7 @@ export class Decryption {
    */
   async open(kind: EncryptedKind, token: string, refuse: Refuse, plain?: 'accept'): Promise<string> {
     if (token.length > longestToken) refuse(`it is longer than ${longestToken} characters`)
-    const { alg, enc, setting } = encryptionOf(this.#config, kind)
+    const { alg, enc, setting } = this.#encryption[kind]
     const isEncrypted = token.split('.', 6).length === 5
     if (alg === undefined && isEncrypted)
       refuse(`it is encrypted: register this client without encryption, or set provider.${setting}`)

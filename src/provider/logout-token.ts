@@ -37,7 +37,8 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
   // §2.4 recommends `logout+jwt`, and allows `JWT` or no `typ`.
   if (typ !== undefined && typ !== 'jwt' && typ !== 'logout+jwt') reject(`"typ" is ${typ}`)
   if (payload.iat < expected.now / 1000 - maxAgeSeconds) reject('it was issued more than an hour ago')
-  if (!isLogoutEvent(payload['events'])) reject('"events" does not announce a logout')
+  const { events } = payload
+  if (!isObject(events) || !isObject(events[logoutEvent])) reject('"events" does not announce a logout')
   // An ID Token must not be accepted as a Logout Token (§2.6 (7)).
   if ('nonce' in payload) reject('"nonce" is present')
   const sub = stringClaim(payload, 'sub', code)
@@ -52,8 +53,4 @@ export async function verifyLogoutToken(logout_token: string, expected: TokenExp
 /** @throws {GatewayError} `ERR_LOGOUT_TOKEN_INVALID` */
 export function rejectLogoutToken(why: string, cause?: unknown): never {
   throw new GatewayError(code, `logout token refused: ${why}`, { cause })
-}
-
-function isLogoutEvent(events: unknown): boolean {
-  return isObject(events) && isObject(events[logoutEvent])
 }

@@ -124,7 +124,8 @@ export class OpenidProvider extends Provider {
     const proof = await this.proofWith(dpop_key, found)
     try {
       const claims = (await client.fetchUserInfo(configuration, access_token, sub, proof)) as Claims
-      return { kind: 'claims', claims: await this.#claimSources.resolve(claims, userinfoClaims) }
+      const hasSources = this.config.claimSources.length > 0
+      return { kind: 'claims', claims: hasSources ? await this.#claimSources.resolve(claims, userinfoClaims) : claims }
     } catch (cause) {
       if (isUnauthorized(cause)) return { kind: 'unauthorized' }
       return throwProviderError('UserInfo could not be read', cause)

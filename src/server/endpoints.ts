@@ -8,7 +8,6 @@ import {
 } from '../config/endpoints.ts'
 import { externalUrlAt, upstreamsOfHost, startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
-import type { ProviderConfig } from '../config/model/provider.ts'
 import { clientOf } from '../core/addresses.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -107,6 +106,11 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   authResponse: { handle: refuseOtherSpelling },
 }
 
+/** An endpoint at its path. `realm` is that of the path; absent: the gateway finds it. */
+interface ServedEndpoint extends Pick<EndpointAtPath, 'key' | 'endpoint'> {
+  readonly realm: Realm | undefined
+}
+
 /** What depends on the realm that a request means. */
 type OfRealm = keyof Realm | 'others' | 'choices' | 'scope'
 
@@ -125,18 +129,25 @@ export class Endpoints {
   readonly #config: GatewayConfig
   readonly #parts: EndpointsParts
   readonly #limits: EndpointLimits
-  readonly #partsOf: ReadonlyMap<Realm, Omit<EndpointParts, 'scope'>>
+  readonly #partsOf: ReadonlyMap<Realm, EndpointParts>
   /** By method and canonical path, such as `GET /.gatehouse/session`. */
-  readonly #endpoints: ReadonlyMap<string, EndpointAtPath>
+  readonly #endpoints: ReadonlyMap<string, ServedEndpoint>
 
   constructor(config: GatewayConfig, parts: EndpointsParts) {
     this.#config = config
     this.#parts = parts
     this.#limits = new EndpointLimits(config.limits.perClient, parts)
-    const partsOf = (realm: Realm) => ({ ...parts, ...realm, others: parts.realms.besides(realm), choices: [] })
-    this.#partsOf = new Map(parts.realms.all.map((realm) => [realm, partsOf(realm)]))
+    const { realms } = parts
+    const partsOf = (realm: Realm): EndpointParts => {
+      const ofRealm = { others: realms.besides(realm), choices: [], scope: this.#scopeOf([realm]) }
+      return { ...parts, ...realm, ...ofRealm }
+    }
+    this.#partsOf = new Map(realms.all.map((realm) => [realm, partsOf(realm)]))
     this.#endpoints = new Map(
-      endpointsOf(config).flatMap((at) => at.endpoint.methods.map((method) => [`${method} ${at.path}`, at])),
+      endpointsOf(config).flatMap(({ key, endpoint, path, provider }) => {
+        const served = { key, endpoint, realm: provider && realms.of(provider) }
+        return endpoint.methods.map((method) => [`${method} ${path}`, served] as const)
+      }),
     )
   }
 
@@ -158,13 +169,20 @@ export class Endpoints {
     return at === undefined ? this.#notFound(incoming) : this.#handle(at, incoming, content)
   }
 
-  async #handle(at: EndpointAtPath, incoming: Incoming, content: EndpointContent): Promise<Response> {
-    const { key, endpoint, provider } = at
+  async #handle(
+    { key, endpoint, realm: own }: ServedEndpoint,
+    incoming: Incoming,
+    content: EndpointContent,
+  ): Promise<Response> {
     const { handle, reject } = endpointHandlers[key]
-    const received = await this.#withOneCookie(this.#requestOf(incoming, content), incoming)
-    const { realm, choices, candidates } = await this.#meant(provider, received)
-    const request = { ...received, applicationCookies: this.#applicationCookiesOf(realm, incoming.facts.host) }
-    const known = { ...(this.#partsOf.get(realm) as Omit<EndpointParts, 'scope'>), scope: this.#scopeOf(candidates) }
+    const received = await this.#requestOf(incoming, content)
+    const meant = own && { realm: own, choices: [], candidates: [own] }
+    const { realm, choices, candidates } = meant ?? (await this.#meant(received))
+    const upstreams = this.#config.upstreams.filter(({ providers }) => providers.includes(realm.config.name))
+    const ofHost = upstreamsOfHost(incoming.facts.host, upstreams)
+    const request = { ...received, applicationCookies: ofHost.flatMap(({ logout }) => logout.cookies) }
+    const ofOne = this.#partsOf.get(realm) as EndpointParts
+    const known = candidates.length === 1 ? ofOne : { ...ofOne, scope: this.#scopeOf(candidates) }
     // Until the person has chosen a provider, links lead to the choice.
     const ofRealm = choices.length === 0 ? known : { ...known, choices, prefix: this.#config.reservedPrefix }
     // These requests do not count against the limit. Otherwise a page of another site could use up
@@ -204,29 +222,23 @@ export class Endpoints {
     return this.#parts.pages.refusal(code, { ...context, asPage, inFrame, headers })
   }
 
-  #requestOf(incoming: Incoming, content: EndpointContent): EndpointRequest {
-    const { host } = incoming.facts
-    return endpointRequest(incoming, content, {
-      externalUrl: externalUrlAt(host, this.#config),
-      home: startPageOf(host, this.#config.upstreams),
+  async #requestOf(incoming: Incoming, content: EndpointContent): Promise<EndpointRequest> {
+    const { facts } = incoming
+    const { all } = this.#parts.realms
+    const request = endpointRequest(incoming, content, {
+      externalUrl: externalUrlAt(facts.host, this.#config),
+      home: startPageOf(facts.host, this.#config.upstreams),
     })
-  }
-
-  async #withOneCookie(request: EndpointRequest, { facts }: Incoming): Promise<EndpointRequest> {
-    const realms = this.#parts.realms.all
-    if (!hasSeveral(facts.cookie, realms)) return request
-    const { cookie } = await withOneSession({ ...facts, path: facts.target.path }, realms)
+    if (!hasSeveral(facts.cookie, all)) return request
+    const { cookie } = await withOneSession({ ...facts, path: facts.target.path }, all)
     return { ...request, cookie }
   }
 
-  /** The realm that a request means: that of its path, or the one that the gateway finds. */
-  #meant(provider: ProviderConfig | undefined, request: EndpointRequest): Promise<Meant> | Meant {
-    const { realms } = this.#parts
-    if (provider !== undefined) return ofProvider(realms.of(provider))
-    const { host, cookie, query, embeddingPage: from } = request
+  /** The realm that a request means at a path of no provider. */
+  #meant({ host, cookie, query, embeddingPage: from }: EndpointRequest): Promise<Meant> {
     const own = hostName(host)
     const pages = [query.get('return_to') ?? [], from ?? []].flat().map((page) => pageIn(page, own))
-    return realms.meant({ host: own, cookie, pages })
+    return this.#parts.realms.meant({ host: own, cookie, pages })
   }
 
   /** The pages that have a session in common with a page of these realms. */
@@ -235,11 +247,6 @@ export class Endpoints {
     const providers = [only, ...others].flatMap((realm) => realm?.config.name ?? [])
     return { prefix: this.#config.reservedPrefix, providers }
   }
-
-  #applicationCookiesOf(realm: Realm, host: string): EndpointRequest['applicationCookies'] {
-    const own = this.#config.upstreams.filter(({ providers }) => providers.includes(realm.config.name))
-    return upstreamsOfHost(host, own).flatMap(({ logout }) => logout.cookies)
-  }
 }
 
 /** The page that a `return_to` names, at a host that shares the session or at the requested one. */
@@ -247,10 +254,6 @@ function pageIn(text: string, own: string): PageOfHost {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return { host: own, path: text }
   const { hostname, pathname, search } = new URL(text)
   return { host: hostname, path: pathname + search }
-}
-
-function ofProvider(realm: Realm): Meant {
-  return { realm, choices: [], candidates: [realm] }
 }
 
 function isUtf8(path: string): boolean {

@@ -70,11 +70,13 @@ export interface RefusalsParts {
 
 /** Refuses requests, and logs why. */
 export class Refusals {
-  readonly #config: Pick<GatewayConfig, 'upstreams' | 'limits'>
+  readonly #upstreams: GatewayConfig['upstreams']
+  readonly #formTimeoutMs: number
   readonly #parts: RefusalsParts
 
-  constructor(config: Pick<GatewayConfig, 'upstreams' | 'limits'>, parts: RefusalsParts) {
-    this.#config = config
+  constructor({ upstreams, limits }: Pick<GatewayConfig, 'upstreams' | 'limits'>, parts: RefusalsParts) {
+    this.#upstreams = upstreams
+    this.#formTimeoutMs = formTimeoutMs(limits)
     this.#parts = parts
   }
 
@@ -114,7 +116,7 @@ export class Refusals {
     continueIfExpected(req, res)
     const timer = setTimeout(() => {
       if (!req.complete) this.refuse(received, 'ERR_REQUEST_TIMEOUT', 'the content did not arrive in time')
-    }, formTimeoutMs(this.#config.limits))
+    }, this.#formTimeoutMs)
     timer.unref()
     req.once('close', () => clearTimeout(timer))
   }
@@ -123,7 +125,7 @@ export class Refusals {
   optionsFor(incoming: Incoming): RefusalOptions {
     const { isPage: asPage, isFrame: inFrame, method, host } = incoming.facts
     const returnTo = returnPage(incoming.facts, incoming.req.headers)
-    const home = startPageOf(host, this.#config.upstreams)
+    const home = startPageOf(host, this.#upstreams)
     // A link to the URL of a form would load it with GET.
     const retry = method === 'POST' ? (returnTo ?? home) : undefined
     return { asPage, inFrame, returnTo, home, retry, ...pageContext(incoming), grpcType: grpcTypeOf(incoming.req) }

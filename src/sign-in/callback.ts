@@ -77,7 +77,8 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
     if (next.beginsAgain === true) return redirect(next)
     if (next.codeForFrame !== undefined) return parts.pages.signedInForFrame(next.codeForFrame, parts.prefix, request)
     // The browser must not keep pages of another session.
-    const headers = { ...clearCache, ...(next.session && registrationHeader(next.session, parts)) }
+    const isBound = next.session !== undefined && parts.boundCookie.isOn
+    const headers = { ...clearCache, ...(isBound && registrationHeader(next.session, parts)) }
     if (!parts.cookie.isStrict) return redirect(next, headers)
     const page = parts.pages.redirectPage(next.location, request, { signedIn: true })
     return withHeaders(page, { ...headers, ...cookies(next.setCookies) })
@@ -221,6 +222,7 @@ async function describePerson(
   const { idTokenClaims: names, renamedClaims, claimsFrom } = parts.provider.config
   const fromIdToken = { names, claims: claimsOfIdToken(tokens.id_token) }
   const claims = claimsOfSession(userinfo.claims, idToken, fromIdToken, renamedClaims)
+  if (claimsFrom.length === 0) return { ...idToken, tokens, claims, userinfo_read_at: parts.clock.now() }
   const subject = { sub: idToken.sub, access_token: tokens.access_token, claims, isWaiting: true }
   const readings = await parts.provider.apis.read(claimsFrom, subject)
   const now = parts.clock.now()

@@ -1,6 +1,7 @@
 import type { ProviderConfig } from '../config/model/provider.ts'
 import { GatewayError } from '../core/errors.ts'
 import { challengeOfFrame, maxReturnToLength, sessionsPath, signedInPath } from '../core/return-to.ts'
+import type { Site } from '../core/site.ts'
 import { type StepUp, stepUpParameters } from '../core/step-up.ts'
 import { isReserved } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
@@ -46,7 +47,8 @@ type Parts = Pick<SignInParts, 'reservedPrefix' | 'isLogoutLink'> & Partial<Pick
  * link on another site could otherwise sign a person out.
  */
 export function returnToOrHome(value: string | undefined, externalUrl: URL, parts: Parts): string {
-  const origin = value === undefined ? undefined : originIn(value, parts)
+  const { site } = parts
+  const origin = value === undefined || site === undefined ? undefined : originIn(value, site)
   if (value === undefined || value.length - (origin?.length ?? 0) > maxReturnToLength) return '/'
   if (origin === undefined || origin === externalUrl.origin)
     return pathOrHome(origin === undefined ? value : value.slice(origin.length), externalUrl, parts)
@@ -57,8 +59,7 @@ export function returnToOrHome(value: string | undefined, externalUrl: URL, part
  * The origin of an absolute URL, if it is that of a host of the site, in its exact spelling:
  * without a user name, a backslash, a default port, a dot at the end or a letter in upper case.
  */
-function originIn(value: string, { site }: Parts): string | undefined {
-  if (site === undefined) return undefined
+function originIn(value: string, site: Site): string | undefined {
   const origin = /^https?:\/\/[\da-z._:-]+(?=\/)/.exec(value)?.[0]
   if (origin === undefined || !URL.canParse(origin)) return undefined
   const { hostname } = new URL(origin)

@@ -39,7 +39,10 @@ const wrongHostHint =
  * or a signed-in person to the page. With several providers, a page asks which one is meant.
  */
 export async function signIn(request: EndpointRequest, parts: SignInParts): Promise<Response> {
-  if (await mustExplainEnd(request, parts)) return explainEnd(request, parts)
+  // The person has to learn first why the session has ended. The provider may sign the person in
+  // again without a question, which ends the session of the other browser.
+  const hasEnded = onlyValue(request.query, 'ended') === 'elsewhere' && request.isPage
+  if (hasEnded && !(await isSignedIn(request, parts))) return explainEnd(request, parts)
   if (parts.choices.length > 0 && !isElsewhere(request, parts)) {
     const returnTo = returnToOrHome(onlyValue(request.query, 'return_to'), request.externalUrl, parts)
     const fault = hostFault(request, returnTo)
@@ -55,14 +58,6 @@ export async function signIn(request: EndpointRequest, parts: SignInParts): Prom
     linkParams: linkParamsOf(request.query, parts.provider.config),
   } as const
   return begin(() => goToProvider(options, request, parts), request, parts)
-}
-
-/**
- * Whether the person has to learn first why the session has ended. The provider may sign the person
- * in again without a question, which ends the session of the other browser.
- */
-async function mustExplainEnd(request: EndpointRequest, parts: SignInParts): Promise<boolean> {
-  return onlyValue(request.query, 'ended') === 'elsewhere' && request.isPage && !(await isSignedIn(request, parts))
 }
 
 /** The page links to the same sign-in without the reason. */
@@ -129,12 +124,11 @@ export async function goToProvider(
 ): Promise<Redirect & Pick<Partial<Response>, 'headers'>> {
   const { externalUrl, cookie } = request
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
-  requireOwnFrame(return_to, request, parts)
+  const isForFrame = challengeOfFrame(return_to, parts) !== undefined
+  if (isForFrame) requireOwnFrame(request)
   const { kept, stepUp } = options
   // A page of another site must not make the browser change sessions.
-  const isForNewSession =
-    challengeOfFrame(return_to, parts) !== undefined ||
-    (endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts))
+  const isForNewSession = isForFrame || (endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts))
   if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
@@ -185,8 +179,7 @@ export function challengeOfFrame(
  * sessions of a person who is signed in at the provider.
  * @throws {GatewayError} `ERR_CROSS_SITE`
  */
-function requireOwnFrame(return_to: string, request: EndpointRequest, parts: SignInParts): void {
-  if (challengeOfFrame(return_to, parts) === undefined) return
+function requireOwnFrame(request: EndpointRequest): void {
   if (!isFromSite('frame', request, [request.externalUrl.origin]))
     throw new GatewayError('ERR_CROSS_SITE', 'a page of another origin begins a sign-in for a frame')
 }
@@ -273,13 +266,10 @@ export function requireExternalUrl(request: HostOfRequest, return_to: string): v
  * and a proxy has changed `Host`.
  */
 function hostFault({ host, referer = '', externalUrl }: HostOfRequest, return_to: string): WrongHostError | undefined {
-  if (hostnameOf(`http://${host}`) === externalUrl.hostname) return undefined
+  const requested = `http://${host}`
+  if (URL.canParse(requested) && new URL(requested).hostname === externalUrl.hostname) return undefined
   if (URL.canParse(referer) && new URL(referer).origin === externalUrl.origin) return undefined
   return new WrongHostError(host, new URL(return_to, externalUrl))
-}
-
-function hostnameOf(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).hostname : undefined
 }
 
 /** The page where a person chooses a provider. Each link begins the same sign-in at one of them. */
@@ -292,7 +282,7 @@ function chooseProvider(request: EndpointRequest, parts: SignInParts): Response 
     stepUp: stepUpOf(query, parts),
   } as const
   const returnTo = onlyValue(query, 'return_to')
-  requireOwnFrame(returnTo ?? '', request, parts)
+  if (challengeOfFrame(returnTo ?? '', parts) !== undefined) requireOwnFrame(request)
   const choices = parts.choices.map((provider) => {
     const url = new URL(signInUrl(provider.prefix, returnTo, options), request.externalUrl)
     for (const [name, value] of Object.entries(linkParamsOf(query, provider))) url.searchParams.set(name, value)

@@ -203,7 +203,8 @@ async function change(
       ...([subject.email, parts.sessions.audience, 'signal', parts.store] as const),
       await attempt.storeTime(parts.store),
     )
-  const found = await keysOf(subject, parts, action === 'end' ? await attempt.begunUntil(parts.store) : undefined)
+  const isRepeatedEnd = action === 'end' && attempt.hasFailed
+  const found = await keysOf(subject, parts, isRepeatedEnd ? await attempt.storeTime(parts.store) : undefined)
   const keys = until === undefined ? found : await begunUntil(until, found, parts)
   const changeOne = { end: endOne, reread_claims: rereadClaims, step_up: forgetAuthentication }[action]
   await forEach(keys, (key) => changeOne(key, parts, cause))

@@ -23,9 +23,4 @@ export class Attempt {
     const { latest } = await store.time()
     return (this.#storeTime ??= Math.ceil(latest - elapsedMs))
   }
-
-  /** See `LogoutOrder.begun_until`. */
-  async begunUntil(store: Pick<SessionStore, 'time'>): Promise<number | undefined> {
-    return this.hasFailed ? this.storeTime(store) : undefined
-  }
 }

@@ -273,13 +273,14 @@ export class SessionEndings {
 
   async #logoutOrder(order: EndOrder, attempt: Attempt): Promise<LogoutOrder> {
     const { clock, store } = this.#parts
+    const at = await attempt.storeTime(store)
     const remaining = order.exp * 1000 - clock.now()
     // The clock tolerance (at most five minutes) makes a token valid a little longer than `exp`.
     return {
       jti: jtiOf(order),
       jti_ttl: Math.min(Math.max(remaining, 0) + 10 * 60 * 1000, longestJtiMs),
-      at: await attempt.storeTime(store),
-      begun_until: await attempt.begunUntil(store),
+      at,
+      begun_until: attempt.hasFailed ? at : undefined,
       ttl: 2 * signInLifetimeMs,
       issued_at: issuedAt(order),
     }

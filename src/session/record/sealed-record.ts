@@ -43,7 +43,8 @@ type Lengths = readonly [header: number, payload: number, signature: number] | r
  * well. Signatures are stored as bytes.
  */
 export function packRecord(record: SessionRecord): { readonly bytes: Buffer; readonly unpackedBytes: number } {
-  const tokens: Partial<Record<TokenName, unknown>> = { ...plainTokens(record.tokens) }
+  const isPacked = record.tokens instanceof PackedTokens
+  const tokens: Partial<Record<TokenName, unknown>> = { ...(isPacked ? record.tokens.toJSON() : record.tokens) }
   const [texts, signatures]: [Buffer[], Buffer[]] = [[], []]
   for (const name of tokenNames) {
     const parts = partsOf(record.tokens[name])
@@ -110,10 +111,6 @@ function memoryOf(jsonBytes: number, tokenBytes: number): number {
   return 4 * jsonBytes + tokenBytes
 }
 
-function plainTokens(tokens: TokenSet): TokenSet {
-  return tokens instanceof PackedTokens ? tokens.toJSON() : tokens
-}
-
 /** The first byte, and lengths in bytes. */
 function lead(format: number, ...lengths: readonly number[]): Buffer {
   const bytes = Buffer.alloc(1 + 2 * lengths.length)
@@ -143,15 +140,14 @@ export function unpackRecord(bytes: Buffer, onTokens?: (bytes: number) => void):
   const [format = 0] = bytes
   if (format === '{'.charCodeAt(0)) return readJson(bytes)
   if (format !== formats.plainJson && format !== formats.compressed) return format
-  const json = jsonOf(bytes)
+  const json = format === formats.plainJson ? plainJsonOf(bytes).toString() : compressedJsonOf(bytes)
   const record = JSON.parse(json) as Omit<SessionRecord, 'tokens'> & { tokens: TokenSet }
   if (tokenNames.some((name) => Array.isArray(record.tokens[name])))
     record.tokens = new PackedTokens(record.tokens, bytes, onTokens)
   return { record, unpackedBytes: memoryOf(Buffer.byteLength(json), bytes.length) }
 }
 
-function jsonOf(bytes: Buffer): string {
-  if (bytes[0] === formats.plainJson) return plainJsonOf(bytes).toString()
+function compressedJsonOf(bytes: Buffer): string {
   const text = inflated(bytes)
   return text.toString('utf8', 0, text.indexOf('\n'))
 }
