@@ -20,11 +20,3 @@ export interface DpopKey {
   readonly y: string
   readonly d: string
 }
-
-/** The longest lifetime of a token, in ms. A longer `expires_in` is reduced to it. */
-const longestLifetimeMs = 366 * 24 * 60 * 60 * 1000
-
-/** The lifetime of a token from the `expires_in` of a token endpoint (RFC 6749 §5.1), in ms. */
-export function lifetimeMsOf(expires_in: number): number {
-  return Math.min(expires_in * 1000, longestLifetimeMs)
-}

@@ -11,6 +11,14 @@ export interface RequestSink {
   ended(record: RequestRecord): void
 }
 
+/** A response that has ended, or whose connection is closed. */
+interface EndedResponse {
+  readonly headersSent: boolean
+  readonly statusCode: number
+  readonly writableFinished: boolean
+  readonly socket: object | null
+}
+
 /** Combines several sinks into one. */
 export function combinedSink(sinks: readonly RequestSink[]): RequestSink {
   return {
@@ -93,6 +101,15 @@ export class RequestRecord {
     if (this.#isOver || this.stream !== undefined) return
     this.stream = stream
     this.#sink.becameStream?.(this)
+  }
+
+  /**
+   * Ends the request with its response. Node.js detaches the socket only of a response that was
+   * sent completely.
+   */
+  endWith(res: EndedResponse, isCut = false): void {
+    const isWhole = !isCut && res.writableFinished && res.socket === null
+    this.end(res.headersSent ? res.statusCode : undefined, isWhole)
   }
 
   /**

@@ -3,8 +3,8 @@ import type { TransmitterAuthorization } from '../config/model/provider.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError, printable } from '../core/errors.ts'
 import { SingleFlight } from '../core/single-flight.ts'
-import { lifetimeMsOf } from '../core/token-set.ts'
 import { throwProviderError } from './provider-errors.ts'
+import { lifetimeMsOf } from './token-response.ts'
 
 /** What a token for the transmitter of `signals` is for. */
 export const transmitterPurpose = 'the transmitter (signals.authorization.client_credentials)'

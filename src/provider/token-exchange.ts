@@ -2,8 +2,8 @@
 import type { TokenEndpointResponse } from 'openid-client'
 import type { TokenExchangeConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason, printable } from '../core/errors.ts'
-import { lifetimeMsOf } from '../core/token-set.ts'
 import { providerErrorIn, throwProviderError, providerUnavailable } from './provider-errors.ts'
+import { lifetimeMsOf } from './token-response.ts'
 
 /** A token for an upstream. Times are in ms since the epoch. */
 export interface ExchangedToken {

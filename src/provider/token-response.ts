@@ -1,7 +1,7 @@
 // What the gateway keeps of a token response (RFC 6749 §5.1).
 import type * as client from 'openid-client'
 import { GatewayError, printable } from '../core/errors.ts'
-import { type DpopKey, lifetimeMsOf, type TokenSet } from '../core/token-set.ts'
+import type { DpopKey, TokenSet } from '../core/token-set.ts'
 
 /** @throws {GatewayError} `ERR_SIGN_IN_RESPONSE`, always */
 export function rejectSignIn(why: string): never {
@@ -22,6 +22,14 @@ export function rejectOtherTokenTypes(
       : (['DPoP', 'enable DPoP for this client at the provider, or remove provider.dpop'] as const)
   if (token_type.toLowerCase() !== type.toLowerCase())
     rejectSignIn(`the access token is of the type ${printable(token_type)}, and not ${type}: ${remedy}`)
+}
+
+/** The longest lifetime of a token, in ms. A longer `expires_in` is reduced to it. */
+const longestLifetimeMs = 366 * 24 * 60 * 60 * 1000
+
+/** The lifetime of a token from the `expires_in` of a token endpoint (RFC 6749 §5.1), in ms. */
+export function lifetimeMsOf(expires_in: number): number {
+  return Math.min(expires_in * 1000, longestLifetimeMs)
 }
 
 /**

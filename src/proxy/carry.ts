@@ -11,7 +11,7 @@ import { problem, type ProblemOptions } from '../pages/problem.ts'
 import type { RawFields, SwitchedConnection } from '../transport/transport.ts'
 import { fieldLine } from '../wire/fields.ts'
 import type { Addresses } from './addresses.ts'
-import { isSentCompletely, responseHeaders } from './client-response.ts'
+import { responseHeaders } from './client-response.ts'
 import type { ExchangeInput } from './exchange-input.ts'
 import { Exchange } from './exchange.ts'
 import type { ProxyParts } from './proxy-parts.ts'
@@ -121,7 +121,7 @@ export function refuseUpgrade(
 
 /** Sends a response of the gateway to a request for another protocol. */
 export function respondToUpgrade({ req, reply: res }: UpgradeClient, record: RequestRecord, response: Response): void {
-  res.once('close', () => record.end(response.status, isSentCompletely(res)))
+  res.once('close', () => record.endWith(res))
   record.bytes = writeResponse({ req, res }, response)
 }
 

@@ -100,11 +100,6 @@ export class ClientResponse {
   }
 }
 
-/** Whether a response was sent completely. Only then does Node.js detach the socket. */
-export function isSentCompletely(res: ClientReply): boolean {
-  return res.writableFinished && res.socket === null
-}
-
 /** @param fields names and values in turn */
 export function isEventStream(fields: readonly string[]): boolean {
   for (let at = 0; at + 1 < fields.length; at += 2)
@@ -161,7 +156,10 @@ export function responseHeaders(received: RawFields, input: ResponseHeadersInput
     const name = received[at] as string
     const value = received[at + 1] as string
     const { lowerCase, endsHere, isForSharedCaches } = namesOfFields.of(name)
-    if (lowerCase === 'transfer-encoding') checkTransferEncoding(value)
+    // The transport removes the chunked coding only. The client could not decode another coding,
+    // because Transfer-Encoding is not passed on.
+    if (lowerCase === 'transfer-encoding' && value.trim().toLowerCase() !== 'chunked')
+      throw new GatewayError('ERR_UPSTREAM_RESPONSE', 'the response has a Transfer-Encoding other than chunked')
     if (endsHere || listed.has(lowerCase)) continue
     if (changes?.removed.has(lowerCase)) continue
     if (cors !== undefined && isCorsField(lowerCase)) continue
@@ -268,11 +266,4 @@ export function responseTrailers(received: RawFields, reserved: ReadonlySet<stri
     if (!isForbidden && isFieldValue(value)) trailers.push([name, value])
   }
   return trailers
-}
-
-// The transport removes the chunked coding only. The client could not decode another coding,
-// because Transfer-Encoding is not passed on.
-function checkTransferEncoding(value: string): void {
-  if (value.trim().toLowerCase() !== 'chunked')
-    throw new GatewayError('ERR_UPSTREAM_RESPONSE', 'the response has a Transfer-Encoding other than chunked')
 }

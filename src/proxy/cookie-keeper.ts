@@ -59,7 +59,9 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
   }
 
   onResponse(status: number, statusMessage: string, fields: RawFields): void {
-    if (!hasSetCookie(fields)) return this.#handler.onResponse(status, statusMessage, fields)
+    const setsCookies = fields.some((name, at) => at % 2 === 0 && isSetCookie(name))
+    // Most responses set no cookie.
+    if (!setsCookies) return this.#handler.onResponse(status, statusMessage, fields)
     const { rest, ...cookies } = this.#split(fields)
     if (status < 200) this.#handler.onResponse(status, statusMessage, rest)
     else this.#afterStoring(cookies, () => this.#handler.onResponse(status, statusMessage, rest))
@@ -165,11 +167,6 @@ export class CookieKeeper implements ResponseHandler, ExchangeControl {
     if (rejected.length > 0) onRejected(rejected)
     return { rest, kept, inBrowser }
   }
-}
-
-/** Most responses set no cookie. */
-function hasSetCookie(fields: RawFields): boolean {
-  return fields.some((name, at) => at % 2 === 0 && isSetCookie(name))
 }
 
 function isSetCookie(name: string): boolean {

@@ -25,7 +25,8 @@ export function upstreamRequest(
   body: RequestBody | StoredContent | undefined,
 ): UpstreamRequest {
   const { req, pass, facts, record, parts, upgrade, content } = input
-  const rewritesContent = addresses.content !== undefined || noticeFor(input, upstream) !== undefined
+  const notice = upstream.notice && noticeFor(input, upstream.notice)
+  const rewritesContent = addresses.content !== undefined || notice !== undefined
   if (pass.withheldCookies !== undefined) logWithheldCookies(input, pass.withheldCookies)
   const fields = addresses.fields.request(
     upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
@@ -70,8 +71,8 @@ function cookieScope({ facts: { host, target } }: ExchangeInput, { fields }: Ups
 }
 
 /** What a page gets that a person has opened. A page without a session has no end to speak of. */
-function noticeFor({ pass, facts }: ExchangeInput, upstream: Upstream): SessionNotice | undefined {
-  return pass.session !== undefined && facts.isPage ? upstream.notice : undefined
+function noticeFor({ pass, facts }: ExchangeInput, notice: SessionNotice): SessionNotice | undefined {
+  return pass.session !== undefined && facts.isPage ? notice : undefined
 }
 
 /**
@@ -85,7 +86,7 @@ export function responseSteps(
 ): ResponseHandler {
   const { req, pass, parts, facts } = input
   const { session } = pass
-  const notice = noticeFor(input, upstream)
+  const notice = upstream.notice && noticeFor(input, upstream.notice)
   const { compress } = pass.upstream
   const compression =
     compress === false ? undefined : compressionFor(compress, pass, facts, req.headers['accept-encoding'])

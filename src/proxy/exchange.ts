@@ -15,13 +15,7 @@ import type {
 } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
-import {
-  ClientResponse,
-  isEventStream,
-  isSentCompletely,
-  responseHeaders,
-  responseTrailers,
-} from './client-response.ts'
+import { ClientResponse, isEventStream, responseHeaders, responseTrailers } from './client-response.ts'
 import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import type { ExchangeInput } from './exchange-input.ts'
 import { type BusyReason, logBusy, logFailed, logRejectedHeaders, logRetried } from './exchange-log.ts'
@@ -48,6 +42,8 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   #stopListing: (() => void) | undefined
   /** It is a call of gRPC or gRPC-Web over HTTP/2 on both sides. */
   readonly #isGrpc: boolean
+  /** How long the client of a call waits, in ms. */
+  readonly #deadlineMs: number
   #isEventStream = false
   #reportedAt = -Infinity
   #state: 'waiting' | 'responding' | 'over' = 'waiting'
@@ -65,6 +61,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     this.#addresses = this.#upstream.addressesAt(input.facts.host)
     this.#response = new ClientResponse(req, res)
     this.#isGrpc = pass.upstream.protocol !== 'http1' && req.httpVersion === '2.0' && isGrpcCall(req.headers)
+    this.#deadlineMs = this.#isGrpc ? grpcTimeoutMs(req.headers['grpc-timeout']) : Infinity
     this.#body =
       input.content?.body ??
       (hasBody(req)
@@ -299,11 +296,6 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     else this.#fail(new GatewayError('ERR_UPSTREAM_TIMEOUT', 'no response within response_timeout'))
   }
 
-  /** How long the client of a call waits, in ms. */
-  get #deadlineMs(): number {
-    return this.#isGrpc ? grpcTimeoutMs(this.#input.req.headers['grpc-timeout']) : Infinity
-  }
-
   /** The request spent most of the time in the gateway, and not at the upstream. */
   #hasWaitedMost(): boolean {
     const { isWaiting, waitedMs } = this.#slot as ConnectionSlot
@@ -380,7 +372,7 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
   /** The response has been sent, or the client is gone. */
   readonly #onClientClose = (): void => {
     const { res, record } = this.#input
-    record.end(res.headersSent ? res.statusCode : undefined, !this.#isCut && isSentCompletely(res))
+    record.endWith(res, this.#isCut)
     this.#state = 'over'
     this.#cleanUp()
     this.#abandon()

@@ -33,7 +33,8 @@ export class RequestFields {
   readonly #reserved: Pick<ReservedNames, 'has'>
   readonly #isTracing: boolean
   readonly #isHttp2: boolean
-  readonly #treatments = new ByName((name) => this.#decide(name.toLowerCase()))
+  /** By the name as the client wrote it. */
+  readonly treatments = new ByName((name): Treatment => this.#decide(name.toLowerCase()))
 
   /**
    * @param reserved the names that a client may not set
@@ -44,11 +45,6 @@ export class RequestFields {
     this.#isHttp2 = isHttp2
     this.#isTracing = isTracing
     this.#reserved = reserved
-  }
-
-  /** @param name as the client wrote it */
-  treatmentOf(name: string): Treatment {
-    return this.#treatments.of(name)
   }
 
   #decide(lowerCase: string): Treatment {
@@ -77,7 +73,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
   for (let at = 0; at + 1 < received.length; at += 2) {
     const name = received[at] as string
     const value = received[at + 1] as string
-    const treatment = input.fields.treatmentOf(name)
+    const treatment = input.fields.treatments.of(name)
     if (treatment === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
     if (treatment === 'passed') {
       if (input.withholdsAuthorization === true && name.toLowerCase() === 'authorization') continue

@@ -70,7 +70,7 @@ export async function startGateway(config: GatewayConfig, parts: GatewayParts): 
     const listener = await listen(
       config.listen,
       { ...config.limits, connections: connectionsWithin(config.limits, log) },
-      () => generations.current.handlers,
+      generations.handlers,
       {
         ...shared,
         trusted: { has: (address) => generations.current.parts.trusted.has(address) },

@@ -39,6 +39,9 @@ export class Generations {
     return this.#config
   }
 
+  /** What serves the requests from now on. */
+  readonly handlers = (): Generation['handlers'] => this.#current.handlers
+
   get current(): Generation {
     return this.#current
   }

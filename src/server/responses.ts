@@ -21,7 +21,6 @@ import { formTimeoutMs } from '../limits/endpoint-limits.ts'
 import type { Log } from '../observe/log.ts'
 import type { RequestRecord } from '../observe/request-record.ts'
 import type { PageContext, Pages, RefusalOptions } from '../pages/pages.ts'
-import { isSentCompletely } from '../proxy/client-response.ts'
 
 /** Sends a response of the gateway itself. */
 export function respond(received: Received, response: Response, close = false): void {
@@ -34,7 +33,7 @@ export function respond(received: Received, response: Response, close = false): 
 
 /** Ends the record of a request when its response has ended, or its connection. */
 export function endRecord({ res, record }: Received): void {
-  const closed = () => record.end(res.headersSent ? res.statusCode : undefined, isSentCompletely(res))
+  const closed = () => record.endWith(res)
   if (res.destroyed) return closed()
   res.once('close', closed)
 }

@@ -52,7 +52,9 @@ export function whatIsDue(
     return now >= expiresAt ? 'refresh_now' : 'refresh_soon'
   // Without a refresh token, an expired access token says nothing about the session.
   if (now >= expiresAt) return 'nothing'
-  const isDue = now >= nextPoll({ key, record }, config) || (readsApis && isAnyDue(claimsFrom, record, now))
+  const isPolled = config.pollUserinfoMs !== undefined
+  const isDue =
+    (isPolled && now >= nextPoll({ key, record }, config)) || (readsApis && isAnyDue(claimsFrom, record, now))
   return isDue ? 'userinfo' : 'nothing'
 }
 

@@ -197,26 +197,25 @@ function match(
 
 function matchIn(
   mount: Mount,
-  from: Sender,
+  { method, client, passed }: Sender,
   segments: readonly string[],
   loosely: readonly string[],
   query: string,
 ): Route {
   const route =
     mount.routes.find(
-      ({ rule, path, isLoose }) => isRuleFor(rule, from) && matchesPath(path, isLoose ? loosely : segments),
+      ({ rule, path, isLoose }) =>
+        matchesMethod(rule, method) &&
+        (rule.clients === undefined || rule.clients.networks.has(client)) &&
+        !passed.includes(rule) &&
+        matchesPath(path, isLoose ? loosely : segments),
     ) ?? mount.otherwise
-  return isLogoutLink(mount, from.method, loosely, query) ? { ...route, isLogout: true } : route
+  return isLogoutLink(mount, method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
   for (let index = 0; index < prefix.length; index++) if (segments[index] !== prefix[index]) return false
   return true
-}
-
-function isRuleFor(rule: RuleConfig, { method, client, passed }: Sender): boolean {
-  if (passed.length > 0 && passed.includes(rule)) return false
-  return matchesMethod(rule, method) && (rule.clients === undefined || rule.clients.networks.has(client))
 }
 
 function matchesMethod({ methods }: Pick<RuleConfig, 'methods'>, method: string): boolean {
