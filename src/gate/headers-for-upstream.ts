@@ -106,19 +106,14 @@ export class HeadersForUpstream {
 
   /** Logs once for each upstream that headers may be too large for it. */
   #logBudget(upstream: UpstreamConfig, session: SessionKey | undefined, fields: readonly string[]): void {
-    const bytes = bytesOf(fields)
+    // A name has a colon and a space behind it, a value CR and LF.
+    const bytes = fields.reduce((sum, text) => sum + text.length + 2, 0)
     if (bytes <= commonHeaderLimitBytes || this.#overBudget.has(upstream)) return
     this.#overBudget.add(upstream)
     const hint =
       'Many applications reject requests with more than 8 KiB of headers (400 or 431). Lower max_bytes, filter groups at the provider, or raise the limit of the application.'
     this.#log.warn('headers.over_budget', { session, upstream: upstream.name, bytes, hint })
   }
-}
-
-/** The length of header fields with their separators. */
-function bytesOf(fields: readonly string[]): number {
-  // A name has a colon and a space behind it, a value CR and LF.
-  return fields.reduce((sum, text) => sum + text.length + 2, 0)
 }
 
 /** The headers of one session record for one list of headers. */

@@ -64,9 +64,10 @@ export function identityHeaders(
 ): IdentityHeaders {
   const fields: string[] = []
   const dropped: DroppedHeader[] = []
+  const withholdsClaims = claims['_claim_names'] !== undefined
   for (const header of headers) {
     if (isAddedLater(header)) continue
-    const withheld = withheldClaim(header, claims)
+    const withheld = withholdsClaims ? withheldClaim(header, claims) : undefined
     if (withheld !== undefined)
       dropped.push({ name: header.name, why: `${String(withheld[0])}: ${withheldReason}`, isWithheld: true })
     const value =
@@ -98,7 +99,6 @@ export type BearerTokens = Partial<Pick<TokenSet, 'access_token' | 'id_token'>>
 
 /** The first claim of a header that is withheld. `first_of` does not read beyond a value. */
 function withheldClaim(header: HeaderConfig, claims: Claims): ClaimPath | undefined {
-  if (claims['_claim_names'] === undefined) return undefined
   const stopsAtValue = header.source.kind === 'first_of'
   const found = claimsIn(header).find(
     (path) => isWithheld(claims, path) || (stopsAtValue && hasValue(readClaim(claims, path))),

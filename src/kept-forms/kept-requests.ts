@@ -77,12 +77,15 @@ const suffix = 'kept-'
  */
 export class KeptRequests {
   readonly maxSizeBytes: number
+  /** Whether the gateway keeps requests. */
+  readonly isOn: boolean
   readonly #keepForMs: number
   readonly #parts: KeptRequestsParts
   readonly #outcomes: ReturnType<Metrics['counter']>
 
   constructor({ maxSizeBytes, keepForMs }: KeptRequestsSettings, parts: KeptRequestsParts) {
     this.maxSizeBytes = maxSizeBytes
+    this.isOn = maxSizeBytes > 0
     this.#keepForMs = keepForMs
     this.#parts = parts
     this.#outcomes = parts.metrics.counter({
@@ -91,11 +94,6 @@ export class KeptRequests {
       labels: ['outcome'],
     })
     for (const outcome of ['kept', 'not_kept', 'sent', 'declined', 'discarded']) this.#outcomes.of(outcome)
-  }
-
-  /** Whether the gateway keeps requests. */
-  get isOn(): boolean {
-    return this.maxSizeBytes > 0
   }
 
   /** Counts an outcome in the metric. */

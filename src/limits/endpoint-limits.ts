@@ -80,7 +80,7 @@ export class EndpointLimits {
         this.#check('sign_ins', client, this.#signIns.take(client))
         return work()
       case 'callbacks':
-        return this.#callback(client, work)
+        return this.#limited(this.#callbacks, client, () => this.#exchange(client, work))
       case 'frames':
         return this.#frame(client, work)
       case 'refused_logout_tokens':
@@ -96,10 +96,6 @@ export class EndpointLimits {
    * refreshes.
    * @throws {TooManyRequests} or what `work` throws
    */
-  #callback<T>(client: string, work: () => Promise<T>): Promise<T> {
-    return this.#limited(this.#callbacks, client, () => this.#exchange(client, work))
-  }
-
   async #exchange<T>(client: string, work: () => Promise<T>): Promise<T> {
     this.#check('callbacks_at_once', client, this.#exchanges.isFullFor(client) ? 1000 : 0)
     await new Promise<void>((begin) => {

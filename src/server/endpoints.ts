@@ -229,7 +229,7 @@ export class Endpoints {
       externalUrl: externalUrlAt(facts.host, this.#config),
       home: startPageOf(facts.host, this.#config.upstreams),
     })
-    if (!hasSeveral(facts.cookie, all)) return request
+    if (facts.cookie === undefined || !hasSeveral(facts.cookie, all)) return request
     const { cookie } = await withOneSession({ ...facts, path: facts.target.path }, all)
     return { ...request, cookie }
   }

@@ -187,10 +187,13 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
     if (admission.kind === 'respond') return { ...admission, pass: expiring(admission.pass) }
     return admission.kind === 'pass' ? expiring(admission) : admission
   }
-  const admit: Admit = (facts) => (hasSeveral(facts.cookie, realms.all) ? admitWithOne(facts) : admitOne(facts))
+  const admit: Admit = (facts) =>
+    facts.cookie !== undefined && hasSeveral(facts.cookie, realms.all) ? admitWithOne(facts) : admitOne(facts)
   /** The facts, with one session cookie: see `withOneSession`. */
   const withOneCookie = async (facts: RequestFacts): Promise<RequestFacts> =>
-    hasSeveral(facts.cookie, realms.all) ? { ...facts, cookie: (await oneSessionOf(facts)).cookie } : facts
+    facts.cookie !== undefined && hasSeveral(facts.cookie, realms.all)
+      ? { ...facts, cookie: (await oneSessionOf(facts)).cookie }
+      : facts
   return { admit, withOneCookie }
 }
 

@@ -145,7 +145,9 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       const { code, why } = rejection ?? unknownState(state, parts)
       throw new GatewayError(code, why)
     }
-    const signedIn = await exchange(transaction, callback, parts)
+    const { nonce, code_verifier, begun_at, stepUp } = transaction
+    const checks = { state: state ?? '', nonce, code_verifier, begun_at, stepUp }
+    const signedIn = await parts.provider.exchangeCode(callback, checks)
     const record = await describePerson(signedIn, parts)
     return await createSession(record, transaction, return_to, request, parts)
   } catch (error) {
@@ -201,12 +203,6 @@ function unknownState(state: string | undefined, { hasGeneratedKeys }: SignInPar
 
 /** In characters. A sealed transaction has some 300. */
 const shortestSealedState = 200
-
-function exchange(transaction: SignInTransaction, callback: URL, parts: SignInParts): Promise<SignedIn> {
-  const { nonce, code_verifier, begun_at, stepUp } = transaction
-  const state = stateOf(callback.searchParams, parts.provider.config.response_mode) ?? ''
-  return parts.provider.exchangeCode(callback, { state, nonce, code_verifier, begun_at, stepUp })
-}
 
 /**
  * The record of the person: identified by the ID Token, with the claims of UserInfo of the same
@@ -269,8 +265,9 @@ async function createSession(
       ...(await endFormer(request, parts)),
       parts.cookie.set(id),
       ...(kept.isOn ? [personCookie.set(record.sub)] : []),
-      ...(await endOthers(request, parts)),
-      ...(parts.others.length > 0 ? [parts.providerCookie.set(parts.provider.config.name)] : []),
+      ...(parts.others.length > 0
+        ? [...(await endOthers(request, parts)), parts.providerCookie.set(parts.provider.config.name)]
+        : []),
       ...expireTransactions(request.cookie, parts.cookie),
     ],
   }

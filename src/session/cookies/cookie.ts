@@ -31,6 +31,7 @@ export class SessionCookie {
    * cookie. Absent without https: the name is the same.
    */
   readonly #formerName: string | undefined
+  readonly isStrict: boolean
   /** Whether frames in pages of other sites get a session, with a cookie of its own. */
   readonly isForFrames: boolean
   readonly #ofFrames: CookieAttributes
@@ -45,6 +46,7 @@ export class SessionCookie {
     this.#formerName = config.secure ? `${formerPrefix}${this.#plainName}` : undefined
     const names = [config.name, ...(this.#formerName === undefined ? [] : [this.#formerName])]
     this.#ownNames = names.map((whole) => ({ whole, start: `${whole}-` }))
+    this.isStrict = config.sameSite === 'strict'
     this.isForFrames = isForFrames
     this.expiry = new CookieExpiry({ secure: config.secure, isForFrames })
     this.#ofFrames = { ...this.withSuffix(frameSuffix), sameSite: 'partitioned' }
@@ -75,9 +77,8 @@ export class SessionCookie {
    * The values of several session cookies of a request; empty for one or none. Another host of the
    * domain can add one (RFC 6265bis §8.6): only the prefix `__Host-` prevents that.
    */
-  severalIn(header: string | undefined): readonly string[] {
+  severalIn(header: string): readonly string[] {
     const { name } = this.#attributes
-    if (header === undefined) return []
     // This is part of each request, so it does not split the header.
     const start = `${name}=`
     if (header.indexOf(start) === header.lastIndexOf(start)) return []
@@ -166,15 +167,11 @@ export class SessionCookie {
   /** Whether a cookie belongs to the gateway, now or formerly, so that no upstream receives it. */
   readonly isGatewayCookie = (name: string): boolean =>
     this.#ownNames.some(({ whole, start }) => name === whole || name.startsWith(start))
-
-  get isStrict(): boolean {
-    return this.#attributes.sameSite === 'strict'
-  }
 }
 
 /** Whether a request has several session cookies of one name: see `withOneSession`. */
 export function hasSeveral(
-  header: string | undefined,
+  header: string,
   realms: readonly { readonly cookie: Pick<SessionCookie, 'severalIn'> }[],
 ): boolean {
   return realms.some(({ cookie }) => cookie.severalIn(header).length > 0)

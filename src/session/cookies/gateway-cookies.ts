@@ -214,15 +214,13 @@ export interface BoundCookieParts {
 export class BoundCookie extends GatewayCookie {
   readonly #parts: BoundCookieParts
   readonly #verified = new BoundedMap<string, Verified>('device_proofs', maxVerified)
+  /** Whether browsers register keys. */
+  readonly isOn: boolean
 
   constructor(parts: BoundCookieParts) {
     super(parts.cookie.withSuffix(boundSuffix))
     this.#parts = parts
-  }
-
-  /** Whether browsers register keys. */
-  get isOn(): boolean {
-    return this.#parts.config.isOn
+    this.isOn = parts.config.isOn
   }
 
   get name(): string {

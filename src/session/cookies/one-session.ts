@@ -52,8 +52,9 @@ export async function withOneSession(
   let one = header
   const expireAdded: string[] = []
   for (const { cookie, sessions } of realms) {
+    if (one === undefined) continue
     const values = cookie.severalIn(one)
-    if (one === undefined || values.length === 0) continue
+    if (values.length === 0) continue
     const found: (readonly [value: string, session: StoredSession])[] = []
     for (const id of candidates(values, sessions)) {
       const session = await sessions.peek(sessionKey(id))

@@ -168,9 +168,9 @@ export class SessionEndings {
   }
 
   async #endTag(tag: SidTag, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
-    const { caches, store } = this.#parts
+    const { caches, clock, pending, store } = this.#parts
     const name = `${tag} ${jtiOf(order)}`
-    const attempt = this.#attemptOf(name)
+    const attempt = pending.attemptOf(name) ?? new Attempt(clock.now())
     this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
       name,
@@ -187,10 +187,10 @@ export class SessionEndings {
   /** Ends all sessions of one `sub` at an audience. `replayed`: the token was used before. */
   async endSub(sub: string, order: EndOrder, by: EndedBy, cause?: Cause): Promise<readonly Ended[] | 'replayed'> {
     const { audience } = order
-    const { caches, store } = this.#parts
+    const { caches, clock, pending, store } = this.#parts
     const tag = subTag(audience, sub)
     const name = jtiOf(order)
-    const attempt = this.#attemptOf(name)
+    const attempt = pending.attemptOf(name) ?? new Attempt(clock.now())
     this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
     const ended = await this.#endInStore({
       name,
@@ -236,12 +236,6 @@ export class SessionEndings {
       pending.failedAttempts.set(name, attempt)
       throw error
     }
-  }
-
-  /** The first attempt of an order; this one, unless the order is pending. */
-  #attemptOf(name: string): Attempt {
-    const { clock, pending } = this.#parts
-    return pending.attemptOf(name) ?? new Attempt(clock.now())
   }
 
   async #endInStore<T>({ name, scope, isTrusted, attempt, send, findInMemory, repeat }: Order<T>): Promise<T> {

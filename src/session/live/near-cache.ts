@@ -105,17 +105,15 @@ export class NearCache {
         { key, audience, sub, version, isDoubtful, record: this.#memory.put(session.sealed) },
         touchedAt,
       )
-    } else this.#keepStored(session, touchedAt)
+    } else {
+      const { key, bytes } = session
+      this.#live.set(key, { key, stored: session, unopened: undefined, touchedAt, bytes })
+    }
   }
 
   #mayKeep({ key, version }: Pick<StoredSession, 'key' | 'version'>): boolean {
     const present = this.#live.peek(key)
     return !this.#ended.has(key) && (present === undefined || versionOf(present) <= version)
-  }
-
-  #keepStored(stored: StoredSession, touchedAt: number): void {
-    const { key, bytes } = stored
-    this.#live.set(key, { key, stored, unopened: undefined, touchedAt, bytes })
   }
 
   #keepUnopened(unopened: HeldSession, touchedAt: number): void {

@@ -231,7 +231,7 @@ export function claimsOfSession(
     ...withheldNames(fromIdToken.claims).filter((name) => isOfIdToken(name) || !Object.hasOwn(claims, name)),
   ].filter((name) => !identity.includes(name))
   return {
-    ...renamed(claims, renamedClaims),
+    ...(Object.keys(renamedClaims).length === 0 ? claims : renamed(claims, renamedClaims)),
     ...(withheld.length > 0 && { _claim_names: renamed(Object.fromEntries(withheld.map(withMark)), renamedClaims) }),
     iss,
     sub,
