@@ -32,8 +32,8 @@ const table = {
     finds: ended,
   },
   'logout-token-lost': {
-    from: '{ audience, jti, iat, exp, sub }, "provider", cause)',
-    to: '{ audience, jti, iat, exp, sub }, "provider", cause).catch(() => [])',
+    from: '{ ...order, sub }, "provider", cause)',
+    to: '{ ...order, sub }, "provider", cause).catch(() => [])',
     finds: ended,
   },
   'previous-session-kept': {

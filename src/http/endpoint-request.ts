@@ -98,13 +98,6 @@ export interface EndpointContent {
   readonly json?: string
 }
 
-export function endpointContent(mediaType: string | undefined, text: string): EndpointContent {
-  if (mediaType === 'application/x-www-form-urlencoded') return { form: text }
-  if (mediaType === 'application/json') return { json: text }
-  // RFC 8417 §2.3.
-  return mediaType === 'application/secevent+jwt' ? { securityEvent: text } : {}
-}
-
 /** @param own what the configuration says about the requested host */
 export function endpointRequest(
   { req, facts, record }: Incoming,

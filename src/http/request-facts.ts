@@ -130,15 +130,17 @@ function authorizationOf({ headers, rawHeaders = [] }: ReceivedRequest): string 
  */
 export function isPage(method: string, headers: HeaderView): boolean {
   if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') return false
-  if (headers['upgrade'] !== undefined || (method === 'POST' && isGrpcCall(headers))) return false
+  if (headers['upgrade'] !== undefined) return false
 
   const mode = textOf(headers, 'sec-fetch-mode')
   const dest = textOf(headers, 'sec-fetch-dest')
-  if (mode !== undefined) return mode === 'navigate' && (dest === undefined || dest === 'document')
-  if (dest !== undefined) return dest === 'document'
-
-  if (textOf(headers, 'x-requested-with')?.toLowerCase() === 'xmlhttprequest') return false
-  return acceptsHtml(textOf(headers, 'accept'))
+  let isShown = dest === 'document'
+  if (mode !== undefined) isShown = mode === 'navigate' && (dest === undefined || dest === 'document')
+  else if (dest === undefined) {
+    const isByScript = textOf(headers, 'x-requested-with')?.toLowerCase() === 'xmlhttprequest'
+    isShown = !isByScript && acceptsHtml(textOf(headers, 'accept'))
+  }
+  return isShown && !(method === 'POST' && isGrpcCall(headers))
 }
 
 /** Whether the browser loads a page into a frame, according to `Sec-Fetch-Dest`. */

@@ -95,7 +95,7 @@ export interface ResponseTo {
  */
 export function writeResponse({ req, res, addedFields = {} }: ResponseTo, response: Response, close = false): number {
   const { status, headers, body, bytes } = response
-  closeWhenUnread(req, res)
+  if (!req.complete) closeWhenUnread(req, res)
   if (close) {
     res.setHeader('Connection', 'close')
     req.resume()
@@ -173,11 +173,11 @@ export function closeLater(socket: Duplex): void {
 }
 
 /**
- * Closes the connection with the response when the content of the request was not read to its end.
+ * Closes the connection with the response to a request that is not complete, if it has content.
  * Call it before the head of the response is written.
  */
 export function closeWhenUnread(req: ClientMessage, res: ClientReply): void {
-  if (req.complete || !hasBody(req)) return
+  if (!hasBody(req)) return
   res.setHeader('Connection', 'close')
   req.resume()
 }

@@ -30,12 +30,12 @@ export async function backchannelLogout({ form, cause }: EndpointRequest, parts:
   if (more.length > 0) throw new GatewayError('ERR_LOGOUT_TOKEN_INVALID', 'the form has more than one logout_token')
 
   const { iss, jti, iat, exp, sid, sub } = await parts.provider.verifyLogoutToken(logout_token)
-  const { audience } = parts.sessions
+  const order = { audience: parts.sessions.audience, jti, issued_at: iat * 1000, exp }
   // A token with `sid` does not end all sessions of its `sub`, which may be on other devices.
   const ended =
     sid !== undefined
-      ? await parts.endings.endSid(sid, { audience, jti, iat, exp, sub }, 'provider', cause)
-      : await parts.endings.endSub(sub ?? '', { audience, jti, iat, exp }, 'provider', cause)
+      ? await parts.endings.endSid(sid, { ...order, sub }, 'provider', cause)
+      : await parts.endings.endSub(sub ?? '', order, 'provider', cause)
   if (ended === 'replayed') parts.audit.record('logout_token.replayed', { iss, sub, sid, jti }, cause)
   else parts.audit.record('logout_token.obeyed', { iss, sub, sid, jti, ended: ended.length }, cause)
   return empty(200)

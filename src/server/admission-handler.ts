@@ -326,7 +326,7 @@ function factsAt(location: string, method: string, { req, facts }: Incoming): Re
 
 /** Makes a request one without content, because its content has gone to an upstream. */
 function removeContent({ req, res }: Incoming): void {
-  closeWhenUnread(req, res)
+  if (!req.complete) closeWhenUnread(req, res)
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete req.headers[name]
 }
 

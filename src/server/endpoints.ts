@@ -13,12 +13,7 @@ import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { retryAfter } from '../core/repeating.ts'
 import { type DeviceParts, deviceRefresh, deviceRegistration } from '../device/device-endpoints.ts'
-import {
-  type EndpointContent,
-  endpointContent,
-  endpointRequest,
-  type EndpointRequest,
-} from '../http/endpoint-request.ts'
+import { type EndpointContent, endpointRequest, type EndpointRequest } from '../http/endpoint-request.ts'
 import { mediaTypeOf, readContent } from '../http/read-content.ts'
 import { hasBody } from '../http/request-body.ts'
 import { hostName } from '../http/request-target.ts'
@@ -284,5 +279,9 @@ async function contentOf({ req, facts: { method } }: Incoming): Promise<Endpoint
   if (content === 'incomplete') return undefined
   if (content === 'too_large')
     throw new GatewayError('ERR_PAYLOAD_TOO_LARGE', `the content is longer than ${maxFormBytes} bytes`)
-  return endpointContent(type, content.toString())
+  const text = content.toString()
+  if (type === 'application/x-www-form-urlencoded') return { form: text }
+  if (type === 'application/json') return { json: text }
+  // RFC 8417 §2.3.
+  return type === 'application/secevent+jwt' ? { securityEvent: text } : {}
 }

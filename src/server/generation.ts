@@ -174,7 +174,7 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
     evaluate: (request, decisionPoint) => evaluations.evaluate(request, decisionPoint),
     site: siteOf(config),
     expireFormer: (facts) => realms.all.flatMap((realm) => realm.cookie.expireFormer(facts.cookie, facts.host)),
-    identify: (header, upstream) => identify(header, realms.ofUpstream(upstream)),
+    identify: (header, upstream) => identify(header, realms.byUpstream.get(upstream) ?? []),
     identities: new SignedIdentities(config, { keys: signingKeys, clock }),
     isStrict: cookie.isStrict,
   })

@@ -30,7 +30,8 @@ export class Realms {
   readonly all: readonly [Realm, ...Realm[]]
   readonly #reservedPrefix: string
   readonly #upstreams: readonly UpstreamConfig[]
-  readonly #ofUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
+  /** The realms in which people sign in for each upstream. */
+  readonly byUpstream: ReadonlyMap<UpstreamConfig, readonly Realm[]>
   readonly #routes: RouteTable
   readonly #providerCookie: ProviderCookie
 
@@ -42,7 +43,7 @@ export class Realms {
     this.all = [new Realm(first, config, parts), ...others.map((provider) => new Realm(provider, config, parts))]
     this.#reservedPrefix = config.reservedPrefix
     this.#upstreams = config.upstreams
-    this.#ofUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
+    this.byUpstream = new Map(config.upstreams.map((upstream) => [upstream, this.#named(upstream.providers)]))
     this.#routes = parts.routes
     this.#providerCookie = parts.providerCookie
   }
@@ -77,7 +78,7 @@ export class Realms {
 
   /** The realms in which people sign in for an upstream. */
   ofUpstream(upstream: UpstreamConfig): readonly Realm[] {
-    return this.#ofUpstream.get(upstream) ?? []
+    return this.byUpstream.get(upstream) ?? []
   }
 
   of(provider: ProviderConfig): Realm {
@@ -110,7 +111,7 @@ export class Realms {
 
   /** The other realms in which people sign in for the same upstreams. */
   besides(realm: Realm): readonly Realm[] {
-    const shared = [...this.#ofUpstream.values()].filter((realms) => realms.includes(realm)).flat()
+    const shared = [...this.byUpstream.values()].filter((realms) => realms.includes(realm)).flat()
     return this.all.filter((other) => other !== realm && shared.includes(other))
   }
 

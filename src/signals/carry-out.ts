@@ -157,7 +157,7 @@ async function run(
   const order = {
     audience,
     jti: `signal ${token.iss} ${token.jti} ${signal.name}`,
-    iat: token.iat,
+    issued_at: token.iat * 1000,
     exp: token.iat + maxAgeSeconds,
   }
   const once = sha256('signal', audience, order.jti)

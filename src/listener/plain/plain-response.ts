@@ -76,15 +76,12 @@ export class PlainResponse extends EventEmitter implements ClientReply {
     const statusMessage = typeof message === 'string' ? message : reasonPhrase(status)
     const received = (typeof message === 'string' ? fields : message) ?? noFields
     this.statusCode = status
-    this.#head = this.#headText(status, statusMessage, this.#fields === undefined ? received : this.#withOwn(received))
+    const own = this.#fields && [...this.#fields.values()]
+    // The fields that were set one by one come first.
+    const first = own?.flatMap(([name, values]) => values.flatMap((value) => [name, value]))
+    this.#head = this.#headText(status, statusMessage, first === undefined ? received : [...first, ...received])
     this.headersSent = true
     return this
-  }
-
-  /** The fields that were set one by one, and then these. */
-  #withOwn(fields: readonly string[]): readonly string[] {
-    const own = [...(this.#fields?.values() ?? [])]
-    return [...own.flatMap(([name, values]) => values.flatMap((value) => [name, value])), ...fields]
   }
 
   #headText(status: number, statusMessage: string, fields: readonly string[]): string {

@@ -62,8 +62,8 @@ export interface EndOrder {
   readonly audience: string
   readonly jti: string
   readonly exp: number
-  /** When the provider issued it, in seconds since the epoch by its own clock; absent: unknown. */
-  readonly iat?: number | undefined
+  /** When the provider issued it, in ms since the epoch by its own clock; absent: unknown. */
+  readonly issued_at?: number | undefined
   /** The `sub` beside a `sid`. The sessions of this `sub` that have no `sid` end too. */
   readonly sub?: string | undefined
 }
@@ -171,7 +171,7 @@ export class SessionEndings {
     const { caches, clock, pending, store } = this.#parts
     const name = `${tag} ${jtiOf(order)}`
     const attempt = pending.attemptOf(name) ?? new Attempt(clock.now())
-    this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
+    this.tellOrder({ tag, at: attempt.at, issued_at: order.issued_at })
     const ended = await this.#endInStore({
       name,
       scope: tag,
@@ -191,7 +191,7 @@ export class SessionEndings {
     const tag = subTag(audience, sub)
     const name = jtiOf(order)
     const attempt = pending.attemptOf(name) ?? new Attempt(clock.now())
-    this.tellOrder({ tag, at: attempt.at, issued_at: issuedAt(order) })
+    this.tellOrder({ tag, at: attempt.at, issued_at: order.issued_at })
     const ended = await this.#endInStore({
       name,
       scope: tag,
@@ -276,7 +276,7 @@ export class SessionEndings {
       at,
       begun_until: attempt.hasFailed ? at : undefined,
       ttl: 2 * signInLifetimeMs,
-      issued_at: issuedAt(order),
+      issued_at: order.issued_at,
     }
   }
 
@@ -309,11 +309,6 @@ export class SessionEndings {
 
 function hasTag(tag: string): (session: SessionOwner) => boolean {
   return ({ key }) => tagOf(key) === tag
-}
-
-/** In ms since the epoch, by the clock of the provider. */
-function issuedAt({ iat }: EndOrder): number | undefined {
-  return iat === undefined ? undefined : iat * 1000
 }
 
 /** Two clients of one provider may get the same Logout Token. Each obeys it once. */

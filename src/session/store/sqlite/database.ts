@@ -204,20 +204,25 @@ export class SessionDatabase {
     })
   }
 
-  /** Counts an ending. Called inside of {@link write}; {@link noteEndings} follows after it. */
-  countEnding(): void {
-    this.change("UPDATE facts SET value = value + 1 WHERE name = 'endings'")
+  /** Carries out an ending as one durable transaction, and counts it. */
+  ending<T>(end: () => T): T {
+    const ended = this.write('durable', () => {
+      const result = end()
+      this.change("UPDATE facts SET value = value + 1 WHERE name = 'endings'")
+      return result
+    })
+    if (this.#numbers !== undefined) this.#noteEndings(this.#numbers)
+    return ended
   }
 
   /**
    * Writes the number of endings to the second file. Until then, a crash loses no ending. An error
    * must not fail the ending, which has been carried out: {@link sweep} tries again.
    */
-  noteEndings(): void {
-    if (this.#numbers === undefined) return
+  #noteEndings(numbers: number): void {
     this.#hasUnnotedEndings = true
     try {
-      this.#writeNumbers(this.#numbers)
+      this.#writeNumbers(numbers)
       this.#hasUnnotedEndings = false
     } catch {
       // The number in the first file stays right.
@@ -230,7 +235,7 @@ export class SessionDatabase {
    * @returns whether expired rows are left, because a long transaction would delay all requests
    */
   sweep(now: number): boolean {
-    if (this.#hasUnnotedEndings) this.noteEndings()
+    if (this.#hasUnnotedEndings && this.#numbers !== undefined) this.#noteEndings(this.#numbers)
     if (this.#path !== undefined && !this.#isAvailable) this.#tryDisk(this.#path)
     const isExpired = (table: string) =>
       this.one(`SELECT 1 FROM ${table} WHERE expires_at <= ? LIMIT 1`, now) !== undefined

@@ -159,7 +159,7 @@ export class SqliteStore implements SessionStore {
   }
 
   async endOne(key: SessionKey): Promise<readonly EndedSession[]> {
-    return this.#ending(() => this.#end('key', key))
+    return this.#database.ending(() => this.#end('key', key))
   }
 
   async endSid(tag: SidTag, order: LogoutOrder): Promise<readonly EndedSession[] | 'replayed'> {
@@ -268,7 +268,7 @@ export class SqliteStore implements SessionStore {
     { jti, jti_ttl, at, ttl, begun_until }: LogoutOrder,
   ): readonly EndedSession[] | 'replayed' {
     const now = this.#now()
-    return this.#ending(() => {
+    return this.#database.ending(() => {
       if (!this.#setMark(`jti:${tag}:${jti}`, '', jti_ttl)) return 'replayed'
       this.#database.insert(
         'tombstones',
@@ -279,17 +279,6 @@ export class SqliteStore implements SessionStore {
       )
       return this.#end(column, tag, begun_until)
     })
-  }
-
-  /** Carries out an ending as one transaction, and counts it. */
-  #ending<T>(end: () => T): T {
-    const ended = this.#database.write('durable', () => {
-      const result = end()
-      this.#database.countEnding()
-      return result
-    })
-    this.#database.noteEndings()
-    return ended
   }
 
   #end(
