@@ -20,7 +20,7 @@ import { isReserved, isScript, type RequestFacts, unambiguousFacts } from '../ht
 import { wholeServer } from '../http/request-target.ts'
 import { carriedProtocols, listedProtocols, requestsUpgrade } from '../http/upgrade-field.ts'
 import { SessionCookie } from '../session/cookies/cookie.ts'
-import { requireExternalUrl, WrongHostError } from '../sign-in/sign-in.ts'
+import { hostFault } from '../sign-in/sign-in.ts'
 import { arrived, type ArrivedRequest, isExpectationUnmet, serverRefusal, type SuppliedRequest } from './request.ts'
 import { type Step, stepsOf } from './steps.ts'
 import { accountOf, trialAdmit, type Who } from './trial.ts'
@@ -195,14 +195,10 @@ function wrongHost(
   { referer }: ArrivedRequest['headers'],
   config: GatewayConfig,
 ): { readonly code: ErrorCode; readonly why: string; readonly note: string } | undefined {
-  try {
-    requireExternalUrl({ host: forwarded.host, referer, externalUrl: externalUrlAt(host, config) }, '/')
-    return undefined
-  } catch (error) {
-    if (!(error instanceof WrongHostError)) throw error
-    const { code, status, message: why } = error
-    return { code, why, note: `the sign-in is refused with ${status} ${code}` }
-  }
+  const fault = hostFault({ host: forwarded.host, referer, externalUrl: externalUrlAt(host, config) }, '/')
+  if (fault === undefined) return undefined
+  const { code, status, message: why } = fault
+  return { code, why, note: `the sign-in is refused with ${status} ${code}` }
 }
 
 const askedNote = 'if the policy decision point permits it (authorize_with)'

@@ -1,6 +1,7 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { isWithin } from '../core/clock.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
+import type { Site } from '../core/site.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { cookiesOf, foreignCookies } from '../session/cookies/application-cookies.ts'
 import type { Admission, Pass } from './admission.ts'
@@ -167,7 +168,11 @@ function signInFirst(
     return { kind: 'reload', location: return_to }
   const again = sessionEnded && facts.isPage && facts.secFetchSite === 'same-origin'
   const options = { again, endedElsewhere: isStale && ended?.isElsewhere === true, stepUp }
-  const location = signInAt(facts.host, return_to, (to) => signInUrl(prefix, to, options), context)
+  const { site } = context
+  const location =
+    site === undefined
+      ? signInUrl(prefix, return_to, options)
+      : signInAt(facts.host, return_to, (to) => signInUrl(prefix, to, options), site)
   return { kind: 'sign_in', location, setCookies, ...(again && { leavesPage: true }), ...needed }
 }
 
@@ -175,11 +180,11 @@ function signInFirst(
  * The URL of a sign-in. If another host of the site is the one where people sign in, the browser
  * goes there at once. The endpoint at this host would redirect it, too.
  */
-function signInAt(host: string, path: string, signIn: (returnTo: string) => string, { site }: GateContext): string {
-  const origin = site?.originOf(host)
-  const isElsewhere = origin !== undefined && origin !== site?.signInUrl.origin
+function signInAt(host: string, path: string, signIn: (returnTo: string) => string, site: Site): string {
+  const origin = site.originOf(host)
+  const isElsewhere = origin !== undefined && origin !== site.signInUrl.origin
   return isElsewhere && origin.length + path.length <= maxReturnToLength
-    ? new URL(signIn(origin + path), site?.signInUrl).href
+    ? new URL(signIn(origin + path), site.signInUrl).href
     : signIn(path)
 }
 

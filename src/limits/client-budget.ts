@@ -29,8 +29,7 @@ export class ClientBudget {
 
   /** Uses the budget once and returns 0; or how long the client has to wait for that, in ms. */
   take(client: string): number {
-    const fullAt = this.#fullAtOf(client)
-    const waitMs = this.#waitUntil(fullAt)
+    const { fullAt, waitMs } = this.#stateOf(client)
     if (waitMs > 0) return waitMs
     this.#fullAt.set(client, fullAt + this.#stepMs)
     return 0
@@ -44,16 +43,13 @@ export class ClientBudget {
 
   /** How long the client has to wait, in ms. Uses nothing. */
   waitMs(client: string): number {
-    return this.#waitUntil(this.#fullAtOf(client))
+    return this.#stateOf(client).waitMs
   }
 
-  #fullAtOf(client: string): number {
+  #stateOf(client: string): { readonly fullAt: number; readonly waitMs: number } {
     const now = this.#clock.now()
-    return Math.max(now, this.#fullAt.peek(client) ?? now)
-  }
-
-  #waitUntil(fullAt: number): number {
-    return Math.max(0, Math.ceil(fullAt + this.#stepMs - this.#perMs - this.#clock.now()))
+    const fullAt = Math.max(now, this.#fullAt.peek(client) ?? now)
+    return { fullAt, waitMs: Math.max(0, Math.ceil(fullAt + this.#stepMs - this.#perMs - now)) }
   }
 }
 

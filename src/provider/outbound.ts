@@ -101,7 +101,7 @@ export function createOutbound(settings: OutboundSettings): Outbound {
     )
   return {
     fetch: (url, options) => {
-      const proxy = proxyFor(new URL(url), egressProxy)
+      const proxy = egressProxy && proxyFor(new URL(url), egressProxy)
       const dispatcher = proxy === undefined ? agent : (proxyAgent ?? agent)
       const ofRequest = options.longPoll ?? { timeoutMs, signal: undefined }
       return fetchBounded(url, options, { dispatcher, proxy, ...ofRequest })

@@ -15,7 +15,7 @@ import type { SignInParts } from './sign-in-parts.ts'
 import { beginTransaction, bindTransaction, transactionToState, redirectUri } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
-export class WrongHostError extends GatewayError {
+class WrongHostError extends GatewayError {
   /** The URL of the requested page at `external_url`. */
   readonly address: string
 
@@ -133,7 +133,8 @@ export async function goToProvider(
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
   if (isElsewhere(request, parts)) return toSignInHost(return_to, options.parameter, request, parts)
-  requireExternalUrl(request, return_to)
+  const fault = hostFault(request, return_to)
+  if (fault !== undefined) throw fault
 
   // Without the store, the sign-in would fail after the person has signed in at the provider.
   const { store } = parts
@@ -252,20 +253,15 @@ export async function isSignedIn(
 type HostOfRequest = Pick<EndpointRequest, 'host' | 'referer' | 'externalUrl'>
 
 /**
- * Rejects a sign-in at a host whose cookies the browser does not send to `external_url`.
- * @throws {WrongHostError}
- */
-export function requireExternalUrl(request: HostOfRequest, return_to: string): void {
-  const fault = hostFault(request, return_to)
-  if (fault !== undefined) throw fault
-}
-
-/**
- * Why a sign-in at the host of the request would fail. Cookies are bound to the host and not to the
+ * Why a sign-in at the host of the request would fail: the browser does not send the cookies of the
+ * host to `external_url`. Cookies are bound to the host and not to the
  * port (RFC 6265 §8.5). A `Referer` of `external_url` shows that the browser is at the right host,
  * and a proxy has changed `Host`.
  */
-function hostFault({ host, referer = '', externalUrl }: HostOfRequest, return_to: string): WrongHostError | undefined {
+export function hostFault(
+  { host, referer = '', externalUrl }: HostOfRequest,
+  return_to: string,
+): WrongHostError | undefined {
   const requested = `http://${host}`
   if (URL.canParse(requested) && new URL(requested).hostname === externalUrl.hostname) return undefined
   if (URL.canParse(referer) && new URL(referer).origin === externalUrl.origin) return undefined

@@ -102,13 +102,13 @@ export function bindTransaction(
   const value = [transaction.begun_at.toString(36), secret, ...replaced].join('.')
   return [
     setCookie(bindingCookie(transaction.id, cookie), value, signInLifetimeMs / 1000),
-    ...oldest.map(({ name }) => expireNamed(name, cookie)),
+    ...oldest.map(({ attributes }) => expireCookie(attributes)),
   ]
 }
 
 /** `Set-Cookie` values that expire all transactions: other tabs use the session then. */
 export function expireTransactions(cookieHeader: string | undefined, cookie: SessionCookie): string[] {
-  return bindingCookiesIn(cookieHeader, cookie).map(({ name }) => expireNamed(name, cookie))
+  return bindingCookiesIn(cookieHeader, cookie).map(({ attributes }) => expireCookie(attributes))
 }
 
 /** Whether this browser, and no other one, began the transaction, but later ones took its place. */
@@ -130,7 +130,7 @@ function shortId(id: string): string {
 }
 
 interface BindingCookie {
-  readonly name: string
+  readonly attributes: CookieAttributes
   /** The part of the id in its name. */
   readonly id: string
   /** The transactions (as in `id`) whose cookies have expired for this one and earlier ones. */
@@ -141,16 +141,14 @@ interface BindingCookie {
 
 /** The binding cookies of this browser. A client may send any name, so others are left out. */
 function bindingCookiesIn(cookieHeader: string | undefined, cookie: SessionCookie): BindingCookie[] {
-  const prefix = cookie.withSuffix(suffix).name
+  const attributes = cookie.withSuffix(suffix)
+  const prefix = attributes.name
   const ours = [...cookiesNamed(cookieHeader, prefix)].filter(([name]) => /^[\w-]{8}$/.test(name.slice(prefix.length)))
   return ours.slice(0, 4 * maxTransactions).map(([name, value]) => {
     const [begunAt = '', , ...replaced] = value.split('.', 2 + maxReplaced)
-    return { name, id: name.slice(prefix.length), replaced, begunAt: Number.parseInt(begunAt, 36) || 0 }
+    const id = name.slice(prefix.length)
+    return { attributes: { ...attributes, name }, id, replaced, begunAt: Number.parseInt(begunAt, 36) || 0 }
   })
-}
-
-function expireNamed(name: string, cookie: SessionCookie): string {
-  return expireCookie({ ...cookie.withSuffix(suffix), name })
 }
 
 /** Earlier sign-ins may still be under way, in ms. */
