@@ -24,9 +24,11 @@ import { rejectOtherTokenTypes, rejectSignIn, tokenSet } from './token-response.
 /** A provider of OpenID Connect: an ID Token says who has signed in. */
 export class OpenidProvider extends Provider {
   readonly #claimSources: ClaimSources
+  readonly #sessionExpiryClaim: string
 
   constructor(config: ProviderConfig, parts: ProviderParts) {
     super(config, parts)
+    this.#sessionExpiryClaim = sessionExpiryClaim(config)
     this.#claimSources = new ClaimSources(config, { ...parts, outbound: this.outbound })
   }
 
@@ -76,13 +78,13 @@ export class OpenidProvider extends Provider {
       access_token: response.access_token,
       authenticatedSince: max_age === undefined ? undefined : request.begun_at - max_age * 1000,
       acr_values: request.stepUp?.acr_values,
-      sessionExpiryClaim: sessionExpiryClaim(this.config),
+      sessionExpiryClaim: this.#sessionExpiryClaim,
     })
     const { session_expires_at = Infinity } = idToken
     if (session_expires_at <= this.clock.now())
       throw new GatewayError(
         'ERR_SIGN_IN_ENDED',
-        `the session has ended at the provider at ${new Date(session_expires_at).toISOString()} (${sessionExpiryClaim(this.config)}); if it should not have, ${clockAdvice}`,
+        `the session has ended at the provider at ${new Date(session_expires_at).toISOString()} (${this.#sessionExpiryClaim}); if it should not have, ${clockAdvice}`,
       )
     this.warnings.reviewSignIn(response, found.access)
     this.warnings.reviewIdToken(idToken, found.configuration.serverMetadata())
@@ -101,7 +103,7 @@ export class OpenidProvider extends Provider {
     rejectOtherTokenTypes(response, dpop_key)
     if (id_token === undefined) return undefined
     const expected = { ...this.expectations(found.algorithm), access_token, sub }
-    return verifyIdToken(id_token, { ...expected, sessionExpiryClaim: sessionExpiryClaim(this.config) }).catch(
+    return verifyIdToken(id_token, { ...expected, sessionExpiryClaim: this.#sessionExpiryClaim }).catch(
       (error: unknown) => {
         if (error instanceof GatewayError && error.code === 'ERR_PROVIDER_UNAVAILABLE') return undefined
         throw error
