@@ -5,7 +5,7 @@ import { CompactEncrypt, type CompactJWEHeaderParameters } from 'jose'
 import type { ProviderConfig } from '../../src/config/model/provider.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { createProvider } from '../../src/provider/create-provider.ts'
-import { longestToken } from '../../src/provider/encrypted-token.ts'
+import { Decryption, longestToken } from '../../src/provider/encrypted-token.ts'
 import { bearer, jwt, part, paths, sendJson, silent, startSigningProvider } from '../support/signing-provider.ts'
 import { authorizationRequest, callbackWithCode, systemClock, validNow } from './a-client.ts'
 
@@ -229,3 +229,16 @@ test('an encrypted authorization response is decrypted; two of them, and a plain
   const callback = new URL(`https://orders.example.com/?${(await client.decryptResponse(twice)).toString()}`)
   await assert.rejects(client.exchangeCode(callback, authorizationRequest), { message: /several JWTs/ })
 })
+
+for (const [settings, waits] of [
+  [encrypted, true],
+  [{}, false],
+] as const)
+  test(`a client ${waits ? 'with' : 'without'} encryption ${waits ? 'waits' : 'does not wait'} for its keys`, async () => {
+    let asked = false
+    const keys = { ready: async () => void (asked = true), find: async () => undefined }
+
+    await new Decryption(settings, keys).ready()
+
+    assert.equal(asked, waits)
+  })
