@@ -9,8 +9,8 @@ import { cookieNames, isWithheld } from '../http/cookies.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { canonicalName, type ReservedNames, reservedNames } from '../identity/reserved-names.ts'
 import { Addresses } from '../proxy/addresses.ts'
-import { RequestFields, upstreamHeaders } from '../proxy/upstream-headers.ts'
-import type { SessionCookie } from '../session/cookies/cookie.ts'
+import { RequestFields, upstreamHeaders } from '../proxy/passed-fields.ts'
+import type { SessionCookie } from '../session/cookies/session-cookie.ts'
 import type { SuppliedRequest } from './request.ts'
 
 type Header = readonly [name: string, value: string]

@@ -5,7 +5,7 @@ import type { Keyring } from '../core/seal.ts'
 import { cookiesNamed, expireCookie, readCookie, setCookie, type CookieAttributes } from '../http/cookies.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
-import type { SessionCookie } from '../session/cookies/cookie.ts'
+import type { SessionCookie } from '../session/cookies/session-cookie.ts'
 import { personOf, type KeptHead, type KeptStore } from '../session/store/store.ts'
 
 /** A request that was kept, without its content. */

@@ -13,8 +13,8 @@ import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
 import type { ExchangeInput } from './exchange-input.ts'
 import { logNotRewritten, logUnkeptCookies, logWithheldCookies } from './exchange-log.ts'
+import { upstreamHeaders } from './passed-fields.ts'
 import type { SessionNotice } from './session-notice.ts'
-import { upstreamHeaders } from './upstream-headers.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /** The request that the upstream gets. `body` is absent when the request has no content. */

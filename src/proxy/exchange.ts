@@ -21,7 +21,7 @@ import type { ExchangeInput } from './exchange-input.ts'
 import { type BusyReason, logBusy, logFailed, logRejectedHeaders, logRetried } from './exchange-log.ts'
 import { addGrpcStatus, grpcStatusIn, refusalOf, responseSteps, upstreamRequest } from './exchange-messages.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
-import { loopField } from './upstream-headers.ts'
+import { loopField } from './passed-fields.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
 
 /**

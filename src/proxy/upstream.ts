@@ -13,9 +13,9 @@ import { httpSchemeMismatch } from '../wire/scheme-mismatch.ts'
 import { Addresses } from './addresses.ts'
 import { responseChanges, type ResponseChanges } from './client-response.ts'
 import { ConnectionSlots } from './connection-slots.ts'
+import { RequestFields } from './passed-fields.ts'
 import type { SessionNotice } from './session-notice.ts'
 import { Targets, type TargetsParts, type TargetView } from './targets/targets.ts'
-import { RequestFields } from './upstream-headers.ts'
 
 /** The protocol of the target is examined at most once in this time, in ms. */
 const examineEveryMs = 60_000

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.ts'
 import { randomToken, sha256 } from '../core/random.ts'
 import type { Keyring } from '../core/seal.ts'
+import { signInLifetimeMs } from '../core/sign-in-lifetime.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { type CookieAttributes, cookiesNamed, expireCookie, readCookie, setCookie } from '../http/cookies.ts'
 import type { Log } from '../observe/log.ts'
-import type { SessionCookie } from '../session/cookies/cookie.ts'
-import { signInLifetimeMs } from '../session/live/endings.ts'
+import type { SessionCookie } from '../session/cookies/session-cookie.ts'
 
 /**
  * A sign-in transaction: from the redirect to the provider until the browser returns. It is sealed

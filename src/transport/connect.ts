@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { connect as connectTcp, isIP, type NetConnectOpts, type OnReadOpts, type Socket } from 'node:net'
 import { checkServerIdentity, connect as connectTls, type ConnectionOptions, type PeerCertificate } from 'node:tls'
-import { proxyHeader } from './proxy-header.ts'
+import { proxyHeader } from './proxy-protocol.ts'
 import type { TargetTls, TransportTarget } from './transport.ts'
 
 /** How a target is reached. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cookiesNamed, readCookie, withoutCookies } from '../../src/http/cookies.ts'
-import { SessionCookie } from '../../src/session/cookies/cookie.ts'
+import { SessionCookie } from '../../src/session/cookies/session-cookie.ts'
 import { exchangeRaw } from '../support/raw-exchange.ts'
 import { startWorld } from '../support/world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SessionCookie } from '../../src/session/cookies/cookie.ts'
+import { SessionCookie } from '../../src/session/cookies/session-cookie.ts'
 import { beginTransaction, bindTransaction } from '../../src/sign-in/transaction.ts'
 import { processorTime } from '../support/processor-time.ts'
 

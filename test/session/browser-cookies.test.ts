@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { parseNamePattern } from '../../src/core/patterns.ts'
 import type { KeptCookie } from '../../src/http/cookie-jar.ts'
 import { browserCookiesAt, foreignCookies } from '../../src/session/cookies/application-cookies.ts'
-import { SessionCookie } from '../../src/session/cookies/cookie.ts'
+import { SessionCookie } from '../../src/session/cookies/session-cookie.ts'
 import type { SessionRecord } from '../../src/session/record/record.ts'
 
 const patterns = ['JSESSIONID', 'wordpress_*'].map(parseNamePattern)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { Keyring } from '../../src/core/seal.ts'
-import { SessionCookie } from '../../src/session/cookies/cookie.ts'
+import { SessionCookie } from '../../src/session/cookies/session-cookie.ts'
 import {
   transactionFromState,
   transactionToState,

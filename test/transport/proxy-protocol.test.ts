@@ -6,7 +6,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { Http1Transport } from '../../src/transport/http1/http1-transport.ts'
-import { proxyHeader } from '../../src/transport/proxy-header.ts'
+import { proxyHeader } from '../../src/transport/proxy-protocol.ts'
 import type { TransportTarget } from '../../src/transport/transport.ts'
 import { issueCertificates } from '../support/certificates.ts'
 

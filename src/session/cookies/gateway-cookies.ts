@@ -7,7 +7,7 @@ import type { Keyring } from '../../core/seal.ts'
 import { type CookieAttributes, expireCookie, readCookie, setCookie } from '../../http/cookies.ts'
 import { type BoundDevice, type SessionRecord, subTag } from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
-import { boundSuffix, type SessionCookie } from './cookie.ts'
+import { boundSuffix, type SessionCookie } from './session-cookie.ts'
 
 /** A cookie of the gateway beside the session cookie. */
 class GatewayCookie {

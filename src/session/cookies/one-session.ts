@@ -3,7 +3,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { SessionId } from '../../core/names.ts'
 import type { SessionsOfAudience } from '../live/live-sessions.ts'
 import { sessionIdFromCookie, sessionKey, type StoredSession } from '../record/record.ts'
-import type { SessionCookie } from './cookie.ts'
+import type { SessionCookie } from './session-cookie.ts'
 
 /** How many session cookies of a request are compared, and how many of them are looked up. */
 const maxCompared = 64

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.ts'
 import type { SessionKey, SidTag } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
+import { signInLifetimeMs } from '../../core/sign-in-lifetime.ts'
 import type { Audit, Cause } from '../../observe/audit.ts'
 import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
 import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
@@ -27,9 +28,6 @@ export type EndedBy =
   | 'misuse'
   | 'signal'
   | 'earlier_order'
-
-/** The longest time that a sign-in may take, in ms. A tombstone is kept for twice this time. */
-export const signInLifetimeMs = 15 * 60 * 1000
 
 /** The longest time for which the `jti` of an order is remembered, in ms. */
 const longestJtiMs = 8 * 24 * 60 * 60 * 1000

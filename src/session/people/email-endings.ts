@@ -1,7 +1,8 @@
 import type { Claims } from '../../core/claims.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { sha256 } from '../../core/random.ts'
-import { type EndedBy, signInLifetimeMs } from '../live/endings.ts'
+import { signInLifetimeMs } from '../../core/sign-in-lifetime.ts'
+import { type EndedBy } from '../live/endings.ts'
 import { changeDocument, type DocumentStore } from '../store/documents.ts'
 import type { SessionStore } from '../store/store.ts'
 

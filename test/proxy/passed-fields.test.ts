@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RequestFields, upstreamHeaders } from '../../src/proxy/upstream-headers.ts'
+import { RequestFields, upstreamHeaders } from '../../src/proxy/passed-fields.ts'
 import { isGatewayCookie, linesNamed } from './support.ts'
 
 const input = {
