@@ -243,8 +243,8 @@ const ownSession: Check = (facts) => {
 }
 
 /**
- * Each application is told that a session with a session of its own has ended. Not where several
- * responses at once began such sessions, or where a new sign-in moved its cookie to another
+ * Each application is told in time that a session with a session of its own has ended. Not where
+ * several responses at once began such sessions, or where a new sign-in moved its cookie to another
  * session.
  */
 const logoutCall: Check = (facts) => {
@@ -254,12 +254,14 @@ const logoutCall: Check = (facts) => {
   const sessionOf = ({ request }: OwnSession) => requests.get(request)?.session ?? ''
   const begun = Map.groupBy(facts.ownSessions, (own) => `${sessionOf(own)} ${own.application}`)
   return [...begun.values()].flatMap(([own, ...others]): Finding[] => {
-    if (own === undefined || others.length > 0 || !kept.has(own.cookie) || facts.logoutCalls.has(own.cookie)) return []
+    if (own === undefined || others.length > 0 || !kept.has(own.cookie)) return []
     const session = sessionOf(own)
     const end = facts.certainEnds(session).find(({ at }) => at > own.at)
     if (end === undefined || end.cause === 'timeout' || end.cause.type !== 'ending') return []
-    if (moved.has(session) || facts.mayLackLogoutCall(own, end)) return []
-    const sentence = `${own.application} was not told that session ${session} had ended.`
+    if (moved.has(session) || facts.isToldInTime(own, end) || facts.mayLackLogoutCall(own, end)) return []
+    const [call] = facts.logoutCalls.get(own.cookie) ?? []
+    const when = call === undefined ? 'not told' : `told only ${seconds(call.at - end.at)} later`
+    const sentence = `${own.application} was ${when} that session ${session} had ended.`
     return [{ property: 'logout-call', sentence, events: [own, end.cause] }]
   })
 }

@@ -394,6 +394,13 @@ export class Facts {
     return isRaced || isSigningOut ? undefined : last
   }
 
+  /** Whether the application was told of the end of a session while it may still be told. */
+  isToldInTime({ cookie }: OwnSession, { at }: CertainEnd): boolean {
+    const latest = at + bounds.logoutCall
+    const late = this.alibis.stalled({ begin: at, end: latest }, undefined)
+    return (this.logoutCalls.get(cookie) ?? []).some((call) => call.at <= latest + late)
+  }
+
   /**
    * Whether the cookie or the job of a logout call may have been lost with writes of the store, or
    * the job is not due yet, or the application was away at first.
