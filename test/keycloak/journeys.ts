@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { copyFileSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { decodeJwt } from 'jose'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
-import { judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
+import { hasPassed, judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
@@ -77,7 +80,12 @@ async function startKeycloakWorld(
   const upstream = await startDemoUpstream({ host: '127.0.0.1', port: 0 })
   t.after(() => upstream.close())
   let moved = 0
-  const replica = await runReplica(
+  let replica: Replica | undefined
+  // First, before the configuration is deleted.
+  t.after(() => {
+    if (replica !== undefined && !hasPassed(t)) keepLogs(t, replica)
+  })
+  replica = await runReplica(
     t,
     `version: 1
 listen: 127.0.0.1:${port}
@@ -105,6 +113,15 @@ upstreams:
     isSignedIn: async (browser) => (await browser.fetch(`${url}/echo`)).status === 200,
     endedBy: () => replica.log.filter(({ message }) => message === 'session.ended').map(({ fields }) => fields['by']),
   }
+}
+
+/** Keeps what helps to understand why a test has failed. */
+function keepLogs(t: TestContext, { file, log }: Replica): void {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-keycloak-failed-'))
+  copyFileSync(file, join(folder, 'gateway.yaml'))
+  writeFileSync(join(folder, 'gateway.log'), log.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  writeFileSync(join(folder, 'keycloak.log'), keycloak.output())
+  t.diagnostic(`The configuration and the logs of the gateway and of Keycloak are in ${folder}`)
 }
 
 /** Opens the application and signs in at Keycloak's page. */

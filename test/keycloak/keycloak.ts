@@ -14,6 +14,8 @@ export const person = { username: 'jane', password: 'correct horse battery', ema
 export interface Keycloak {
   /** Creates a realm with one client and one person. */
   createRealm(client: Json, settings?: Json): Promise<Realm>
+  /** The end of what it has written. */
+  output(): string
   stop(): Promise<void>
 }
 
@@ -88,7 +90,7 @@ export async function startKeycloak(home: string): Promise<Keycloak> {
     await stop()
     throw error
   })
-  return { createRealm: (client, settings) => createRealm(base, client, settings), stop }
+  return { createRealm: (client, settings) => createRealm(base, client, settings), output: () => output, stop }
 }
 
 async function createRealm(base: string, client: Json, settings: Json = {}): Promise<Realm> {
