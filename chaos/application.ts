@@ -3,13 +3,13 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
-import { createSecureServer, Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { constants, createSecureServer, Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import { freePort } from '../test/support/free-port.ts'
 import type { RedisTls, Scope } from '../test/support/redis.ts'
-import { type HistoryEvent, type Identity, now } from './history.ts'
+import { type HistoryEvent, type Identity, now, type Receipt } from './history.ts'
 import type { Network } from './network.ts'
 import { applicationOf } from './parties.ts'
 
@@ -17,6 +17,10 @@ import { applicationOf } from './parties.ts'
 export const cookieName = 'APPLICATION'
 /** Between two messages of a stream, in ms. */
 const tickMs = 500
+/** A download is the message of its request in so many lines, some at a time, with pauses in ms. */
+const download = { lines: 120, parts: 6, pauseMs: 50 } as const
+/** How often the application breaks off a download, and how often it fails at a form. */
+const failures = { download: 0.15, form: 0.06 } as const
 
 export interface ApplicationParts {
   readonly network: Network
@@ -25,10 +29,15 @@ export interface ApplicationParts {
   readonly certificate: RedisTls | undefined
 }
 
+/** Whether an application never has TLS. */
+export function isPlain(application: string): boolean {
+  return application === 'live' || application === 'api'
+}
+
 type Respond = (req: IncomingMessage, res: ServerResponse) => void
 
 function serverOf(application: string, certificate: RedisTls | undefined, respond: Respond) {
-  if (certificate === undefined || application === 'live') return createServer(respond)
+  if (certificate === undefined || isPlain(application)) return createServer(respond)
   const tls = { cert: readFileSync(certificate.cert), key: readFileSync(certificate.key) }
   if (application === 'files') return createTlsServer(tls, respond)
   // The compatible interface of Node.js.
@@ -42,7 +51,7 @@ export async function startApplication(
   { network, record, certificate }: ApplicationParts,
 ): Promise<string> {
   const application = applicationOf(name)
-  const note = (req: IncomingMessage, more: { readonly digest?: string } = {}) => {
+  const note = (req: IncomingMessage, more: Pick<Receipt, 'digest' | 'failed'> = {}) => {
     const [form, cookie] = [field(req, 'x-form'), cookieOf(req)]
     const identity: Identity = { sub: field(req, 'x-sub'), sid: field(req, 'x-sid') }
     const request = field(req, 'x-chaos-request')
@@ -54,6 +63,7 @@ export async function startApplication(
       identity,
       ...(form && { form }),
       ...(cookie && { cookie }),
+      ...(application === 'api' && { exchanged: exchangedIn(field(req, 'authorization')) }),
       ...more,
     })
     return identity
@@ -72,6 +82,7 @@ export async function startApplication(
       const ticking = setInterval(send, tickMs)
       return void res.once('close', () => clearInterval(ticking))
     }
+    if (req.url?.endsWith('/download')) return sendDownload(req, res)
     req.on('data', (bytes: Buffer) => digest.update(bytes))
     // Content that broke off did not arrive: the receipt has no digest.
     req.once('close', () => {
@@ -80,9 +91,26 @@ export async function startApplication(
     // Over HTTP/2, Node.js emits `end` for content that was reset too, and then `aborted`.
     return void req.once('end', () => setImmediate(() => answer(req, res, digest.digest('hex'))))
   }
+  const sendDownload = (req: IncomingMessage, res: ServerResponse) => {
+    const failed = Math.random() < failures.download
+    const line = `${messageTo(req, note(req, failed ? { failed } : {}))}\n`
+    res.writeHead(200, { 'content-type': 'text/plain', 'x-application': application })
+    let parts = 0
+    const send = () => {
+      parts += 1
+      if (failed && parts > download.parts / 2) return breakOff(res)
+      res.write(line.repeat(download.lines / download.parts))
+      if (parts === download.parts) res.end()
+    }
+    send()
+    const sending = setInterval(send, download.pauseMs)
+    res.once('close', () => clearInterval(sending))
+  }
   const answer = (req: IncomingMessage, res: ServerResponse, hash: string) => {
     if (isReset(req)) return void note(req)
-    const identity = note(req, req.method === 'GET' ? {} : { digest: hash })
+    const failed = req.method === 'POST' && Math.random() < failures.form
+    const identity = note(req, { ...(req.method !== 'GET' && { digest: hash }), ...(failed && { failed }) })
+    if (failed) return breakOff(res)
     const request = field(req, 'x-chaos-request')
     // Each person gets a session of this application, until the gateway ends it.
     if (cookieOf(req) === '' && identity.sub !== '') {
@@ -112,6 +140,20 @@ export async function startApplication(
   return `${server instanceof Server ? 'http' : 'https'}://${network.host(name)}:${port}`
 }
 
+/** Whether the content of a response is what the application sends for this path. */
+export function isWhole(path: string, content: string): boolean {
+  if (!path.endsWith('/download')) return content.endsWith('}')
+  const [line = ''] = content.split('\n')
+  return content === `${line}\n`.repeat(download.lines)
+}
+
+/** Ends a response before its end, over HTTP/2 also with a code that looks like none. */
+function breakOff(res: ServerResponse | Http2ServerResponse): void {
+  if (res instanceof Http2ServerResponse)
+    res.stream.close(Math.random() < 0.5 ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_INTERNAL_ERROR)
+  else res.destroy()
+}
+
 /** Each response and each message of a stream names the person and the request. */
 function messageTo(req: IncomingMessage, identity: Identity): string {
   return JSON.stringify({ identity, echo: field(req, 'x-chaos-request') })
@@ -125,6 +167,14 @@ function isReset(req: IncomingMessage | Http2ServerRequest): boolean {
 /** The cookie of a session of the application, if the request has one. */
 function cookieOf(req: IncomingMessage): string {
   return new RegExp(`${cookieName}=([^;]*)`).exec(field(req, 'cookie'))?.[1] ?? ''
+}
+
+/** What an exchanged token says. Nobody else signs one in this world. */
+function exchangedIn(authorization: string): { readonly sub: string; readonly aud: string } {
+  const [, payload = ''] = /^Bearer [\w-]+\.([\w-]+)\.[\w-]+$/.exec(authorization) ?? []
+  const { sub = '', aud = '' } =
+    payload === '' ? {} : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as Partial<Record<string, string>>)
+  return { sub, aud }
 }
 
 function field({ headers }: IncomingMessage, name: string): string {

@@ -42,6 +42,13 @@ export const bounds = {
   logoutCall: 45_000,
   /** The first attempts of a logout call. */
   firstLogoutCalls: 10_000,
+  /**
+   * After the registration of a key, a request without a proof of it is still accepted. Tokens of
+   * the provider are accepted as long after their end: `provider.clock_tolerance`.
+   */
+  tolerance: 30_000,
+  /** From the response of the provider until a process has changed the session. */
+  change: 5_000,
   /** A response, without what was late on its way. */
   response: 2_000,
   /** From the response of the token endpoint until the store has the new tokens. */

@@ -7,9 +7,11 @@ import { errorCodes, errorRow } from '../src/core/error-codes.ts'
 import { sha256 } from '../src/core/random.ts'
 import { cookieField, keepCookies, type KeptCookie, readSetCookie } from '../src/http/cookie-jar.ts'
 import { navigation } from '../test/support/browser.ts'
+import { deviceKey, proofOf } from '../test/support/device-browser.ts'
 import type { Random } from '../test/support/random.ts'
+import { isWhole } from './application.ts'
 import { openEventStream, openWebSocket } from './channel.ts'
-import { type Ending, type HistoryEvent, type Identity, now, type Request, type Stream } from './history.ts'
+import { type Ending, type HistoryEvent, type Identity, now, type Proof, type Request, type Stream } from './history.ts'
 
 /** The parts of the world that a browser sees. */
 export interface Site {
@@ -29,6 +31,21 @@ export interface BrowserParts {
   readonly random: Random
   /** The address of the person's machine. */
   readonly localAddress: string
+  /** Whether it has Device Bound Session Credentials. */
+  readonly hasKeys?: boolean
+}
+
+/** What the gateway asks for, so that the session is bound to a key. */
+interface Registration {
+  readonly path: string
+  readonly challenge: string
+}
+
+/** How a browser proves its key again. */
+interface Renewal {
+  readonly session: string
+  readonly identifier: string
+  readonly path: string
 }
 
 /** What a browser knows of one request. */
@@ -39,6 +56,7 @@ interface Visit {
   /** Empty when the request went to the provider. */
   readonly replica: string
   readonly session?: string
+  readonly unproved?: true
   readonly status?: number
   readonly code?: string
   readonly error?: string
@@ -54,6 +72,10 @@ interface Sending {
   readonly signIn?: string
   /** A session cookie that is sent in place of the present cookies, and its session. */
   readonly copy?: readonly [value: string, session: string]
+  /** Without the cookie of a proof. */
+  readonly isKeyless?: boolean
+  /** A part of a proof of the key. */
+  readonly isProof?: true
   /** The only replica that gets it. */
   readonly at?: Site['replicas'][number]
   /** Its name in the logs of the gateway. */
@@ -74,6 +96,16 @@ export class Browser {
   readonly #sessions = new Map<string, string>()
   /** The session at the provider of each sign-in. */
   readonly #sids = new Map<string, string>()
+  /** It does not leave the browser. */
+  readonly #key = deviceKey()
+  /** By session. */
+  readonly #registrations = new Map<string, Registration>()
+  /** The sessions that may be bound to the key. */
+  readonly #bound = new Set<string>()
+  /** The cookie of the last proof for each session. */
+  readonly #proofs = new Map<string, KeptCookie>()
+  #renewal: Renewal | undefined
+  #renewing: Promise<void> | undefined
   /** Closes each open stream and WebSocket. */
   readonly #channels = new Set<() => void>()
   #kept: readonly KeptCookie[] = []
@@ -94,6 +126,10 @@ export class Browser {
     return cookie && this.#sessions.get(cookie.value)
   }
 
+  get hasKeys(): boolean {
+    return this.#parts.hasKeys === true
+  }
+
   get #cookieName(): string {
     return this.#site.url.startsWith('https:') ? '__Host-gatehouse' : 'gatehouse'
   }
@@ -112,6 +148,7 @@ export class Browser {
    */
   async #send(url: string, sending: Sending = {}): Promise<Visit> {
     if (!url.startsWith(this.#site.url)) return this.#sendTo('', url, url, sending)
+    if (sending.copy === undefined && sending.isProof !== true) await this.#renewProof()
     const replicas = sending.at === undefined ? this.#site.replicas : [sending.at]
     const first = this.#parts.random.below(replicas.length)
     for (let turn = 0; ; turn += 1) {
@@ -123,9 +160,14 @@ export class Browser {
   }
 
   async #sendTo(replica: string, url: string, at: string, sending: Sending): Promise<Visit> {
-    const { method = 'GET', headers = {}, body = null, signIn, copy, id = signIn } = sending
+    const { method = 'GET', headers = {}, body = null, signIn, copy, isKeyless = false, id = signIn } = sending
     const session = copy?.[1] ?? this.session
-    const base = { url, begin: now(), replica, ...(session !== undefined && { session }) }
+    const proof = isKeyless || session === undefined ? undefined : this.#proofOf(session, copy !== undefined)
+    const isUnproved = session !== undefined && this.#bound.has(session) && proof === undefined
+    const base = {
+      ...{ url, begin: now(), replica, ...(session !== undefined && { session }) },
+      ...(isUnproved && { unproved: true as const }),
+    }
     try {
       const response = await request(at, {
         ...{ method: method as Dispatcher.HttpMethod, dispatcher: this.#agent, body, reset: copy !== undefined },
@@ -133,11 +175,12 @@ export class Browser {
           ...(id !== undefined && { 'x-request-id': id }),
           ...navigation,
           ...this.#fields(url),
-          ...(copy && { cookie: `${this.#cookieName}=${copy[0]}` }),
+          ...(copy && { cookie: `${this.#cookieName}=${copy[0]}${proof ? `; ${proof.name}=${proof.value}` : ''}` }),
           ...headers,
         },
       })
       if (copy === undefined) this.#keep(url, response.headers['set-cookie'], signIn)
+      if (signIn !== undefined) this.#noteRegistration(signIn, response.headers['secure-session-registration'])
       const text = await response.body.text()
       const { statusCode: status } = response
       const code = replica === '' ? undefined : codeOf(url, status, response.headers, text)
@@ -145,6 +188,78 @@ export class Browser {
     } catch (error) {
       return { ...base, end: now(), error: errorOf(error), headers: {}, body: '' }
     }
+  }
+
+  #noteRegistration(session: string, field: string | string[] | undefined): void {
+    const [, path = '', challenge = ''] = /;path="([^"]+)";challenge="([^"]+)"$/.exec(String(field ?? '')) ?? []
+    if (path !== '' && this.hasKeys) this.#registrations.set(session, { path, challenge })
+  }
+
+  /** The cookie of a proof for a session, unless it has expired, or the browser has another one. */
+  #proofOf(session: string, isCopy = false): KeptCookie | undefined {
+    const proof = this.#proofs.get(session)
+    if (proof === undefined || (proof.expires_at ?? 0) <= Date.now()) return undefined
+    return isCopy || this.#kept.some(({ value }) => value === proof.value) ? proof : undefined
+  }
+
+  #noteProof(session: string): void {
+    const proof = this.#kept.find(({ name }) => name === `${this.#cookieName}-bound`)
+    if (proof !== undefined) this.#proofs.set(session, proof)
+  }
+
+  /** Binds a new session to the key. Browsers do not try it twice. */
+  async #register(session: string): Promise<void> {
+    const { path, challenge } = this.#registrations.get(session) ?? {}
+    if (path === undefined || challenge === undefined) return
+    this.#bound.add(session)
+    const id = this.#site.id('p')
+    const visit = await this.#prove(path, { 'secure-session-response': proofOf(this.#key, { jti: challenge }) }, id)
+    if (visit.status === 200) {
+      const { session_identifier = '', refresh_url = '' } = JSON.parse(visit.body) as Record<string, string>
+      this.#renewal = { session, identifier: session_identifier, path: refresh_url }
+      this.#noteProof(session)
+    } else if (visit.status !== undefined) this.#bound.delete(session)
+    this.#recordProof(visit, { id, purpose: 'registration', session, begin: visit.begin })
+  }
+
+  /** Proves the key again, when the cookie of the last proof has expired. */
+  async #renewProof(): Promise<void> {
+    const { session } = this
+    const renewal = this.#renewal
+    if (session === undefined || renewal?.session !== session || this.#proofOf(session) !== undefined) return
+    this.#renewing ??= this.#renew(renewal).finally(() => (this.#renewing = undefined))
+    await this.#renewing
+  }
+
+  async #renew({ session, identifier, path }: Renewal): Promise<void> {
+    const id = this.#site.id('p')
+    const fields = { 'sec-secure-session-id': identifier }
+    const asked = await this.#prove(path, fields, id)
+    const [, jti] = /^"([^"]+)";id="/.exec(String(asked.headers['secure-session-challenge'] ?? '')) ?? []
+    const proof = jti && proofOf(this.#key, { jti }, { jwk: undefined })
+    const visit = proof ? await this.#prove(path, { ...fields, 'secure-session-response': proof }, id) : asked
+    const isOver = visit.status === 200 && visit.body.includes('"continue":false')
+    if (isOver) this.#renewal = undefined
+    if (visit.status === 200 && !isOver) this.#noteProof(session)
+    const refused = isOver ? { code: 'ERR_UNAUTHENTICATED' } : {}
+    this.#recordProof({ ...visit, ...refused }, { id, purpose: 'renewal', session, begin: asked.begin })
+  }
+
+  /** A request that a browser makes by itself for its key. */
+  #prove(path: string, headers: Readonly<Record<string, string>>, id: string): Promise<Visit> {
+    const own = { ...script, accept: '*/*', 'sec-fetch-mode': 'no-cors' }
+    return this.#send(`${this.#site.url}${path}`, {
+      method: 'POST',
+      isProof: true,
+      id,
+      headers: { ...own, ...headers },
+    })
+  }
+
+  #recordProof(visit: Visit, about: Pick<Proof, 'id' | 'purpose' | 'session' | 'begin'>): void {
+    const { person, name: browser } = this.#parts
+    const proved = visit.status === 200 && visit.code === undefined
+    this.#site.record({ type: 'proof', ...outcomeOf(visit), ...about, person, browser, proved })
   }
 
   /** Sometimes identity headers, with which the person pretends to be somebody else. */
@@ -173,8 +288,8 @@ export class Browser {
   /** Uses an application once. */
   async use(
     application: string,
-    kind: 'page' | 'script' | 'upload' | 'form',
-    { copy, at }: Pick<Sending, 'copy' | 'at'> = {},
+    kind: 'page' | 'script' | 'download' | 'upload' | 'form',
+    { copy, isKeyless, at }: Pick<Sending, 'copy' | 'isKeyless' | 'at'> = {},
   ): Promise<Visit> {
     const id = this.#site.id('r')
     const submission = kind === 'form' ? this.#site.id('f') : undefined
@@ -185,13 +300,13 @@ export class Browser {
     const visit = await this.#send(`${this.#site.url}/${application}/${denied ? 'denied' : kind}`, {
       ...(content && { method: kind === 'form' ? 'POST' : 'PUT', body: content }),
       id,
-      ...(copy && { copy }),
+      ...(copy && { copy, isKeyless: isKeyless ?? false }),
       ...(at && { at }),
       headers: {
         ...{
           'x-chaos-request': id,
           ...this.#forged(),
-          ...(['script', 'upload'].includes(kind) && { accept: 'application/json', ...script }),
+          ...(['script', 'download', 'upload'].includes(kind) && { accept: 'application/json', ...script }),
         },
         ...(submission !== undefined && { 'x-form': submission, ...form, ...this.#fromPage }),
       },
@@ -203,7 +318,7 @@ export class Browser {
       ...echoIn(visit),
       id,
       kind,
-      ...(copy && { copy: true }),
+      ...(copy && isKeyless !== true && { copy: true }),
       ...(denied && { denied }),
     })
     const refresh = /url=(.*)$/.exec(String(visit.headers['refresh'] ?? ''))?.[1]
@@ -263,6 +378,12 @@ export class Browser {
     if (copies.length > 0) await this.use(application, 'page', { copy: this.#parts.random.pick(copies) })
   }
 
+  /** Opens a page with a copy of its present session cookie, as somebody does who has no key. */
+  async useWithoutKey(application: string): Promise<void> {
+    const copy = [...this.#sessions].find(([, session]) => session === this.session)
+    if (copy !== undefined && this.#bound.has(copy[1])) await this.use(application, 'page', { copy, isKeyless: true })
+  }
+
   /**
    * Tries a copy of each session of the person, or of one session at the provider, at each replica.
    */
@@ -275,8 +396,9 @@ export class Browser {
   }
 
   #contentOf(kind: Request['kind'], id: string): Buffer | undefined {
-    if (kind === 'form') return Buffer.from(`name=${id}`)
     const { random } = this.#parts
+    // One without content could be repeated by a gateway that does not know what it does.
+    if (kind === 'form') return Buffer.from(random.chance(0.5) ? `name=${id}` : '')
     return kind === 'upload' ? Buffer.alloc(random.between(1, 200_000), random.below(256)) : undefined
   }
 
@@ -312,7 +434,7 @@ export class Browser {
     }
     const code = new URL(visit.url).searchParams.get('code') ?? ''
     const identity = this.#site.issuedFor(code)
-    const { session: replaces, ...outcome } = outcomeOf(visit)
+    const { session: replaces, unproved: _, ...outcome } = outcomeOf(visit)
     if (identity !== undefined) this.#sids.set(id, identity.sid)
     const signedIn = visit.status !== undefined && this.#sessionsHave(id)
     this.#site.record({
@@ -320,6 +442,7 @@ export class Browser {
       ...(identity && { identity, grant: sha256(code) }),
       ...(replaces !== undefined && { replaces }),
     })
+    if (signedIn) await this.#register(id)
     return signedIn ? new URL(String(visit.headers['location'] ?? '/'), visit.url).href : undefined
   }
 
@@ -340,7 +463,7 @@ export class Browser {
     })
     const isRedirect = typeof visit.headers['location'] === 'string'
     const confirmed = isRedirect && visit.session === session
-    const { session: _, ...outcome } = outcomeOf(visit)
+    const { session: _, unproved: __, ...outcome } = outcomeOf(visit)
     this.#site.record({ type: 'ending', ...outcome, id, by: 'sign-out', session, confirmed })
     for (let hops = 0; hops < 4 && typeof visit.headers['location'] === 'string'; hops += 1)
       visit = await this.#send(new URL(visit.headers['location'], visit.url).href)
@@ -352,11 +475,14 @@ export class Browser {
 
   /** Keeps an event stream or a WebSocket open until it ends, or for the time. */
   async keepOpen(application: string, kind: 'stream' | 'websocket', forMs: number): Promise<void> {
+    await this.#renewProof()
     const { session } = this
     const id = this.#site.id('r')
     const replica = this.#parts.random.pick(this.#site.replicas)
     const url = `${this.#site.url}/${application}/${kind}`
     const leaving = new AbortController()
+    const isUnproved = session !== undefined && this.#bound.has(session) && this.#proofOf(session) === undefined
+    const unproved = isUnproved ? ({ unproved: true } as const) : {}
     const base = { replica: replica.name, application, begin: now(), ...(session !== undefined && { session }) }
     const impatience = setTimeout(() => leaving.abort(), patienceMs)
     try {
@@ -371,7 +497,7 @@ export class Browser {
       const code = channel === undefined ? codeOf(url, status, headers, body) : undefined
       const opened = channel && (JSON.parse(body) as Pick<Request, 'identity' | 'echo'>)
       this.#record({
-        ...base,
+        ...{ ...base, ...unproved },
         id,
         kind,
         end: now(),
@@ -399,17 +525,18 @@ export class Browser {
         ...(otherMessage !== undefined && { otherMessage }),
       })
     } catch (error) {
-      this.#record({ ...base, id, kind, end: now(), error: errorOf(error) })
+      this.#record({ ...base, ...unproved, id, kind, end: now(), error: errorOf(error) })
     } finally {
       clearTimeout(impatience)
     }
   }
 }
 
-function outcomeOf({ begin, end, replica, session, status, code, error }: Visit) {
+function outcomeOf({ begin, end, replica, session, unproved, status, code, error }: Visit) {
   return {
     ...{ begin, end, replica },
     ...(session !== undefined && { session }),
+    ...(unproved && { unproved }),
     ...(status !== undefined && { status }),
     ...(code !== undefined && { code }),
     ...(error !== undefined && { error }),
@@ -417,8 +544,10 @@ function outcomeOf({ begin, end, replica, session, status, code, error }: Visit)
 }
 
 /** What an application said of itself in its response. */
-function echoIn({ headers, body }: Visit): Pick<Request, 'identity' | 'echo'> | undefined {
-  return headers['x-application'] === undefined ? undefined : (JSON.parse(body) as Pick<Request, 'identity' | 'echo'>)
+function echoIn({ url, headers, body }: Visit): Pick<Request, 'identity' | 'echo' | 'incomplete'> | undefined {
+  if (headers['x-application'] === undefined) return undefined
+  if (!isWhole(new URL(url).pathname, body)) return { incomplete: true }
+  return JSON.parse(body.split('\n')[0] ?? '') as Pick<Request, 'identity' | 'echo'>
 }
 
 /** The error code of a response that the gateway made itself. */

@@ -16,6 +16,8 @@ export type Property =
   | 'form'
   | 'denied'
   | 'own-session'
+  | 'device'
+  | 'token'
   | 'logout-call'
   | 'content'
   | 'reason'
@@ -103,6 +105,8 @@ function describe(cause: CertainEnd['cause']): string {
       return 'the provider had rejected its refresh token'
     case 'ending':
       return `${cause.by} ${cause.id}`
+    case 'fault':
+      return 'its key had been taken away'
   }
 }
 
@@ -128,7 +132,8 @@ const otherMessage = (one: Stream): Finding[] =>
 const identityOf =
   (facts: Facts) =>
   (request: Request): Finding[] => {
-    const expected = request.session === undefined ? undefined : facts.signIns.get(request.session)?.identity
+    const ofToken = facts.tokens.get(request.token ?? '')
+    const expected = ofToken ?? facts.signIns.get(request.session ?? '')?.identity
     const receipts = facts.receipts.get(request.id) ?? []
     const isOther = facts.seen(request).some(({ sub, sid }) => sub !== expected?.sub || sid !== expected.sid)
     const isResponse = request.identity !== undefined || request.echo !== undefined
@@ -136,7 +141,7 @@ const identityOf =
     const stray = receipts.find(({ application }) => application !== request.application)
     if (!isOther && !isOthersResponse && stray === undefined) return []
     const sentence = isOther
-      ? `${request.application} saw another identity than that of session ${request.session} in request ${request.id}.`
+      ? `${request.application} saw another identity than that of ${request.token ?? `session ${request.session}`} in request ${request.id}.`
       : isOthersResponse
         ? `Request ${request.id} got the response of request ${request.echo}.`
         : `${stray?.application} received request ${request.id}, which is for ${request.application}.`
@@ -231,6 +236,37 @@ const denied: Check = (facts) =>
       return { property: 'denied', sentence, events: [request, ...(facts.receipts.get(request.id) ?? [])] }
     })
 
+/** A session that is bound to a key is not admitted without a proof of the key. */
+const device: Check = (facts) =>
+  facts.requests
+    .filter((request) => request.unproved && facts.isAdmitted(request) && !facts.deviceOf(request).mayPass)
+    .map((request): Finding => {
+      const proofs = facts.proofs.filter(({ session }) => session === request.session)
+      const sentence = `${request.replica} admitted request ${request.id} of session ${request.session} without its key.`
+      return { property: 'device', sentence, events: [...proofs, request] }
+    })
+
+/**
+ * No access token is admitted after its end, and the application gets a token that was exchanged
+ * for it.
+ */
+const token: Check = (facts) => [
+  ...facts.requests.flatMap((request): Finding[] => {
+    const known = facts.tokens.get(request.token ?? '')
+    if (known === undefined || !facts.isAdmitted(request)) return []
+    const { at, cause } = facts.tokenEnd(known, request)
+    if (request.begin <= at) return []
+    const sentence = `${request.replica} admitted access token ${known.id} ${seconds(request.begin - at)} after its end.`
+    return [{ property: 'token', sentence, events: [cause, request] }]
+  }),
+  ...[...facts.receipts.values()].flat().flatMap((receipt): Finding[] => {
+    const { exchanged, identity, application } = receipt
+    if (exchanged === undefined || (exchanged.aud === application && exchanged.sub === identity.sub)) return []
+    const sentence = `${application} got a token for "${exchanged.sub}" at "${exchanged.aud}" with a request of ${identity.sub}.`
+    return [{ property: 'token', sentence, events: [receipt] }]
+  }),
+]
+
 /** No application gets the cookie of its session with another person. */
 const ownSession: Check = (facts) => {
   const owners = new Map(facts.ownSessions.map((own) => [own.cookie, own]))
@@ -276,6 +312,10 @@ const content: Check = (facts) =>
       request.identity !== undefined &&
       received.length > 0 &&
       received.every(({ digest }) => digest === undefined)
+    if (request.incomplete) {
+      const sentence = `Request ${request.id} got an incomplete response that looked complete.`
+      return [{ property: 'content', sentence, events: [request, ...received] }]
+    }
     if (wrong.length === 0 && !isIncomplete) return []
     const sentence = `${request.application} received other content than the browser sent in request ${request.id}.`
     return [{ property: 'content', sentence, events: [request, ...(isIncomplete ? received : wrong)] }]
@@ -348,7 +388,9 @@ const stream: Check = (facts) =>
 
 /** When the last stream of a session has to be closed. */
 function streamBound(facts: Facts, end: CertainEnd, one: Stream): number {
-  const allowed = end.cause === 'timeout' ? bounds.streamAfterTimeout : bounds.streamAfterEnding
+  // As after a timeout, each process looks for streams of sessions whose key it has no more.
+  const isLookedFor = end.cause === 'timeout' || end.cause.type === 'fault'
+  const allowed = isLookedFor ? bounds.streamAfterTimeout : bounds.streamAfterEnding
   const until = { begin: end.order.begin, end: one.end }
   const near = facts.disturbances(['store', 'replica', 'clients', 'clock'], until, facts.placeOf(one))
   const stalled = facts.alibis.stalled({ begin: end.at, end: one.end }, one.replica)
@@ -379,7 +421,7 @@ const liveness: Check = (facts) => {
   const slow = [...facts.requests, ...orders].filter((attempt) => isSlow(facts, attempt))
   const done = {
     sign_in: [...facts.signIns.values()].filter(({ signedIn, begin }) => signedIn && begin > recovered),
-    request: facts.requests.filter((one) => one.identity !== undefined && one.begin > recovered),
+    request: facts.requests.filter((one) => !one.token && one.identity !== undefined && one.begin > recovered),
     sign_out: facts.endings.filter(({ by, confirmed, begin }) => by === 'sign-out' && confirmed && begin > recovered),
   }
   const personOf = (one: { person?: string; session?: string }) =>
@@ -415,11 +457,15 @@ const liveness: Check = (facts) => {
   ]
 }
 
+/** What the store has of a signal, so that it takes effect once. */
+const keysOfSignal = 2
+
 /**
  * Calm processes use what they used before. One that a fault has replaced is compared with the
- * first ones of its kind.
+ * first ones of its kind. Each signal is remembered for a week.
  */
 const leak: Check = (facts) => {
+  const remembered = keysOfSignal * new Set(facts.endings.filter(({ by }) => by === 'signal').map(({ id }) => id)).size
   const calm = facts.samples.filter((sample) => sample.calm)
   const kindOf = ({ of }: Sample) => of.replace(/\d+$/, '')
   return [...Map.groupBy(calm, ({ of }) => of).values()].flatMap((samples) =>
@@ -435,7 +481,7 @@ const leak: Check = (facts) => {
         : first
       const last = later.at(-1) ?? (isNew ? first : undefined)
       if (before === undefined || last === undefined) return []
-      const grown = use(last) - use(before)
+      const grown = use(last) - use(before) - (what === 'keys' ? remembered : 0)
       if (grown <= (isNew ? bounds.leakOfNew : bounds.leak)[what]) return []
       const sentence = `${last.of} has ${grown} more ${what} than ${isNew ? before.of : 'it had'} before.`
       return [{ property: 'leak', sentence, events: [before, last] }]
@@ -450,6 +496,8 @@ const checks = [
   refreshToken,
   form,
   denied,
+  device,
+  token,
   ownSession,
   logoutCall,
   content,

@@ -11,12 +11,14 @@ import type {
   LogoutCall,
   OwnSession,
   Part,
+  Proof,
   Receipt,
   Refresh,
   Request,
   Run,
   SignIn,
   Stream,
+  Token,
 } from './history.ts'
 
 /**
@@ -27,7 +29,7 @@ export interface CertainEnd {
   /** From when to when the order was carried out. */
   readonly order: Span
   /** A request that was refused because the session had ended, if no other cause is known. */
-  readonly cause: Ending | SignIn | Request | Refresh | 'timeout'
+  readonly cause: Ending | SignIn | Request | Refresh | Fault | 'timeout'
 }
 
 /** An end of a session that may have happened, from one moment on. */
@@ -65,6 +67,8 @@ export class Facts {
   readonly ownSessions: readonly OwnSession[]
   /** By cookie. */
   readonly logoutCalls: ReadonlyMap<string, readonly LogoutCall[]>
+  readonly proofs: readonly Proof[]
+  readonly tokens: ReadonlyMap<string, Token>
   /** Why the world broke off. */
   readonly broken: string | undefined
 
@@ -74,6 +78,10 @@ export class Facts {
   /** By the `sid` of the session that an ending names. */
   readonly #endingsOf: ReadonlyMap<string | undefined, readonly Ending[]>
   readonly #signInsOf: ReadonlyMap<string, readonly SignIn[]>
+  readonly #proofsOf: ReadonlyMap<string, readonly Proof[]>
+  /** When claims were read, by grant. */
+  readonly #readsOf: ReadonlyMap<string, readonly { readonly at: number }[]>
+  readonly #ownSessionsOf: ReadonlyMap<string | undefined, readonly OwnSession[]>
   readonly #successors: ReadonlyMap<string | undefined, readonly SignIn[]>
   readonly #possible = new Map<string, readonly PossibleEnd[]>()
   readonly #certain = new Map<string, readonly CertainEnd[]>()
@@ -99,6 +107,12 @@ export class Facts {
     this.ownSessions = eventsOf(history, 'own-session')
     this.logoutCalls = Map.groupBy(eventsOf(history, 'logout-call'), ({ cookie }) => cookie)
     this.broken = eventsOf(history, 'broken')[0]?.reason
+    this.proofs = eventsOf(history, 'proof')
+    this.tokens = new Map(eventsOf(history, 'token').map((token) => [token.id, token]))
+    this.#proofsOf = Map.groupBy(this.proofs, ({ session }) => session)
+    this.#readsOf = Map.groupBy(eventsOf(history, 'claims-read'), ({ grant }) => grant)
+    const sessions = new Map(this.requests.map(({ id, session }) => [id, session]))
+    this.#ownSessionsOf = Map.groupBy(this.ownSessions, ({ request }) => sessions.get(request))
     this.#requestsOf = Map.groupBy(this.requests, ({ session }) => session)
     this.#streamsOf = Map.groupBy(this.streams, ({ session }) => session)
     this.#refreshesOf = Map.groupBy(refreshes, ({ sid }) => sid)
@@ -129,7 +143,8 @@ export class Facts {
 
   /** What was expected to succeed: all but the endings that only the provider knows. */
   get attempts(): readonly Attempt[] {
-    return [...this.requests, ...this.signIns.values(), ...this.endings.filter(({ by }) => by !== 'provider')]
+    const orders = this.endings.filter(({ by }) => by !== 'provider')
+    return [...this.requests, ...this.signIns.values(), ...orders, ...this.proofs]
   }
 
   /** Whether an application received the request of this session, or responded to it. */
@@ -164,7 +179,9 @@ export class Facts {
    * Whether a request may have needed the provider: its access token may have expired, or Redis may
    * have another run than the one that the session was created in.
    */
-  mayNeedProvider({ session, replica, begin, end }: Request): boolean {
+  mayNeedProvider({ session, token, replica, begin, end, application }: Request): boolean {
+    // Each process verifies an access token, and gets a token for this application.
+    if (token !== undefined || application === 'api') return true
     const signIn = this.signIns.get(session ?? '')
     const { accessTokenLifetime = 0 } = this.run
     if (signIn === undefined) return false
@@ -199,10 +216,8 @@ export class Facts {
       (ending) =>
         ending.confirmed &&
         covers(ending, signIn) &&
-        // The sid of a Logout Token has ended at the provider, so a sign-in under way also fails.
-        (ending.by === 'logout-token' && ending.sid !== undefined
-          ? signIn.begin < ending.begin
-          : signIn.end <= ending.begin),
+        // The sid of an order of the provider has ended there, so a sign-in under way also fails.
+        (isOfProvider(ending) && ending.sid !== undefined ? signIn.begin < ending.begin : signIn.end <= ending.begin),
     )
     // A sign-in also succeeds when the previous session could not be ended yet.
     const replaced = (this.#successors.get(signIn.id) ?? []).filter(
@@ -210,7 +225,7 @@ export class Facts {
     )
     const ends: CertainEnd[] = [...ordered, ...replaced].map((cause) => ({ at: cause.end, order: cause, cause }))
     const refusals = (this.#requestsOf.get(signIn.id) ?? []).filter(
-      (one) => one.code === 'ERR_UNAUTHENTICATED' && !this.isWithdrawing(one),
+      (one) => one.code === 'ERR_UNAUTHENTICATED' && one.unproved !== true && !this.isWithdrawing(one),
     )
     for (const cause of refusals) {
       const orders = this.#ordersBefore(signIn, cause.end)
@@ -228,6 +243,8 @@ export class Facts {
       const order = { begin: cause.begin, end: cause.end + bounds.ending }
       ends.push({ at: cause.end + bounds.proof, order, cause })
     }
+    for (const cause of this.#withdrawals(signIn))
+      ends.push({ at: cause.end, order: { begin: cause.begin, end: cause.end }, cause })
     const { latest } = this.#timeout(signIn)
     const life = { begin: signIn.begin, end: latest + bounds.clocks }
     const at = this.disturbances(['clock'], life).length === 0 ? latest : life.end
@@ -248,6 +265,21 @@ export class Facts {
       const until = { begin, end: end + bounds.proof }
       const near = this.disturbances(['store', 'replica', 'provider', 'clock'], until, { replica })
       return isRejected && !isReused && isInTime && near.length === 0
+    })
+  }
+
+  /**
+   * The faults that took away the key that the session was sealed with. Each change of the session
+   * seals it with the key of that time, so no process may have changed it meanwhile.
+   */
+  #withdrawals({ id, grant = '', end, identity }: SignIn): Fault[] {
+    const refreshes = (this.#refreshesOf.get(identity?.sid ?? '') ?? []).map(({ end }) => end)
+    const others = [this.#readsOf.get(grant) ?? [], this.#ownSessionsOf.get(id) ?? []].flat().map(({ at }) => at)
+    const proofs = (this.#proofsOf.get(id) ?? []).flatMap(({ begin, end }) => [begin, end])
+    const changes = [...refreshes, ...others, ...proofs]
+    return this.faults.filter((fault) => {
+      if (fault.endsSessions !== true || end > fault.begin) return false
+      return !changes.some((at) => at > fault.begin - bounds.change && at < fault.end + bounds.change)
     })
   }
 
@@ -414,11 +446,65 @@ export class Facts {
       ({ losesWrites, begin, end }) =>
         losesWrites && [kept, done].some((one) => begin - bounds.lostWrites <= one.end && end >= one.begin),
     )
+    // The only process may die between the ending and its first look for calls.
+    const isAlone = this.run.replicas.length === 1 && this.run.workers === 1
     return (
       isLost ||
+      (isAlone && this.disturbances(['replica'], done).length > 0) ||
       (this.requests.at(-1)?.begin ?? 0) < at + bounds.logoutCall ||
       this.disturbances(['store', 'replica'], kept, { replica }).length > 0 ||
       this.disturbances(['application'], done, { application }).length > 0
+    )
+  }
+
+  /** Whether a request without a proof may be admitted, or refused, because of its time. */
+  deviceOf({ session = '', begin, end }: Request): { readonly mayPass: boolean; readonly mayFail: boolean } {
+    const tried = (this.#proofsOf.get(session) ?? []).filter(({ purpose }) => purpose === 'registration')
+    const [first] = tried
+    const isBound = tried.some(({ proved }) => proved)
+    if (first === undefined) return { mayPass: true, mayFail: false }
+    const span = { begin: first.begin, end }
+    const clocks = this.disturbances(['clock'], span).length > 0 ? bounds.clocks : 0
+    const isLost = this.faults.some(
+      ({ losesWrites, ...one }) =>
+        losesWrites && one.begin - bounds.lostWrites <= first.end && first.begin <= one.end + bounds.recovery.store,
+    )
+    return {
+      mayPass: !isBound || isLost || begin <= first.end + bounds.tolerance + clocks,
+      mayFail: first.code === undefined && end >= first.begin + bounds.tolerance - clocks,
+    }
+  }
+
+  /**
+   * When an access token has certainly ended at a replica that heard of it: its time, or a Logout
+   * Token. A process that was away meanwhile may not know of a Logout Token.
+   */
+  tokenEnd(token: Token, { replica, end }: Request): { readonly at: number; readonly cause: Ending | Token } {
+    const clocks = this.disturbances(['clock'], { begin: token.at, end }).length > 0 ? bounds.clocks : 0
+    const order = this.endings.find(
+      (ending) =>
+        ending.by === 'logout-token' &&
+        ending.confirmed &&
+        ending.replayed !== true &&
+        ending.begin > token.at + 1_000 &&
+        isAbout(ending, token) &&
+        this.disturbances(['store', 'replica', 'clock'], { begin: ending.begin, end }, { replica }).length === 0,
+    )
+    const expired = { at: token.expires + bounds.tolerance + clocks, cause: token }
+    return order !== undefined && order.end + bounds.proof < expired.at
+      ? { at: order.end + bounds.proof, cause: order }
+      : expired
+  }
+
+  /** Whether an access token may have been over, at any replica. */
+  mayBeOver(token: Token, { end }: Span): boolean {
+    const clocks = this.disturbances(['clock'], { begin: token.at, end }).length > 0 ? bounds.clocks : 0
+    const ofSid = [...this.signIns.values()].filter(({ identity }) => identity?.sid === token.sid)
+    return (
+      // Times of tokens are in whole seconds.
+      end >= token.expires - 1_000 - clocks ||
+      this.endings.some((ending) => startOf(ending) <= end && isAbout(ending, token)) ||
+      ofSid.some(({ id }) => this.mayHaveEnded(id, { begin: end, end }))
     )
   }
 
@@ -447,8 +533,17 @@ function mayHaveCreated({ signedIn, code }: SignIn): boolean {
 
 /** When the session that an order covers may have ended first. */
 function startOf(order: Ending | SignIn | Refresh): number {
-  const isEarlier = order.type === 'ending' && order.by === 'logout-token'
+  const isEarlier = order.type === 'ending' && isOfProvider(order)
   return isEarlier ? order.begin - bounds.order : order.begin
+}
+
+/** Whether the provider sends it when it has ended the session itself. */
+function isOfProvider({ by }: Ending): boolean {
+  return by === 'logout-token' || by === 'signal'
+}
+
+function isAbout({ sid, sub }: Ending, token: Identity): boolean {
+  return sid === undefined ? sub === token.sub : sid === token.sid
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */

@@ -2,6 +2,7 @@
 import process from 'node:process'
 import type { Random } from '../test/support/random.ts'
 import type { Fault, Part } from './history.ts'
+import { losePageCache } from './page-cache.ts'
 import { applicationOf, targets } from './parties.ts'
 import type { Replica } from './replica.ts'
 import { failSnapshots, nodesOfRole, type StoreNode } from './store.ts'
@@ -38,6 +39,18 @@ const slow = { delayMs: 60, loss: 0.05 }
 export const faults = {
   kill: { weight: 6, lasts: [500, 6_000], begin: (parts) => stopReplica(parts, (replica) => replica.kill()) },
   terminate: { weight: 4, lasts: [100, 3_000], begin: (parts) => stopReplica(parts, (replica) => replica.stop()) },
+  power: {
+    weight: 4,
+    lasts: [500, 3_000],
+    begin: (parts) => {
+      const { file } = parts.world.store
+      if (file === undefined) return undefined
+      return stopReplica(parts, async (replica) => {
+        await replica.kill()
+        losePageCache(file)
+      })
+    },
+  },
   upgrade: {
     weight: 3,
     lasts: [100, 1_000],

@@ -93,11 +93,13 @@ export interface Request extends Operation, Outcome {
   readonly type: 'request'
   /** The browser sends it in a header, and applications record it. */
   readonly id: string
-  readonly kind: 'page' | 'script' | 'upload' | 'form' | 'stream' | 'websocket'
+  readonly kind: 'page' | 'script' | 'download' | 'upload' | 'form' | 'stream' | 'websocket' | 'call'
   readonly person: string
   readonly browser: string
   /** The session whose cookie the browser sent. Absent: no session cookie. */
   readonly session?: string
+  /** The access token that a program sent in place of a session. */
+  readonly token?: string
   readonly replica: string
   readonly application: string
   /**
@@ -117,6 +119,36 @@ export interface Request extends Operation, Outcome {
   readonly kept?: true
   /** It had a copy of a cookie of an ended session, on a connection of its own. */
   readonly copy?: true
+  /** The response counted as complete, and had less content than the application sends. */
+  readonly incomplete?: true
+  /**
+   * Its session may be bound to a key of the browser, and the request had no proof of the key: it
+   * came from somebody with a copy of the session cookie, or the proof had failed.
+   */
+  readonly unproved?: true
+}
+
+/** A browser proved, or tried to prove, that it has the key of its session. */
+export interface Proof extends Operation, Outcome {
+  readonly type: 'proof'
+  readonly id: string
+  /** `registration`: of a new key. */
+  readonly purpose: 'registration' | 'renewal'
+  readonly person: string
+  readonly browser: string
+  readonly session: string
+  /** The replica that got the last request of the proof. */
+  readonly replica: string
+  /** Whether the browser has got the cookie of the proof. */
+  readonly proved: boolean
+}
+
+/** The provider issued an access token to a program that acts for a person. */
+export interface Token extends Identity {
+  readonly type: 'token'
+  readonly id: string
+  readonly at: number
+  readonly expires: number
 }
 
 /** An application received a request. */
@@ -132,6 +164,10 @@ export interface Receipt {
   readonly digest?: string
   /** The cookie of a session of the application. */
   readonly cookie?: string
+  /** The application failed: it broke off its response, or sent none. */
+  readonly failed?: true
+  /** The token that the gateway got for this application in exchange. Empty: it has none. */
+  readonly exchanged?: { readonly sub: string; readonly aud: string }
 }
 
 /** An application began a session of its own, in the response to a request. */
@@ -157,21 +193,23 @@ export interface Ending extends Operation, Outcome {
   readonly type: 'ending'
   readonly id: string
   /**
-   * `sign-out`: at the gateway, by a person. `logout-token`: the `sid` has already ended at the
-   * provider. `administrator`: the administration API or the command line. `provider`: the provider
-   * ended the session without a notice, and no longer accepts its tokens; it is not confirmed. The
-   * checker knows of new sign-ins and of timeouts by itself.
+   * `sign-out`: at the gateway, by a person. `logout-token`, and `signal` (a security event): the
+   * `sid` has already ended at the provider. `administrator`: the administration API or the command
+   * line. `provider`: the provider ended the session without a notice, and no longer accepts its
+   * tokens; it is not confirmed. The checker knows of new sign-ins and of timeouts by itself.
    */
-  readonly by: 'sign-out' | 'logout-token' | 'administrator' | 'provider'
+  readonly by: 'sign-out' | 'logout-token' | 'signal' | 'administrator' | 'provider'
   /** What it covers: exactly one of them. */
   readonly session?: string
   readonly sid?: string
   readonly sub?: string
   /** The replica that got the order. */
   readonly replica?: string
-  /** The same Logout Token was confirmed before: it ends nothing. */
+  /** The same Logout Token or signal was confirmed before: it ends nothing. */
   readonly replayed?: true
-  /** Whether the gateway said that the sessions have ended: 200, or the redirect of a sign-out. */
+  /**
+   * Whether the gateway said that the sessions have ended: 200, 202, or the redirect of a sign-out.
+   */
   readonly confirmed: boolean
 }
 
@@ -191,6 +229,14 @@ export interface Refresh extends Operation {
   readonly isRejected?: boolean
   /** Whether the whole response was written, and the connection was open until then. */
   readonly answered: boolean
+}
+
+/** The provider returned claims for the access token of a session. */
+export interface ClaimsRead {
+  readonly type: 'claims-read'
+  readonly at: number
+  /** See `Refresh`. */
+  readonly grant: string
 }
 
 /** An event stream or a WebSocket that was opened, from its first to its last byte. */
@@ -306,7 +352,7 @@ export interface End {
 }
 
 /** An operation that a person, the provider or an administrator expects to succeed. */
-export type Attempt = Request | SignIn | Ending
+export type Attempt = Request | SignIn | Ending | Proof
 
 export type HistoryEvent =
   | Run
@@ -316,7 +362,10 @@ export type HistoryEvent =
   | OwnSession
   | LogoutCall
   | Ending
+  | Proof
+  | Token
   | Refresh
+  | ClaimsRead
   | Stream
   | Fault
   | Touch

@@ -100,7 +100,10 @@ function excuseOf(facts: Facts, request: Request): string | undefined {
 }
 
 /** Least numbers for each minute of a run. */
-const leastEachMinute = { refreshed: 5, kept: 1, repeated: 1, cut: 2, copies: 3, denied: 5, called: 5 }
+const leastEachMinute = {
+  ...{ refreshed: 5, kept: 1, repeated: 1, cut: 2, copies: 3, denied: 5, called: 5 },
+  ...{ broken: 5, signals: 1, bound: 3, keyless: 1, calls: 30, over: 2, exchanged: 10 },
+}
 
 function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
   const { requests, endings, streams, uses } = facts
@@ -120,6 +123,10 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
     return own.toSorted((a, b) => often(b) - often(a)).slice(0, each)
   })
   const { refreshed, kept, repeated, cut, copies: tried, denied, called } = leastEachMinute
+  const { broken, signals, bound, keyless, calls, over, exchanged } = leastEachMinute
+  const receipts = [...facts.receipts.values()].flat()
+  // Browsers have keys only where the gateway has https.
+  const hasKeys = facts.proofs.length > 0
   return [
     {
       what: 'tokens refreshed',
@@ -143,6 +150,41 @@ function countsOf(facts: Facts, logs: ReadonlyMap<string, LogLine>): Count[] {
       least: least(denied),
     },
     { what: 'logout calls', count: facts.logoutCalls.size, least: least(called) },
+    {
+      what: 'responses that an application broke off',
+      count: receipts.filter(({ failed }) => failed).length,
+      least: least(broken),
+    },
+    {
+      what: 'sessions ended by a signal',
+      count: endings.filter(({ by, confirmed }) => by === 'signal' && confirmed).length,
+      least: least(signals),
+    },
+    {
+      what: 'sessions bound to a key',
+      count: facts.proofs.filter(({ purpose, proved }) => purpose === 'registration' && proved).length,
+      least: hasKeys ? least(bound) : 0,
+    },
+    {
+      what: 'copies of cookies refused because they lack the key',
+      count: requests.filter((one) => one.unproved && one.code !== undefined && !facts.deviceOf(one).mayPass).length,
+      least: hasKeys ? least(keyless) : 0,
+    },
+    {
+      what: 'calls with an access token',
+      count: requests.filter((one) => one.token !== undefined && one.identity !== undefined).length,
+      least: least(calls),
+    },
+    {
+      what: 'access tokens refused after their end',
+      count: requests.filter((one) => one.code === 'ERR_TOKEN_INVALID').length,
+      least: least(over),
+    },
+    {
+      what: 'tokens exchanged',
+      count: receipts.filter((one) => one.exchanged?.sub === one.identity.sub).length,
+      least: least(exchanged),
+    },
     ...busiest.toSorted().map((worker) => ({
       what: `copies of cookies tried at worker ${worker}`,
       count: often(worker),

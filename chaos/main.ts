@@ -35,7 +35,9 @@ const say = (text: string) => void process.stdout.write(`${text}\n`)
 const [seed, runMs] = [Number(values.seed), Number(values.minutes) * 60_000]
 /** A planted fault of the gateway. */
 const plant = values.plant === 'of-the-day' ? plantOfTheDay(new Date()) : values.plant
-const kinds = values.store === 'all' ? storeKinds : storeKinds.filter((kind) => kind === values.store)
+const planted = plants[plant ?? '']
+const store = planted?.kind ?? values.store
+const kinds = store === 'all' ? storeKinds : storeKinds.filter((kind) => kind === store)
 const wrong = whatIsWrong()
 if (wrong !== undefined) refuse(wrong)
 
@@ -65,10 +67,11 @@ async function runKind(kind: StoreKind, folder: string): Promise<void> {
   let runs = 0
   const runFails = async (plan: readonly PlannedFault[]) => {
     const at = (runs += 1) === 1 ? folder : join(folder, `run-${runs}`)
-    const options = { seed, runMs, setup: setupOf(kind, seed), plan, folder: at, plant, say }
+    const setup = { ...setupOf(kind, seed), ...planted?.setup }
+    const options = { seed, runMs, setup, plan, folder: at, plant, say }
     return judgeAt(await runChaos({ ...options, otherBuild: values['other-build'] })) === 'found'
   }
-  const plan = planFaults(seed, runMs)
+  const plan = planFaults(seed, runMs, planted?.fault)
   if (values.shrink) {
     const needed = await shrink(plan, runFails)
     if (runs === 1) return

@@ -1,7 +1,7 @@
 // A gateway in memory that behaves well, for the tests of the checker: it writes the history of a
 // run in which each operation takes effect at one moment between its begin and its end.
 import { type Random, seeded } from '../test/support/random.ts'
-import type { Ending, Fault, HistoryEvent, Identity, Part, Request, Run, SignIn, Stream } from './history.ts'
+import type { Ending, Fault, HistoryEvent, Identity, Part, Request, Run, SignIn, Stream, Token } from './history.ts'
 
 interface Session {
   readonly signIn: SignIn
@@ -11,6 +11,14 @@ interface Session {
   readonly near: Set<string>
   token: number
   refreshAt: number
+  /** When it was bound to a key of the browser. */
+  boundAt: number
+}
+
+/** An access token of a program. */
+interface Held {
+  readonly token: Token
+  isOver: boolean
 }
 
 interface Browser {
@@ -55,6 +63,7 @@ class Model {
   readonly #sessions: Session[] = []
   readonly #faults: Fault[] = []
   readonly #retries: { sid: string; at: number }[] = []
+  #held: Held[] = []
   #streams: OpenStream[] = []
   readonly #run: Run
   #now = 0
@@ -87,7 +96,10 @@ class Model {
   }
 
   #planFaults(): void {
-    const kinds = ['kill', 'suspend', 'partition', 'failover', 'provider', 'application', 'link', 'reload'] as const
+    const kinds = [
+      ...(['kill', 'suspend', 'partition', 'failover', 'provider', 'application', 'link', 'reload'] as const),
+      'keys-withdrawn' as const,
+    ]
     for (let begin = 20_000, left = [...kinds]; left.length > 0; begin += this.#random.between(4_000, 8_000)) {
       const kind = this.#random.pick(left)
       left = left.filter((other) => other !== kind)
@@ -101,6 +113,7 @@ class Model {
         application: { part: 'application', applications: [this.#random.pick(applications)] },
         link: { part: 'clients', ...replica },
         reload: replica,
+        'keys-withdrawn': { part: 'replica', replicas, endsSessions: true },
       } as const
       const fault = {
         id: this.#name('f'),
@@ -139,11 +152,22 @@ class Model {
     const browser = this.#random.pick(this.#browsers)
     const replica = this.#random.pick(replicas)
     const { session } = browser
-    const action = this.#random.weighted({ signIn: 1, signOut: 1, logoutToken: 1, request: 97 })
-    if (session === undefined || action === 'signIn') this.#signIn(browser, replica)
+    const action = this.#random.weighted({
+      signIn: 1,
+      signOut: 1,
+      logoutToken: 1,
+      issue: 1,
+      call: 8,
+      copy: 3,
+      request: 85,
+    })
+    if (action === 'issue') this.#issueToken()
+    else if (action === 'call') this.#call(replica)
+    else if (session === undefined || action === 'signIn') this.#signIn(browser, replica)
     else if (action === 'signOut') this.#signOut(browser, replica)
     else if (action === 'logoutToken' && session.isLive) this.#logoutToken(session.identity.sid, replica)
-    else this.#request(browser, this.#random.pick(['page', 'page', 'form', 'upload', 'stream']), replica)
+    else if (action === 'copy' && session.boundAt < Infinity) this.#request(browser, 'page', replica, true)
+    else this.#request(browser, this.#random.pick(['page', 'page', 'download', 'form', 'upload', 'stream']), replica)
   }
 
   /** The moments before and after the effect of an operation, which is now. */
@@ -162,6 +186,9 @@ class Model {
       if (fault.losesWrites && fault.begin <= this.#now && fault.begin > this.#now - 100)
         for (const session of this.#sessions)
           if (session.signIn.end > fault.begin - 1_000 && this.#random.chance(0.5)) session.isLive = false
+    for (const fault of this.#faults)
+      if (fault.endsSessions && fault.end <= this.#now && fault.end > this.#now - 100)
+        for (const session of this.#sessions) if (session.signIn.begin < fault.end) session.isLive = false
   }
 
   #signIn(browser: Browser, replica: string): void {
@@ -187,9 +214,51 @@ class Model {
     const identity = { sub: person, sid: browser.sid }
     const signIn: SignIn = { ...common, status: 302, ...replaces, signedIn: true, identity, grant: id }
     if (session !== undefined) this.#end(session)
-    browser.session = { signIn, identity, isLive: true, near: new Set(), token: 0, refreshAt: this.#now + 5_000 }
+    const fresh = { isLive: true, near: new Set<string>(), token: 0, refreshAt: this.#now + 5_000 }
+    browser.session = { signIn, identity, ...fresh, boundAt: Infinity }
     this.#sessions.push(browser.session)
     this.#events.push(signIn)
+    // The second browser of each person has keys.
+    if (name.endsWith('-2')) this.#bind(browser.session, replica)
+  }
+
+  #bind(session: Session, replica: string): void {
+    const { id, person, browser } = session.signIn
+    this.#now += 40
+    const error = this.#connectionError(replica, browser)
+    const store = this.#fault('store', replica) && { status: 503, code: 'ERR_STORE_UNAVAILABLE' }
+    const failed = error ?? store
+    const proof = { type: 'proof', id: this.#name('p'), purpose: 'registration', person, browser, session: id } as const
+    const outcome = failed ?? { status: 200 }
+    this.#events.push({ ...proof, replica, ...this.#span(), ...outcome, proved: failed === undefined })
+    if (failed === undefined) session.boundAt = this.#now
+  }
+
+  #issueToken(): void {
+    const session = this.#random.pick(this.#browsers).session
+    if (session?.isLive !== true) return
+    const expires = this.#now + this.#random.between(5_000, 40_000)
+    const token = { type: 'token', id: this.#name('t'), at: this.#now, expires, ...session.identity } as const
+    this.#events.push(token)
+    this.#held = [{ token, isOver: false }, ...this.#held].slice(0, 12)
+  }
+
+  /** A program calls with an access token. Each replica that heard of its end refuses it. */
+  #call(replica: string): void {
+    if (this.#held.length === 0) return
+    const { token, isOver } = this.#random.pick(this.#held)
+    const id = this.#name('r')
+    const browser = 'caller-1'
+    const who = { type: 'request', id, kind: 'call', person: token.sub, browser, token: token.id } as const
+    const call = { ...who, replica, application: 'api', ...this.#span() }
+    const error = this.#connectionError(replica, browser)
+    if (error !== undefined) return void this.#events.push({ ...call, ...error })
+    if (isOver || this.#now > token.expires)
+      return void this.#events.push({ ...call, status: 401, code: 'ERR_TOKEN_INVALID' })
+    const identity = { sub: token.sub, sid: token.sid }
+    const receipt = { type: 'receipt', at: this.#now, request: id, application: 'api', identity } as const
+    this.#events.push({ ...receipt, exchanged: { sub: token.sub, aud: 'api' } })
+    this.#events.push({ ...call, status: 200, identity, echo: id })
   }
 
   /** Each replica that can reach the store drops its copy. */
@@ -209,7 +278,10 @@ class Model {
   #logoutToken(sid: string, replica: string): void {
     for (const browser of this.#browsers) if (browser.sid === sid) delete browser.sid
     const sessions = this.#sessions.filter(({ identity }) => identity.sid === sid)
-    if (!this.#order({ by: 'logout-token', sid }, sessions, replica)) this.#retries.push({ sid, at: this.#now + 2_000 })
+    const by = this.#random.chance(0.4) ? 'signal' : 'logout-token'
+    const isDone = this.#order({ by, sid }, sessions, replica)
+    if (isDone) for (const held of this.#held) held.isOver ||= held.token.sid === sid
+    if (!isDone) this.#retries.push({ sid, at: this.#now + 2_000 })
   }
 
   #retryLogoutTokens(): void {
@@ -244,7 +316,8 @@ class Model {
     return confirmed
   }
 
-  #request(browser: Browser, kind: Request['kind'], replica: string): void {
+  /** @param isCopy without the key of the browser */
+  #request(browser: Browser, kind: Request['kind'], replica: string, isCopy = false): void {
     const session = browser.session as Session
     const application = this.#random.pick(applications)
     const id = this.#name('r')
@@ -259,6 +332,7 @@ class Model {
       browser: name,
       session: session.signIn.id,
       ...this.#span(),
+      ...(isCopy && { unproved: true as const }),
     } as const
     const finish = (outcome: Pick<Request, 'status' | 'code' | 'error' | 'identity' | 'echo'>) =>
       void this.#events.push({ ...common, ...sent, replica, application, ...outcome })
@@ -268,10 +342,15 @@ class Model {
       return finish({ error: (process ?? link)?.kind ?? '' })
     const refused = this.#admission(session, replica)
     if (refused !== undefined) return finish(refused)
+    if (isCopy && this.#now > session.boundAt + 30_000) return finish({ status: 401, code: 'ERR_UNAUTHENTICATED' })
     const fault = this.#fault('application', replica, { application })
     if (fault && this.#random.chance(0.5)) return finish({ status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' })
     const { identity } = session
-    this.#events.push({ type: 'receipt', at: this.#now, request: id, application, identity, ...sent })
+    const share = { download: 0.15, form: 0.06 }[kind as string] ?? 0
+    const failed = this.#random.chance(share) ? { failed: true as const } : {}
+    this.#events.push({ type: 'receipt', at: this.#now, request: id, application, identity, ...sent, ...failed })
+    if (failed.failed && kind === 'download') return finish({ error: 'ECONNRESET' })
+    if (failed.failed) return finish({ status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' })
     if (fault) return finish({ status: 502, code: 'ERR_UPSTREAM_RESPONSE' })
     if (link) return finish({ error: link.kind })
     finish({ status: 200, identity, echo: id })

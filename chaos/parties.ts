@@ -3,7 +3,7 @@
 import type { Part } from './history.ts'
 
 export const replicaNames = ['a', 'b', 'c', 'd'] as const
-export const applications = ['orders', 'files', 'live'] as const
+export const applications = ['orders', 'files', 'live', 'api'] as const
 /** Where each application runs: several targets are alike. */
 export const targets = [...applications, 'live-2'] as const
 
@@ -22,6 +22,7 @@ export function partOf(name: string): Part {
 }
 
 /**
- * In ms: `session.idle_timeout`, `session.absolute_timeout`, and the life of an access token.
+ * In ms: `session.idle_timeout`, `session.absolute_timeout`, the life of an access token, and
+ * `session.device_binding.cookie_lifetime`.
  */
-export const timeouts = { idle: 60_000, absolute: 180_000, accessToken: 20_000 } as const
+export const timeouts = { idle: 60_000, absolute: 180_000, accessToken: 20_000, boundCookie: 60_000 } as const

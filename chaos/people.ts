@@ -11,6 +11,7 @@ import type { ChaosProvider } from './provider.ts'
 const actions = {
   page: 40,
   script: 30,
+  download: 8,
   upload: 8,
   form: 15,
   stream: 3,
@@ -18,6 +19,7 @@ const actions = {
   signOut: 2,
   signInAgain: 2,
   copy: 5,
+  copyWithoutKey: 5,
   rest: 2,
 } as const
 /** In ms: between two actions, when a sign-in has failed, and how long a person rests. */
@@ -52,7 +54,7 @@ export function gather(
     for (let n = 1; n <= browsersEach; n += 1) {
       const at = browsers.length
       const name = `${person}-${n}`
-      const parts = { name, person, site, localAddress: addressOf(name) }
+      const parts = { name, person, site, localAddress: addressOf(name), hasKeys: n === browsersEach }
       const browser = new Browser({ ...parts, random: seeded(seed * 1_000 + at) })
       browsers.push(browser)
       const isSigningIn = { now: false }
@@ -100,12 +102,16 @@ async function useTab(
       if (leadsTo === undefined) await pause(pauses.retry)
       continue
     }
-    const action = random.weighted(actions)
+    const wanted = random.weighted(actions)
+    // People whose browser has keys stay signed in for longer.
+    const stays = browser.hasKeys && (wanted === 'signOut' || wanted === 'signInAgain') && random.chance(0.8)
+    const action = stays ? 'copyWithoutKey' : wanted
     const application = random.pick(applications)
     if (action === 'rest') await pause(random.between(...pauses.rest))
     else if (action === 'signOut') await browser.signOut()
     else if (action === 'signInAgain') await browser.signIn({ again: true })
     else if (action === 'copy') await browser.useCopy(application)
+    else if (action === 'copyWithoutKey') await browser.useWithoutKey(application)
     else if (action === 'stream' || action === 'websocket')
       open ??= browser
         .keepOpen(action === 'websocket' ? 'live' : application, action, random.between(...pauses.stream))
@@ -141,7 +147,10 @@ function orderTarget({ site, random, isCut }: EndingParts): Site['replicas'][num
   return random.pick(cut.length > 0 && random.chance(0.5) ? cut : site.replicas)
 }
 
-/** The provider ends a session: it sends a Logout Token to any replica until one says 200. */
+/**
+ * The provider ends a session: it sends a Logout Token or a security event to any replica until one
+ * confirms it.
+ */
 export async function logOutAtProvider(parts: EndingParts): Promise<void> {
   const { site, provider, random, onEnded } = parts
   const sessions = provider.sessions()
@@ -150,12 +159,15 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
   // Some providers name the person only.
   const isOfPerson = random.chance(0.3)
   const whom = isOfPerson ? { sub } : { sid }
+  const by = random.chance(0.4) ? 'signal' : 'logout-token'
+  const about = { sub, ...whom }
+  const event = by === 'signal' ? await provider.securityEvent(about) : undefined
   const id = site.id('e')
   const begin = now()
   for (const one of sessions) if (isOfPerson ? one.sub === sub : one.sid === sid) provider.expireSession(one.sid)
   while (now() - begin < deliveryMs) {
-    const token = await provider.logoutToken({ sub, ...whom })
-    const order = { id, by: 'logout-token', ...whom } as const
+    const token = event ?? (await provider.logoutToken(about))
+    const order = { id, by, ...whom } as const
     if (await deliver(parts, token, order)) {
       onEnded(whom)
       if (random.chance(0.5)) await repeatToken(parts, token, order)
@@ -167,13 +179,16 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
 
 type TokenOrder = Pick<Ending, 'id' | 'by' | 'sid' | 'sub' | 'replayed'>
 
-/** Sends a Logout Token to a replica, and returns whether it was confirmed. */
-async function deliver(parts: EndingParts, logout_token: string, order: TokenOrder): Promise<boolean> {
+/** Sends a Logout Token or an event to a replica, and returns whether it was confirmed. */
+async function deliver(parts: EndingParts, token: string, order: TokenOrder): Promise<boolean> {
   const { site } = parts
   const { name: replica, url } = orderTarget(parts)
-  const { confirmed } = await send(site, { ...order, replica }, `${url}/.gatehouse/backchannel-logout`, {
-    body: new URLSearchParams({ logout_token }).toString(),
-    headers: { host: new URL(site.url).host, 'content-type': 'application/x-www-form-urlencoded' },
+  const isSignal = order.by === 'signal'
+  const type = isSignal ? 'application/secevent+jwt' : 'application/x-www-form-urlencoded'
+  const path = isSignal ? 'security-events' : 'backchannel-logout'
+  const { confirmed } = await send(site, { ...order, replica }, `${url}/.gatehouse/${path}`, {
+    body: isSignal ? token : new URLSearchParams({ logout_token: token }).toString(),
+    headers: { host: new URL(site.url).host, 'content-type': type },
   })
   return confirmed
 }
@@ -246,8 +261,9 @@ async function send(
     const text = await response.body.text()
     // 503 of the administration API has no code. It means that the store failed.
     const other = status === 503 && order.by === 'administrator' ? 'ERR_STORE_UNAVAILABLE' : undefined
-    const code = other ?? (status === 200 ? undefined : codeOf(url, status, response.headers, text))
-    ending = { ...base, end: now(), status, confirmed: status === 200, ...(code !== undefined && { code }) }
+    const confirmed = status === (order.by === 'signal' ? 202 : 200)
+    const code = other ?? (confirmed ? undefined : codeOf(url, status, response.headers, text))
+    ending = { ...base, end: now(), status, confirmed, ...(code !== undefined && { code }) }
   } catch (error) {
     ending = { ...base, end: now(), error: errorOf(error), confirmed: false }
   }

@@ -22,8 +22,11 @@ const warmUpMs = 8_000
 /** From the begin of one fault to the next, in ms. */
 const between = [2_000, 6_000] as const
 
-/** The faults of a run, by its seed. At most two are planned at the same time. */
-export function planFaults(seed: number, runMs: number): PlannedFault[] {
+/**
+ * The faults of a run, by its seed. At most two are planned at the same time.
+ * @param first the kind of the first fault
+ */
+export function planFaults(seed: number, runMs: number, first?: FaultKind): PlannedFault[] {
   const random = seeded(seed)
   const weights = Object.fromEntries(Object.entries(faults).map(([kind, { weight }]) => [kind, weight])) as Record<
     FaultKind,
@@ -31,7 +34,7 @@ export function planFaults(seed: number, runMs: number): PlannedFault[] {
   >
   const plan: PlannedFault[] = []
   for (let at = warmUpMs; at < runMs - quietMs; at += random.between(...between)) {
-    const kind = random.weighted(weights)
+    const kind = plan.length === 0 && first !== undefined ? first : random.weighted(weights)
     const [shortest, longest] = faults[kind].lasts
     const lasts = random.between(shortest, longest)
     const fault = { id: `f${plan.length + 1}`, kind, at, lasts, seed: random.below(2 ** 31) }

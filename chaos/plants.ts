@@ -3,6 +3,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Property } from './checker.ts'
+import type { FaultKind } from './faults.ts'
+import type { Setup, StoreKind } from './setup.ts'
 
 interface Plant {
   /** A text that the built program has exactly once, and what replaces it. */
@@ -10,6 +12,12 @@ interface Plant {
   readonly to: string
   /** The run finds at least one of these. */
   readonly finds: readonly Property[]
+  /** What a run needs, so that the fault has an effect. */
+  readonly setup?: Partial<Setup>
+  /** The only store that has it. */
+  readonly kind?: StoreKind
+  /** The first fault of the run. */
+  readonly fault?: FaultKind
 }
 
 /** All ways to notice that an ended session is served. */
@@ -108,6 +116,63 @@ const table = {
     from: 'for (const key of keys) if (this.#ended.size < maxEnded) this.#ended.add(key);',
     to: '',
     finds: ['logout-call'],
+  },
+  'reset-is-an-end': {
+    from: 'if (this.#isReset && this.#left === Infinity) return this.#fail(resetInContent, "responding");',
+    to: '',
+    finds: ['content'],
+    setup: { tls: true },
+  },
+  'cut-responses-end': {
+    from: 'this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);',
+    to: 'this.#stream.close(constants.NGHTTP2_CANCEL);',
+    finds: ['content'],
+    setup: { tls: true },
+  },
+  'form-to-each-target': {
+    from: 'request.body === void 0 && idempotent.has(request.method)',
+    to: 'request.body === void 0',
+    finds: ['form'],
+  },
+  'provider-keys-kept': {
+    from: 'const renewed = mayBeRotated ? await this.#renewed(keys) : void 0;',
+    to: 'const renewed = void 0;',
+    finds: ['reason'],
+    fault: 'provider-keys',
+  },
+  'withdrawn-keys-kept': {
+    from: 'this.#keys = [first, ...others];',
+    to: 'this.#keys = [first, ...others, ...globalThis.planted ?? []], globalThis.planted = this.#keys;',
+    finds: ended,
+    fault: 'keys-withdrawn',
+  },
+  'proof-ignored': {
+    from: 'const fault = this.#faultIn(key, cookieHeader);',
+    to: 'const fault = void 0;',
+    finds: ['device'],
+    setup: { tls: true },
+  },
+  'signal-ignored': {
+    from: 'await carryOut(token, parts, request2.cause);',
+    to: '',
+    finds: ended,
+  },
+  'access-token-kept': {
+    from: 'if (ending === void 0) return cached.accepted;',
+    to: 'return cached.accepted;',
+    finds: ['token'],
+  },
+  'exchanged-for-another': {
+    from: 'const flight = `${key} ${name}`;',
+    to: 'const flight = name;',
+    finds: ['token'],
+  },
+  'writes-not-synced': {
+    from: '`PRAGMA synchronous = ${isDurable ? "FULL" : "NORMAL"}`',
+    to: '`PRAGMA synchronous = NORMAL`',
+    finds: [...ended, 'reason', 'refresh-token', 'form'],
+    kind: 'file',
+    fault: 'power',
   },
   'worker-dies': {
     from: 'const inMemory = this.findInMemory(key);',

@@ -17,13 +17,15 @@ const during =
     kindsOf(facts.causes(parts, attempt, facts.placeOf(attempt)))
 
 /**
- * The gateway gives up a store or a provider that is silent. When its own process, or the proxy in
- * between, had no processor for as long, it cannot know.
+ * The gateway gives up a store or a provider that is silent, until it has connected again. When its
+ * own process, or the proxy in between, had no processor for as long, it cannot know.
  */
-const starved: Reason = (facts, { begin, end, replica }) => {
-  const span = { begin: begin - bounds.patience, end }
-  return when(facts.alibis.stalled(span, replica) >= bounds.patience, 'no processor')
-}
+const starvedOf =
+  (part: 'store' | 'provider' | 'decision' | 'application'): Reason =>
+  (facts, { begin, end, replica }) => {
+    const span = { begin: begin - bounds.patience - bounds.recovery[part], end }
+    return when(facts.alibis.stalled(span, replica) >= bounds.patience, 'no processor')
+  }
 
 const waitsForAnother: Reason = (facts, attempt) =>
   kindsOf(facts.othersToWaitFor(attempt)).map((kind) => `another: ${kind}`)
@@ -37,32 +39,47 @@ const either =
 const unacknowledged: Reason = (facts, attempt) =>
   when(attempt.type !== 'request' && facts.alibis.isUnacknowledged(attempt, attempt.replica), 'store WAIT')
 
-const sessionEnds: Reason = (facts, attempt) =>
-  when(
-    attempt.type === 'request' && (attempt.session === undefined || facts.mayHaveEnded(attempt.session, attempt)),
-    'session over',
-  )
+const sessionEnds: Reason = (facts, attempt) => {
+  if (attempt.type === 'proof') return when(facts.mayHaveEnded(attempt.session, attempt), 'session over')
+  if (attempt.type !== 'request' || attempt.token !== undefined) return []
+  if (attempt.unproved && facts.deviceOf(attempt).mayFail) return ['no proof']
+  return when(attempt.session === undefined || facts.mayHaveEnded(attempt.session, attempt), 'session over')
+}
+
+const tokenEnds: Reason = (facts, attempt) => {
+  const token = attempt.type === 'request' ? facts.tokens.get(attempt.token ?? '') : undefined
+  return when(token !== undefined && facts.mayBeOver(token, attempt), 'token over')
+}
+
+/** The clock of a replica decides whether it has to get a new access token before. */
+const clockWasOff: Reason = (facts, { begin, end }) =>
+  when(facts.disturbances(['clock'], { begin: begin - bounds.tolerance, end }).length > 0, 'clock')
 
 const signInEnds: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt), 'sign-in over')
+
+/** The world itself had the application fail in the middle of this request. */
+const applicationFails: Reason = (facts, { id }) =>
+  when(facts.receipts.get(id)?.some(({ failed }) => failed) ?? false, 'application failed')
 
 const isWithdrawing: Reason = (facts, attempt) => when(facts.isWithdrawing(attempt), 'keys withdrawn')
 
 const signsInTwice: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isSigningIn(attempt), 'another sign-in')
 
-const upstream = either(during('application'), starved)
-const providerIsAway = either(during('provider', 'store', 'replica'), waitsForAnother, starved)
+const upstream = either(during('application'), starvedOf('application'), applicationFails)
+const providerIsAway = either(during('provider', 'store', 'replica'), waitsForAnother, starvedOf('provider'))
 const provider: Reason = (facts, attempt) =>
   attempt.type === 'request' && !facts.mayNeedProvider(attempt) ? [] : providerIsAway(facts, attempt)
 
 /** A code that is absent is never right in a chaos run. */
 export const reasons: Readonly<Record<string, Reason>> = {
-  ERR_UNAUTHENTICATED: sessionEnds,
-  ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), unacknowledged, starved),
+  // The session of a program's token may end during its call.
+  ERR_UNAUTHENTICATED: either(sessionEnds, tokenEnds),
+  ERR_STORE_UNAVAILABLE: either(during('store', 'replica'), unacknowledged, starvedOf('store')),
   ERR_PROVIDER_UNAVAILABLE: provider,
   ERR_FORBIDDEN: (_facts, attempt) => when(attempt.type === 'request' && attempt.denied === true, 'denied'),
-  ERR_DECISION_UNAVAILABLE: either(during('decision', 'replica'), starved),
+  ERR_DECISION_UNAVAILABLE: either(during('decision', 'replica'), starvedOf('decision')),
   ERR_UPSTREAM_UNREACHABLE: upstream,
   ERR_UPSTREAM_BUSY: upstream,
   ERR_UPSTREAM_RESPONSE: upstream,
@@ -76,6 +93,10 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_SIGN_IN_DECLINED: provider,
   ERR_SIGN_IN_RESPONSE: either(provider, signInEnds, during('clock')),
   ERR_LOGOUT_TOKEN_INVALID: during('clock'),
+  ERR_TOKEN_INVALID: tokenEnds,
+  // The provider knows sooner that a session has ended.
+  ERR_TOKEN_EXCHANGE: either(sessionEnds, tokenEnds, clockWasOff),
+  ERR_DEVICE_PROOF: either(sessionEnds, isWithdrawing),
 }
 
 /**
@@ -83,6 +104,7 @@ export const reasons: Readonly<Record<string, Reason>> = {
  * not sent yet. A page of a session that was over already gets a response.
  */
 const sessionBreaks: Reason = (facts, attempt) => {
+  if (attempt.type === 'request' && attempt.token !== undefined) return tokenEnds(facts, attempt)
   if (attempt.type !== 'request' || sessionEnds(facts, attempt).length === 0) return []
   const { kind, session } = attempt
   const isBroken =
@@ -91,7 +113,7 @@ const sessionBreaks: Reason = (facts, attempt) => {
 }
 
 /** What must have been so where the connection failed, which says nothing about the gateway. */
-const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks)
+const connectionFails = either(during('replica', 'clients', 'application'), sessionBreaks, applicationFails)
 const otherConnectionFails = during('replica', 'clients', 'provider')
 
 /**
@@ -106,6 +128,7 @@ export function excusesOf(facts: Facts, attempt: Attempt): readonly string[] | u
     request: 'identity' in attempt && attempt.status < 300,
     'sign-in': 'signedIn' in attempt && attempt.signedIn,
     ending: 'confirmed' in attempt && attempt.confirmed,
+    proof: 'proved' in attempt && attempt.proved,
   }
   // Another tab may have completed its sign-in, and this one then leads to the application.
   return isDone[attempt.type] ? undefined : signsInTwice(facts, attempt)

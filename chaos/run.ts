@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { seeded } from '../test/support/random.ts'
 import type { Scope } from '../test/support/redis.ts'
 import { Browser } from './browser.ts'
+import { startCallers } from './callers.ts'
 import { type BegunFault, faults } from './faults.ts'
 import { type HistoryEvent, now, writeHistory } from './history.ts'
 import { observe } from './observe.ts'
@@ -84,11 +85,13 @@ export async function runChaos(options: RunOptions): Promise<string> {
     const beganAt = now()
     const crowd = gather(site, people, seed, (name) => world.network.host(`browser ${name}`))
     const stopEndings = endSessions(world, seed, (order) => crowd.useCopies(order))
+    const stopCallers = startCallers(world, seed)
     const sampling = setInterval(() => void sample(world, record, false), sampleEveryMs)
     await inject(options, world, record, beganAt)
     await pause(Math.max(0, beganAt + runMs - closingMs - now()))
     clearInterval(sampling)
     await stopEndings()
+    await stopCallers()
     await crowd.leave()
     await Promise.all(people.map((person, n) => comeBack(world, person, seed + n)))
     await pause(idleMs)
@@ -182,7 +185,7 @@ async function inject(
     // A node of Redis that does not respond gets no other fault.
     const begun = await Promise.resolve(faults[fault.kind].begin(parts)).catch((error: unknown) => say(String(error)))
     if (begun === undefined) {
-      say(`  ${fault.id} ${fault.kind} is left out: its target has another fault.`)
+      say(`  ${fault.id} ${fault.kind} is left out: no target is without a fault.`)
       continue
     }
     say(`  ${Math.round((begin - beganAt) / 1000)} s: ${fault.id} ${fault.kind} ${JSON.stringify(begun.facts)}`)

@@ -24,6 +24,8 @@ export interface Store {
   readonly nodes: readonly StoreNode[]
   /** The names of the nodes and, if there are any, of the Sentinels. */
   readonly parties: readonly string[]
+  /** Where the sessions are. Absent: in Redis. */
+  readonly file?: string
   /** Makes another node a primary, as an operator does. Absent: there is no other node. */
   failOver?(random: Random): Promise<void>
 }
@@ -47,8 +49,10 @@ export async function startStore(scope: Scope, network: Network, setup: Setup, f
       return startClusterOfSix(scope, network, setup, logsIn(folder))
     case 'plain':
       return startPlain(scope, network, setup, logsIn(folder))
-    case 'file':
-      return { yaml: `{ file: ${join(folder, 'sessions.db')} }`, nodes: [], parties: [] }
+    case 'file': {
+      const file = join(folder, 'sessions.db')
+      return { yaml: `{ file: ${file} }`, file, nodes: [], parties: [] }
+    }
   }
 }
 

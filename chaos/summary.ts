@@ -23,14 +23,34 @@ export function summaryOf(history: readonly HistoryEvent[]): string {
 }
 
 function kindOf(attempt: Attempt): string {
-  return attempt.type === 'request' ? attempt.kind : attempt.type === 'ending' ? attempt.by : attempt.type
+  switch (attempt.type) {
+    case 'request':
+      return attempt.unproved ? 'page without its key' : attempt.kind
+    case 'ending':
+      return attempt.by
+    case 'proof':
+      return `${attempt.purpose} of a key`
+    case 'sign-in':
+      return attempt.type
+  }
 }
 
 function outcomeOf(attempt: Attempt): string {
   if (attempt.status === undefined) return 'no response'
-  const isDone =
-    attempt.type === 'request' ? attempt.identity : attempt.type === 'ending' ? attempt.confirmed : attempt.signedIn
-  return isDone ? 'served' : (attempt.code ?? 'no reason')
+  return isServed(attempt) ? 'served' : (attempt.code ?? 'no reason')
+}
+
+function isServed(attempt: Attempt): boolean {
+  switch (attempt.type) {
+    case 'request':
+      return attempt.identity !== undefined
+    case 'ending':
+      return attempt.confirmed
+    case 'proof':
+      return attempt.proved
+    case 'sign-in':
+      return attempt.signedIn
+  }
 }
 
 /** Served first, then the codes by name. */

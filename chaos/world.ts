@@ -6,14 +6,14 @@ import { issueCertificates } from '../test/support/certificates.ts'
 import { root } from '../test/support/command.ts'
 import { freePort } from '../test/support/free-port.ts'
 import type { RedisTls, Scope } from '../test/support/redis.ts'
-import { cookieName, startApplication } from './application.ts'
+import { cookieName, isPlain, startApplication } from './application.ts'
 import type { Site } from './browser.ts'
 import { startDecisionPoint } from './decision-point.ts'
 import type { HistoryEvent } from './history.ts'
 import { Network } from './network.ts'
 import { applicationOf, applications, people, targets, timeouts } from './parties.ts'
 import { plantFault } from './plants.ts'
-import { type ChaosProvider, startChaosProvider } from './provider.ts'
+import { audiences, type ChaosProvider, startChaosProvider } from './provider.ts'
 import { Replica, type ReplicaParts } from './replica.ts'
 import type { Setup } from './setup.ts'
 import { startStore, type Store } from './store.ts'
@@ -58,7 +58,8 @@ export async function startChaosWorld(
   const certificate = setup.tls ? issueCertificates().server : undefined
   const scheme = setup.tls ? 'https' : 'http'
   const url = `${scheme}://127.0.0.1:${await freePort()}`
-  const env = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
+  const secrets = { CLIENT_SECRET: randomBytes(24).toString('hex'), ADMIN_TOKEN: randomBytes(24).toString('hex') }
+  const env = { ...secrets, ...(store.file !== undefined && { CHAOS_SESSIONS: store.file }) }
   const provider = await startChaosProvider(scope, { network, record, url, client_secret: env.CLIENT_SECRET, people })
   const upstreams = await Promise.all(
     targets.map(async (name) => ({ name, url: await startApplication(scope, name, { network, record, certificate }) })),
@@ -150,9 +151,11 @@ provider:
   client_id: orders
   client_secret: { env: CLIENT_SECRET }
   timeout: 3s
+  signals: { audience: ["${audiences.signals}"] }
 session:
   keys: [${keys.map((file) => `{ file: ${file} }`).join(', ')}]
   store: ${store.yaml}
+  device_binding: { cookie_lifetime: ${timeouts.boundCookie / 1000}s }
   idle_timeout: ${timeouts.idle / 1000}s
   absolute_timeout: ${timeouts.absolute / 1000}s
 ${grace === 0 ? '' : `  store_outage_grace: ${grace / 1000}s\n`}  poll_userinfo: 10s
@@ -172,16 +175,24 @@ function upstreamOf(
   return [
     `path: /${name}`,
     `targets: [${targets.join(', ')}]`,
-    'headers: { X-Sub: sub, X-Sid: sid }',
+    `headers: { X-Sub: sub, X-Sid: sid${name === 'api' ? ', Authorization: { bearer: exchanged_token }' : ''} }`,
     `session_cookies: [${cookieName}]`,
     `logout: { call: /${name}/logout }`,
-    ...(certificate !== undefined && name !== 'live' ? [`ca_file: ${certificate.ca}`, 'server_name: localhost'] : []),
+    ...(certificate !== undefined && !isPlain(name) ? [`ca_file: ${certificate.ca}`, 'server_name: localhost'] : []),
     ...(certificate !== undefined && name === 'orders' ? ['protocol: h2'] : []),
+    ...(name === 'api' ? programs : []),
     ...(name === 'files' ? [`authorize_with: { url: "${decisions}", timeout: 2s }`] : []),
   ]
     .map((line) => `    ${line}`)
     .join('\n')
 }
+
+/** What the application has that programs use, and that needs a token of its own. */
+const programs = [
+  `access_tokens: { audience: ["${audiences.calls}"] }`,
+  `token_exchange: { audience: ${audiences.api} }`,
+  'rules: [{ path: "/api/*", access_tokens: true }]',
+]
 
 /** Copies a build, which may be built anew during the run. Returns the file of the copy. */
 function copyOf(program: string, folder: string): string {

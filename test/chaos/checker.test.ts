@@ -38,6 +38,11 @@ class Planted {
     return this.events.filter((event): event is EventOf<T> => event.type === type)
   }
 
+  /** When nothing fails any more because of a fault. */
+  afterFaults(): number {
+    return Math.max(...this.all('fault').map(({ end }) => end)) + 5_000
+  }
+
   /** The first event of a type that a test can use. */
   find<T extends HistoryEvent['type']>(type: T, isGood: (event: EventOf<T>) => boolean): EventOf<T> {
     const found = this.all(type).find(isGood)
@@ -111,6 +116,23 @@ class Planted {
     const ending = { ...order, status: 200, confirmed: true, begin, end: begin + 10 }
     this.events.push(ending)
     return ending
+  }
+
+  /** Binds a session to a key. */
+  bind(signIn: SignIn, begin: number): SignIn {
+    const { id: session, person, browser } = signIn
+    const proof = { type: 'proof', id: 'planted', purpose: 'registration', session, person, browser } as const
+    this.events.push({ ...proof, replica: 'a', status: 200, proved: true, begin, end: begin + 10 })
+    return signIn
+  }
+
+  /** A program is admitted with an access token. */
+  call(begin: number, expires: number): void {
+    const identity = { sub: 'dan', sid: 'planted' }
+    this.events.push({ type: 'token', id: 'planted', at: 1_000, expires, ...identity })
+    const request = { type: 'request', id: 'call', kind: 'call', person: 'dan', browser: 'caller-1' } as const
+    const call = { ...request, token: 'planted', replica: 'b', application: 'api', begin, end: begin + 5 }
+    this.events.push({ ...call, status: 200, identity, echo: 'call' })
   }
 
   /** A session of an application whose session ends after two seconds. */
@@ -205,6 +227,28 @@ test('a refresh that the network holds back may arrive after that of another rep
 test('a session may wait for a suspended replica that has used it', () => {
   const history = new Planted(11)
   history.waitForReplica('b')
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
+test('a store may be unavailable just after its process, or its proxy, had no processor', () => {
+  const history = new Planted(11)
+  const request = history.calmRequest()
+  const { begin } = request
+  history.events.push({ type: 'stall', of: 'world', begin: begin - 3_500, end: begin - 2_000, ms: 1_400 })
+  refuse(history, { status: 503, code: 'ERR_STORE_UNAVAILABLE' }, request)
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
+test('a browser that lost its proof is refused, and its session goes on', () => {
+  const history = new Planted(11)
+  const begin = history.afterFaults()
+  const signIn = history.bind(history.freshSession(begin), begin + 100)
+  history.admit(signIn, begin + 40_000, 'a')
+  const request = history.change(history.all('request').at(-1) as Request, { unproved: true })
+  refuse(history, { status: 401, code: 'ERR_UNAUTHENTICATED' }, request)
+  history.admit(signIn, begin + 43_000, 'b')
 
   assert.deepEqual(findingsOf(history.events), [])
 })
@@ -615,6 +659,74 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     },
   ],
   [
+    'a copy of the cookie of a bound session is admitted without the key',
+    'device',
+    (history) => {
+      const begin = history.afterFaults()
+      history.admit(history.bind(history.freshSession(begin), begin + 100), begin + 31_000, 'b')
+      history.change(history.all('request').at(-1) as Request, { unproved: true })
+    },
+  ],
+  ['an access token is admitted a minute after its time', 'token', (history) => history.call(65_000, 5_000)],
+  [
+    'an access token is admitted after a Logout Token',
+    'token',
+    (history) => {
+      history.call(8_000, 60_000)
+      const order = { type: 'ending', id: 'planted', by: 'logout-token', sub: 'dan', replica: 'a' } as const
+      history.events.push({ ...order, status: 200, confirmed: true, begin: 5_000, end: 5_020 })
+    },
+  ],
+  [
+    'an application gets a token that was exchanged for another person',
+    'token',
+    (history) => history.change(history.receipt(history.calmRequest()), { exchanged: { sub: 'dan', aud: 'orders' } }),
+  ],
+  [
+    'a download without its end looks complete',
+    'content',
+    (history) => {
+      const { identity: _, echo: __, ...request } = history.calmRequest('download')
+      history.events[history.events.findIndex((event) => event.type === 'request' && event.id === request.id)] = {
+        ...{ ...request, kind: 'page', code: 'ERR_FORBIDDEN', denied: true },
+        incomplete: true,
+      }
+      history.events.splice(
+        history.events.findIndex((event) => event.type === 'receipt' && event.request === request.id),
+        1,
+      )
+    },
+  ],
+  [
+    'a session is admitted after its key was taken away',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      const withdrawn = { kind: 'keys-withdrawn', part: 'replica', replicas: ['a'], endsSessions: true } as const
+      history.events.push({ type: 'fault', id: 'planted', ...withdrawn, begin: 7_000, end: 8_000 })
+      history.admit(signIn, 12_000, 'b')
+    },
+  ],
+  [
+    'a session is admitted after a signal',
+    'ended',
+    (history) => {
+      const signIn = history.freshSession(1_000)
+      const order = { type: 'ending', id: 'planted', by: 'signal', sub: 'dan', replica: 'a' } as const
+      history.events.push({ ...order, status: 202, confirmed: true, begin: 2_000, end: 2_020 })
+      history.admit(signIn, 2_030, 'c')
+    },
+  ],
+  [
+    'an application fails, and another one is blamed for it',
+    'reason',
+    (history) => {
+      const request = history.calmRequest('form')
+      history.change(history.receipt(history.calmRequest('upload')), { failed: true })
+      refuse(history, { status: 502, code: 'ERR_UPSTREAM_UNREACHABLE' }, request)
+    },
+  ],
+  [
     'a reload breaks a connection',
     'reason',
     (history) => {
@@ -655,7 +767,11 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'a stream closes without a reason',
     'stream',
     (history) => {
-      const stream = history.find('stream', (one) => one.reason === 'browser' && history.isCalm(one.end))
+      const isEnding = (at: number) => history.all('ending').some(({ begin }) => Math.abs(begin - at) < 2_000)
+      const stream = history.find(
+        'stream',
+        ({ reason, end }) => reason === 'browser' && history.isCalm(end) && !isEnding(end),
+      )
       history.change(stream, { reason: 'gateway' } satisfies Partial<Stream>)
     },
   ],
@@ -700,8 +816,8 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'leak',
     (history) => {
       const last = history.all('sample').at(-1) as EventOf<'sample'>
-      history.change(last, { keys: 14 })
-      for (let keys = 4; keys < 14; keys += 1) history.events.push({ ...last, at: keys * 1_000, keys })
+      history.change(last, { keys: 44 })
+      for (let keys = 4; keys < 44; keys += 1) history.events.push({ ...last, at: keys * 1_000, keys })
     },
   ],
   [

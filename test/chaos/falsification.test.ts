@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { brotliDecompressSync } from 'node:zlib'
 import { findingsOf } from '../../chaos/checker.ts'
 import { Facts } from '../../chaos/facts.ts'
-import type { HistoryEvent, Refresh, Request, Stream } from '../../chaos/history.ts'
+import type { HistoryEvent, Receipt, Refresh, Request, Stream, Token } from '../../chaos/history.ts'
 import { changes } from '../../chaos/judge.ts'
 import { modelHistory } from '../../chaos/model.ts'
 import { type Random, seeded } from '../support/random.ts'
@@ -26,6 +26,8 @@ interface Source {
   readonly placesEach: number
   /** The least share of each kind that is not always found. */
   readonly least: Readonly<Record<string, number>>
+  /** The kinds whose events it does not have. */
+  readonly without?: readonly string[]
 }
 
 /** No event is changed twice. */
@@ -47,6 +49,11 @@ function pick<T extends HistoryEvent>(
 
 function replace<T extends HistoryEvent>(events: HistoryEvent[], event: T, by: T): T {
   events[events.indexOf(event)] = by
+  return note(by)
+}
+
+function replaceLast<T extends HistoryEvent>(events: HistoryEvent[], by: T): T {
+  events[events.length - 1] = by
   return note(by)
 }
 
@@ -77,11 +84,7 @@ const other: Readonly<Record<string, Change>> = {
     return replace(events, request, { ...request, digest: 'other' })
   },
   'a form twice': (events, random) => {
-    const receipt = pick<Extract<HistoryEvent, { type: 'receipt' }>>(
-      events,
-      random,
-      ({ type, form }) => type === 'receipt' && form !== undefined,
-    )
+    const receipt = pick<Receipt>(events, random, ({ type, form }) => type === 'receipt' && form !== undefined)
     const again = { ...receipt, at: receipt.at + 1 }
     events.push(again)
     return again
@@ -108,6 +111,59 @@ const other: Readonly<Record<string, Change>> = {
   'a stream kept for 8 s': (events, random) => {
     const stream = pick<Stream>(events, random, ({ type, reason }) => type === 'stream' && reason === 'gateway')
     return replace(events, stream, { ...stream, end: stream.end + 8_000, lastMessage: stream.end + 8_000 })
+  },
+  'a session admitted 5 s after a signal': (events, random, facts) => {
+    const ended = [...facts.signIns.values()].flatMap(({ id }) => {
+      const like = facts.requests.find(({ session, identity }) => session === id && identity !== undefined)
+      const end = facts
+        .certainEnds(id)
+        .find(({ cause }) => cause !== 'timeout' && cause.type === 'ending' && cause.by === 'signal')
+      return like === undefined || end === undefined ? [] : [{ id, like, at: end.at }]
+    })
+    const { id, like, at } = random.pick(ended)
+    return admit(events, like, id, at + 5_000)
+  },
+  'a copy without its key admitted after 45 s': (events, random, facts) => {
+    const bound = facts.proofs.flatMap(({ purpose, proved, session, end }) => {
+      const like = facts.requests.find((one) => one.session === session && one.identity !== undefined)
+      return purpose !== 'registration' || !proved || like === undefined ? [] : [{ session, like, end }]
+    })
+    const { session, like, end } = random.pick(bound)
+    return replaceLast(events, { ...admit(events, like, session, end + 45_000), unproved: true })
+  },
+  'an access token admitted 40 s after its time': (events, random) => {
+    const call = pick<Request>(events, random, (one) => isServed(one) && one.token !== undefined)
+    const token = events.find((one) => one.type === 'token' && one.id === call.token) as Token
+    const begin = token.expires + 45_000
+    return replace(events, call, { ...call, begin, end: begin + 5 })
+  },
+  'an access token admitted 5 s after its Logout Token': (events, random, facts) => {
+    const like = facts.requests.find((one) => one.token !== undefined && one.identity !== undefined) as Request
+    const ended = [...facts.tokens.values()].flatMap((token) => {
+      const order = facts.endings.find(
+        (one) => one.by === 'logout-token' && one.confirmed && one.sid === token.sid && one.begin > token.at + 1_000,
+      )
+      return order === undefined || order.end + 5_000 > token.expires ? [] : [{ token, begin: order.end + 5_000 }]
+    })
+    const { token, begin } = random.pick(ended)
+    const { id, sub, sid } = token
+    const replica = random.pick(facts.run.replicas)
+    const request = { ...like, id: `planted-${events.length}`, token: id, replica, identity: { sub, sid } }
+    events.push({ ...request, echo: request.id, begin, end: begin + 5 })
+    return note(events.at(-1) as HistoryEvent)
+  },
+  'a token that was exchanged for another one': (events, random) => {
+    const receipt = pick<Receipt>(
+      events,
+      random,
+      ({ type, exchanged }) => type === 'receipt' && exchanged !== undefined,
+    )
+    return replace(events, receipt, { ...receipt, exchanged: { sub: 'mallory', aud: 'api' } })
+  },
+  'half of a download, with an end': (events, random) => {
+    const request = pick<Request>(events, random, (one) => isServed(one) && one.kind === 'download')
+    const { identity: _, echo: __, ...rest } = request
+    return replace(events, request, { ...rest, incomplete: true })
   },
   'a message of another stream': (events, random) => {
     const stream = pick<Stream>(events, random, ({ type }) => type === 'stream')
@@ -141,6 +197,10 @@ const model: Source = {
     'a stream closed early': 0.84,
     // Redis was away from the end of the session on.
     'a stream kept for 8 s': 0.95,
+    // A failover may have lost the key.
+    'a copy without its key admitted after 45 s': 0.94,
+    // The process may not have heard of the Logout Token.
+    'an access token admitted 5 s after its Logout Token': 0.5,
   },
 }
 
@@ -151,6 +211,11 @@ const model: Source = {
 const recorded: Source = {
   name: 'a run',
   histories: [withFacts(readRecorded())],
+  without: [
+    ...['a session admitted 5 s after a signal', 'a copy without its key admitted after 45 s'],
+    ...['an access token admitted 40 s after its time', 'an access token admitted 5 s after its Logout Token'],
+    ...['a token that was exchanged for another one', 'half of a download, with an end'],
+  ],
   ...{ times: searchFor(15, 2), placesEach: 20 },
   // For the same reasons. The short search has few places, so its shares differ by some percent.
   least: {
@@ -202,7 +267,7 @@ test('the recorded run is true', () => {
 })
 
 for (const source of [model, recorded])
-  for (const [kind, change] of Object.entries(all))
+  for (const [kind, change] of Object.entries(all).filter(([kind]) => source.without?.includes(kind) !== true))
     test(`in histories of ${source.name}, the checker finds what it can of "${kind}"`, (t) => {
       const share = shareFound(source, change)
       t.diagnostic(`${(share * 100).toFixed(1)} % of ${source.times * source.placesEach}: ${kind} (${source.name})`)

@@ -32,6 +32,16 @@ function wholeRun() {
     )
     events.splice(1, 0, { type: 'logout-call', at: 1, application: 'orders', cookie: request.id })
   }
+  const proof = events.find((event) => event.type === 'proof' && event.proved)
+  const [page] = pages
+  if (proof?.type !== 'proof' || page?.type !== 'request') throw new Error('the model has no proof')
+  for (let n = 0; n < 5; n += 1) {
+    const { identity: _, echo: __, ...request } = page
+    const about = { id: `keyless-${n}`, session: proof.session, browser: proof.browser, person: proof.person }
+    const span = { begin: proof.end + 31_000 + n, end: proof.end + 31_002 + n }
+    const refused = { status: 401, code: 'ERR_UNAUTHENTICATED', unproved: true } as const
+    events.splice(1, 0, { ...request, ...about, ...span, ...refused })
+  }
   const order = events.find((event) => event.type === 'ending' && event.by === 'logout-token' && event.confirmed)
   if (order !== undefined) events.splice(1, 0, order)
   return { events, logs }
