@@ -1,5 +1,5 @@
 // What must have been so for a refusal of the gateway to be right.
-import type { Cause } from './alibis.ts'
+import type { Cause, Span } from './alibis.ts'
 import { bounds } from './bounds.ts'
 import type { Facts } from './facts.ts'
 import type { Attempt, Part } from './history.ts'
@@ -16,6 +16,9 @@ const during =
   (facts, attempt) =>
     kindsOf(facts.causes(parts, attempt, facts.placeOf(attempt)))
 
+/** Times at which a store may have been given up, in ms. */
+const lookEveryMs = 250
+
 /**
  * The gateway gives up a store or a provider that is silent, until it has connected again. When its
  * own process, or the proxy in between, had no processor for as long, it cannot know.
@@ -23,8 +26,11 @@ const during =
 const starvedOf =
   (part: 'store' | 'provider' | 'decision' | 'application'): Reason =>
   (facts, { begin, end, replica }) => {
-    const span = { begin: begin - bounds.patience - bounds.recovery[part], end }
-    return when(facts.alibis.stalled(span, replica) >= bounds.patience, 'no processor')
+    const isStarved = (span: Span) => facts.alibis.stalled(span, replica) >= bounds.patience
+    if (isStarved({ begin: begin - bounds.patience, end })) return ['no processor']
+    for (let until = begin; until > begin - bounds.recovery[part]; until -= lookEveryMs)
+      if (isStarved({ begin: until - bounds.proof, end: until })) return ['no processor']
+    return []
   }
 
 const waitsForAnother: Reason = (facts, attempt) =>

@@ -165,6 +165,12 @@ const other: Readonly<Record<string, Change>> = {
     const { identity: _, echo: __, ...rest } = request
     return replace(events, request, { ...rest, incomplete: true })
   },
+  'a logout call a minute later': (events, random, facts) => {
+    const called = facts.ownSessions.filter((own) => facts.logoutCalls.has(own.cookie) && !changed.has(own))
+    const own = note(random.pick(called))
+    for (const call of facts.logoutCalls.get(own.cookie) ?? []) replace(events, call, { ...call, at: call.at + 60_000 })
+    return own
+  },
   'a message of another stream': (events, random) => {
     const stream = pick<Stream>(events, random, ({ type }) => type === 'stream')
     return replace(events, stream, { ...stream, otherMessage: '{}' })
@@ -177,6 +183,7 @@ const model: Source = {
   name: 'the model',
   histories: Array.from({ length: 10 }, (_, n) => withFacts(modelHistory(101 + n))),
   ...{ times: 60, placesEach: 5 },
+  without: ['a logout call a minute later'],
   // A little below what each kind reaches. The rest may be true: it is near a fault, and says why.
   least: {
     // 2.5 s before, a connection of the replica to Redis was cut.
@@ -215,6 +222,7 @@ const recorded: Source = {
     ...['a session admitted 5 s after a signal', 'a copy without its key admitted after 45 s'],
     ...['an access token admitted 40 s after its time', 'an access token admitted 5 s after its Logout Token'],
     ...['a token that was exchanged for another one', 'half of a download, with an end'],
+    'a logout call a minute later',
   ],
   ...{ times: searchFor(15, 2), placesEach: 20 },
   // For the same reasons. The short search has few places, so its shares differ by some percent.
