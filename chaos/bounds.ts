@@ -47,11 +47,9 @@ export const bounds = {
    * the provider are accepted as long after their end: `provider.clock_tolerance`.
    */
   tolerance: 30_000,
-  /** From the response of the provider until a process has changed the session. */
-  change: 5_000,
   /** A response, without what was late on its way. */
   response: 2_000,
-  /** From the response of the token endpoint until the store has the new tokens. */
+  /** From a response of the provider until the store has what it changes. */
   stored: 1_000,
   /** Before a replica was disturbed, a request may have begun what it leaves undone. */
   leftUndone: 1_000,

@@ -279,7 +279,11 @@ export class Facts {
     const changes = [...refreshes, ...others, ...proofs]
     return this.faults.filter((fault) => {
       if (fault.endsSessions !== true || end > fault.begin) return false
-      return !changes.some((at) => at > fault.begin - bounds.change && at < fault.end + bounds.change)
+      const span = { begin: fault.begin - bounds.stored, end: fault.end + bounds.stored }
+      // Something may also have held a change back.
+      const isInTime = this.run.replicas.every((replica) => this.alibis.stalled(span, replica) < bounds.patience)
+      const isCalm = this.disturbances(['provider', 'store'], span).length === 0
+      return isInTime && isCalm && !changes.some((at) => at > span.begin && at < span.end)
     })
   }
 

@@ -701,10 +701,8 @@ const plants: [what: string, property: Property, plant: (history: Planted) => un
     'a session is admitted after its key was taken away',
     'ended',
     (history) => {
-      const signIn = history.freshSession(1_000)
-      const withdrawn = { kind: 'keys-withdrawn', part: 'replica', replicas: ['a'], endsSessions: true } as const
-      history.events.push({ type: 'fault', id: 'planted', ...withdrawn, begin: 7_000, end: 8_000 })
-      history.admit(signIn, 12_000, 'b')
+      const { begin, end } = history.fault(({ endsSessions }) => endsSessions === true)
+      history.admit(history.freshSession(begin - 1_000), end + 2_500, 'b')
     },
   ],
   [
