@@ -282,7 +282,7 @@ export class Facts {
       const span = { begin: fault.begin - bounds.stored, end: fault.end + bounds.stored }
       // Something may also have held a change back.
       const isInTime = this.run.replicas.every((replica) => this.alibis.stalled(span, replica) < bounds.patience)
-      const isCalm = this.disturbances(['provider', 'store'], span).length === 0
+      const isCalm = this.causes(['provider', 'store'], span, {}).length === 0
       return isInTime && isCalm && !changes.some((at) => at > span.begin && at < span.end)
     })
   }
