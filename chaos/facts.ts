@@ -551,8 +551,10 @@ function isAbout({ sid, sub }: Ending, token: Identity): boolean {
 }
 
 /** Whether an order covers a session, or may cover it because the sign-in was under way. */
-function covers({ session, sid, sub, end, status, replayed }: Ending, { id, begin, identity }: SignIn): boolean {
-  if (replayed) return false
+function covers(ending: Ending, { id, begin, identity }: SignIn): boolean {
+  const { session, sid, sub, end, status, replayed, confirmed } = ending
+  // A process that cannot ask the store does not know that it is repeated: it obeys it alone.
+  if (replayed && confirmed) return false
   if (session !== undefined) return session === id
   // An order that got no response may be read later, by a replica that hangs: it ends what is
   // there. One that was refused is repeated for what began before it.

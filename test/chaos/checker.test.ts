@@ -253,6 +253,18 @@ test('a browser that lost its proof is refused, and its session goes on', () => 
   assert.deepEqual(findingsOf(history.events), [])
 })
 
+test('a process without the store obeys a repeated order, and closes the streams of later sessions', () => {
+  const history = new Planted(11)
+  const stream = history.keepOpen(history.freshSession(1_000), 1_500, 4_000)
+  const order = { type: 'ending', id: 'planted', by: 'signal', sub: 'dan', replica: 'c', replayed: true } as const
+  const away = { status: 503, code: 'ERR_STORE_UNAVAILABLE', confirmed: false } as const
+  history.touch('c', 'redis-1', 'silent', { begin: 2_000, end: 4_000 })
+  history.events.push({ ...order, ...away, begin: 2_500, end: 4_000 })
+  history.change(stream, { reason: 'gateway' })
+
+  assert.deepEqual(findingsOf(history.events), [])
+})
+
 test('a worker that a fault has killed did not end by itself', () => {
   const history = new Planted(11)
   const { end } = history.calmRequest()
