@@ -480,19 +480,23 @@ export class Facts {
   }
 
   /**
-   * When an access token has certainly ended at a replica that heard of it: its time, or a Logout
-   * Token. A process that was away meanwhile may not know of a Logout Token.
+   * When an access token has certainly ended at a replica: its time, or an order of the provider. A
+   * process that was away meanwhile may not know of the order.
    */
   tokenEnd(token: Token, { replica, end }: Request): { readonly at: number; readonly cause: Ending | Token } {
     const clocks = this.disturbances(['clock'], { begin: token.at, end }).length > 0 ? bounds.clocks : 0
+    const isCut = (since: number) =>
+      this.disturbances(['store', 'replica', 'clock'], { begin: since, end }, { replica }).some(
+        (cause) => !cause.isDelay || cause.end - cause.begin >= bounds.patience,
+      )
     const order = this.endings.find(
       (ending) =>
-        ending.by === 'logout-token' &&
+        isOfProvider(ending) &&
         ending.confirmed &&
         ending.replayed !== true &&
         ending.begin > token.at + 1_000 &&
         isAbout(ending, token) &&
-        this.disturbances(['store', 'replica', 'clock'], { begin: ending.begin, end }, { replica }).length === 0,
+        !isCut(ending.begin),
     )
     const expired = { at: token.expires + bounds.tolerance + clocks, cause: token }
     return order !== undefined && order.end + bounds.proof < expired.at
