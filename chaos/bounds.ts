@@ -47,6 +47,8 @@ export const bounds = {
    * the provider are accepted as long after their end: `provider.clock_tolerance`.
    */
   tolerance: 30_000,
+  /** A process does not ask again for this time after the provider refused to exchange a token. */
+  refusedExchange: 10_000,
   /** A response, without what was late on its way. */
   response: 2_000,
   /** From a response of the provider until the store has what it changes. */

@@ -57,9 +57,12 @@ const tokenEnds: Reason = (facts, attempt) => {
   return when(token !== undefined && facts.mayBeOver(token, attempt), 'token over')
 }
 
-/** The clock of a replica decides whether it has to get a new access token before. */
-const clockWasOff: Reason = (facts, { begin, end }) =>
-  when(facts.disturbances(['clock'], { begin: begin - bounds.tolerance, end }).length > 0, 'clock')
+/** A process whose clock is off, or that was held up, may exchange a token that has just expired. */
+const exchangesLate: Reason = (facts, { begin, end, replica }) => {
+  const span = { begin: begin - bounds.refusedExchange, end }
+  const causes = facts.causes(['clock', 'replica', 'store', 'provider'], span, { replica })
+  return causes.length > 0 ? kindsOf(causes) : when(facts.alibis.stalled(span, replica) >= bounds.patience, 'late')
+}
 
 const signInEnds: Reason = (facts, attempt) =>
   when(attempt.type === 'sign-in' && facts.isEnding(attempt.person, attempt), 'sign-in over')
@@ -101,7 +104,7 @@ export const reasons: Readonly<Record<string, Reason>> = {
   ERR_LOGOUT_TOKEN_INVALID: during('clock'),
   ERR_TOKEN_INVALID: tokenEnds,
   // The provider knows sooner that a session has ended.
-  ERR_TOKEN_EXCHANGE: either(sessionEnds, tokenEnds, clockWasOff),
+  ERR_TOKEN_EXCHANGE: either(sessionEnds, tokenEnds, exchangesLate),
   ERR_DEVICE_PROOF: either(sessionEnds, isWithdrawing),
 }
 
