@@ -1,4 +1,4 @@
-// Slow: 14 s, the checker judges thousands of falsified histories
+// Slow: 16 s, the checker judges thousands of falsified histories
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
