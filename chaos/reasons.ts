@@ -57,7 +57,7 @@ const tokenEnds: Reason = (facts, attempt) => {
   return when(token !== undefined && facts.mayBeOver(token, attempt), 'token over')
 }
 
-/** A process whose clock is off, or that was held up, may exchange a token that has just expired. */
+/** A process that was held up, or whose clock is off, may exchange a token that has expired. */
 const exchangesLate: Reason = (facts, { begin, end, replica }) => {
   const span = { begin: begin - bounds.refusedExchange, end }
   const causes = facts.causes(['clock', 'replica', 'store', 'provider'], span, { replica })
