@@ -2,6 +2,7 @@ import {
   type ApiFact,
   type ClaimSourceFact,
   connectionAdvice,
+  describeAssertion,
   encryptedKinds,
   encryptionOf,
   harmOfOfflineAccess,
@@ -15,6 +16,7 @@ import {
   type ProviderFacts,
   proxyFor,
   proxyText,
+  readClientAssertion,
   type RedirectUriFact,
   type RequestedAccess,
   type UpstreamConfig,
@@ -30,7 +32,7 @@ export function providerFindings(
   config: ProviderConfig,
   upstreams: readonly UpstreamConfig[],
 ): Finding[] {
-  const around = found(proxyFinding(config), clockFinding(facts, config))
+  const around = found(proxyFinding(config), clockFinding(facts, config), assertionFinding(config, facts.metadata))
   if ('why' in facts.metadata) return [unreachableFinding(facts.metadata, facts.wrongScheme, config), ...around]
   const { value: metadata, ms } = facts.metadata
   if ('why' in facts.derived) return [unusableFinding(facts.derived), ...around]
@@ -71,6 +73,30 @@ export function providerFindings(
 function proxyFinding({ issuer, egressProxy }: ProviderConfig): Finding | undefined {
   const proxy = proxyFor(new URL(issuer), egressProxy)
   return proxy && ok('provider.proxy', `is reached through the proxy ${proxyText(proxy)}`)
+}
+
+/** The JWT that authenticates the client, which somebody else renews. */
+function assertionFinding(
+  { clientAssertion: file, issuer }: ProviderConfig,
+  metadata: ProviderFacts['metadata'],
+): Finding | undefined {
+  if (file === undefined) return undefined
+  const id = 'provider.client_assertion'
+  const assertion = readClientAssertion(file, Date.now())
+  if ('why' in assertion)
+    return fault(id, `${file} ${assertion.why}`, {
+      why: 'nobody can sign in, and no session can be refreshed',
+      todo: 'look at the program that renews the file',
+    })
+  const what = `${file} has ${describeAssertion(assertion)}`
+  const tokenEndpoint = 'why' in metadata ? undefined : metadata.value['token_endpoint']
+  // Entra ID has an audience of its own for federated credentials.
+  const wanted = [issuer, tokenEndpoint, 'api://AzureADTokenExchange']
+  if ('why' in metadata || assertion.aud.some((aud) => wanted.includes(aud))) return ok(id, what)
+  return warning(id, what, {
+    why: 'a provider accepts a JWT only if it is the audience (RFC 7523 §3)',
+    todo: `let the program that renews the file ask for the audience ${issuer}`,
+  })
 }
 
 function unreachableFinding(
@@ -392,26 +418,30 @@ function redirectUriFinding({ redirect_uri, outcome, detail }: RedirectUriFact):
   })
 }
 
-function credentialOf(method: ProviderConfig['token_endpoint_auth_method']): string {
-  if (method === 'private_key_jwt') return 'client_key'
+function credentialOf({
+  token_endpoint_auth_method: method,
+  clientAssertion,
+}: Pick<ProviderConfig, 'token_endpoint_auth_method' | 'clientAssertion'>): string {
+  if (method === 'private_key_jwt') return clientAssertion === undefined ? 'client_key' : 'client_assertion'
   return method.startsWith('client_secret') ? 'client_secret' : 'client_certificate'
 }
 
 function clientFinding(
   { client }: ProviderFacts,
-  { client_id, token_endpoint_auth_method: method }: ProviderConfig,
+  config: Pick<ProviderConfig, 'client_id' | 'token_endpoint_auth_method' | 'clientAssertion'>,
 ): Finding {
   const id = 'provider.client'
+  const { client_id, token_endpoint_auth_method: method } = config
   if (client?.outcome === 'refused')
     return fault(id, `rejects the client ${client_id} (${client.detail})`, {
       why: 'no code can be exchanged: nobody can sign in',
-      todo: `compare client_id and ${credentialOf(method)}, and check that the provider accepts ${method}`,
+      todo: `compare client_id and ${credentialOf(config)}, and check that the provider accepts ${method}`,
     })
   if (client?.outcome === 'accepted')
     return ok(id, `accepts the credentials of the client ${client_id} (tested with an invalid code)`)
   return warning(
     id,
     `does not tell whether it accepts the client ${client_id} (${client?.detail ?? 'not requested'})`,
-    { why: `with a wrong ${credentialOf(method)} nobody can sign in`, todo: 'sign in once' },
+    { why: `with a wrong ${credentialOf(config)} nobody can sign in`, todo: 'sign in once' },
   )
 }

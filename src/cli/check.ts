@@ -1,4 +1,5 @@
 import { claimsNeeded } from '../config/claims-in-use.ts'
+import { describeAssertion, readClientAssertion } from '../config/client-assertion.ts'
 import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { proxyFor, proxyText } from '../config/hosts.ts'
 import { loadConfig, type LoadResult } from '../config/load.ts'
@@ -20,6 +21,7 @@ import {
   signedIdentityText,
 } from '../config/registration.ts'
 import { parseKnownVersion, type ReadFor } from '../config/setting-versions.ts'
+import { printable } from '../core/errors.ts'
 import { failingTests } from '../explain/embedded-tests.ts'
 import {
   CallFault,
@@ -154,6 +156,14 @@ function proxyNote({ issuer, egressProxy }: ProviderConfig): string {
   return proxy === undefined ? '' : `\nThe gateway reaches the provider through the proxy ${proxyText(proxy)}.\n`
 }
 
+/** The JWT that authenticates the client. A fault of it is among the warnings. */
+function assertionNote({ clientAssertion }: ProviderConfig): string {
+  const found = clientAssertion === undefined ? undefined : readClientAssertion(clientAssertion, Date.now())
+  return found === undefined || 'why' in found
+    ? ''
+    : `\nThe gateway authenticates with the JWT in ${clientAssertion}, which the provider has to accept for this client: ${printable(describeAssertion(found))}.\n`
+}
+
 function forwardAuthNote({ upstreams }: GatewayConfig): string {
   const asked = upstreams.filter(({ forwardAuth }) => forwardAuth)
   if (asked.length === 0) return ''
@@ -174,7 +184,9 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
     const passed = tests === 0 ? '' : `; its ${tests === 1 ? 'test passes' : `${tests} tests pass`}`
     const message = `${file} is valid${forVersion}${passed}.`
     const readsGroups = config.upstreams.flatMap(claimsNeeded).some(([name]) => name === 'groups')
-    const notes = config.providers.map((provider) => providerNote(provider, readsGroups) + proxyNote(provider)).join('')
+    const notes = config.providers
+      .map((provider) => providerNote(provider, readsGroups) + proxyNote(provider) + assertionNote(provider))
+      .join('')
     out(
       `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${notes}${forwardAuthNote(config)}`,
     )

@@ -84,6 +84,7 @@ export interface ProviderSettings {
     | 'tls_client_auth'
     | 'self_signed_tls_client_auth'
   readonly clientKey?: ProviderClientKeySettings | undefined
+  readonly clientAssertion?: ProviderClientAssertionSettings | undefined
   readonly clientAssertionAudience: 'issuer' | 'token_endpoint'
   readonly clientCertificate?: Formats['key_pair'] | undefined
   readonly response_mode: 'query' | 'form_post' | 'jwt' | 'query.jwt' | 'form_post.jwt'
@@ -156,6 +157,10 @@ export interface ProviderClientKeySettings {
   readonly kid?: string | undefined
   readonly alg?:
     'RS256' | 'RS384' | 'RS512' | 'PS256' | 'PS384' | 'PS512' | 'ES256' | 'ES384' | 'ES512' | 'EdDSA' | undefined
+}
+
+export interface ProviderClientAssertionSettings {
+  readonly file?: string | undefined
 }
 
 export interface ProviderGlobalTokenRevocationSettings {

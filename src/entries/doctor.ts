@@ -1,6 +1,7 @@
 /** What packages/doctor uses of the gateway. Nothing else of `src` is for it. */
 export { isLoopback } from '../config/addresses.ts'
 export { claimsIn, claimsNeeded } from '../config/claims-in-use.ts'
+export { describeAssertion, readClientAssertion } from '../config/client-assertion.ts'
 export type { Environment, SecretFile } from '../config/document/report.ts'
 export { encryptedKinds, encryptionOf } from '../config/encryption.ts'
 export {

@@ -1,8 +1,11 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK } from 'jose'
 import * as client from 'openid-client'
+import { type ClientAssertion, readClientAssertion } from '../config/client-assertion.ts'
 import type { ClientKey, ProviderConfig, SigningAlgorithm } from '../config/model/provider.ts'
 import { BoundedMap } from '../core/bounded-map.ts'
+import type { Clock } from '../core/clock.ts'
 import type { DpopKey } from '../core/token-set.ts'
+import { providerUnavailable } from './provider-errors.ts'
 
 export interface ClientSigner {
   readonly key: CryptoKey
@@ -23,8 +26,10 @@ export function clientAuth(
   config: ProviderConfig,
   signer: ClientSigner | undefined,
   metadata: Pick<client.ServerMetadata, 'token_endpoint'>,
+  clock: Clock,
 ): client.ClientAuth {
-  const { client_secret, token_endpoint_auth_method: method, clientAssertionAudience } = config
+  const { client_secret, token_endpoint_auth_method: method, clientAssertion, clientAssertionAudience } = config
+  if (clientAssertion !== undefined) return assertionAuth(clientAssertion, clock)
   // openid-client writes the issuer, as FAPI 2.0 §5.3.3.1 requires. Older providers accept only the
   // token endpoint (RFC 7523 §3 (3)).
   const audience = clientAssertionAudience === 'token_endpoint' ? { aud: metadata.token_endpoint } : {}
@@ -48,6 +53,26 @@ export function clientAuth(
     case 'tls_client_auth':
     case 'self_signed_tls_client_auth':
       return client.TlsClientAuth()
+  }
+}
+
+/**
+ * Sends the JWT of a file, which is read for each request. While the file has no valid one, the
+ * last one is sent until it expires: a program may be writing the next one.
+ * @throws {GatewayError} `ERR_PROVIDER_UNAVAILABLE`, at a request
+ */
+function assertionAuth(file: string, clock: Clock): client.ClientAuth {
+  let last: ClientAssertion | undefined
+  return (_server, { client_id }, body) => {
+    const now = clock.now()
+    const found = readClientAssertion(file, now)
+    if (!('why' in found)) last = found
+    else if (last === undefined || now >= last.expiresAt)
+      throw providerUnavailable(`the client has no JWT to authenticate with (client_assertion): ${file} ${found.why}`)
+    body.set('client_id', client_id)
+    // RFC 7523 §2.2.
+    body.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    body.set('client_assertion', last.jwt)
   }
 }
 

@@ -86,7 +86,7 @@ export class Discovery {
     return this.#fetching.run('metadata', async () => {
       const began = this.#parts.clock.now()
       try {
-        const found = await discover(this.#config, this.#parts.outbound)
+        const found = await discover(this.#config, this.#parts.outbound, this.#parts.clock)
         if (this.#known === undefined || this.#failure !== undefined)
           this.#parts.log.info('provider.found', { issuer: this.#config.issuer })
         this.#known = found

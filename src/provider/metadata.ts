@@ -1,5 +1,6 @@
 import * as client from 'openid-client'
 import { fapiAlgorithms, type ProviderConfig, type SigningAlgorithm } from '../config/model/provider.ts'
+import { type Clock, systemClock } from '../core/clock.ts'
 import { GatewayError, printable } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { type AuthorizationRequestForm, requestedAccess, type RequestedAccess } from './authorization-request.ts'
@@ -28,12 +29,16 @@ export interface DiscoveredProvider extends AuthorizationRequestForm {
  * Fetches the metadata, unless `provider.metadata` has them, and checks them.
  * @throws the errors of openid-client, or a GatewayError `ERR_PROVIDER_UNAVAILABLE`
  */
-export async function discover(config: ProviderConfig, outbound: Requests): Promise<DiscoveredProvider> {
+export async function discover(
+  config: ProviderConfig,
+  outbound: Requests,
+  clock: Clock = systemClock,
+): Promise<DiscoveredProvider> {
   const metadata: client.ServerMetadata =
     config.metadata === undefined
       ? await fetchMetadata(config, outbound)
       : { ...config.metadata, issuer: config.issuer }
-  return derive(config, metadata, outbound)
+  return derive(config, metadata, { outbound, clock })
 }
 
 async function fetchMetadata(config: ProviderConfig, outbound: Requests): Promise<client.ServerMetadata> {
@@ -57,7 +62,7 @@ async function fetchMetadata(config: ProviderConfig, outbound: Requests): Promis
 async function derive(
   config: ProviderConfig,
   metadata: client.ServerMetadata,
-  outbound: Requests,
+  parts: { readonly outbound: Requests; readonly clock: Clock },
 ): Promise<DiscoveredProvider> {
   const onLoopback = config.issuer.startsWith('http:')
   // The issuer must be identical, also in a slash at the end (OpenID Connect Discovery 1.0 §4.3).
@@ -93,7 +98,7 @@ async function derive(
 
   const signer = config.clientKey && (await importSigner(config.clientKey))
   return {
-    configuration: configurationFor(config, metadata, { algorithm, signer, outbound }),
+    configuration: configurationFor(config, metadata, { algorithm, signer, ...parts }),
     requestSigner: config.signedRequests ? signer : undefined,
     isPushed,
     algorithm,
@@ -113,14 +118,19 @@ function configurationFor(
     algorithm,
     signer,
     outbound,
-  }: Pick<DiscoveredProvider, 'algorithm'> & { readonly signer: ClientSigner | undefined; readonly outbound: Requests },
+    clock,
+  }: Pick<DiscoveredProvider, 'algorithm'> & {
+    readonly signer: ClientSigner | undefined
+    readonly outbound: Requests
+    readonly clock: Clock
+  },
 ): client.Configuration {
   const settings = {
     id_token_signed_response_alg: algorithm,
     use_mtls_endpoint_aliases: config.clientCertificate !== undefined,
     [client.clockTolerance]: config.clockToleranceMs / 1000,
   }
-  const auth = clientAuth(config, signer, metadata)
+  const auth = clientAuth(config, signer, metadata, clock)
   const configuration = new client.Configuration(metadata, config.client_id, settings, auth)
   const tokenEndpoints = [metadata.token_endpoint, metadata.mtls_endpoint_aliases?.token_endpoint]
   configuration[client.customFetch] = withTokenResponses(asFetch(outbound), {

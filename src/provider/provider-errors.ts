@@ -99,7 +99,7 @@ export function throwProviderError(what: string, cause: unknown): never {
 export const clockAdvice = 'synchronize the clocks of this machine and of the provider'
 
 const clientHint =
-  '; check provider.client_id, client_secret and token_endpoint_auth_method (or client_key, client_certificate)'
+  '; check provider.client_id, client_secret and token_endpoint_auth_method (or client_key, client_assertion, client_certificate)'
 const proofHint = `; ${clockAdvice}`
 const rightsHint = '; check provider.scopes, and what the client and the person may do at the provider'
 const audienceHint = '; the token is for another client: compare provider.client_id with the client at the provider'

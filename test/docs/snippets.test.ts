@@ -45,6 +45,14 @@ for (const name of [
   'admin_token',
 ])
   cpSync(`${cases}secrets/client_secret`, join(folder, 'run/secrets', name))
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const assertion = {
+  iss: 'https://kubernetes',
+  sub: 'gatehouse',
+  aud: 'https://id.example.com',
+  exp: Date.UTC(2100) / 1000,
+}
+writeFileSync(join(folder, 'run/secrets/client_assertion'), `${part({ alg: 'RS256' })}.${part(assertion)}.c2ln`)
 mkdirSync(join(folder, 'upstreams'))
 mkdirSync(join(folder, 'srv', 'handbook'), { recursive: true })
 writeFileSync(

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { providerFindings } from '../../packages/doctor/provider.ts'
 import { registrationOf } from '../../src/config/registration.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
 import { clientKeyPair } from '../support/client-keys.ts'
+import { folderWith } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
 import { startProvider, type TestProvider, type TestProviderOptions } from '../support/provider.ts'
@@ -245,6 +248,40 @@ test('A signature of the client that the provider does not list is a warning', a
     assert.match(todo ?? '', /RS256/)
   }
   assert.match(finding(findings, 'provider.client').todo ?? '', /client_key/)
+})
+
+test('The JWT that authenticates the client is named, and one of another audience or an expired one is found', async (t) => {
+  const { issuer } = await provider(t)
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const file = join(folderWith(t, {}), 'token')
+  const config = configOf(t, { externalUrl, issuer })
+  const client = {
+    ...config.providers[0],
+    token_endpoint_auth_method: 'private_key_jwt',
+    clientAssertion: file,
+  } as const
+  const facts = await examineProvider(client, [])
+  const examine = (claims: object) => {
+    const whole = { iss: 'https://cluster', sub: 'gatehouse', aud: issuer, exp: Date.now() / 1000 + 600, ...claims }
+    writeFileSync(file, `${part({ alg: 'RS256' })}.${part(whole)}.c2ln`)
+    const findings = providerFindings(facts, client, config.upstreams)
+    assertUseful(findings)
+    return finding(findings, 'provider.client_assertion')
+  }
+
+  const good = examine({})
+  assert.equal(good.level, 'ok')
+  assert.match(good.what, /has iss https:\/\/cluster, sub gatehouse, aud http:\/\/127/)
+  assert.equal(examine({ aud: `${issuer}/oauth/token` }).level, 'ok')
+  const other = examine({ aud: 'kubernetes' })
+  assert.equal(other.level, 'warning')
+  assert.match(other.todo ?? '', new RegExp(issuer))
+  assert.equal(examine({ exp: 1 }).level, 'fault')
+  rmSync(file)
+  assert.match(
+    finding(providerFindings(facts, client, config.upstreams), 'provider.client_assertion').what,
+    /does not exist/,
+  )
 })
 
 test('A provider of provider.metadata is examined without a discovery document', async (t) => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { createPrivateKey, randomUUID } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import type { Configuration } from 'oidc-provider'
 import { issueCertificates } from '../support/certificates.ts'
 import { assertWholeJourney, startClient } from '../support/client-journey.ts'
@@ -92,6 +93,79 @@ test('The audience of the assertion is the token endpoint for a provider that wa
 
   const { aud } = decodeJwt(forms[0]?.get('client_assertion') ?? '')
   assert.equal(aud, `${journey.world.provider.issuer}/oauth/token`)
+})
+
+/** A JWT for the client, as another program would sign it. */
+function assertionFor(provider: Pick<TestProvider, 'issuer'>, { privateJwk }: ClientKeyPair, lifetime = '1h') {
+  return new SignJWT({ jti: randomUUID() })
+    .setProtectedHeader({ alg: 'ES256', kid: 'key-ES256' })
+    .setIssuer('orders')
+    .setSubject('orders')
+    .setAudience(provider.issuer)
+    .setIssuedAt()
+    .setExpirationTime(lifetime)
+    .sign(createPrivateKey({ key: privateJwk, format: 'jwk' }))
+}
+
+async function startWithAssertion(t: TestContext) {
+  const pair = clientKeyPair('ES256')
+  const folder = folderWith(t, { token: '' })
+  const file = join(folder, 'token')
+  const journey = await startClient(t, {
+    credentials: `client_assertion: { file: ${file} }`,
+    provider: {
+      adjust: withFeatures(
+        {},
+        { client_secret: undefined, token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [pair.publicJwk] } },
+      ),
+    },
+  })
+  const { provider } = journey.world
+  return {
+    ...journey,
+    file,
+    renew: async (lifetime?: string) => writeFileSync(file, await assertionFor(provider, pair, lifetime)),
+  }
+}
+
+test('The client authenticates with the JWT of a file, which another program renews', async (t) => {
+  const { renew, ...journey } = await startWithAssertion(t)
+  await renew()
+  const forms: URLSearchParams[] = []
+  journey.world.provider.fault('/oauth/token', (req, _res, pass) => {
+    let body = ''
+    req.on('data', (part: Buffer) => (body += part.toString()))
+    // The provider accepts each JWT once.
+    req.on('end', () => void renew().then(() => forms.push(new URLSearchParams(body))))
+    pass()
+  })
+
+  await assertWholeJourney(journey)
+
+  const assertions = forms.map((form) => form.get('client_assertion') ?? '')
+  assert.equal(new Set(assertions).size, assertions.length)
+  assert.ok(assertions.length > 1)
+  assert.equal(forms[0]?.get('client_secret'), null)
+  assert.equal(forms[0]?.get('client_assertion_type'), 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+})
+
+test('While the file is half written, the last JWT is sent until it expires; then a sign-in gets 503', async (t) => {
+  const { file, renew, world, jane, log } = await startWithAssertion(t)
+  await renew('5m')
+  const whole = readFileSync(file, 'utf8')
+  assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+
+  writeFileSync(file, whole.slice(0, 100))
+  const forms = tokenForms(world.provider)
+  await world.browser('zoe').get(`${world.url}/echo`)
+  await until('a token request', () => forms.length > 0)
+  assert.equal(forms[0]?.get('client_assertion'), whole)
+
+  world.moveClock(5 * 60_000 + 1)
+  const refused = await world.browser('zoe').get(`${world.url}/echo`)
+  assert.equal(refused.status, 503)
+  assert.match(log(), new RegExp(`client_assertion\\): ${file} is not a signed JWT`))
+  assert.equal((await jane.get(`${world.url}/echo`)).status, 200, 'a session goes on')
 })
 
 test('A key that the provider does not know ends the sign-in, and the log says what to check', async (t) => {

@@ -155,6 +155,7 @@ export async function startSigningProvider(
       token_endpoint_auth_method: 'client_secret_basic',
       metadata: undefined,
       clientKey: undefined,
+      clientAssertion: undefined,
       decryptionKey: undefined,
       clientAssertionAudience: 'issuer',
       clientCertificate: undefined,

@@ -1,6 +1,7 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { readClientAssertion } from '../client-assertion.ts'
 import type { Setting } from '../document/report.ts'
-import { readSecretText } from '../document/secrets.ts'
+import { namedFile, readSecretText } from '../document/secrets.ts'
 import { decryptionAlgorithms } from '../encryption.ts'
 import {
   type ClientKey,
@@ -11,17 +12,47 @@ import {
 } from '../model/provider.ts'
 import type { ProviderClientKeySettings, ProviderDecryptionKeySettings, ProviderSettings } from '../settings.ts'
 
-type Credentials = Pick<ProviderConfig, 'client_secret' | 'clientKey' | 'decryptionKey'>
+type Credentials = Pick<
+  ProviderConfig,
+  'client_secret' | 'clientKey' | 'clientAssertion' | 'decryptionKey' | 'token_endpoint_auth_method'
+>
 
-/** The credentials of the client: its secret, its keys and its certificate. */
+/** The credentials of the client: its secret, its keys, its JWT and its certificate. */
 export function readCredentials(settings: ProviderSettings, at: Setting): Credentials {
   const { client_secret = '', clientKey } = settings
   const keyAt = at.below('client_key')
+  const isForEndpoint = settings.clientAssertionAudience === 'token_endpoint' && settings.clientAssertion === undefined
+  if (isForEndpoint && settings.profile === undefined && settings.token_endpoint_auth_method.endsWith('_jwt'))
+    at.below('client_assertion_audience').warning(
+      'is token_endpoint: the operator of that endpoint could use the JWT at another provider (RFC 7523bis)',
+      'remove it if the provider accepts its issuer',
+    )
   return {
     client_secret,
+    ...readAssertion(settings, at),
     clientKey: clientKey && readClientKey(clientKey, keyAt, settings.profile !== undefined),
     decryptionKey: settings.decryptionKey && readDecryptionKey(settings, settings.decryptionKey, at),
   }
+}
+
+/**
+ * The file of the assertion may come later than the start, and is renewed. So its faults are
+ * warnings, and it is not watched.
+ */
+function readAssertion(
+  { clientAssertion, token_endpoint_auth_method }: ProviderSettings,
+  at: Setting,
+): Pick<Credentials, 'clientAssertion' | 'token_endpoint_auth_method'> {
+  if (clientAssertion?.file === undefined) return { clientAssertion: undefined, token_endpoint_auth_method }
+  const [assertionAt, methodAt] = [at.below('client_assertion'), at.below('token_endpoint_auth_method')]
+  const file = namedFile(clientAssertion.file, assertionAt.below('file'))
+  if (methodAt.isSet && token_endpoint_auth_method === 'client_secret_basic')
+    methodAt.error('does not fit client_assertion, which is private_key_jwt', 'remove it')
+  const found = readClientAssertion(file, Date.now())
+  if ('why' in found)
+    assertionAt.below('file').warning(`${file} ${found.why}`, 'until this file has a valid JWT, nobody can sign in')
+  else at.report.secretFiles.push({ setting: assertionAt.below('file').path, file })
+  return { clientAssertion: file, token_endpoint_auth_method: 'private_key_jwt' }
 }
 
 function readClientKey(settings: ProviderClientKeySettings, at: Setting, hasProfile: boolean): ClientKey | undefined {

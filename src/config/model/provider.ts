@@ -86,6 +86,8 @@ interface DerivedOfProvider extends EndSessionConfig {
   /** Empty when `token_endpoint_auth_method` uses none. */
   readonly client_secret: string
   readonly clientKey: ClientKey | undefined
+  /** The absolute path of the file with the JWT that authenticates the client. */
+  readonly clientAssertion: string | undefined
   /** Absent: with encryption, keys in the store that replace themselves. */
   readonly decryptionKey: DecryptionKey | undefined
   /** RFC 8707 §2. Empty: the provider decides what the access tokens are for. */
