@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import { isShared } from '../config/model/session.ts'
 import type { SessionKey } from '../core/names.ts'
 import { pauses } from '../core/pauses.ts'
 import type { Log } from '../observe/log.ts'
@@ -89,6 +90,7 @@ export class Generations {
       return []
     }
     if (keepsSessionsValid(this.#config, next)) sessions.takeOver(predecessor.parts.sessions)
+    if (isShared(next.session.store)) this.#parts.store.renewCredentials?.(next.session.store)
     this.#config = next
     this.#current = successor
     this.#retire(predecessor)

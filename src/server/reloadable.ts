@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { GatewayConfig } from '../config/model/gateway.ts'
+import type { StoreConfig } from '../config/model/session.ts'
 
 /** A setting that takes effect at the next start only. */
 interface StartSetting {
@@ -8,12 +9,17 @@ interface StartSetting {
   readonly of: (config: GatewayConfig) => unknown
 }
 
+/** The store authenticates its next connections with new credentials by itself. */
+function withoutCredentials(store: StoreConfig): object {
+  return { ...store, username: '', password: '', sentinelUsername: '', sentinelPassword: '' }
+}
+
 const startSettings: readonly StartSetting[] = [
   { setting: 'listen', of: ({ listen }) => listen },
   { setting: 'admin', of: ({ admin }) => admin },
   { setting: 'ext_authz', of: ({ extAuthz }) => extAuthz },
   { setting: 'workers', of: ({ workers }) => workers },
-  { setting: 'session.store', of: ({ session }) => session.store },
+  { setting: 'session.store', of: ({ session }) => withoutCredentials(session.store) },
   { setting: 'log', of: ({ log }) => log },
   { setting: 'tracing', of: ({ tracing }) => tracing },
   { setting: 'limits.header_size', of: ({ limits }) => limits.headerSizeBytes },
@@ -38,7 +44,8 @@ export function reloadable(
   const { headerSizeBytes, headerCount, headersTimeoutMs, connections, perClient } = running.limits
   // A generated key stays in use. Otherwise the sessions that are sealed with it would be lost.
   const { keys } = running.session.isKeyGenerated && next.session.isKeyGenerated ? running.session : next.session
-  const session = { ...next.session, keys, store: running.session.store }
+  const store = needRestart.includes('session.store') ? running.session.store : next.session.store
+  const session = { ...next.session, keys, store }
   const limits = {
     ...next.limits,
     headerSizeBytes,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
 import { request } from 'undici'
 import { hashSecret } from '../../src/core/scrypt-hash.ts'
 import { Browser } from '../support/browser.ts'
@@ -158,6 +159,28 @@ test('SIGHUP reloads the file, and the log names the settings that need a restar
   assert.deepEqual((await gateway.said('config.needs_restart'))['settings'], ['log', 'tracing', 'limits.header_size'])
   gateway.child.kill('SIGTERM')
   assert.equal(await gateway.ended, 0)
+})
+
+test('A password of Redis that is replaced in its file is used without a restart', async (t) => {
+  const redis = await startRedis(t, { password: 'first' })
+  const around = await prepareGateway(t, {
+    store: `{ redis: { url: "redis://127.0.0.1:${redis.port}", password: { file: redis_password } } }`,
+  })
+  const file = join(around.folder, 'redis_password')
+  writeFileSync(file, 'first')
+  const gateway = run(t, around)
+  await gateway.said('gatehouse is ready')
+  const admin = new Redis(redis.port, '127.0.0.1', { password: 'first' })
+  t.after(() => admin.disconnect())
+
+  await admin.config('SET', 'requirepass', 'second')
+  writeFileSync(file, 'second')
+  await gateway.said('config.reloaded')
+  await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+
+  const jane = new Browser('jane')
+  await until('Jane is signed in', async () => (await jane.get(`${around.url}/secret`)).status === 200)
+  assert.ok(gateway.log().every(({ msg }) => msg !== 'config.needs_restart'))
 })
 
 test('A secret that is replaced behind a symbolic link, as Kubernetes does it, is applied', async (t) => {

@@ -53,6 +53,7 @@ export function measuredStore(store: SessionStore, metrics: Metrics): SessionSto
     onNotice: (...args) => store.onNotice(...args),
     receivesNotices: store.receivesNotices?.bind(store),
     staleForMs: () => store.staleForMs(),
+    renewCredentials: (config) => store.renewCredentials?.(config),
     close: () => store.close(),
   }
 }

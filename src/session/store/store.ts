@@ -1,3 +1,4 @@
+import type { RedisStoreConfig } from '../../config/model/session.ts'
 import type { KeptKey, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 
 /**
@@ -127,6 +128,12 @@ export interface SessionStore {
 
   /** Resolves when the store replies. */
   ping(): Promise<void>
+
+  /**
+   * Later connections authenticate with the credentials of this configuration. Absent: there are
+   * none.
+   */
+  renewCredentials?(config: RedisStoreConfig): void
 
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-import type { ClusterOptions, RedisOptions } from 'ioredis'
+import { type Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { Address } from '../../../config/addresses.ts'
 import type {
   RedisClusterConfig,
@@ -117,6 +117,15 @@ export function nodeOptions(config: RedisClusterConfig, purpose: string): Option
     lazyConnect: true,
     retryStrategy: retryDelay,
   }
+}
+
+/** The next connections of a client authenticate with these credentials. Open ones stay open. */
+export function renewCredentials(redis: Redis | Cluster, config: RedisStoreConfig): void {
+  const { username, password } = config
+  const { sentinelUsername, sentinelPassword } = { ...(config.kind === 'redis_sentinel' && config) }
+  const all = redis instanceof Redis ? [redis.options] : redis.nodes().map(({ options }) => options)
+  if (!(redis instanceof Redis)) all.push((redis.options.redisOptions ??= {}))
+  for (const options of all) Object.assign(options, { username, password, sentinelUsername, sentinelPassword })
 }
 
 function connectionOptions(

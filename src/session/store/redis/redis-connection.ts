@@ -1,10 +1,11 @@
 import { type Cluster, Redis } from 'ioredis'
+import type { RedisStoreConfig } from '../../../config/model/session.ts'
 import { asHint } from '../../../core/connection-advice.ts'
 import { GatewayError, reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
 import { redisAdvice, type RedisProblem } from './advice.ts'
 import { afterSocketsAreRead } from './ioredis-corrections.ts'
-import { disconnectTimeoutMs, longestSilenceMs, needsAnotherServer, retryDelay } from './options.ts'
+import { disconnectTimeoutMs, longestSilenceMs, needsAnotherServer, renewCredentials, retryDelay } from './options.ts'
 import { scripts, type ScriptName } from './scripts.ts'
 
 type Argument = string | number | Buffer
@@ -113,6 +114,11 @@ export class RedisConnection {
   /** Whether a message that a script publishes reaches every process for certain. */
   get publishesEverywhere(): boolean {
     return true
+  }
+
+  /** The next connection authenticates with the credentials of this configuration. */
+  renewCredentials(config: RedisStoreConfig): void {
+    renewCredentials(this.redis, config)
   }
 
   get closed(): boolean {

@@ -266,6 +266,11 @@ export class RedisStore implements SessionStore {
     await inTime(Promise.all(keys.map((key) => this.#commands.reply(redis.persist(key)))))
   }
 
+  renewCredentials(config: RedisStoreConfig): void {
+    const { commands, subscriber, endings } = this.#servers
+    for (const connection of [commands, subscriber, endings]) connection?.renewCredentials(config)
+  }
+
   async close(): Promise<void> {
     this.#endings.recent.clear()
     this.#notices.close()

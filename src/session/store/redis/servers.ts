@@ -87,6 +87,12 @@ class SentinelConnection extends RedisConnection {
     return this.redis.status === 'ready' && stream.remoteAddress === host && stream.remotePort === port
   }
 
+  override renewCredentials(config: RedisSentinelConfig): void {
+    super.renewCredentials(config)
+    const { sentinelUsername: username, sentinelPassword: password } = config
+    for (const { options } of this.#watches) Object.assign(options, { username, password })
+  }
+
   override async close(): Promise<void> {
     clearInterval(this.#pinging)
     for (const watch of this.#watches) watch.disconnect()
