@@ -3,17 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { describeAssertion, readClientAssertion } from '../../src/config/client-assertion.ts'
+import { platformJwt } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
 
 const now = Date.UTC(2026, 0, 1)
-const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-const claims = {
-  iss: 'https://cluster.example.com',
-  sub: 'system:serviceaccount:shop:gatehouse',
-  aud: 'https://id.example.com',
-}
-const jwtOf = (more: object) =>
-  `${base64url({ alg: 'RS256' })}.${base64url({ ...claims, exp: now / 1000 + 600, ...more })}.c2ln`
+const jwtOf = (more: object) => platformJwt({ exp: now / 1000 + 600, ...more })
 
 test('A JWT is read with its claims, whatever line break follows it', (t) => {
   const file = join(folderWith(t, { token: `${jwtOf({ aud: ['a', 'b'] })}\n` }), 'token')
@@ -23,7 +17,7 @@ test('A JWT is read with its claims, whatever line break follows it', (t) => {
   assert.ok(!('why' in found))
   assert.equal(
     describeAssertion(found),
-    'iss https://cluster.example.com, sub system:serviceaccount:shop:gatehouse, aud a and b, until 2026-01-01T00:10:00.000Z',
+    'iss https://cluster.example.com, sub system:serviceaccount:orders:gatehouse, aud a and b, until 2026-01-01T00:10:00.000Z',
   )
   assert.equal(found.jwt, jwtOf({ aud: ['a', 'b'] }))
 })

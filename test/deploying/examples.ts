@@ -5,6 +5,7 @@ import { after } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import type { GatewayConfig } from '../../src/config/model/gateway.ts'
+import { platformJwt } from '../support/client-keys.ts'
 import { root } from '../support/command.ts'
 
 /** A file of the project. */
@@ -85,6 +86,7 @@ const secrets: Readonly<Record<string, string>> = {
   client_secret: 'the client secret of an example\n',
   session_key: `${Buffer.alloc(32, 7).toString('base64')}\n`,
   redis_password: 'the redis password of an example\n',
+  token: platformJwt(),
 }
 mkdirSync(join(folder, 'secrets'))
 for (const [name, value] of Object.entries(secrets)) writeFileSync(join(folder, 'secrets', name), value)
@@ -121,6 +123,7 @@ export const variants = [
   'test/deploying/rendered/options.yaml',
   'test/deploying/rendered/ext-authz.yaml',
   'test/deploying/rendered/file.yaml',
+  'test/deploying/rendered/without-secrets.yaml',
 ] as const
 
 /** The manifest file of each way to run in Kubernetes. */

@@ -42,6 +42,7 @@ const calls = [
   ['gatehouse', 'gatehouse', ...values('standalone'), ...values('options')],
   ['gatehouse', 'gatehouse', ...values('ext-authz')],
   ['gatehouse', 'gatehouse', ...values('file')],
+  ['gatehouse', 'gatehouse', ...values('without-secrets')],
 ] as const
 const files = [...rendered, ...variants]
 

@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config/load.ts'
 import { failingTests } from '../../src/explain/embedded-tests.ts'
 import { environment } from '../config/environment.ts'
+import { platformJwt } from '../support/client-keys.ts'
 import { formatDiagnostics } from '../support/diagnostics.ts'
 import { blocksOf, pages } from './markdown.ts'
 import { kindOf, wholeFile, type Kind } from './snippets.ts'
@@ -45,14 +46,7 @@ for (const name of [
   'admin_token',
 ])
   cpSync(`${cases}secrets/client_secret`, join(folder, 'run/secrets', name))
-const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-const assertion = {
-  iss: 'https://kubernetes',
-  sub: 'gatehouse',
-  aud: 'https://id.example.com',
-  exp: Date.UTC(2100) / 1000,
-}
-writeFileSync(join(folder, 'run/secrets/client_assertion'), `${part({ alg: 'RS256' })}.${part(assertion)}.c2ln`)
+writeFileSync(join(folder, 'run/secrets/client_assertion'), platformJwt())
 mkdirSync(join(folder, 'upstreams'))
 mkdirSync(join(folder, 'srv', 'handbook'), { recursive: true })
 writeFileSync(

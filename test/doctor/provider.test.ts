@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import { providerFindings } from '../../packages/doctor/provider.ts'
 import { registrationOf } from '../../src/config/registration.ts'
 import { examineProvider } from '../../src/provider/examine.ts'
-import { clientKeyPair } from '../support/client-keys.ts'
+import { clientKeyPair, platformJwt } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { inTime } from '../support/in-time.ts'
@@ -252,7 +252,6 @@ test('A signature of the client that the provider does not list is a warning', a
 
 test('The JWT that authenticates the client is named, and one of another audience or an expired one is found', async (t) => {
   const { issuer } = await provider(t)
-  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const file = join(folderWith(t, {}), 'token')
   const config = configOf(t, { externalUrl, issuer })
   const client = {
@@ -262,8 +261,7 @@ test('The JWT that authenticates the client is named, and one of another audienc
   } as const
   const facts = await examineProvider(client, [])
   const examine = (claims: object) => {
-    const whole = { iss: 'https://cluster', sub: 'gatehouse', aud: issuer, exp: Date.now() / 1000 + 600, ...claims }
-    writeFileSync(file, `${part({ alg: 'RS256' })}.${part(whole)}.c2ln`)
+    writeFileSync(file, platformJwt({ aud: issuer, ...claims }))
     const findings = providerFindings(facts, client, config.upstreams)
     assertUseful(findings)
     return finding(findings, 'provider.client_assertion')
@@ -271,7 +269,7 @@ test('The JWT that authenticates the client is named, and one of another audienc
 
   const good = examine({})
   assert.equal(good.level, 'ok')
-  assert.match(good.what, /has iss https:\/\/cluster, sub gatehouse, aud http:\/\/127/)
+  assert.match(good.what, /has iss https:\/\/cluster\.example\.com, sub \S+, aud http:\/\/127/)
   assert.equal(examine({ aud: `${issuer}/oauth/token` }).level, 'ok')
   const other = examine({ aud: 'kubernetes' })
   assert.equal(other.level, 'warning')

@@ -20,6 +20,14 @@ export function clientKeyPair(alg: 'RS256' | 'PS256' | 'ES256' | 'EdDSA', kid = 
   }
 }
 
+/** A JWT as a platform signs it for the client, valid until 2100, with a signature of nobody. */
+export function platformJwt(claims: object = {}): string {
+  const usual = { iss: 'https://cluster.example.com', sub: 'system:serviceaccount:orders:gatehouse' }
+  const whole = { ...usual, aud: 'https://id.example.com', exp: Date.UTC(2100) / 1000, ...claims }
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return `${part({ alg: 'RS256' })}.${part(whole)}.c2ln`
+}
+
 function generate(alg: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
   if (alg === 'EdDSA') return generateKeyPairSync('ed25519')
   if (alg === 'ES256') return generateKeyPairSync('ec', { namedCurve: 'P-256' })

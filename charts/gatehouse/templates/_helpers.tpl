@@ -126,7 +126,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
     seccompProfile: { type: RuntimeDefault }
   volumeMounts:
     - { name: gatehouse-config, mountPath: /etc/gatehouse, readOnly: true }
+    {{- if .Values.secret }}
     - { name: gatehouse-secrets, mountPath: /run/secrets/gatehouse, readOnly: true }
+    {{- end }}
+    {{- if (.Values.clientAssertion).audience }}
+    - { name: gatehouse-assertion, mountPath: /run/secrets/gatehouse-assertion, readOnly: true }
+    {{- end }}
     {{- with include "gatehouse.sessionFile" . }}
     - { name: gatehouse-sessions, mountPath: {{ dir . }} }
     {{- end }}
@@ -138,7 +143,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{/* The volumes that this container mounts. */}}
 {{- define "gatehouse.volumes" -}}
 - { name: gatehouse-config, configMap: { name: {{ include "gatehouse.name" . }} } }
+{{- if .Values.secret }}
 - { name: gatehouse-secrets, secret: { secretName: {{ .Values.secret }} } }
+{{- end }}
+{{- with .Values.clientAssertion }}
+{{- if .audience }}
+- name: gatehouse-assertion
+  projected:
+    sources:
+      - serviceAccountToken: { path: token, audience: {{ .audience | quote }}, expirationSeconds: {{ .expirationSeconds | default 3600 }} }
+{{- end }}
+{{- end }}
 {{- if include "gatehouse.sessionFile" . }}
 - name: gatehouse-sessions
   persistentVolumeClaim: { claimName: {{ .Values.sessionVolume.existingClaim | default (printf "%s-sessions" (include "gatehouse.name" .)) }} }
