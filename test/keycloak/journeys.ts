@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
+import { createPrivateKey, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
-import { decodeJwt } from 'jose'
+import { decodeJwt, SignJWT } from 'jose'
 import { startDemoUpstream } from '../../examples/demo/upstream.ts'
 import { Browser, type Visit } from '../support/browser.ts'
 import { hasPassed, judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
+import { clientKeyPair } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
 import { freePort } from '../support/free-port.ts'
@@ -45,6 +50,7 @@ async function startKeycloakWorld(
     realmSettings = {},
     client = {},
     attributes = () => ({}),
+    credentials = 'client_secret: { env: CLIENT_SECRET }',
     providerSettings = '',
     upstreamSettings = '',
     moreHeaders = '',
@@ -53,6 +59,8 @@ async function startKeycloakWorld(
     readonly client?: Json
     /** More attributes of the client. */
     readonly attributes?: (url: string) => Json
+    /** YAML of the client's credentials, on one line. */
+    readonly credentials?: string
     readonly providerSettings?: string
     readonly upstreamSettings?: string
     /** After those about the person, such as `, X-Sub: sub`. */
@@ -94,7 +102,7 @@ shutdown: { drain_timeout: 500ms }
 provider:
   issuer: ${realm.issuer}
   client_id: orders
-  client_secret: { env: CLIENT_SECRET }
+  ${credentials}
   ${providerSettings}
 session:
   keys: [{ env: SESSION_KEY }]
@@ -146,6 +154,47 @@ function submit(browser: Browser, page: Visit, fields: Readonly<Record<string, s
     body: new URLSearchParams([...hidden, ...Object.entries(fields)]).toString(),
   })
 }
+
+test('the gateway authenticates with the token of its platform, and Keycloak has no secret of it', async (t) => {
+  const platform = { iss: 'https://cluster.example.com', sub: 'system:serviceaccount:orders:gatehouse' }
+  const pair = clientKeyPair('ES256')
+  const keys = createServer((_req, res) => void res.end(JSON.stringify({ keys: [pair.publicJwk] }))).listen(
+    0,
+    '127.0.0.1',
+  )
+  await once(keys, 'listening')
+  t.after(() => void keys.close())
+  const token = join(folderWith(t, {}), 'token')
+  const world = await startKeycloakWorld(t, {
+    client: { clientAuthenticatorType: 'federated-jwt', secret: undefined },
+    attributes: () => ({ 'jwt.credential.issuer': 'cluster', 'jwt.credential.sub': platform.sub }),
+    credentials: `client_assertion: { file: ${token} }`,
+  })
+  const jwksUrl = `http://127.0.0.1:${(keys.address() as AddressInfo).port}/keys`
+  await world.realm.admin('POST', '/identity-provider/instances', {
+    ...{ alias: 'cluster', providerId: 'oidc', enabled: true, hideOnLogin: true },
+    config: {
+      ...{ issuer: platform.iss, jwksUrl, useJwksUrl: 'true', validateSignature: 'true' },
+      ...{ supportsClientAssertions: 'true', supportsClientAssertionReuse: 'true' },
+      ...{ clientId: 'unused', clientSecret: 'unused', authorizationUrl: jwksUrl, tokenUrl: jwksUrl },
+    },
+  })
+  const jwt = await new SignJWT({ jti: randomUUID() })
+    .setProtectedHeader({ alg: 'ES256', kid: 'key-ES256' })
+    .setIssuer(platform.iss)
+    .setSubject(platform.sub)
+    .setAudience(world.realm.issuer)
+    .setIssuedAt()
+    .setExpirationTime('4m')
+    .sign(createPrivateKey({ key: pair.privateJwk, format: 'jwk' }))
+  writeFileSync(token, jwt)
+  const jane = new Browser('jane')
+
+  const page = await signIn(jane, world)
+
+  assert.equal(page.status, 200, `${page.body.slice(-500)} ${JSON.stringify(world.replica.log)}`)
+  assert.match(page.body, /jane@example\.com/)
+})
 
 test('a person signs in, and the application learns who it is', async (t) => {
   const world = await startKeycloakWorld(t)
