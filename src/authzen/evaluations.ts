@@ -10,6 +10,7 @@ import { printable, reason } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import { sha256 } from '../core/random.ts'
 import { SingleFlight } from '../core/single-flight.ts'
+import type { McpRequest } from '../http/mcp-request.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { createOutbound, measuredOutbound, type Outbound } from '../provider/outbound.ts'
@@ -45,7 +46,12 @@ export interface Evaluation {
   readonly subject: Entity
   readonly action: { readonly name: string }
   readonly resource: Entity
-  readonly context: { readonly client_address: string; readonly credentials: Caller | 'session' }
+  readonly context: {
+    readonly client_address: string
+    readonly credentials: Caller | 'session'
+    /** The message of an MCP client, by its header fields. */
+    readonly mcp?: McpRequest
+  }
 }
 
 interface Entity {
@@ -184,7 +190,7 @@ function evaluationOf(
   path: string,
   { claims }: Pick<AuthorizeWithConfig, 'claims'>,
 ): Evaluation {
-  const { method, host, target, forwarded } = facts
+  const { method, host, target, forwarded, mcp } = facts
   const values = claims.map(({ name, path }) => [name, readClaim(record.claims, path)] as const)
   return {
     subject: {
@@ -205,7 +211,11 @@ function evaluationOf(
         rule: rule.name,
       },
     },
-    context: { client_address: forwarded.clientAddress, credentials: caller ?? 'session' },
+    context: {
+      client_address: forwarded.clientAddress,
+      credentials: caller ?? 'session',
+      ...(mcp?.fault === undefined && mcp && { mcp }),
+    },
   }
 }
 

@@ -514,6 +514,7 @@ export interface RuleSettings {
   readonly path?: Formats['path_pattern'] | undefined
   readonly methods?: readonly string[] | undefined
   readonly networks?: readonly Formats['network'][] | undefined
+  readonly mcp?: RuleMcpSettings | undefined
   readonly access: 'public' | 'optional' | 'signed_in'
   readonly unauthenticated: 'auto' | 'redirect' | '401' | 401
   readonly require?: RequirementSettings | readonly RequirementSettings[] | undefined
@@ -526,6 +527,11 @@ export interface RuleSettings {
   readonly mode: 'enforce' | 'observe'
   readonly respond?: RuleRespondSettings | undefined
   readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined
+}
+
+export interface RuleMcpSettings {
+  readonly call?: readonly Formats['name_pattern'][] | undefined
+  readonly method?: readonly Formats['name_pattern'][] | undefined
 }
 
 export interface RequirementSettings {
@@ -624,6 +630,7 @@ export interface TestSettings {
   readonly delete?: string | undefined
   readonly head?: string | undefined
   readonly options?: string | undefined
+  readonly mcp?: string | undefined
   readonly host?: Formats['host'] | undefined
   readonly from?: Formats['client_address'] | undefined
   readonly at?: Formats['point_in_time'] | undefined

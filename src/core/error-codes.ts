@@ -31,6 +31,14 @@ const table = {
       'the gateway and the application could read the path differently, so the gateway did not forward the request',
     todo: 'change the link; the reason names the ambiguous part',
   },
+  ERR_MCP_FIELDS: {
+    status: 400,
+    text: 'The header fields of this MCP request do not say what it does.',
+    page: 'bad-request',
+    means:
+      'a rule is for certain tools or methods of MCP, and the request does not say clearly in Mcp-Method and Mcp-Name what it calls',
+    todo: 'use a client of MCP revision 2026-07-28; the reason names the field',
+  },
   ERR_SESSION_AMBIGUOUS: {
     status: 400,
     text: 'Your browser sent the cookies of two sessions. Please load the page again.',

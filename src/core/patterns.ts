@@ -82,7 +82,15 @@ export function matchesAny(patterns: readonly NamePattern[], name: string): bool
 
 /** Whether a name matches a pattern, in time proportional to the length of the name. */
 export function matchesName({ parts }: NamePattern, name: string): boolean {
-  const text = name.toLowerCase()
+  return matchesParts(parts, name.toLowerCase())
+}
+
+/** The same, where letter case counts. */
+export function matchesExactly({ text }: NamePattern, name: string): boolean {
+  return matchesParts(text.split('*'), name)
+}
+
+function matchesParts(parts: readonly string[], text: string): boolean {
   const [first = '', ...middle] = parts
   const last = middle.pop()
   if (last === undefined) return text === first

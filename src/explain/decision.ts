@@ -15,6 +15,7 @@ import { refusalOf } from '../gate/refusal.ts'
 import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
 import { isByPerson } from '../http/endpoint-request.ts'
 import { TrustedProxies } from '../http/forwarded.ts'
+import type { McpRequest } from '../http/mcp-request.ts'
 import { hasBody } from '../http/request-body.ts'
 import { isReserved, isScript, type RequestFacts, unambiguousFacts } from '../http/request-facts.ts'
 import { wholeServer } from '../http/request-target.ts'
@@ -232,7 +233,12 @@ function aboutRequest(facts: RequestFacts, { supplied, switches, config }: Expla
     { name: 'request', text: `${kind}${client}` },
     { name: 'host', text: host },
     { name: 'path', text: `${path}${asSent}${readings}` },
+    ...(facts.mcp === undefined ? [] : [{ name: 'mcp', text: messageText(facts.mcp) } as const]),
   ]
+}
+
+function messageText({ fault, ...message }: McpRequest): string {
+  return fault ?? Object.values(message).join(' ')
 }
 
 function preflightWhy(fields: CorsFields): string {

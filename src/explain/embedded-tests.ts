@@ -4,6 +4,7 @@ import { isWildcard } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { EmbeddedTest, UpstreamConfig } from '../config/model/upstream.ts'
 import { printable, reason } from '../core/errors.ts'
+import { mcpRevision, toolCall } from '../core/mcp.ts'
 import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
 import type { Admission } from '../gate/admission.ts'
 import { createRouteTable, type RouteTable } from '../gate/rules/route-table.ts'
@@ -145,7 +146,7 @@ function admissionOf(
   // A program calls a method of gRPC.
   const isCall = upstream.protocol !== 'http1' && test.method === 'POST' && grpcMethod.test(test.path)
   const kind = isCall ? { 'content-type': 'application/grpc' } : { accept: 'text/html' }
-  const headers = { host, ...kind, ...(authorization !== undefined && { authorization }) }
+  const headers = { host, ...kind, ...mcpFields(test.mcp), ...(authorization !== undefined && { authorization }) }
   try {
     const received = requestFacts(
       { method: test.method, url: test.path, headers, socket: { remoteAddress: test.from } },
@@ -165,6 +166,13 @@ function admissionOf(
   } catch (error) {
     return reason(error)
   }
+}
+
+/** The fields of an MCP client that calls a tool, or sends a message of this method. */
+function mcpFields(message: string | undefined): Readonly<Record<string, string>> {
+  if (message === undefined) return {}
+  const named = { 'mcp-method': toolCall, 'mcp-name': message }
+  return { 'mcp-protocol-version': mcpRevision, ...(message.includes('/') ? { 'mcp-method': message } : named) }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { unreachable } from '../core/errors.ts'
 import type { StepUp } from '../core/step-up.ts'
 import { isSafe } from '../gate/cross-site.ts'
+import { mcpText } from '../gate/rules/mcp-rule.ts'
 import { requirementText } from '../gate/rules/requirement.ts'
 import type { Route } from '../gate/rules/route-table.ts'
 import type { DecisionStep } from '../gate/trace.ts'
@@ -16,6 +17,7 @@ export interface Step {
     | 'request'
     | 'host'
     | 'path'
+    | 'mcp'
     | 'upstream'
     | 'rule'
     | 'logout call'
@@ -111,8 +113,9 @@ function ruleText(rule: RuleConfig): string {
   if (rule.place === undefined) return 'no rule matches: a sign-in is required'
   const methods = rule.methods === undefined ? '' : `${rule.methods.join(', ')} `
   const clients = rule.clients === undefined ? '' : ` from ${rule.clients.text.join(' or ')}`
+  const mcp = rule.mcp === undefined ? '' : ` for ${mcpText(rule.mcp)}`
   const name = rule.name === undefined ? '' : `"${rule.name}", `
-  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients} ${accessText(rule)}`
+  return `${name}${rule.setting}, the first match: ${methods}${rule.path.text}${clients}${mcp} ${accessText(rule)}`
 }
 
 function accessText({ access, unauthenticated, require, stepUp, mode, respond, ...callers }: RuleConfig): string {

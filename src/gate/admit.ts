@@ -31,12 +31,13 @@ class Gate {
   }
 
   admit(facts: RequestFacts): Admission | Promise<Admission> {
-    const route = this.#context.routes.route(facts.host, facts.method, facts.target, facts.forwarded.clientAddress)
+    const { host, method, target, forwarded, mcp } = facts
+    const route = this.#context.routes.route(host, method, target, forwarded.clientAddress, undefined, mcp)
     this.#context.trace?.({ step: 'route', route })
     if (route === undefined)
       return {
         kind: 'no_route',
-        why: `no upstream serves ${facts.host} at this path: compare hosts and path of the upstreams`,
+        why: `no upstream serves ${host} at this path: compare hosts and path of the upstreams`,
       }
     const { cors, forwardAuth, name } = route.upstream
     if (forwardAuth !== (facts.isAsked !== undefined))
@@ -73,8 +74,11 @@ class Gate {
    * @param passed the rules about maintenance that let the request through
    */
   #outcome(facts: RequestFacts, route: Route, passed: readonly RuleConfig[] = []): Admission | Promise<Admission> {
-    const { upstream, rule } = route
+    const { upstream, rule, fault } = route
     const { respond, path } = rule
+    // A server that takes the method and the name from the content alone could get another request
+    // than the rules are about.
+    if (fault !== undefined) throw new GatewayError('ERR_MCP_FIELDS', fault)
     if (respond === undefined && upstream.respondsOnly)
       return { kind: 'no_route', why: `no rule of upstreams.${upstream.name} matches, and it has no application` }
     if (respond?.kind === 'maintenance') return this.#maintenance(facts, route, respond, passed)
@@ -93,14 +97,14 @@ class Gate {
     const { identify, routes, clock, trace } = this.#context
     const refusal = { kind: 'maintenance', upstream, retryAfterMs } as const
     if (require.length === 0) return refusal
-    const { host, method, target, forwarded } = facts
+    const { host, method, target, forwarded, mcp } = facts
     const { clientAddress } = forwarded
     return whenKnown<Identity, Admission>(identify(facts.cookie, upstream), (sender) => {
       const claims = sender.kind === 'signed_in' ? sender.record.claims : {}
       const subject = { claims, method, clientAddress, now: clock.now() }
       if (unmetRequirement({ require }, subject) !== undefined) return refusal
       const passed = [...before, rule]
-      const next = routes.route(host, method, target, clientAddress, passed)
+      const next = routes.route(host, method, target, clientAddress, passed, mcp)
       if (next === undefined) return refusal
       trace?.({ step: 'route', route: next })
       return this.#outcome(facts, next, passed)

@@ -80,8 +80,9 @@ export function resourceMetadata(
 }
 
 /**
- * The scopes of the rules at the address of the upstream. The scopes of other rules are left out,
- * because clients request what is published. The challenge of a rule has its scopes.
+ * The scopes of the rules at the address of the upstream. The scopes of other rules, and of rules
+ * for certain tools, are left out, because clients request what is published. The challenge of a
+ * rule has its scopes.
  */
 function scopesOfResource({ path, rules }: UpstreamConfig): readonly string[] {
   const segments = path
@@ -89,7 +90,10 @@ function scopesOfResource({ path, rules }: UpstreamConfig): readonly string[] {
     .slice(1)
     .split('/')
   return ['GET', 'POST'].flatMap((method) => {
-    const rule = rules.find((each) => matchesPath(each.path, segments) && each.methods?.includes(method) !== false)
+    const rule = rules.find(
+      ({ path, methods, mcp }) =>
+        mcp === undefined && matchesPath(path, segments) && methods?.includes(method) !== false,
+    )
     return rule?.accessTokens?.scopes ?? []
   })
 }

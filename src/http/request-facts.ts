@@ -5,6 +5,7 @@ import { ownText } from '../wire/fields.ts'
 import { frameSuffix, withoutCookies } from './cookies.ts'
 import { forwardedFacts, type ForwardedFacts, type HeaderView, textOf, type TrustedProxies } from './forwarded.ts'
 import { isGrpcCall } from './grpc-request.ts'
+import { mcpRequest, type McpRequest } from './mcp-request.ts'
 import { type CanonicalTarget, canonicalTarget, hostName, isAuthority, wholeServer } from './request-target.ts'
 import { isFromSite } from './requesting-page.ts'
 
@@ -48,6 +49,8 @@ export interface RequestFacts {
    * Device Bound Session Credentials §8.5).
    */
   readonly skippedSession?: string | undefined
+  /** The message that an MCP client sends. Absent: there is no `Mcp-Method`. */
+  readonly mcp?: McpRequest | undefined
   readonly forwarded: ForwardedFacts
   /**
    * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
@@ -102,6 +105,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
         ? textOf(headers, 'client-cert')
         : undefined,
     skippedSession: textOf(headers, 'secure-session-skipped'),
+    mcp: headers['mcp-method'] === undefined ? undefined : mcpRequest(headers),
     forwarded,
   }
 }

@@ -174,6 +174,7 @@ test('The facts of a request can be read from the IncomingMessage of Node.js', a
     tls: undefined,
     clientCert: undefined,
     skippedSession: undefined,
+    mcp: undefined,
     forwarded: { clientAddress: '127.0.0.1', proto: 'http', host: 'H.example:1', forwardedFor: '127.0.0.1' },
   })
 })

@@ -30,6 +30,7 @@ export function readRule(
       path,
       methods: settings.methods,
       clients: settings.networks && networksOf(settings.networks),
+      ...(settings.mcp && { mcp: { call: settings.mcp.call ?? [], method: settings.mcp.method ?? [] } }),
       access: settings.access,
       unauthenticated: settings.unauthenticated === 401 ? '401' : settings.unauthenticated,
       require,

@@ -1,4 +1,5 @@
-import { matchesPath, type PathPattern } from '../../core/patterns.ts'
+import { toolCall } from '../../core/mcp.ts'
+import { matchesExactly, matchesPath, type NamePattern, type PathPattern } from '../../core/patterns.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import type { GatewayConfig } from '../model/gateway.ts'
 import type { RequirementConfig } from '../model/requirement.ts'
@@ -74,7 +75,7 @@ function conjunctsOf(requirement: RequirementConfig): readonly RequirementConfig
 /** The settings of a rule that say more than which requests it is about, and who may send them. */
 const settingsOfEffect = [
   ...['name', 'unauthenticated', 'require', 'authorize_with', 'device_binding', 'step_up', 'access_tokens'],
-  ...['service_accounts', 'client_certificates', 'mode', 'respond', 'headers'],
+  ...['service_accounts', 'client_certificates', 'mode', 'respond', 'headers', 'mcp'],
 ]
 
 /** Whether the file says no more about a rule than that its requests require a sign-in. */
@@ -364,12 +365,24 @@ function covers(rule: RuleConfig, other: RuleConfig): boolean {
   const sameClients =
     rule.clients === undefined || (other.clients !== undefined && rule.clients.networks.covers(other.clients.networks))
   const sameMethods = anyMethod || (other.methods?.every((method) => hasMethod(rule, method)) ?? false)
-  if (!sameClients || !sameMethods || (other.path.below && !rule.path.below)) return false
+  if (!sameClients || !sameMethods || !coversMcp(rule.mcp, other.mcp) || (other.path.below && !rule.path.below))
+    return false
   // A "*" in the path of the other rule matches anything. Only a "*" covers it, because no segment
   // of this rule is named "*".
   const { suffix, ...path } = rule.path
   if (suffix === undefined || !other.path.below) return matchesPath(rule.path, other.path.segments)
   return other.path.suffix?.endsWith(suffix) === true && matchesPath(path, other.path.segments)
+}
+
+/** The same for the conditions about MCP. Absent: all requests. */
+function coversMcp(rule: RuleConfig['mcp'], other: RuleConfig['mcp']): boolean {
+  if (rule === undefined || other === undefined) return rule === undefined
+  // A "*" of the other pattern matches anything. Only a "*" covers it.
+  const covers = (patterns: readonly NamePattern[], text: string) => patterns.some((each) => matchesExactly(each, text))
+  return (
+    other.method.every(({ text }) => covers(rule.method, text)) &&
+    (covers(rule.method, toolCall) || other.call.every(({ text }) => covers(rule.call, text)))
+  )
 }
 
 /** A rule for GET also applies to HEAD. */

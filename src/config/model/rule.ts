@@ -1,4 +1,4 @@
-import type { PathPattern } from '../../core/patterns.ts'
+import type { NamePattern, PathPattern } from '../../core/patterns.ts'
 import type { StepUp } from '../../core/step-up.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type { RuleSettings } from '../settings.ts'
@@ -20,6 +20,8 @@ export interface RuleConfig {
   readonly methods: readonly string[] | undefined
   /** Absent: any client. */
   readonly clients?: Networks | undefined
+  /** Which requests of the Model Context Protocol. Absent: any request. */
+  readonly mcp?: { readonly call: readonly NamePattern[]; readonly method: readonly NamePattern[] }
   readonly access: RuleSettings['access']
   readonly unauthenticated: 'auto' | 'redirect' | '401'
   /** All of them apply to a signed-in person. */

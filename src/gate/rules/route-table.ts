@@ -4,6 +4,8 @@ import type { LogoutLink, UpstreamConfig } from '../../config/model/upstream.ts'
 import { placesOf } from '../../config/target-addresses.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { foldCase, matchesPath, parsePathPattern, type PathPattern } from '../../core/patterns.ts'
+import type { McpRequest } from '../../http/mcp-request.ts'
+import { isForMcp } from './mcp-rule.ts'
 
 /** The upstream of a request, and the rule that applies. */
 export interface Route {
@@ -11,6 +13,10 @@ export interface Route {
   readonly rule: RuleConfig
   /** Whether the request is a logout link of the application. */
   readonly isLogout: boolean
+  /**
+   * Why the request must be refused, whatever the rule says: a rule about MCP could be for it.
+   */
+  readonly fault?: string
 }
 
 /** The segments of a canonical path, and the other readings of it by upstreams. */
@@ -25,6 +31,7 @@ export interface RouteTable {
   /**
    * `host` is in lower case, without port. `client` is the address of the client. Absent: unknown.
    * `passed`: rules that let the request through, so that the next one decides. Absent: none.
+   * `mcp`: the message that an MCP client sends. Absent: none.
    * @throws {GatewayError} ERR_REQUEST_TARGET when another reading of the path matches another rule
    */
   route(
@@ -33,6 +40,7 @@ export interface RouteTable {
     path: RoutedPath,
     client?: string,
     passed?: readonly RuleConfig[],
+    mcp?: McpRequest,
   ): Route | undefined
 }
 
@@ -88,10 +96,10 @@ export function createRouteTable(upstreams: readonly UpstreamConfig[]): RouteTab
     byHost.get(host) ?? (hasWildcards ? byHost.get(wildcardOf(host) ?? '') : undefined) ?? ofAnyHost
 
   return {
-    route(host, method, path, client = '', passed = none) {
+    route(host, method, path, client = '', passed = none, mcp) {
       const candidates = mountsOf(host)
       const { query = '' } = path
-      const from = { method, client, passed }
+      const from = { method, client, passed, mcp }
       const route = match(candidates, from, path.segments, query)
       if (path.otherReadings === undefined) return route
 
@@ -169,6 +177,7 @@ interface Sender {
   readonly method: string
   readonly client: string
   readonly passed: readonly RuleConfig[]
+  readonly mcp: McpRequest | undefined
 }
 
 const none: readonly RuleConfig[] = []
@@ -190,26 +199,31 @@ function match(
     if (other === mount) break
     if (!startsWith(loosely, other.loosePrefix) || other.places.isDisjointFrom(mount.places)) continue
     const protecting = matchIn(other, from, segments, loosely, query)
-    if (protecting.rule.access === 'signed_in') return protecting
+    if (protecting.rule.access === 'signed_in' || protecting.fault !== undefined) return protecting
   }
   return route
 }
 
 function matchIn(
   mount: Mount,
-  { method, client, passed }: Sender,
+  { method, client, passed, mcp }: Sender,
   segments: readonly string[],
   loosely: readonly string[],
   query: string,
 ): Route {
-  const route =
-    mount.routes.find(
-      ({ rule, path, isLoose }) =>
+  let fault: string | undefined
+  const matched =
+    mount.routes.find(({ rule, path, isLoose }) => {
+      const isMeant =
         matchesMethod(rule, method) &&
         (rule.clients === undefined || rule.clients.networks.has(client)) &&
         !passed.includes(rule) &&
-        matchesPath(path, isLoose ? loosely : segments),
-    ) ?? mount.otherwise
+        matchesPath(path, isLoose ? loosely : segments)
+      const isFor = isMeant && (rule.mcp === undefined || isForMcp(rule.mcp, mcp))
+      if (typeof isFor === 'string') fault = isFor
+      return isFor !== false
+    }) ?? mount.otherwise
+  const route = fault === undefined ? matched : { ...matched, fault }
   return isLogoutLink(mount, method, loosely, query) ? { ...route, isLogout: true } : route
 }
 
@@ -258,6 +272,7 @@ const comparisons = {
   path: 'selects',
   methods: 'selects',
   clients: 'selects',
+  mcp: 'selects',
   // The policy decision point gets the name.
   name: 'same',
   access: 'same',
@@ -276,7 +291,7 @@ const comparisons = {
 
 /** Whether two routes have the same effect. */
 function isEquivalent(one: Route | undefined, other: Route | undefined): boolean {
-  if (one?.upstream !== other?.upstream) return false
+  if (one?.upstream !== other?.upstream || one?.fault !== other?.fault) return false
   if (one === undefined || other === undefined || one.rule === other.rule) return true
   const [a, b] = [
     { ...signedIn, ...one.rule },

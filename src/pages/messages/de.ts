@@ -5,6 +5,7 @@ export const de: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'Die Anfrage konnte nicht verarbeitet werden.',
     ERR_REQUEST_TARGET: 'Die Adresse dieser Seite ist fehlerhaft.',
+    ERR_MCP_FIELDS: 'Die Header-Felder dieser MCP-Anfrage sagen nicht, was sie tut.',
     ERR_SESSION_AMBIGUOUS: 'Ihr Browser hat die Cookies von zwei Sitzungen gesendet. Bitte laden Sie die Seite neu.',
     ERR_FORWARD_AUTH: 'Der Proxy vor dieser Anwendung ist falsch konfiguriert.',
     ERR_METHOD_NOT_ALLOWED: 'Diese Aktion ist hier nicht möglich.',

@@ -5,6 +5,7 @@ export const fr: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'La demande n’a pas pu être traitée.',
     ERR_REQUEST_TARGET: 'L’adresse de cette page n’est pas valide.',
+    ERR_MCP_FIELDS: 'Les champs d’en-tête de cette requête MCP ne disent pas ce qu’elle fait.',
     ERR_SESSION_AMBIGUOUS: 'Votre navigateur a envoyé les cookies de deux sessions. Veuillez recharger la page.',
     ERR_FORWARD_AUTH: 'Le proxy devant cette application est mal configuré.',
     ERR_METHOD_NOT_ALLOWED: 'Cette action n’est pas possible ici.',

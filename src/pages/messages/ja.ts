@@ -5,6 +5,7 @@ export const ja: Messages = {
   errors: {
     ERR_REQUEST_MALFORMED: 'リクエストを処理できませんでした。',
     ERR_REQUEST_TARGET: 'このページのアドレスが正しくありません。',
+    ERR_MCP_FIELDS: 'この MCP リクエストのヘッダーフィールドからは、処理の内容がわかりません。',
     ERR_SESSION_AMBIGUOUS: 'ブラウザーが二つのセッションの Cookie を送信しました。ページを再読み込みしてください。',
     ERR_FORWARD_AUTH: 'このアプリケーションの前にあるプロキシの設定が正しくありません。',
     ERR_METHOD_NOT_ALLOWED: 'この操作はここでは行えません。',
