@@ -91,7 +91,7 @@ export function upstreamAt(upstream: UpstreamConfig, host: string): UpstreamConf
 }
 
 /** The same origin at another host. */
-function withHost({ protocol, port }: URL, host: string): URL {
+export function withHost({ protocol, port }: URL, host: string): URL {
   return new URL(`${protocol}//${host}${port === '' ? '' : `:${port}`}`)
 }
 

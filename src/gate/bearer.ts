@@ -1,10 +1,11 @@
-import { upstreamsOfHost } from '../config/hosts.ts'
+import { namesHost, upstreamsOfHost, withHost } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { RuleConfig } from '../config/model/rule.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import type { Claims, JsonValue } from '../core/claims.ts'
 import type { BearerChallenge } from '../core/credentials.ts'
 import { matchesPath } from '../core/patterns.ts'
+import type { RequestFacts } from '../http/request-facts.ts'
 
 /** The scopes that a request of a rule needs and the token does not have. */
 export function missingScopes(
@@ -24,14 +25,16 @@ function scopesIn(claim: JsonValue | undefined): readonly string[] {
   return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : []
 }
 
-/** The challenge of a rule. */
+/** The challenge of a rule to a request. */
 export function challengeOf(
+  { host, target }: Pick<RequestFacts, 'host' | 'target'>,
   upstream: UpstreamConfig,
   rule: RuleConfig,
   error?: BearerChallenge['error'],
 ): BearerChallenge {
   const scopes = [...new Set([...(upstream.accessTokens?.scopes ?? []), ...(rule.accessTokens?.scopes ?? [])])]
-  const metadata = metadataUrl(upstream)
+  const isPublished = upstream.accessTokens?.metadata === true
+  const metadata = isPublished ? originAt(host, upstream) + wellKnown + resourcePath(target.path, upstream) : undefined
   return { error, scopes, metadata, stepUp: error === 'insufficient_user_authentication' ? rule.stepUp : undefined }
 }
 
@@ -48,11 +51,6 @@ export interface ResourceMetadata {
   readonly scopes_supported?: readonly string[]
 }
 
-/** The URL of the metadata of an upstream; `undefined` when the gateway publishes none. */
-function metadataUrl({ accessTokens, externalUrl, path }: UpstreamConfig): string | undefined {
-  return accessTokens?.metadata === true ? externalUrl.origin + wellKnown + withoutSlash(path) : undefined
-}
-
 /**
  * The metadata that the gateway publishes at a path, also for a preflight request (Fetch §3.2.2).
  * `undefined`: an upstream serves the path. Only this one spelling of the path belongs to the
@@ -65,12 +63,14 @@ export function resourceMetadata(
   const { method, host, path } = request
   if (!path.startsWith(wellKnown) || !methodsOfMetadata.has(method)) return undefined
   const upstream = upstreamsOfHost(host, upstreams).find(
-    (each) => each.accessTokens?.metadata === true && path === wellKnown + withoutSlash(each.path),
+    (each) =>
+      each.accessTokens?.metadata === true && path === wellKnown + resourcePath(path.slice(wellKnown.length), each),
   )
   if (upstream === undefined) return undefined
   const scopes = [...new Set([...(upstream.accessTokens?.scopes ?? []), ...scopesOfResource(upstream)])]
   return {
-    resource: upstream.externalUrl.origin + withoutSlash(upstream.path),
+    // The URL that the client uses (§3.3).
+    resource: originAt(host, upstream) + path.slice(wellKnown.length),
     authorization_servers: providers
       .filter(({ name }) => upstream.providers.includes(name))
       .map(({ issuer }) => issuer),
@@ -98,7 +98,16 @@ function scopesOfResource({ path, rules }: UpstreamConfig): readonly string[] {
   })
 }
 
-/** RFC 9728 §3.1 removes the slash at the end of the host. */
-function withoutSlash(path: string): string {
-  return path.replace(/\/$/, '')
+/** The origin of an upstream that has several hosts, as the client uses it. */
+function originAt(host: string, upstream: UpstreamConfig): string {
+  return namesHost(upstream, host) ? withHost(upstream.externalUrl, host).origin : upstream.externalUrl.origin
+}
+
+/**
+ * The path of an upstream as the client writes it: with a slash at the end or without one. RFC 9728
+ * §3.1 removes the slash that follows the host.
+ */
+function resourcePath(path: string, upstream: Pick<UpstreamConfig, 'path'>): string {
+  const plain = upstream.path.replace(/\/$/, '')
+  return plain !== '' && path === `${plain}/` ? path : plain
 }

@@ -76,7 +76,7 @@ function admitToken(
   if (identity.kind === 'unavailable') return identity
   if (identity.kind === 'refused') {
     context.trace?.({ step: 'token', missing: [] })
-    const challenge = challengeOf(upstream, rule, 'invalid_token')
+    const challenge = challengeOf(facts, upstream, rule, 'invalid_token')
     const { why } = identity
     return { kind: 'caller_refused', caller: 'access_token', upstream, code: 'ERR_TOKEN_INVALID', why, challenge }
   }
@@ -84,7 +84,7 @@ function admitToken(
   context.trace?.({ step: 'token', sub: identity.record.sub, missing })
   if (missing.length > 0) {
     const why = `the access token lacks the scope ${missing.join(', ')}`
-    const challenge = challengeOf(upstream, rule, 'insufficient_scope')
+    const challenge = challengeOf(facts, upstream, rule, 'insufficient_scope')
     const denial = { setCookies: nothing, upstream, rule, principal: identity, caller: 'access_token' } as const
     return { kind: 'forbidden', code: 'ERR_TOKEN_SCOPE', why, challenge, ...denial }
   }
@@ -166,7 +166,7 @@ function admitKnown(
   const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
   const unmet = unmetBy(identity.record, identity, rule, facts, context)
   if (unmet?.code === 'ERR_STEP_UP' && rule.mode !== 'observe') {
-    const challenge = challengeOf(upstream, rule, 'insufficient_user_authentication')
+    const challenge = challengeOf(facts, upstream, rule, 'insufficient_user_authentication')
     return { kind: 'caller_refused', caller, code: 'ERR_STEP_UP', why: unmet.why, challenge, upstream }
   }
   if (unmet !== undefined && rule.mode !== 'observe') return { kind: 'forbidden', ...unmet, ...denial }

@@ -139,7 +139,7 @@ export function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
 /** How a request can get access without a session, if the rule allows that. */
 export function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig): CallerChallenges {
   return {
-    challenge: rule.accessTokens && challengeOf(upstream, rule),
+    challenge: rule.accessTokens && challengeOf(facts, upstream, rule),
     offersBasic: rule.serviceAccounts !== undefined && isNoBrowser(facts),
   }
 }

@@ -82,3 +82,30 @@ test('Without metadata: true, the URL belongs to the application', async (t) => 
   assert.equal((await world.send(path)).status, 401)
   assert.equal((await world.call('/api/x', 'garbage')).challenge, 'Bearer error="invalid_token"')
 })
+
+test('The resource is the URL that the client uses: its host, and a slash at its end (RFC 9728 §3.3)', async (t) => {
+  const world = await startApi(t, {
+    ...{ accessTokens: `{ audience: [${audience}], metadata: true }`, rules: '[{ path: /mcp, access_tokens: true }]' },
+    upstream: 'hosts: [a.example, b.example]\n    path: /mcp',
+  })
+  const { port } = new URL(world.url)
+
+  for (const url of [`http://a.example:${port}/mcp`, `http://b.example:${port}/mcp`, `http://b.example:${port}/mcp/`]) {
+    const { host, pathname, origin } = new URL(url)
+    const { challenge } = await world.send(pathname, { host, authorization: 'Bearer garbage' })
+    const metadataUrl = `${origin}${path}${pathname}`
+    assert.equal(challenge, `Bearer error="invalid_token", resource_metadata="${metadataUrl}"`)
+    const response = await world.send(path + pathname, { host })
+    assert.equal((JSON.parse(response.body) as { resource: string }).resource, url)
+  }
+  // The names of hosts are those of the configuration.
+  assert.equal((await world.send(`${path}/mcp`, { host: 'evil.example' })).status, 404)
+})
+
+test('A client cannot choose the host of the metadata where the upstream serves any host', async (t) => {
+  const world = await startApi(t, { accessTokens: `{ audience: [${audience}], metadata: true }` })
+
+  const response = await world.send(path, { host: 'evil.example' })
+
+  assert.equal((JSON.parse(response.body) as { resource: string }).resource, world.url)
+})
