@@ -21,6 +21,8 @@ export interface RequestOptions {
   readonly tls?: UpstreamTlsConfig
   /** The path of a socket, which is connected to in place of the host and port of the URL. */
   readonly socketPath?: string | undefined
+  /** The content to send. Default: none. */
+  readonly content?: string
   /** How much of the content to read, in bytes. Default: none. */
   readonly contentBytes?: number
 }
@@ -78,7 +80,7 @@ export function request(url: URL, options: RequestOptions): Promise<HttpOutcome>
           : { why: reason(error) },
       ),
     )
-    sent.end()
+    sent.end(options.content)
   })
 }
 

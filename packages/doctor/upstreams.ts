@@ -9,12 +9,14 @@ import {
   type HealthCheckConfig,
   httpSchemeMismatch,
   isLoopback,
+  mcpRevision,
   pauses,
   portOf,
   reason,
   resolveTargets,
   type TargetConfig,
   targetName,
+  toolCall,
   type UpstreamConfig,
 } from '../../src/entries/doctor.ts'
 import { addressesOf, isPrivate, listens, request, type RequestOptions } from './connect.ts'
@@ -41,7 +43,9 @@ export async function upstreamFindings(upstream: UpstreamConfig, outside = outsi
   const about = alone.map((each) => Promise.all([reach(each, why), bypassFinding(each, outside)]))
   const pages = alone
     .slice(0, isHttp1 ? 1 : 0)
-    .map((each) => Promise.all([addressesFinding, framesFinding, loopFinding].map((finding) => finding(each))))
+    .map((each) =>
+      Promise.all([addressesFinding, framesFinding, loopFinding, mcpFinding].map((finding) => finding(each))),
+    )
   const health = healthFindings(upstream, alone)
   return found(...(await Promise.all(about)).flat(), ...(await health), ...(await Promise.all(pages)).flat())
 }
@@ -130,6 +134,53 @@ async function loopFinding(upstream: UpstreamConfig): Promise<Finding | undefine
     why: 'browsers stop with an error about too many redirects',
     todo: 'remove the redirect in the application, or let it read X-Forwarded-Proto and X-Forwarded-Host, which name the public address',
   })
+}
+
+/**
+ * Rules about MCP rely on a server that compares the fields with the content. The request calls a
+ * tool that does not exist, and names another one in its fields.
+ */
+async function mcpFinding(upstream: UpstreamConfig): Promise<Finding | undefined> {
+  const rule = upstream.rules.find(({ mcp }) => mcp !== undefined)
+  if (rule === undefined) return undefined
+  const id = 'upstream.mcp'
+  const place = mcpEndpoint(upstream, rule)
+  const [called, named] = ['gatehouse-doctor-content', 'gatehouse-doctor-field']
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': mcpRevision,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const message = { jsonrpc: '2.0', id: 1, method: toolCall, params: { name: called, arguments: {}, _meta } }
+  const content = JSON.stringify(message)
+  const headers = {
+    ...{ host: hostFor(upstream), accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+    ...{ 'content-length': String(content.length), 'mcp-protocol-version': mcpRevision },
+    ...{ 'mcp-method': toolCall, 'mcp-name': named },
+  }
+  const response = await request(place, {
+    ...{ method: 'POST', headers, content, contentBytes: 64 * 1024 },
+    ...wayTo(upstream),
+  })
+  if (!('status' in response)) return undefined
+  if (/"code"\s*:\s*-32020\b/.test(response.content ?? ''))
+    return ok(id, `the MCP server at ${place.pathname} rejects a call of another tool than Mcp-Name says`)
+  // Other servers want to know who calls, or speak another revision, which the gateway refuses.
+  if (response.status < 200 || response.status >= 300) return undefined
+  return warning(
+    id,
+    `the MCP server at ${place.pathname} does not reject a call of another tool than Mcp-Name says: it responds with ${response.status}`,
+    {
+      why: `rules with mcp decide by the header fields, so who may call one tool can call them all`,
+      todo: `use a server that verifies Mcp-Method and Mcp-Name, as revision ${mcpRevision} requires, or remove mcp from the rules of upstreams.${upstream.name}`,
+    },
+  )
+}
+
+/** The URL of the MCP server: the path of the rule, unless it has a placeholder. */
+function mcpEndpoint({ url, path, stripPath }: UpstreamConfig, rule: UpstreamConfig['rules'][number]): URL {
+  const base = path.replace(/\/$/, '')
+  const pathname = rule.path.text.includes('*') ? base || '/' : rule.path.text
+  return new URL(url.pathname.replace(/\/$/, '') + (stripPath ? pathname.slice(base.length) || '/' : pathname), url)
 }
 
 const policyField = 'content-security-policy'

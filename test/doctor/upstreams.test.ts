@@ -7,6 +7,7 @@ import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { upstreamFindings } from '../../packages/doctor/upstreams.ts'
 import { issueCertificates } from '../support/certificates.ts'
@@ -378,4 +379,56 @@ test('A server that does not speak HTTP is described without the words of a pars
   assert.match(found.what, /what it sends is not HTTP/)
   assert.doesNotMatch(found.what, /RTSP|ICE/)
   assert.match(found.todo ?? '', /another program listens there/)
+})
+
+/** The finding about an MCP server that responds to the request of doctor, and that request. */
+async function mcpFindingOf(t: TestContext, status: number, content: string, rules: string, settings = '') {
+  const sent: Record<string, unknown>[] = []
+  const port = await startApplication(t, '127.0.0.1', (req, res) => {
+    if (req.method !== 'POST') return void res.end()
+    void text(req).then((received) => {
+      const { params } = JSON.parse(received) as { params: { name: string } }
+      sent.push({ path: req.url, name: req.headers['mcp-name'], called: params.name })
+      res.writeHead(status, { 'content-type': 'application/json' }).end(content)
+    })
+  })
+  const findings = await findingsAbout(t, `url: http://127.0.0.1:${port}\n    ${settings}\n    rules: ${rules}`)
+  return { found: findings.find(({ id }) => id === 'upstream.mcp'), sent }
+}
+
+const byTool = "[{ path: /mcp, mcp: { call: ['delete_*'] } }]"
+
+test('An MCP server that calls another tool than the fields say is a warning', async (t) => {
+  const unknown = '{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool"}}'
+
+  const { found, sent } = await mcpFindingOf(t, 200, unknown, byTool)
+
+  assert.equal(found?.level, 'warning')
+  assert.match(found.what, /at \/mcp does not reject a call of another tool than Mcp-Name says: it responds with 200$/)
+  assert.match(found.todo ?? '', /remove mcp from the rules of upstreams\.orders/)
+  assert.deepEqual(sent, [{ path: '/mcp', name: 'gatehouse-doctor-field', called: 'gatehouse-doctor-content' }])
+})
+
+test('An MCP server that rejects such a call is fine', async (t) => {
+  const mismatch = '{"jsonrpc":"2.0","id":1,"error":{"code": -32020,"message":"Header mismatch"}}'
+
+  assert.equal((await mcpFindingOf(t, 400, mismatch, byTool)).found?.level, 'ok')
+})
+
+test('Nothing is said about an MCP server that refuses the request for another reason, or without rules about tools', async (t) => {
+  const older = '{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version"}}'
+
+  assert.equal((await mcpFindingOf(t, 400, older, byTool)).found, undefined)
+  assert.equal((await mcpFindingOf(t, 401, '', byTool)).found, undefined)
+  assert.deepEqual(await mcpFindingOf(t, 200, '{}', '[{ path: /mcp }]'), { found: undefined, sent: [] })
+})
+
+test('The request about an MCP server goes to the path where the gateway sends requests', async (t) => {
+  const below = "[{ path: /tools/*, mcp: { call: ['delete_*'] } }]"
+  const pathOf = async (rules: string, settings: string) =>
+    (await mcpFindingOf(t, 200, '{}', rules, settings)).sent.map(({ path }) => path)
+
+  assert.deepEqual(await pathOf(below, 'path: /tools'), ['/tools'])
+  assert.deepEqual(await pathOf(below, 'path: /tools\n    strip_path: true'), ['/'])
+  assert.deepEqual(await pathOf(byTool.replace('/mcp', '/tools/mcp'), 'path: /tools\n    strip_path: true'), ['/mcp'])
 })
