@@ -137,7 +137,7 @@ async function report(section: string, title: string, text: string): Promise<voi
   if (!values.write) return
   const file = fileURLToPath(new URL('../docs/performance.md', import.meta.url))
   const shown = readFileSync(file, 'utf8')
-  if (further.some(({ name }) => name === section) && !hasSection(shown, section)) return
+  if (!hasSection(shown, section)) return
   const page = replaceSection(shown, section, text)
   writeFileSync(file, await format(page, { ...(await resolveConfig(file)), parser: 'markdown' }))
 }
