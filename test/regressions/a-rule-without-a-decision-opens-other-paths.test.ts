@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { RuleConfig } from '../../src/config/model/rule.ts'
+import { parseNamePattern } from '../../src/core/patterns.ts'
 import { createRouteTable } from '../../src/gate/rules/route-table.ts'
 import { canonicalTarget } from '../../src/http/request-target.ts'
 import { requirement, rule, upstream } from '../gate/rules/configs.ts'
@@ -27,7 +28,7 @@ const effects: Readonly<Record<string, Partial<RuleConfig>>> = {
 }
 
 /** The settings that only select the requests of a rule. */
-const selecting = ['path', 'methods', 'networks']
+const selecting = ['path', 'methods', 'networks', 'mcp']
 
 test('Each setting of a rule has a decision: whether readings of a path may differ in it', () => {
   const schema = JSON.parse(readFileSync(new URL('../../schemas/gateway.schema.json', import.meta.url), 'utf8')) as {
@@ -46,9 +47,13 @@ for (const [setting, effect] of Object.entries(effects))
 
 for (const setting of selecting)
   test(`Readings may match two rules that differ only in what they select: ${setting}`, () => {
-    const rules = [{ ...rule('/*.css'), ...(setting === 'methods' && { methods: ['GET'] }) }]
+    const mcp = { call: [], method: [parseNamePattern('tools/list')] }
+    const selects = { ...(setting === 'methods' && { methods: ['GET'] }), ...(setting === 'mcp' && { mcp }) }
+    const rules = [{ ...rule('/*.css'), ...selects }]
     const table = createRouteTable([upstream({ rules })])
-    assert.equal(table.route('any', 'GET', canonicalTarget('/admin/x;.css'))?.rule, rules[0])
+    const message = { method: 'tools/list' }
+    const found = table.route('any', 'GET', canonicalTarget('/admin/x;.css'), undefined, undefined, message)
+    assert.equal(found?.rule, rules[0])
   })
 
 test('A rule without a decision is one for its exact spelling, and protects all spellings', () => {
