@@ -17,7 +17,7 @@ import { applicationOf } from './parties.ts'
 export const cookieName = 'APPLICATION'
 /** Between two messages of a stream, in ms. */
 const tickMs = 500
-/** A download is the message of its request in so many lines, some at a time, with pauses in ms. */
+/** How a download is sent: its lines, its parts, and the pauses between the parts in ms. */
 const download = { lines: 120, parts: 6, pauseMs: 50 } as const
 /** How often the application breaks off a download, and how often it fails at a form. */
 const failures = { download: 0.15, form: 0.06 } as const
@@ -169,7 +169,7 @@ function cookieOf(req: IncomingMessage): string {
   return new RegExp(`${cookieName}=([^;]*)`).exec(field(req, 'cookie'))?.[1] ?? ''
 }
 
-/** What an exchanged token says. Nobody else signs one in this world. */
+/** Reads an exchanged token. Its signature is not verified, because nobody forges one here. */
 function exchangedIn(authorization: string): { readonly sub: string; readonly aud: string } {
   const [, payload = ''] = /^Bearer [\w-]+\.([\w-]+)\.[\w-]+$/.exec(authorization) ?? []
   const { sub = '', aud = '' } =

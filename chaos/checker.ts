@@ -279,9 +279,9 @@ const ownSession: Check = (facts) => {
 }
 
 /**
- * Each application is told in time that a session with a session of its own has ended. Not where
- * several responses at once began such sessions, or where a new sign-in moved its cookie to another
- * session.
+ * Each application that has a session of a person is told in time when the session at the gateway
+ * ends. This is not judged where several responses at once began sessions of the application, or
+ * where a new sign-in moved its cookie to another session.
  */
 const logoutCall: Check = (facts) => {
   const requests = new Map(facts.requests.map((request) => [request.id, request]))

@@ -1,4 +1,4 @@
-// A loss of power, as far as files see it: what was written to the file of the sessions and not
+// What a loss of power does to files: what was written to the file of the sessions and not
 // synced is gone. The replica itself notes what SQLite has synced: see replica-environment.mjs.
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync, readSync, statSync, truncateSync } from 'node:fs'
 

@@ -158,18 +158,18 @@ export async function logOutAtProvider(parts: EndingParts): Promise<void> {
   const { sid, sub } = random.pick(sessions)
   // Some providers name the person only.
   const isOfPerson = random.chance(0.3)
-  const whom = isOfPerson ? { sub } : { sid }
+  const target = isOfPerson ? { sub } : { sid }
   const by = random.chance(0.4) ? 'signal' : 'logout-token'
-  const about = { sub, ...whom }
+  const about = { sub, ...target }
   const event = by === 'signal' ? await provider.securityEvent(about) : undefined
   const id = site.id('e')
   const begin = now()
   for (const one of sessions) if (isOfPerson ? one.sub === sub : one.sid === sid) provider.expireSession(one.sid)
   while (now() - begin < deliveryMs) {
     const token = event ?? (await provider.logoutToken(about))
-    const order = { id, by, ...whom } as const
+    const order = { id, by, ...target } as const
     if (await deliver(parts, token, order)) {
-      onEnded(whom)
+      onEnded(target)
       if (random.chance(0.5)) await repeatToken(parts, token, order)
       return
     }
