@@ -14,7 +14,8 @@ import { created, keysOf, newSession, order, times, until } from '../store-contr
 
 const meeting = slotOf('{notices}')
 
-const [failing, losing] = await Promise.all([
+const [failing, losing, moving] = await Promise.all([
+  startCluster({ after }, { replicas: 3 }),
   startCluster({ after }, { replicas: 3 }),
   startCluster({ after }, { replicas: 3 }),
 ])
@@ -124,6 +125,27 @@ test('notices go through the node that owns their slot, also after the slot has 
   const { key } = await created(one.store, Date.now())
   await one.store.endOne(key)
   assert.ok(other.notices.some((notice) => notice.kind === 'ended' && notice.keys.includes(key)))
+})
+
+test('an ending that replicas have to acknowledge succeeds right after a planned failover', async (t) => {
+  const setup = moving
+  const { store } = openAt(t, setup, { replicasAcknowledge: 1 })
+  await store.ping()
+  await hearing(store)
+  const at = setup.primaries.findIndex((primary) => primary !== setup.primaryOf(meeting))
+  const [primary, replica] = [setup.primaries[at], setup.replicas[at]] as [RedisServer, RedisServer]
+  const isThere = (session: NewSession) => setup.primaryOf(slotOf(tagOf(session.key))) === primary
+  const [first, second] = times(200, () => newSession(Date.now())).filter(isThere) as [NewSession, NewSession]
+  for (const session of [first, second]) assert.equal(await store.create(session), 'created')
+  // Opens the connection for such endings, which then knows the slots before the failover.
+  assert.deepEqual(keysOf(await store.endOne(first.key)), [first.key])
+  const promoted = new Redis(replica.port, '127.0.0.1')
+  t.after(() => promoted.disconnect())
+
+  await promoted.cluster('FAILOVER')
+  await until(tick, async () => /role:master[^]*state=online/.test(await promoted.info('replication')))
+
+  assert.deepEqual(keysOf(await store.endOne(second.key)), [second.key])
 })
 
 type Opened = ReturnType<typeof openAt>

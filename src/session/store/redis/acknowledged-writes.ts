@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { reason } from '../../../core/errors.ts'
 import type { Log } from '../../../observe/log.ts'
-import type { RedisConnection } from './redis-connection.ts'
+import { CommandRejected, type RedisConnection } from './redis-connection.ts'
 import type { ScriptName } from './scripts.ts'
 
 /** How long one `WAIT` may block the connection, in ms: the scripts of other endings wait too. */
@@ -54,13 +54,33 @@ export class AcknowledgedWrites {
     script: ScriptName,
     { keys, args, until }: { keys: readonly string[]; args: readonly (string | number)[]; until: number },
   ): Promise<AcknowledgedWrite> {
-    const server = this.#connection.serverOf(tag)
-    const { stream } = server
-    const reply = await this.#connection.runAt(server, script, keys, args)
+    let server = this.#connection.serverOf(tag)
+    let { stream } = server
+    const send = () => this.#connection.runAt(server, script, keys, args)
+    const reply = await send().catch(async (error: unknown) => {
+      if (!isMoved(error)) throw error
+      // The server has not run the script: another one has taken over its slots.
+      server = await this.#successor(server, tag, { key: keys[0] ?? tag, until })
+      stream = server.stream
+      return send()
+    })
     const acknowledged = new Promise<void>((resolve, reject) => this.#wait(server, { stream, until, resolve, reject }))
     // An earlier step of the same operation may fail first.
     acknowledged.catch(() => {})
     return { reply, acknowledged }
+  }
+
+  /**
+   * The server that has taken over a hash tag. ioredis follows the redirection of a read, and then
+   * knows it. A node that does not know it yet may make ioredis forget it once more.
+   */
+  async #successor(former: Redis, tag: string, { key, until }: { key: string; until: number }): Promise<Redis> {
+    do {
+      await this.#connection.reply(this.#connection.redis.exists(key))
+      const server = this.#connection.serverOf(tag)
+      if (server !== former) return server
+    } while (performance.now() < until)
+    throw this.#connection.unavailable('the node of this slot is unknown')
   }
 
   #wait(server: Redis, waiting: Waiting): void {
@@ -122,4 +142,9 @@ export class AcknowledgedWrites {
       })
     this.#isShort = true
   }
+}
+
+/** Whether a node of a Cluster has replied that another one has the slot. */
+function isMoved(error: unknown): boolean {
+  return error instanceof CommandRejected && /: MOVED \d/.test(error.message)
 }
