@@ -28,11 +28,8 @@ export const pauses = {
   reconnectToStoreMs: 2_000,
   /** How long it is proven that notices arrive, after a request for which this matters. */
   proveNoticesMs: 10_000,
-  /**
-   * How often an idle process, which proves nothing, checks its connections to Redis. A sample of
-   * the time in Redis lasts for 5 s, so a sign-in need not query it.
-   */
-  checkIdleStoreMs: 4_000,
+  /** How often an idle process, which proves nothing, checks its connections to Redis. */
+  checkIdleStoreMs: 10_000,
   /** When a trial of Redis is repeated that failed or did not come to an end. */
   tryStoreAgainMs: 2_000,
   /** How long `gatehouse doctor` waits for a connection to Redis. */

@@ -1,12 +1,12 @@
 import { createHistogram } from 'node:perf_hooks'
 
 /** How often the delay is measured, in ms. */
-const [busyMs, idleMs] = [10, 4_000]
+const [busyMs, idleMs] = [10, 10_000]
 /** An event loop that works for a smaller share of this time, in ms, is idle. */
 const [busyShare, windowMs] = [0.02, 1_000]
 
 /**
- * Measures how late timers fire. An idle process measures every four seconds, because each
+ * Measures how late timers fire. An idle process measures every ten seconds, because each
  * measurement wakes it up, and a busy one a hundred times a second.
  */
 export class EventLoopDelay {
