@@ -16,6 +16,7 @@ import { haproxy } from './contenders/haproxy.ts'
 import { modAuthOpenidc } from './contenders/mod-auth-openidc.ts'
 import { nginx } from './contenders/nginx.ts'
 import { oauth2Proxy } from './contenders/oauth2-proxy.ts'
+import { svgOf } from './growth/chart.ts'
 import { hasSection, replaceSection } from './page.ts'
 import { table } from './report.ts'
 import type { Figure, Plan } from './rounds.ts'
@@ -115,6 +116,11 @@ async function carryOut(scenario: Scenario): Promise<void> {
     },
     options: { node },
     print: (text) => void paragraphs.push(text),
+    draw: (chart) => {
+      const file = `images/performance/${scenario.name}.svg`
+      paragraphs.push(`![${chart.title}](${file})`)
+      if (values.write) writeFileSync(fileURLToPath(new URL(`../docs/${file}`, import.meta.url)), svgOf(chart))
+    },
     facts,
   }
   try {
