@@ -8,16 +8,18 @@ export function fileFindings(file: string, secretFiles: readonly SecretFile[]): 
 }
 
 function configurationFinding(file: string): Finding | undefined {
-  if ((modeOf(file) & 0o002) === 0) return undefined
-  return fault('files.configuration', `every user of this machine may change ${file} (mode ${octal(modeOf(file))})`, {
+  const mode = modeOf(file)
+  if (mode === undefined || (mode & 0o002) === 0) return undefined
+  return fault('files.configuration', `every user of this machine may change ${file} (mode ${octal(mode)})`, {
     why: 'an attacker who changes it decides who gets access, and which headers the application gets',
     todo: `chmod o-w ${file}`,
   })
 }
 
-function secretFinding({ setting, file }: SecretFile): Finding {
+function secretFinding({ setting, file }: SecretFile): Finding | undefined {
   const id = 'files.secret'
   const mode = modeOf(file)
+  if (mode === undefined) return undefined
   const what = `${file} (${setting}) has the mode ${octal(mode)}`
   const hasHashes = setting.endsWith('.service_accounts.file')
   if ((mode & 0o022) !== 0)
@@ -37,12 +39,12 @@ function secretFinding({ setting, file }: SecretFile): Finding {
   return ok(id, what)
 }
 
-function modeOf(file: string): number {
+/** `undefined`: it cannot be read now. The file of a client assertion may come after the start. */
+function modeOf(file: string): number | undefined {
   try {
     return statSync(file).mode & 0o777
   } catch {
-    // The file has disappeared since the configuration was read.
-    return 0
+    return undefined
   }
 }
 

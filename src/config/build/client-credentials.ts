@@ -51,7 +51,7 @@ function readAssertion(
   const found = readClientAssertion(file, Date.now())
   if ('why' in found)
     assertionAt.below('file').warning(`${file} ${found.why}`, 'until this file has a valid JWT, nobody can sign in')
-  else at.report.secretFiles.push({ setting: assertionAt.below('file').path, file })
+  at.report.secretFiles.push({ setting: assertionAt.below('file').path, file })
   return { clientAssertion: file, token_endpoint_auth_method: 'private_key_jwt' }
 }
 
