@@ -95,19 +95,28 @@ test('The audience of the assertion is the token endpoint for a provider that wa
   assert.equal(aud, `${journey.world.provider.issuer}/oauth/token`)
 })
 
+interface AssertionOptions {
+  readonly lifetime?: string
+  readonly audience?: string
+}
+
 /** A JWT for the client, as another program would sign it. */
-function assertionFor(provider: Pick<TestProvider, 'issuer'>, { privateJwk }: ClientKeyPair, lifetime = '1h') {
+function assertionFor(
+  provider: Pick<TestProvider, 'issuer'>,
+  { privateJwk }: ClientKeyPair,
+  { lifetime = '1h', audience = provider.issuer }: AssertionOptions = {},
+) {
   return new SignJWT({ jti: randomUUID() })
     .setProtectedHeader({ alg: 'ES256', kid: 'key-ES256' })
     .setIssuer('orders')
     .setSubject('orders')
-    .setAudience(provider.issuer)
+    .setAudience(audience)
     .setIssuedAt()
     .setExpirationTime(lifetime)
     .sign(createPrivateKey({ key: privateJwk, format: 'jwk' }))
 }
 
-async function startWithAssertion(t: TestContext) {
+async function startWithAssertion(t: TestContext, others: Configuration = {}) {
   const pair = clientKeyPair('ES256')
   const folder = folderWith(t, { token: '' })
   const file = join(folder, 'token')
@@ -117,6 +126,7 @@ async function startWithAssertion(t: TestContext) {
       adjust: withFeatures(
         {},
         { client_secret: undefined, token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [pair.publicJwk] } },
+        others,
       ),
     },
   })
@@ -124,7 +134,7 @@ async function startWithAssertion(t: TestContext) {
   return {
     ...journey,
     file,
-    renew: async (lifetime?: string) => writeFileSync(file, await assertionFor(provider, pair, lifetime)),
+    renew: async (options?: AssertionOptions) => writeFileSync(file, await assertionFor(provider, pair, options)),
   }
 }
 
@@ -151,7 +161,7 @@ test('The client authenticates with the JWT of a file, which another program ren
 
 test('While the file is half written, the last JWT is sent until it expires; then a sign-in gets 503', async (t) => {
   const { file, renew, world, jane, log } = await startWithAssertion(t)
-  await renew('5m')
+  await renew({ lifetime: '5m' })
   const whole = readFileSync(file, 'utf8')
   assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
 
@@ -211,8 +221,43 @@ test('An assertion that arrives too late ends the sign-in', async (t) => {
   assert.match(journey.log(), /invalid_client/)
 })
 
+for (const [what, options, others] of [
+  ['lacks the end of its signature', {}, {}],
+  ['is for another audience', { audience: 'https://kubernetes.default.svc' }, {}],
+  [
+    'has expired by the clock of the provider',
+    { lifetime: '1m' },
+    { assertJwtClientAuthClaimsAndHeader: rejectExpired },
+  ],
+] as const)
+  test(`A JWT of a file that ${what} ends the sign-in, and the next JWT is tried`, async (t) => {
+    const { file, renew, world, jane, log } = await startWithAssertion(t, others)
+    await renew(options)
+    if (what.startsWith('lacks')) writeFileSync(file, readFileSync(file, 'utf8').slice(0, -10))
+
+    const refused = await jane.get(`${world.url}/echo`)
+
+    assert.equal(refused.status, 502)
+    assert.match(log(), /invalid_client.*check provider\.client_id.*client_assertion/)
+    await renew()
+    assert.equal((await jane.get(`${world.url}/echo`)).status, 200)
+  })
+
+test('A JWT of a file that has expired by the clock of the gateway is not sent', async (t) => {
+  const { file, renew, world, jane, log } = await startWithAssertion(t)
+  await renew({ lifetime: '5m' })
+  const forms = tokenForms(world.provider)
+  world.moveClock(5 * 60_000)
+
+  const refused = await jane.get(`${world.url}/echo`)
+
+  assert.equal(refused.status, 503)
+  assert.match(log(), new RegExp(`client_assertion\\): ${file} has expired \\(exp 20`))
+  assert.equal(forms.length, 0)
+})
+
 /** A provider whose clock is two minutes ahead. */
-const rejectExpired: Configuration['assertJwtClientAuthClaimsAndHeader'] = async (_ctx, claims) => {
+async function rejectExpired(_ctx: unknown, claims: Readonly<Record<string, unknown>>): Promise<void> {
   const { errors } = await import('oidc-provider')
   if (Number(claims['exp']) < Date.now() / 1000 + 120) throw new errors.InvalidClientAuth('the assertion has expired')
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:http2'
+import { createConnection } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { audience, startApi } from '../support/api-world.ts'
@@ -65,6 +66,52 @@ for (const [why, fields] of [
     assert.deepEqual([first.status, second[':status']], [400, 400])
     assert.match(first.body, /this MCP request/)
     assert.match(content, /this MCP request/)
+    assert.equal(world.seen.length, 0)
+  })
+
+for (const [what, name, status] of [
+  ['with a percent sign is that name', 'delete%5Fuser', 200],
+  ['that begins with a percent sign is that name', '%64elete_user', 200],
+  ['with spaces inside is that name', 'get the user', 200],
+  ['in spaces is the name', ' delete_user ', 403],
+  ['with a tab is refused', 'get\tuser', 400],
+  ['that encodes a line break is refused', '=?base64?ZGVsZXRlXwp1c2Vy?=', 400],
+  ['with bytes above ASCII is refused', 'caf\u00e9', 400],
+  ['of 10 kB is refused', 'a'.repeat(10_240), 400],
+] as const)
+  test(`A name ${what}`, async (t) => {
+    const world = await startApi(t, api)
+    const headers = { authorization: `Bearer ${world.token({ scope: 'read' })}`, accept: '*/*', ...call(name) }
+
+    const response = await world.send('/mcp', headers, 'POST')
+
+    assert.equal(response.status, status, response.body)
+    if (status === 400) assert.match(response.body, /this MCP request/)
+    assert.deepEqual(
+      world.seen.map((fields) => fields['mcp-name']),
+      status === 200 ? [name] : [],
+    )
+  })
+
+for (const [what, byte] of [
+  ['NUL', 0],
+  ['CR', 13],
+  ['ESC', 27],
+  ['DEL', 127],
+] as const)
+  test(`A name with ${what} reaches no rule`, async (t) => {
+    const world = await startApi(t, api)
+    const socket = createConnection(Number(new URL(world.url).port), '127.0.0.1')
+    t.after(() => socket.destroy())
+    const fields = Object.entries(call(`get_${String.fromCharCode(byte)}user`)).map(
+      ([name, value]) => `${name}: ${value}`,
+    )
+    const lines = ['POST /mcp HTTP/1.1', `Host: ${new URL(world.url).host}`, 'Content-Length: 0', 'Connection: close']
+    const authorization = `Authorization: Bearer ${world.token({ scope: 'read admin' })}`
+
+    socket.write([...lines, authorization, ...fields, '', ''].join('\r\n'), 'latin1')
+
+    assert.match(await text(socket), /^HTTP\/1\.1 400 /)
     assert.equal(world.seen.length, 0)
   })
 
