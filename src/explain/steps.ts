@@ -64,11 +64,13 @@ export function stepsOf(step: DecisionStep): Step[] {
       return [{ name: 'session', text: `${isNeeded}; ${found}` }]
     }
     case 'token': {
-      if (step.sub === undefined)
+      if (step.record === undefined)
         return [{ name: 'access token', text: 'present, and not verified: give its claims with --as' }]
+      const { sub, sid } = step.record
+      const ending = sid === undefined ? '; it has no sid, so it does not end with a session' : ''
       const scopes = step.missing.length === 0 ? 'has all that are needed' : `lacks ${step.missing.join(', ')}`
       return [
-        { name: 'access token', text: `used instead of a session; of ${step.sub}` },
+        { name: 'access token', text: `used instead of a session; of ${sub}${ending}` },
         { name: 'scopes', text: `the token ${scopes}` },
       ]
     }

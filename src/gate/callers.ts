@@ -81,7 +81,7 @@ function admitToken(
     return { kind: 'caller_refused', caller: 'access_token', upstream, code: 'ERR_TOKEN_INVALID', why, challenge }
   }
   const missing = missingScopes(identity.record.claims, upstream, rule)
-  context.trace?.({ step: 'token', sub: identity.record.sub, missing })
+  context.trace?.({ step: 'token', record: identity.record, missing })
   if (missing.length > 0) {
     const why = `the access token lacks the scope ${missing.join(', ')}`
     const challenge = challengeOf(facts, upstream, rule, 'insufficient_scope')

@@ -1,6 +1,7 @@
 import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import type { PrincipalRecord } from '../session/record/record.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Identity } from './identify.ts'
 import type { Unmet } from './rules/requirement.ts'
@@ -16,7 +17,11 @@ export type DecisionStep =
   | { readonly step: 'anybody' }
   | { readonly step: 'session'; readonly isOptional: boolean; readonly identity: Identity }
   /** Absent: the token is not accepted. `missing`: the scopes that it lacks. */
-  | { readonly step: 'token'; readonly sub?: string; readonly missing: readonly string[] }
+  | {
+      readonly step: 'token'
+      readonly record?: Pick<PrincipalRecord, 'sub' | 'sid'>
+      readonly missing: readonly string[]
+    }
   | { readonly step: 'account'; readonly name: string | undefined; readonly identity: AccountIdentity }
   /** `why` the request must not act in the name of the person. Absent: it may. */
   | { readonly step: 'cross-site'; readonly facts: RequestFacts; readonly why: string | undefined }

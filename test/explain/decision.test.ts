@@ -486,7 +486,9 @@ upstreams:
   const bearer = ['-H', 'Authorization: Bearer x', 'GET', url]
   const accepted = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane', scope: 'read' }, config)
   assert.match(accepted.out, /requires a sign-in or an access token/)
-  assert.match(accepted.out, /access token +used instead of a session; of jane/)
+  assert.match(accepted.out, /access token +used instead of a session; of jane; it has no sid, so it does not end with/)
+  const ending = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane', sid: 's-1', scope: 'read' }, config)
+  assert.match(ending.out, /access token +used instead of a session; of jane\n/)
   assert.match(accepted.out, /Authorization.* these credentials are for the gateway/)
   const lacking = await explained(t, ['--as', 'CLAIMS', ...bearer], { sub: 'jane' }, config)
   assert.match(lacking.out, /scopes +the token lacks read/)
