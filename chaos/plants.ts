@@ -163,8 +163,8 @@ const table = {
     finds: ['token'],
   },
   'exchanged-for-another': {
-    from: 'const flight = `${key} ${name}`;',
-    to: 'const flight = name;',
+    from: 'const flight = `${key} ${wantedText}`;',
+    to: 'const flight = wantedText;',
     finds: ['token'],
   },
   'writes-not-synced': {

@@ -50,6 +50,8 @@ export const pauses = {
   retryKeysMs: 1_000,
   /** How long a lease lasts before another process may take over from a killed one. */
   leaseMs: 5_000,
+  /** The first pause after a token could not be revoked. */
+  retryRevocationsMs: 1_000,
   /** The pause between two attempts to carry out endings that the store has not taken. */
   repeatEndingsMs: 1_000,
   /** How long a start waits for the file of the sessions, which another process has open. */

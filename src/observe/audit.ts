@@ -139,7 +139,8 @@ export interface AuditEvents {
    */
   'application.logout': AboutSession & Outcome & { readonly upstream: string; readonly status?: number }
   'provider.end_session': Person & Outcome
-  'provider.revocation': Person & Outcome
+  /** `upstream` got the revoked token in exchange. Absent: it is the refresh token of a session. */
+  'provider.revocation': Person & Outcome & { readonly upstream?: string }
   /** The number of audit events that were lost because nothing read the log. */
   'audit.dropped': { readonly events: number }
 }

@@ -75,7 +75,7 @@ function countersOf(metrics: Metrics) {
     logoutTokens.of(outcome)
   const atProvider = metrics.counter({
     name: 'gatehouse_provider_logouts_total',
-    help: 'Sessions ended (end_session) and refresh tokens revoked (revocation) at the provider, by outcome.',
+    help: 'Sessions ended (end_session) and tokens revoked (revocation) at the provider, by outcome.',
     labels: ['event', 'outcome'],
   })
   const atApplications = metrics.counter({

@@ -2,6 +2,7 @@ import * as client from 'openid-client'
 import { signingAlgorithms } from '../config/model/provider.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import { retryAfterMs } from '../core/repeating.ts'
 
 /** The provider, or an API, has not responded as it must. `cause`: the error behind it. */
 export function providerUnavailable(why: string, cause?: unknown): GatewayError {
@@ -188,6 +189,24 @@ export function gatewayErrorIn(error: unknown): GatewayError | undefined {
   return causes(error).find((at) => at instanceof GatewayError)
 }
 
+/** The provider has not revoked a token (RFC 7009 §2.2.1). */
+export class NotRevokedError extends GatewayError {
+  /** Another attempt would have the same result. */
+  readonly isFinal: boolean
+  /** How long the provider asks to wait, in ms. */
+  readonly waitMs: number | undefined
+
+  constructor(cause: unknown) {
+    const why =
+      cause instanceof client.ResponseBodyError ? `the provider responded with ${describeError(cause)}` : reason(cause)
+    super('ERR_PROVIDER_UNAVAILABLE', `the token was not revoked: ${why}`, { cause })
+    const response = responseIn(cause)
+    const status = response?.status ?? 500
+    this.isFinal = status < 500 && status !== 429
+    this.waitMs = retryAfterMs(response?.headers.get('retry-after'), response?.headers.get('date'))
+  }
+}
+
 function causes(error: unknown): Error[] {
   const found: Error[] = []
   for (let at = error; at instanceof Error && found.length < 10; at = at.cause) found.push(at)
@@ -195,9 +214,13 @@ function causes(error: unknown): Error[] {
 }
 
 function statusOf(error: unknown): number | undefined {
-  if (error instanceof client.WWWAuthenticateChallengeError) return error.status
-  if (error instanceof Error && error.cause instanceof Response) return error.cause.status
-  return undefined
+  return error instanceof client.ResponseBodyError ? undefined : responseIn(error)?.status
+}
+
+function responseIn(error: unknown): Response | undefined {
+  if (error instanceof client.WWWAuthenticateChallengeError || error instanceof client.ResponseBodyError)
+    return error.response
+  return error instanceof Error && error.cause instanceof Response ? error.cause : undefined
 }
 
 /** The `error` with which the token endpoint refuses a request, and its status (RFC 6749 §5.2). */

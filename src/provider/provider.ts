@@ -36,6 +36,8 @@ import {
   InvalidTokensError,
   isAboutTokens,
   isInvalidGrant,
+  NotRevokedError,
+  providerErrorIn,
   providerUnavailable,
 } from './provider-errors.ts'
 import { type RevocationToken, verifyRevocationToken } from './revocation-token.ts'
@@ -392,16 +394,24 @@ export abstract class Provider {
     })
   }
 
-  /** Revokes a refresh token (RFC 7009). `unsupported`: there is no revocation endpoint. */
-  async revoke(refresh_token: string): Promise<'revoked' | 'unsupported'> {
+  /**
+   * Revokes a token (RFC 7009). `unsupported`: the provider cannot.
+   * @throws {NotRevokedError}
+   */
+  async revoke(
+    token: string,
+    token_type_hint: 'refresh_token' | 'access_token' = 'refresh_token',
+  ): Promise<'revoked' | 'unsupported'> {
     const { configuration, revocation_endpoint } = await this.discovery.provider()
     if (revocation_endpoint === undefined) return 'unsupported'
-    await client
-      .tokenRevocation(configuration, refresh_token, { token_type_hint: 'refresh_token' })
-      .catch((cause: unknown) => {
-        throw providerUnavailable(`the refresh token was not revoked: ${reason(cause)}`, cause)
-      })
-    return 'revoked'
+    try {
+      await client.tokenRevocation(configuration, token, { token_type_hint })
+      return 'revoked'
+    } catch (cause) {
+      // RFC 7009 §2.2.1. Some providers revoke no JWT.
+      if (providerErrorIn(cause)?.error === 'unsupported_token_type') return 'unsupported'
+      throw new NotRevokedError(cause)
+    }
   }
 
   /**

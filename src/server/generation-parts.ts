@@ -26,6 +26,7 @@ import { createKeyring } from '../session/record/sealed-record.ts'
 import { measuredStore } from '../session/store/measured-store.ts'
 import { RedisStore } from '../session/store/redis/redis-store.ts'
 import { SqliteStore } from '../session/store/sqlite/sqlite-store.ts'
+import type { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 import { createProvenClients } from '../tokens/service-accounts.ts'
 import { TokenEndings } from '../tokens/token-endings.ts'
 import { AllLogoutCalls, createJobs } from './all-logout-calls.ts'
@@ -55,6 +56,7 @@ export function createSharedParts(
   const growthBytes = given === undefined ? free / 2 : undefined
   const memory = new MemoryBudget(given ?? budgetBytes(free), { rejectedClients, growthBytes })
   memory.describe(metrics)
+  const isRenewed = (key: SessionKey) => hasEndedBy(key, 'renewal', store)
   return {
     ...observing,
     store,
@@ -67,7 +69,8 @@ export function createSharedParts(
     caches: new NearCaches(),
     streamSessions: new Map() as StreamSessions,
     accountLimits: { ...createAccountLimits({ clock, rejectedClients }), proven: createProvenClients() },
-    tokenEndings: new TokenEndings({ clock, isRenewed: (key) => hasEndedBy(key, 'renewal', store) }),
+    tokenEndings: new TokenEndings({ clock, isRenewed }),
+    isRenewed,
   }
 }
 
@@ -75,7 +78,11 @@ export function createSharedParts(
 export type GenerationParts = ReturnType<typeof createParts>
 
 /** @param onActivity see `ProxyParts` */
-export function createParts(config: GatewayConfig, shared: SharedParts, onActivity: (session: SessionKey) => void) {
+export function createParts(
+  config: GatewayConfig,
+  shared: SharedParts & { readonly exchangedTokens: ExchangedTokens },
+  onActivity: (session: SessionKey) => void,
+) {
   const { live, tracer, log, clock, metrics } = shared
   const { providers, reservedPrefix } = config
   const routes = createRouteTable(config.upstreams)

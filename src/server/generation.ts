@@ -27,7 +27,7 @@ import { withOneSession } from '../session/cookies/one-session.ts'
 import { hasSeveral } from '../session/cookies/session-cookie.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ClientCertificates } from '../tokens/client-certificates.ts'
-import { type Exchanged, ExchangedTokens } from '../tokens/exchanged-tokens.ts'
+import type { Exchanged } from '../tokens/exchanged-tokens.ts'
 import { ServiceAccounts } from '../tokens/service-accounts.ts'
 import { AdmissionHandler, Decisions } from './admission-handler.ts'
 import { Endpoints } from './endpoints.ts'
@@ -199,29 +199,31 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
 
 /** Those who have credentials of their own, and the tokens that upstreams get in exchange. */
 function callers(config: GatewayConfig, parts: GenerationParts) {
-  const { realms, endings, tokenEndings, accountLimits, live, clock, log } = parts
+  const { realms, endings, tokenEndings, exchangedTokens, accountLimits, live, clock } = parts
   const accessTokens = new AccessTokens({
     clock,
     endings: tokenEndings,
     introspections: new Shares(connectionsFor.introspections),
   })
-  const exchangedTokens = new ExchangedTokens({ clock, log })
   const accounts = new ServiceAccounts({ clock, limits: accountLimits, issuer: config.externalUrl.origin })
   const [isAsked, readsHeader] = [config.listen.tls?.clientCaFile !== undefined, config.clientCertHeader]
   const reads = isAsked || readsHeader || config.upstreams.some(({ clientCertHeader }) => clientCertHeader)
   const certificates = new ClientCertificates({ isAsked, readsHeader, issuer: config.externalUrl.origin, clock })
+  const closeOver = () => {
+    live.closeOver()
+    exchangedTokens.endOver()
+  }
   if (config.upstreams.some((upstream) => upstream.accessTokens !== undefined)) {
     endings.onEnded((keys) => {
       tokenEndings.noteEnded(keys)
-      live.closeOver()
+      closeOver()
     })
     endings.onLogoutOrder((order) => {
       tokenEndings.noteOrder(order)
-      live.closeOver()
+      closeOver()
     })
   }
-  if (config.upstreams.some((upstream) => upstream.tokenExchange !== undefined))
-    endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
+  endings.onEnded((keys) => exchangedTokens.noteEnded(keys))
   return {
     ...(reads && { identifyCertificate: (source, upstream) => certificates.identify(source, upstream) }),
     identifyToken: (token, upstream, accepts, client) =>

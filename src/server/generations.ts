@@ -7,6 +7,8 @@ import type { Log } from '../observe/log.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { audienceOf } from '../session/record/record.ts'
 import type { SessionStore } from '../session/store/store.ts'
+import { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
+import { type EndedToken, Revocations } from '../tokens/revocations.ts'
 import { createParts, type GenerationParts, type SharedParts } from './generation-parts.ts'
 import { Generation } from './generation.ts'
 import { reloadable } from './reloadable.ts'
@@ -19,7 +21,9 @@ const maxRetiring = 4
  * reload builds the next generation completely before it replaces the current one.
  */
 export class Generations {
-  readonly #parts: SharedParts
+  readonly #parts: SharedParts & { readonly exchangedTokens: ExchangedTokens }
+  /** By audience. They outlive a reload, as the tokens do. */
+  readonly #revocations = new Map<string, Revocations>()
   #config: GatewayConfig
   #current: Generation
   readonly #retiring = new Map<Generation, Promise<void>>()
@@ -31,7 +35,8 @@ export class Generations {
   /** Builds the first generation. */
   constructor(config: GatewayConfig, parts: SharedParts) {
     this.#config = config
-    this.#parts = parts
+    const revoke = (audience: string, tokens: readonly EndedToken[]) => this.#revocationsAt(audience).add(tokens)
+    this.#parts = { ...parts, exchangedTokens: new ExchangedTokens({ ...parts, revoke }) }
     this.#current = this.#create(config)
   }
 
@@ -69,6 +74,8 @@ export class Generations {
 
   /** Closes all generations. Their requests have ended, or are ended with their connections. */
   async close(): Promise<void> {
+    const end = wait(this.#config.shutdown.drainTimeoutMs, undefined, { ref: false })
+    await Promise.all([...this.#revocations.values()].map((revocations) => revocations.finish(end)))
     await Promise.all([this.#current, ...this.#retiring.keys()].map((generation) => generation.close()))
     await Promise.all([...this.#earlierUpstreams].map((upstreams) => upstreams.destroy()))
   }
@@ -95,6 +102,14 @@ export class Generations {
     this.#current = successor
     this.#retire(predecessor)
     return needRestart
+  }
+
+  /** What revokes tokens at the provider of an audience, by the current configuration. */
+  #revocationsAt(audience: string): Revocations {
+    const provider = () => this.#current.parts.realms.all.find((realm) => realm.audience === audience)?.provider
+    const revocations = this.#revocations.get(audience) ?? new Revocations({ ...this.#parts, provider })
+    this.#revocations.set(audience, revocations)
+    return revocations
   }
 
   #create(config: GatewayConfig): Generation {

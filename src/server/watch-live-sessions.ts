@@ -6,6 +6,7 @@ import type { Log } from '../observe/log.ts'
 import type { LiveStreams } from '../proxy/live-streams.ts'
 import type { Sessions } from '../session/live/live-sessions.ts'
 import type { SessionStore } from '../session/store/store.ts'
+import type { ExchangedTokens } from '../tokens/exchanged-tokens.ts'
 
 /** How soon they are read again after the store did not respond, in ms. */
 const retryMs = 1000
@@ -26,6 +27,7 @@ export type StreamSessions = Map<SessionKey, StreamSession>
 
 export interface WatchParts {
   readonly live: Pick<LiveStreams, 'sessions' | 'closeAll' | 'closeOver'>
+  readonly exchangedTokens: Pick<ExchangedTokens, 'endOver'>
   readonly sessions: Pick<Sessions, 'read'>
   readonly store: Pick<SessionStore, 'onNotice'>
   /** Shared by all generations, so that a reload during an outage does not extend a stream. */
@@ -59,8 +61,9 @@ export class LiveSessionsWatch {
 
   /** Closes the streams of all sessions that have ended, and resolves to the pause, in ms. */
   async #checkAll(): Promise<number> {
-    const { live, streamSessions: known, clock, log } = this.#parts
+    const { live, exchangedTokens, streamSessions: known, clock, log } = this.#parts
     live.closeOver()
+    exchangedTokens.endOver()
     const keys = [...live.sessions()]
     const now = clock.now()
     const open = new Set(keys)

@@ -34,7 +34,7 @@ export interface AcceptedToken extends Principal, ExchangeSubject {
   readonly kind: 'accepted'
   readonly record: PrincipalRecord & ExchangeSubject['record']
   readonly clockToleranceMs: number
-  /** Whether the token has expired, or its session has ended. Then open streams end too. */
+  /** Whether the token has expired or ended. Then open streams end too. */
   isOver(): boolean
 }
 
@@ -44,6 +44,8 @@ interface Cached extends IssuedToken {
   /** Until when the result is used, in ms since the epoch. */
   readonly until: number
   readonly characters: number
+  /** Shared by all results about the token. */
+  readonly state: { isRevoked: boolean }
 }
 
 export interface AccessTokensParts {
@@ -92,9 +94,21 @@ export class AccessTokens {
     if (isAsked && !this.#underWay.has(key) && !this.#parts.introspections.hasFor(client))
       return { kind: 'unavailable', code: 'ERR_PROVIDER_UNAVAILABLE', why: 'too many introspections are under way' }
     const check = () => this.#check(token, key, accepts, issuers)
-    return this.#underWay
-      .run(key, isAsked ? () => this.#within(client, check) : check)
-      .then((found) => this.#unlessEnded(found), refusalFrom)
+    return this.#underWay.run(key, isAsked ? () => this.#within(client, check) : check).then(
+      (found) => this.#unlessEnded(found),
+      (error: unknown) => {
+        const refusal = refusalFrom(error)
+        if (isAsked && refusal.kind === 'refused') this.#noteRevoked(this.#cache.get(key))
+        return refusal
+      },
+    )
+  }
+
+  /** The provider does not accept the token any more, although it has not expired. */
+  #noteRevoked(cached: Cached | undefined): void {
+    if (cached === undefined) return
+    const { record, clockToleranceMs } = cached.accepted
+    if (this.#parts.clock.now() + clockToleranceMs < record.absolute_expires_at) cached.state.isRevoked = true
   }
 
   async #within<T>(client: string, ask: () => Promise<T>): Promise<T> {
@@ -114,10 +128,13 @@ export class AccessTokens {
   }
 
   #isOver(cached: Cached): boolean {
-    if (this.#parts.clock.now() >= cached.accepted.record.absolute_expires_at) return true
+    return this.#parts.clock.now() >= cached.accepted.record.absolute_expires_at || this.#hasEnded(cached)
+  }
+
+  #hasEnded(cached: Cached): boolean {
     const ending = this.#parts.endings.find(cached)
     // While it is asked whether the person has only signed in again, the stream goes on.
-    return ending !== undefined && ending.asking === undefined
+    return cached.state.isRevoked || (ending !== undefined && ending.asking === undefined)
   }
 
   async #check(token: string, key: string, accepts: AccessTokensConfig, issuers: readonly Issuer[]): Promise<Cached> {
@@ -128,16 +145,19 @@ export class AccessTokens {
     const verified = await (isJwt ? provider.verifyAccessToken(token, accepts) : provider.introspect(token, accepts))
     const { audience } = issuer
     const record = recordOf(token, verified, issuer, began)
-    const isOver = () => this.#isOver(found)
+    const known = this.#cache.get(key)?.state
+    const [isOver, hasEnded] = [() => this.#isOver(found), () => this.#hasEnded(found)]
+    const { clockToleranceMs } = config
     const found: Cached = {
-      accepted: { kind: 'accepted', key, audience, record, clockToleranceMs: config.clockToleranceMs, isOver },
+      accepted: { kind: 'accepted', key, audience, record, clockToleranceMs, isOver, hasEnded },
       tags: [subTag(audience, verified.sub), ...(verified.sid === undefined ? [] : [sidTag(audience, verified.sid)])],
       since: isJwt ? (verified.issuedAt ?? -Infinity) : began,
       isByProvider: isJwt,
       until: Math.min(verified.expiresAt ?? Infinity, isJwt ? Infinity : began + accepts.introspectionCacheMs),
       characters: token.length,
+      state: known?.isRevoked === false ? known : { isRevoked: false },
     }
-    if (found.until > this.#parts.clock.now()) this.#cache.set(key, found)
+    this.#cache.set(key, found)
     return found
   }
 }

@@ -37,7 +37,8 @@ function startWatch(t: TestContext) {
       return () => void (notify = () => {})
     },
   }
-  const parts = { live, sessions, store, streamSessions: new Map(), clock: { now: () => now }, log }
+  const exchangedTokens = { endOver() {} }
+  const parts = { live, exchangedTokens, sessions, store, streamSessions: new Map(), clock: { now: () => now }, log }
   let watch = new LiveSessionsWatch(parts)
   t.after(() => watch.stop())
   /** Lets all pending promises settle. */

@@ -201,3 +201,43 @@ test('Claims of APIs that were not read are withheld, and the authentication is 
   const later = await identify(jwt({ iss, other: true }))
   assert.deepEqual(later.kind === 'accepted' && later.record.authentication, {}, 'a time in the future')
 })
+
+test('A token that the provider does not accept any more has ended, unless it has expired', async () => {
+  const { identify, say, pass } = start('introspection')
+  const accepted = async () => {
+    const found = await identify('opaque')
+    return found.kind === 'accepted' ? found : assert.fail()
+  }
+  const first = await accepted()
+  pass(10_000)
+  const second = await accepted()
+  say({ refuses: 'ERR_PROVIDER_UNAVAILABLE' })
+  pass(10_000)
+  assert.equal((await identify('opaque')).kind, 'unavailable')
+  assert.deepEqual([first.hasEnded?.(), second.hasEnded?.()], [false, false])
+
+  say({ refuses: 'ERR_TOKEN_INVALID' })
+  assert.equal((await identify('opaque')).kind, 'refused')
+  assert.deepEqual([first.hasEnded?.(), second.hasEnded?.(), first.isOver()], [true, true, true])
+
+  say({ expiresAt: 1_060_000 })
+  const again = await accepted()
+  assert.equal(again.hasEnded?.(), false)
+  // The clocks may differ, so a refusal that is near `exp` may be due to it.
+  pass(10_000)
+  say({ refuses: 'ERR_TOKEN_INVALID' })
+  assert.equal((await identify('opaque')).kind, 'refused')
+  assert.equal(again.hasEnded?.(), false)
+})
+
+test('A JWT that is refused because it has expired has not ended', async () => {
+  const { identify, say, pass } = start('jwt')
+  const found = await identify()
+  pass(60_000)
+  say({ refuses: 'ERR_TOKEN_INVALID' })
+
+  assert.equal((await identify()).kind, 'refused')
+
+  assert.ok(found.kind === 'accepted')
+  assert.deepEqual([found.hasEnded?.(), found.isOver()], [false, true])
+})
