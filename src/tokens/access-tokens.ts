@@ -98,7 +98,7 @@ export class AccessTokens {
       (found) => this.#unlessEnded(found),
       (error: unknown) => {
         const refusal = refusalFrom(error)
-        if (isAsked && refusal.kind === 'refused') this.#noteRevoked(this.#cache.get(key))
+        if (refusal.kind === 'refused') this.#noteRevoked(this.#cache.get(key))
         return refusal
       },
     )

@@ -130,10 +130,12 @@ test('A sign-out does not wait for the revocation, which is repeated after a 503
   const { world, tokens, jane } = await start(t)
   await jane.get(`${world.url}/page`)
   let attempts = 0
-  world.provider.fault('/oauth/revoke', (_req, res, pass) => {
+  let form = ''
+  world.provider.fault('/oauth/revoke', (req, res, pass) => {
     attempts += 1
-    if (attempts < 3) res.writeHead(503, { 'retry-after': '0' }).end()
-    else pass()
+    if (attempts < 3) return void res.writeHead(503, { 'retry-after': '0' }).end()
+    req.on('data', (chunk: Buffer) => (form += chunk.toString()))
+    pass()
   })
 
   assert.equal((await logOut(world)).status, 200)
@@ -142,6 +144,7 @@ test('A sign-out does not wait for the revocation, which is repeated after a 503
   const [gateway = assert.fail()] = world.replicas
   await until('it is recorded', () => outcomes(gateway).length > 0)
   assert.deepEqual([attempts, outcomes(gateway)], [3, ['revoked']])
+  assert.equal(new URLSearchParams(form).get('token_type_hint'), 'access_token')
 })
 
 for (const [what, status, outcome, attempts] of [
@@ -245,6 +248,8 @@ async function startAgent(t: TestContext, replicas: number) {
 }
 
 test('When a Logout Token ends the tokens of an agent, the tokens that came from them end, on every replica', async (t) => {
+  // The check of every five seconds would find it too.
+  replacePauses(t, { checkStreamsMs: 600_000 })
   const { world, tokens, streams } = await startAgent(t, 2)
   const [, other = assert.fail()] = world.replicas
 

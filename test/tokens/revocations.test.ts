@@ -68,7 +68,9 @@ test('A provider is asked again after the pause that it wishes', async (t) => {
   revocations.add(many(1))
   await until('it was asked', () => asked.length === 1)
   revocations.add([ended('another')])
-  await new Promise(setImmediate)
+  const other = start(t, away)
+  other.revocations.add(many(1))
+  await until('another provider was asked again and again', () => other.recorded.length > 0)
 
   assert.deepEqual([asked, recorded], [['token 0'], []])
   await revocations.finish(never)
@@ -112,14 +114,25 @@ test('At the end, each waiting token is tried once more, and the others are reco
   assert.deepEqual([asked, recorded], [[], ['not_asked']])
 
   const failing = start(t, away, 60_000)
-  failing.revocations.add(many(3))
-  await until('they were tried', () => failing.asked.length === 3)
+  failing.revocations.add(many(10))
+  await until('some were tried', () => failing.asked.length === 8)
   await failing.revocations.finish(never)
-  assert.deepEqual([failing.asked.length, failing.recorded], [6, ['unreachable', 'unreachable', 'unreachable']])
+  assert.deepEqual([failing.asked.length, failing.recorded], [18, Array(10).fill('unreachable')])
 
   const hanging = start(t, () => never)
   hanging.revocations.add(many(10))
   await until('some are under way', () => hanging.asked.length > 0)
   await hanging.revocations.finish(Promise.resolve())
   assert.deepEqual([hanging.asked.length, hanging.recorded], [8, ['not_asked', 'not_asked']])
+})
+
+test('After a success, the pauses are short again', async (t) => {
+  const { revocations, recorded } = start(t, async (_token, attempt) => (attempt % 2 === 1 ? away() : 'revoked'))
+
+  for (let round = 1; round <= 20; round += 1) {
+    revocations.add(many(1))
+    await until('it is revoked', () => recorded.length === round)
+  }
+
+  assert.deepEqual(recorded, Array(20).fill('revoked'))
 })
