@@ -21,8 +21,9 @@ const unknownLifetimeMs = 5 * 60_000
 /** How long a refusal is not asked about again, in ms. */
 const keepRefusalMs = 10_000
 const logEveryMs = 60_000
-/** How many ended sessions are remembered, and for how long, in ms: longer than an exchange takes. */
+/** How many ended sessions are remembered. */
 const maxEnded = 10_000
+/** How long they are remembered, in ms: longer than an exchange takes. */
 const rememberEndedMs = 2 * 60_000
 /** How long access tokens that have ended are collected before their tokens are revoked, in ms. */
 const endOverMs = 100
