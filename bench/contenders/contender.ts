@@ -27,9 +27,10 @@ export interface Contender {
 
 /**
  * Abilities that only some contenders have. Workers are processes that share a port. Many sessions
- * are 10,000. HTTP/2 is chosen by ALPN.
+ * are 10,000, and many sidecars 200: Apache has 400 threads, so these would need too many. HTTP/2
+ * is chosen by ALPN.
  */
-export type Ability = 'tls' | 'http2' | 'websockets' | 'workers' | 'many-sessions'
+export type Ability = 'tls' | 'http2' | 'websockets' | 'workers' | 'many-sessions' | 'many-sidecars'
 
 /** The settings of a contender. */
 export interface Setting {

@@ -45,7 +45,7 @@ export function gatehouse(store: 'redis' | 'memory', extra?: keyof typeof extras
     name,
     title: `Gatehouse, sessions in ${store === 'redis' ? 'Redis' : 'memory'}${extra === undefined ? '' : `, with ${extras[extra].title}`}${build === undefined ? '' : ` (${build.name})`}`,
     signsIn: true,
-    can: new Set(['tls', 'http2', 'websockets', 'many-sessions', ...(store === 'redis' ? (['workers'] as const) : [])]),
+    can: new Set(['tls', 'http2', 'websockets', 'many-sessions', 'many-sidecars', ...(store === 'redis' ? (['workers'] as const) : [])]),
     logoutPath: '/.gatehouse/backchannel-logout',
     missing: () => undefined,
     version: () => manifest.version,

@@ -15,7 +15,7 @@ export function oauth2Proxy(store: 'redis' | 'cookie'): Contender {
     name,
     title: `oauth2-proxy, sessions in ${store === 'redis' ? 'Redis' : 'cookies'}`,
     signsIn: true,
-    can: new Set(['tls', 'http2', 'websockets', 'many-sessions']),
+    can: new Set(['tls', 'http2', 'websockets', 'many-sessions', 'many-sidecars']),
     missing: () => (find('oauth2-proxy') ? undefined : 'there is no oauth2-proxy on the PATH'),
     version: () => {
       const said = versionOf('oauth2-proxy', ['--version'], /oauth2-proxy (.*)/)

@@ -19,7 +19,7 @@ export const sidecars: Scenario = {
     const rows: string[][] = []
     const lines: Line[] = []
     for (const contender of withRedis(bench).contenders.values()) {
-      if (!contender.signsIn) continue
+      if (!contender.can.has('many-sidecars')) continue
       const running: Listening[] = []
       const cells: string[] = []
       const points: { x: number; y: number }[] = []
