@@ -33,11 +33,14 @@ const table = {
     from: 'if (notice.kind === "resumed") this.#reset()',
     to: 'if (notice.kind === "resumed") return',
     finds: ended,
+    fault: 'replica-redis',
   },
   'grace-without-end': {
     from: 'return graceMs > 0 && staleForMs() < graceMs',
     to: 'return graceMs > 0',
     finds: ended,
+    setup: { grace: 3_000 },
+    fault: 'replica-redis',
   },
   'logout-token-lost': {
     from: '{ ...order, sub }, "provider", cause)',
