@@ -53,10 +53,24 @@ export function claimsNeeded({
   rules,
   signedIdentity,
   authorizeWith,
-}: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith'>): readonly ClaimPath[] {
+  applicationSignIn: signIn,
+}: Pick<
+  UpstreamConfig,
+  'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'applicationSignIn'
+>): readonly ClaimPath[] {
+  const values =
+    signIn === undefined ? [] : [...signIn.values.map(([, value]) => value), signIn.username, signIn.password]
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
     ...rules.flatMap(claimsOfRule),
+    ...values
+      .flatMap((value) => (value === 'ask' ? [] : value.filter((part) => typeof part !== 'string')))
+      .filter(isClaim),
     ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
   ]
+}
+
+/** `{username}` and `{password}` in the values of a sign-in are no claims. */
+function isClaim([name]: ClaimPath): boolean {
+  return name !== 'username' && name !== 'password'
 }

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { isObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import type { Report, Setting } from './document/report.ts'
 
 /** What one application needs. */
@@ -155,6 +155,32 @@ export const presets: Readonly<Record<string, Preset>> = {
   },
 }
 
+const usual = { username: '{username}', password: '{password}' }
+
+/** `preset` of `application_sign_in` means these settings. */
+const signInPresets: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  django: { page: '/admin/login/', fields: usual },
+  dokuwiki: { page: '/doku.php?do=login', action: '/doku.php', fields: { u: '{username}', p: '{password}' } },
+  mediawiki: {
+    page: '/index.php?title=Special:UserLogin',
+    action: '/index.php',
+    fields: { wpName: '{username}', wpPassword: '{password}' },
+  },
+  'node-red': {
+    action: '/auth/token',
+    json: { client_id: 'node-red-editor', grant_type: 'password', scope: '', ...usual },
+    token: 'access_token',
+  },
+  phpmyadmin: {
+    page: '/index.php?route=/',
+    action: '/index.php',
+    fields: { pma_username: '{username}', pma_password: '{password}' },
+  },
+  tomcat: { fields: { j_username: '{username}', j_password: '{password}' } },
+  transmission: { basic: true },
+  wordpress: { page: '/wp-login.php', fields: { log: '{username}', pwd: '{password}' } },
+}
+
 /**
  * A document in which each upstream has the settings of its `preset`. Settings that the document
  * has itself win; of `headers` and `logout`, each key by itself. The place of a setting of a preset
@@ -174,8 +200,9 @@ export function withPresets(document: object, report: Report): object {
   }
 }
 
-function withPreset(upstream: unknown, at: Setting): unknown {
-  if (!isObject(upstream)) return upstream
+function withPreset(written: unknown, at: Setting): unknown {
+  if (!isObject(written)) return written
+  const upstream = withSignInPreset(written, at)
   const { preset } = upstream
   // The schema reports an unknown name.
   if (typeof preset !== 'string' || !Object.hasOwn(presets, preset)) return upstream
@@ -186,20 +213,33 @@ function withPreset(upstream: unknown, at: Setting): unknown {
     )
   // A copy, because the validation adds defaults.
   const settings = structuredClone(presets[preset]?.settings ?? {})
-  const place = at.below('preset').place
-  addPlaces(settings, at)
+  addPlaces(settings, at, at.below('preset').place)
   const merged = ['headers', 'logout'].flatMap((key) => {
     const [ours, own] = [settings[key], upstream[key]]
     return isObject(ours) && isObject(own) ? [[key, { ...ours, ...own }]] : []
   })
   return { ...settings, ...upstream, ...Object.fromEntries(merged) }
+}
 
-  /** The places of settings that the file has itself are known already. */
-  function addPlaces(value: unknown, at: Setting): void {
-    at.addPlace({ key: place, value: place, isList: Array.isArray(value) })
-    if (typeof value !== 'object' || value === null) return
-    for (const [name, member] of Object.entries(value)) addPlaces(member, at.below(name))
-  }
+/** The same for the preset of a sign-in, which does not set the headers of the application. */
+function withSignInPreset(upstream: JsonObject, at: Setting): JsonObject {
+  const { application_sign_in: signIn } = upstream
+  const preset = isObject(signIn) && typeof signIn['preset'] === 'string' ? signIn['preset'] : ''
+  if (!isObject(signIn) || !Object.hasOwn(signInPresets, preset)) return upstream
+  const { session_cookies, logout } = structuredClone(presets[preset]?.settings ?? {})
+  const kept = { ...(session_cookies !== undefined && { session_cookies }), ...(logout !== undefined && { logout }) }
+  const settings = structuredClone(signInPresets[preset] ?? {})
+  const signInAt = at.below('application_sign_in')
+  addPlaces(settings, signInAt, signInAt.below('preset').place)
+  addPlaces(kept, at, signInAt.below('preset').place)
+  return { ...kept, ...upstream, application_sign_in: { ...settings, ...signIn } }
+}
+
+/** The places of settings that the file has itself are known already. */
+function addPlaces(value: unknown, at: Setting, place: Setting['place']): void {
+  at.addPlace({ key: place, value: place, isList: Array.isArray(value) })
+  if (typeof value !== 'object' || value === null) return
+  for (const [name, member] of Object.entries(value)) addPlaces(member, at.below(name), place)
 }
 
 /** The settings that a preset means, as YAML of an upstream, below a comment about it. */

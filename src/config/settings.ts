@@ -360,6 +360,7 @@ export interface UpstreamSettings {
   readonly cors?: UpstreamCorsSettings | undefined
   readonly cache: 'private' | 'no_store' | 'upstream'
   readonly sessionCookies?: readonly Formats['name_pattern'][] | UpstreamSessionCookiesSettings | undefined
+  readonly applicationSignIn?: ApplicationSignInSettings | undefined
   readonly logout: UpstreamLogoutSettings
   readonly upgrade: readonly string[]
   readonly connectTimeoutMs: number
@@ -597,6 +598,52 @@ export interface UpstreamCorsSettings {
 
 export interface UpstreamSessionCookiesSettings {
   readonly all?: true | undefined
+}
+
+export interface ApplicationSignInSettings {
+  readonly preset?:
+    | 'django'
+    | 'dokuwiki'
+    | 'mediawiki'
+    | 'node-red'
+    | 'phpmyadmin'
+    | 'tomcat'
+    | 'transmission'
+    | 'wordpress'
+    | undefined
+  readonly page?: string | undefined
+  readonly action?: string | undefined
+  readonly fields?: Readonly<Record<string, string>> | undefined
+  readonly json?: Readonly<Record<string, string>> | undefined
+  readonly basic?: true | undefined
+  readonly token?: string | undefined
+  readonly username: ApplicationSignInUsernameSettings
+  readonly password: ApplicationSignInPasswordSettings
+  readonly rememberMs: number
+  readonly timeoutMs: number
+  readonly asks?: ApplicationResponseSettings | undefined
+  readonly success?: ApplicationResponseSettings | undefined
+  readonly refusal?: ApplicationResponseSettings | undefined
+}
+
+export interface ApplicationSignInUsernameSettings {
+  readonly claim?: Formats['claim_path'] | undefined
+  readonly template?: Formats['claim_template'] | undefined
+  readonly value?: string | undefined
+  readonly ask?: true | undefined
+}
+
+export interface ApplicationSignInPasswordSettings {
+  readonly ask?: true | undefined
+  readonly claim?: Formats['claim_path'] | undefined
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+}
+
+export interface ApplicationResponseSettings {
+  readonly status?: number | undefined
+  readonly path?: string | undefined
+  readonly cookie?: Formats['name_pattern'] | undefined
 }
 
 export interface UpstreamLogoutSettings {

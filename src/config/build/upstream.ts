@@ -14,6 +14,7 @@ import type {
   TestSettings,
   UpstreamSettings,
 } from '../settings.ts'
+import { checkedTarget, readApplicationSignIn } from './application-sign-in.ts'
 import { isList, readEach } from './build-context.ts'
 import { readAccessTokens, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
@@ -71,6 +72,7 @@ export function buildUpstream(
     ),
     cors: readCors(settings.cors, trustedOrigins),
     sessionCookies: readSessionCookies(settings.sessionCookies),
+    applicationSignIn: readApplicationSignIn(settings.applicationSignIn, own('application_sign_in'), context),
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
     upgrade: settings.upgrade.map((protocol) => protocol.toLowerCase()),
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
@@ -125,11 +127,8 @@ function readLogoutLink(link: LogoutLinkSettings, at: Setting, externalUrl: URL)
 
 function readLogoutCall(call: LogoutCallSettings | undefined, at: Setting): LogoutCall | undefined {
   const { get, post, timeoutMs = 0 } = call ?? {}
-  const read = (target: string): LogoutCall => {
-    const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(target) ?? []
-    if (parsePathPattern(path).text.includes('*')) throw new SyntaxError('must not contain "*": it is one address')
-    if (/[^\x21-\x7e]|#/.test(query)) throw new SyntaxError('must have a percent-encoded query, without "#"')
-    return { method: get === undefined ? 'POST' : 'GET', target, timeoutMs }
+  const read = (written: string): LogoutCall => {
+    return { method: get === undefined ? 'POST' : 'GET', target: checkedTarget(written), timeoutMs }
   }
   const target = get ?? post
   const hint = /^\w[^:]*$/.test(target ?? '') ? `did you mean "/${target}"?` : undefined

@@ -20,7 +20,7 @@ export const upstreamChecks: readonly Check[] = [
   ...[responds, ...targetChecks, conflicts, requestFields, responseFields, hosts, ...headerChecks, rules].map(
     ofEachUpstream,
   ),
-  ...[logoutLinks, logoutCookies, logoutCall, trustedOrigins, cors, cache].map(ofEachUpstream),
+  ...[logoutLinks, logoutCookies, logoutCall, applicationSignIn, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
   ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
   clientCertificates,
@@ -217,6 +217,22 @@ function logoutCall({ path, logout: { call } }: UpstreamConfig, at: At): void {
       `is not below ${path}, the path of this upstream`,
       `write the path that clients use, such as ${path}logout`,
     )
+}
+
+function applicationSignIn({ path, headers, applicationSignIn: signIn }: UpstreamConfig, at: At): void {
+  const signInAt = at('application_sign_in')
+  if (signIn === undefined || !areValid(signInAt, at('path'), at('headers'))) return
+  for (const setting of ['page', 'action'] as const)
+    if (signIn[setting] !== undefined && !isBelow(signIn[setting], path))
+      signInAt
+        .below(setting)
+        .error(
+          `is not below ${path}, the path of this upstream`,
+          `write the path that clients use, such as ${path}login`,
+        )
+  const own = headers.find(({ name }) => name.toLowerCase() === 'authorization')
+  if (own !== undefined && (signIn.kind === 'basic' || signIn.token !== undefined))
+    at('headers', own.name).errorAtKey('is what application_sign_in sends', 'remove one of them')
 }
 
 /** Whether a path with a query is the path of an upstream, or below it. */

@@ -1,9 +1,10 @@
-import type { CertificateClaims, Claims } from '../../core/claims.ts'
+import type { CertificateClaims, Claims, ClaimTemplate } from '../../core/claims.ts'
 import type { NamePattern, PathPattern } from '../../core/patterns.ts'
 import type { ScryptHash } from '../../core/scrypt-hash.ts'
 import type { TargetAddress } from '../document/address-formats.ts'
 import type { Place } from '../document/diagnostics.ts'
 import type {
+  ApplicationSignInSettings,
   TestSettings,
   UpstreamAccessTokensSettings,
   UpstreamAuthorizeWithSettings,
@@ -82,6 +83,8 @@ interface DerivedOfUpstream {
   readonly cors: CorsConfig | undefined
   /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
   readonly sessionCookies: readonly NamePattern[]
+  /** Absent: the gateway does not sign people in at the application. */
+  readonly applicationSignIn: ApplicationSignInConfig | undefined
   readonly logout: {
     readonly paths: readonly LogoutLink[]
     /** Whether the application receives a request for a logout link before the sign-out. */
@@ -199,6 +202,22 @@ export interface LogoutLink {
   readonly query: readonly (readonly [name: string, value: string])[]
   /** Absent: any method except OPTIONS. */
   readonly methods: readonly string[] | undefined
+}
+
+/** How the gateway signs a person in at an application. */
+export interface ApplicationSignInConfig extends Pick<
+  ApplicationSignInSettings,
+  'token' | 'rememberMs' | 'timeoutMs' | 'asks' | 'success' | 'refusal'
+> {
+  readonly kind: 'form' | 'json' | 'basic'
+  /** Path and query of the page with the form, as clients use them. Absent: there is none. */
+  readonly page: string | undefined
+  /** Where the form or the JSON is sent to. */
+  readonly action: string
+  /** The fields or members that the gateway fills in. `username` and `password` are no claims. */
+  readonly values: readonly (readonly [name: string, value: ClaimTemplate])[]
+  readonly username: ClaimTemplate | 'ask'
+  readonly password: ClaimTemplate | 'ask'
 }
 
 /** A request that ends the session of a person at an application. */
