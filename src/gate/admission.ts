@@ -147,6 +147,8 @@ export interface Pass {
   readonly isOver?: (() => boolean) | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined
+  /** The value of `Authorization` that the application has given. Absent: it has given none. */
+  readonly authorization?: string | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
   readonly withheldCookies?: readonly string[] | undefined
   readonly caching: Caching

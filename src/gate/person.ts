@@ -3,7 +3,7 @@ import { isWithin } from '../core/clock.ts'
 import { maxReturnToLength, signInUrl } from '../core/return-to.ts'
 import type { Site } from '../core/site.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { cookiesOf, foreignCookies } from '../session/cookies/application-cookies.ts'
+import { applicationSessionOf, cookiesOf, foreignCookies } from '../session/cookies/application-cookies.ts'
 import type { Admission, Pass } from './admission.ts'
 import {
   challengesOf,
@@ -94,6 +94,7 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
     caller: undefined,
     caching: upstream.cache,
     cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
+    authorization: upstream.applicationSignIn && applicationSessionOf(session.record, upstream.name)?.authorization,
     withheldCookies: foreign?.withheldCookies,
     expire: foreign?.expire,
     observed: unmet && { ...unmet, upstream, rule, principal: identity },

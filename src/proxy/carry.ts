@@ -25,10 +25,10 @@ export function carry(
   incoming: Incoming,
   pass: Pass,
   parts: ProxyParts,
-  { replace, content }: Pick<ExchangeInput, 'replace' | 'content'> = {},
+  more: Pick<ExchangeInput, 'replace' | 'content' | 'watch'> = {},
 ): void {
   const { req, res, facts, record, addedFields } = incoming
-  const input: ExchangeInput = { req, res, facts, record, addedFields, pass, parts, replace, content }
+  const input: ExchangeInput = { req, res, facts, record, addedFields, pass, parts, ...more }
   // Node.js parses the chunks that arrived with the head only after this call. If a chunk or the
   // trailer section is malformed, the request must not reach the upstream.
   if (req.headers['transfer-encoding'] === undefined) begin(input)

@@ -33,6 +33,7 @@ interface Rewritten {
 
 /** A content coding (RFC 9110 §8.4.1). */
 interface Coding {
+  readonly decodeAll: (bytes: Buffer, options: { readonly maxOutputLength: number }) => Buffer
   readonly decoder: () => Transform
   readonly encoder: () => Transform
 }
@@ -43,6 +44,7 @@ const windowBits = 18
 
 // Encoders pass on each part as it arrives, because an application may send a page in parts.
 const gzip: Coding = {
+  decodeAll: zlib.gunzipSync,
   decoder: () => zlib.createGunzip(),
   encoder: () => zlib.createGzip({ flush: constants.Z_SYNC_FLUSH }),
 }
@@ -52,11 +54,16 @@ const codings: ReadonlyMap<string, Coding> = new Map([
   ['x-gzip', gzip],
   [
     'deflate',
-    { decoder: () => zlib.createInflate(), encoder: () => zlib.createDeflate({ flush: constants.Z_SYNC_FLUSH }) },
+    {
+      decodeAll: zlib.inflateSync,
+      decoder: () => zlib.createInflate(),
+      encoder: () => zlib.createDeflate({ flush: constants.Z_SYNC_FLUSH }),
+    },
   ],
   [
     'br',
     {
+      decodeAll: zlib.brotliDecompressSync,
       decoder: () => zlib.createBrotliDecompress(),
       encoder: () =>
         zlib.createBrotliCompress({
@@ -72,6 +79,7 @@ const codings: ReadonlyMap<string, Coding> = new Map([
         [
           'zstd',
           {
+            decodeAll: zlib.zstdDecompressSync,
             decoder: () => zlib.createZstdDecompress(),
             encoder: () =>
               zlib.createZstdCompress({
@@ -97,6 +105,17 @@ export function withKnownCodings(fields: readonly string[]): string[] {
     })
     return known.length === 0 ? 'identity' : known.map((part) => part.trim()).join(', ')
   })
+}
+
+/** Content without its coding; `undefined` when it cannot be decoded, or is longer than `maxBytes`. */
+export function decodedContent(fields: RawFields, content: Buffer, maxBytes: number): Buffer | undefined {
+  const coding = fieldValue(fields, 'content-encoding').trim().toLowerCase()
+  if (coding === '' || coding === 'identity' || content.length === 0) return content
+  try {
+    return codings.get(coding)?.decodeAll(content, { maxOutputLength: maxBytes })
+  } catch {
+    return undefined
+  }
 }
 
 /**

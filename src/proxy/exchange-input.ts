@@ -2,6 +2,7 @@ import type { Pass } from '../gate/admission.ts'
 import type { ReplacedContent } from '../http/request-body.ts'
 import type { Incoming } from '../http/response.ts'
 import type { RawFields, SwitchedConnection } from '../transport/transport.ts'
+import type { ResponseWatch } from './held-response.ts'
 import type { ProxyParts } from './proxy-parts.ts'
 
 /** Receives the connection to the upstream and the fields of the 101 response. */
@@ -19,6 +20,8 @@ export interface ExchangeInput extends Incoming {
    * @param setCookies the `Set-Cookie` values of the response; none after a failure
    */
   readonly replace?: ((setCookies: readonly string[]) => void) | undefined
+  /** Looks at the response before the client gets it. Absent: nothing does. */
+  readonly watch?: ResponseWatch | undefined
   /** Takes the place of the content of the request, which was read already. */
   readonly content?: ReplacedContent | undefined
 }

@@ -13,6 +13,7 @@ import { ContentRewriter, withKnownCodings } from './content-rewriter.ts'
 import { CookieKeeper } from './cookie-keeper.ts'
 import type { ExchangeInput } from './exchange-input.ts'
 import { logNotRewritten, logUnkeptCookies, logWithheldCookies } from './exchange-log.ts'
+import { HeldResponse, type ReplaceableResponse } from './held-response.ts'
 import { upstreamHeaders } from './passed-fields.ts'
 import type { SessionNotice } from './session-notice.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
@@ -24,9 +25,9 @@ export function upstreamRequest(
   addresses: UpstreamAddresses,
   body: RequestBody | StoredContent | undefined,
 ): UpstreamRequest {
-  const { req, pass, facts, record, parts, upgrade, content } = input
+  const { req, pass, facts, record, parts, upgrade, content, watch } = input
   const notice = upstream.notice && noticeFor(input, upstream.notice)
-  const rewritesContent = addresses.content !== undefined || notice !== undefined
+  const readsContent = addresses.content !== undefined || notice !== undefined || watch !== undefined
   if (pass.withheldCookies !== undefined) logWithheldCookies(input, pass.withheldCookies)
   const fields = addresses.fields.request(
     upstreamHeaders(content?.rawHeaders ?? req.rawHeaders, {
@@ -35,7 +36,7 @@ export function upstreamRequest(
         upstream.keepsCookies || pass.withheldCookies !== undefined
           ? withheldCookies(input, upstream)
           : parts.isGatewayCookie,
-      withholdsAuthorization: pass.caller !== undefined,
+      withholdsAuthorization: pass.caller !== undefined || pass.authorization !== undefined,
       keptCookies: pass.cookies && cookieField(pass.cookies, cookieScope(input, addresses), parts.clock.now()),
       host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
       forwarded: facts.forwarded,
@@ -48,8 +49,9 @@ export function upstreamRequest(
   return {
     method: facts.method,
     path: addresses.fields.path(facts.target.path, facts.target.query),
-    headers: rewritesContent ? withKnownCodings(fields) : fields,
-    identity: pass.identity,
+    headers: readsContent ? withKnownCodings(fields) : fields,
+    identity:
+      pass.authorization === undefined ? pass.identity : [...pass.identity, 'Authorization', pass.authorization],
     body,
     upgrade: upgrade?.protocols,
     session: pass.session,
@@ -76,9 +78,21 @@ function noticeFor({ pass, facts }: ExchangeInput, notice: SessionNotice): Sessi
 }
 
 /**
- * The steps of a response: takes kept cookies out, and replaces addresses, before `last` gets it.
+ * The steps of a response: it may be replaced, kept cookies are taken out, and addresses replaced,
+ * before `last` gets it.
  */
 export function responseSteps(
+  last: ReplaceableResponse,
+  input: ExchangeInput,
+  upstream: Upstream,
+  addresses: UpstreamAddresses,
+): ResponseHandler {
+  const { watch } = input
+  const handler = readSteps(last, input, upstream, addresses)
+  return watch === undefined ? handler : new HeldResponse(handler, watch, (next) => last.replaceResponse(next))
+}
+
+function readSteps(
   last: ResponseHandler,
   input: ExchangeInput,
   upstream: Upstream,

@@ -6,13 +6,7 @@ import { corsFields } from '../gate/admit.ts'
 import { isGrpcCall, isGrpcWebCall } from '../http/grpc-request.ts'
 import { hasBody, RequestBody, type StoredContent } from '../http/request-body.ts'
 import { writeResponse } from '../http/response.ts'
-import type {
-  ExchangeControl,
-  RawFields,
-  ResponseHandler,
-  SwitchedConnection,
-  TargetObserver,
-} from '../transport/transport.ts'
+import type { ExchangeControl, RawFields, SwitchedConnection, TargetObserver } from '../transport/transport.ts'
 import type { GiveBack } from '../wire/read-buffers.ts'
 import { atEndOfTurn, ReusedTimer } from '../wire/timing.ts'
 import { ClientResponse, isEventStream, responseHeaders, responseTrailers } from './client-response.ts'
@@ -20,6 +14,7 @@ import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import type { ExchangeInput } from './exchange-input.ts'
 import { type BusyReason, logBusy, logFailed, logRejectedHeaders, logRetried } from './exchange-log.ts'
 import { addGrpcStatus, grpcStatusIn, refusalOf, responseSteps, upstreamRequest } from './exchange-messages.ts'
+import type { ReplaceableResponse } from './held-response.ts'
 import { type CutReason, type LiveStream, reportActivity } from './live-streams.ts'
 import { loopField } from './passed-fields.ts'
 import type { Upstream, UpstreamAddresses } from './upstream.ts'
@@ -32,7 +27,7 @@ import type { Upstream, UpstreamAddresses } from './upstream.ts'
  *     waiting ──► responding ──► over
  *        └────────────┴───────────► over (failed, cut, or the client is gone)
  */
-export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, LiveStream {
+export class Exchange implements ReplaceableResponse, TargetObserver, SlotHolder, LiveStream {
   readonly #input: ExchangeInput
   readonly #upstream: Upstream
   readonly #addresses: UpstreamAddresses
@@ -190,6 +185,11 @@ export class Exchange implements ResponseHandler, TargetObserver, SlotHolder, Li
     }
     // Most responses are complete by then, and need neither a flush nor a timer.
     atEndOfTurn(onIncomplete, this)
+  }
+
+  /** Something else takes the place of a complete response, of which the client has got nothing. */
+  replaceResponse(next: () => void): void {
+    if (this.#state === 'waiting') this.#replace(next)
   }
 
   /** The upstream may still send content. It is dropped, until the client has its response. */

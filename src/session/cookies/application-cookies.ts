@@ -1,6 +1,7 @@
 import { isDomainOf } from '../../core/addresses.ts'
 import type { Clock } from '../../core/clock.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { ownMember } from '../../core/json.ts'
 import type { SessionKey } from '../../core/names.ts'
 import { matchesAny, type NamePattern } from '../../core/patterns.ts'
 import {
@@ -13,7 +14,7 @@ import {
 } from '../../http/cookie-jar.ts'
 import { cookieNames } from '../../http/cookies.ts'
 import type { Sessions } from '../live/live-sessions.ts'
-import type { SessionRecord } from '../record/record.ts'
+import type { ApplicationSession, SessionRecord } from '../record/record.ts'
 
 /** The most cookies that a session remembers. */
 const maxRemembered = 64
@@ -113,6 +114,14 @@ export class SessionCookies {
 
 export function cookiesOf({ cookies }: SessionRecord, upstream: string): readonly KeptCookie[] {
   return cookies !== undefined && Object.hasOwn(cookies, upstream) ? (cookies[upstream] ?? none) : none
+}
+
+/** What is known of the session of a person at an upstream. */
+export function applicationSessionOf(
+  { application_sessions }: SessionRecord,
+  upstream: string,
+): ApplicationSession | undefined {
+  return application_sessions && ownMember(application_sessions, upstream)
 }
 
 function checkSize(upstream: string, cookies: readonly KeptCookie[]): void {

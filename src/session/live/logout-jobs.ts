@@ -13,8 +13,8 @@ export interface LogoutJobsParts {
 
 /**
  * What the logout calls of upstreams need when a session has ended. A job is a part of the record:
- * the person, and the cookies of upstreams with a logout call. It has no refresh token, and the
- * others only if such an upstream gets tokens. It opens only as the job of its own session.
+ * the person, and the cookies of upstreams with a logout call. It has no refresh token, the others
+ * only if such an upstream gets tokens, and no credentials of an application. It opens only as the job of its own session.
  */
 export class LogoutJobs {
   readonly audience: string
@@ -39,7 +39,10 @@ export class LogoutJobs {
    * The sealed job of a session. `none`: nothing is left to do, because the upstreams have removed
    * their cookies. `undefined`: no upstream with a logout call has set any.
    */
-  sealedFor(key: SessionKey, { cookies = {}, ...record }: SessionRecord): Buffer | 'none' | undefined {
+  sealedFor(
+    key: SessionKey,
+    { cookies = {}, application_sessions: _, ...record }: SessionRecord,
+  ): Buffer | 'none' | undefined {
     const ofUpstreams = Object.entries(cookies).filter(([name]) => this.#upstreams.has(name))
     if (ofUpstreams.length === 0) return undefined
     const present = ofUpstreams.filter(([, kept]) => kept.length > 0)

@@ -35,6 +35,8 @@ export interface SessionRecord {
    * without their values. Absent in records of earlier versions.
    */
   readonly browser_cookies?: readonly KeptCookie[]
+  /** The sign-ins of the gateway at applications, by the name of the upstream. */
+  readonly application_sessions?: Readonly<Record<string, ApplicationSession>>
   /** The client that signed in. Absent in records of earlier versions. */
   readonly signed_in_with?: SignInClient
   /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
@@ -49,6 +51,16 @@ export interface ApiClaim {
   readonly due_at?: number
   /** What the API has said, for values that are added to those of UserInfo (`merge`). */
   readonly added?: readonly JsonValue[]
+}
+
+/** A sign-in of the gateway at an application, on behalf of the person. */
+export interface ApplicationSession {
+  /** When it succeeded last, in ms since the epoch. Absent: it has not. */
+  readonly signed_in_at?: number
+  /** The value of `Authorization` that the application has given. */
+  readonly authorization?: string
+  /** The gateway does not try again: the person uses the form of the application. */
+  readonly stopped?: true
 }
 
 /** What a person may recognize the client of a sign-in by. */
