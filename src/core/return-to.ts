@@ -69,6 +69,12 @@ export function keptUrl(reservedPrefix: string, reference: string): string {
   return withQuery(`${reservedPrefix}kept-request`, { id: reference })
 }
 
+/** The page where a person enters the password for an application. */
+export function applicationSignInUrl(prefix: string, upstream: string, returnTo: string, wasRefused: boolean): string {
+  const parameters = { upstream, refused: wasRefused ? '1' : undefined, return_to: returnTo }
+  return withQuery(`${prefix}application-sign-in`, parameters)
+}
+
 /** The URL that signs out and then starts a sign-in. */
 export function otherAccountUrl(reservedPrefix: string, returnTo: string | undefined): string {
   return withQuery(`${reservedPrefix}sign-out`, { then: 'sign-in', return_to: returnTo })

@@ -13,7 +13,15 @@ interface SealKey {
 
 /** Kinds of sealed data with a version, as the log names them. */
 export type SealedKind =
-  'session' | 'logout_job' | 'kept_form' | 'signing_keys' | 'event_stream' | 'sign_in' | 'cookie' | 'device_challenge'
+  | 'session'
+  | 'logout_job'
+  | 'kept_form'
+  | 'application_secret'
+  | 'signing_keys'
+  | 'event_stream'
+  | 'sign_in'
+  | 'cookie'
+  | 'device_challenge'
 
 /** Called once for each kind of data that a newer version of the gateway has sealed. */
 type OnNewer = (kind: SealedKind, format: number) => void

@@ -9,7 +9,7 @@ import type { StepUp } from '../core/step-up.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { KeptCookie } from '../http/cookie-jar.ts'
 import type { DroppedHeader } from '../identity/claim-headers.ts'
-import type { Principal } from '../session/record/record.ts'
+import type { ApplicationSession, Principal } from '../session/record/record.ts'
 import type { Unmet } from './rules/requirement.ts'
 
 /**
@@ -147,8 +147,8 @@ export interface Pass {
   readonly isOver?: (() => boolean) | undefined
   /** The cookies of the upstream that the session keeps. */
   readonly cookies?: readonly KeptCookie[] | undefined
-  /** The value of `Authorization` that the application has given. Absent: it has given none. */
-  readonly authorization?: string | undefined
+  /** The sign-in of the gateway at the application, for the person. Absent: there was none. */
+  readonly application?: ApplicationSession | undefined
   /** The names of cookies of the client that the upstream does not get. Absent: none. */
   readonly withheldCookies?: readonly string[] | undefined
   readonly caching: Caching

@@ -94,7 +94,7 @@ function admitPerson(facts: RequestFacts, route: Route, identity: SignedIn, cont
     caller: undefined,
     caching: upstream.cache,
     cookies: upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
-    authorization: upstream.applicationSignIn && applicationSessionOf(session.record, upstream.name)?.authorization,
+    application: upstream.applicationSignIn && applicationSessionOf(session.record, upstream.name),
     withheldCookies: foreign?.withheldCookies,
     expire: foreign?.expire,
     observed: unmet && { ...unmet, upstream, rule, principal: identity },

@@ -1,5 +1,6 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { GatewayError, reason } from '../core/errors.ts'
+import type { SubTag } from '../core/names.ts'
 import type { ClientMessage, ClientReply } from '../http/client-messages.ts'
 import { hasBody, RequestBody } from '../http/request-body.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
@@ -11,7 +12,7 @@ import type { PersonCookie } from '../session/cookies/gateway-cookies.ts'
 import type { Kept, KeptRequests, KeptWriter } from './kept-requests.ts'
 import { isContentField } from './send.ts'
 
-/** A form of a browser without a session. */
+/** A form of a browser without a session, or one that met the sign-in of an application. */
 export interface ReceivedForm {
   readonly req: ClientMessage
   readonly res: ClientReply
@@ -59,6 +60,44 @@ export async function receiveForm(form: ReceivedForm, parts: ReceiveParts): Prom
   return outcome
 }
 
+/** Whether the content of a form may be kept. */
+export function mayKeep({ headers }: Pick<ClientMessage, 'headers'>, { isOn, maxSizeBytes }: KeptRequests): boolean {
+  const length = Number(headers['content-length'] ?? Number.NaN)
+  return isOn && length > 0 && length <= maxSizeBytes && keptTypes.test(headers['content-type'] ?? '')
+}
+
+/**
+ * Reads a form that {@link mayKeep} into memory.
+ * @throws {GatewayError} `ERR_REQUEST_TIMEOUT`
+ */
+export async function readForm(
+  form: Pick<ReceivedForm, 'req' | 'res'>,
+  parts: Omit<ReceiveParts, 'personCookie' | 'log'>,
+): Promise<readonly Buffer[]> {
+  const content: Buffer[] = []
+  await readInto({ append: async (part) => void content.push(part) }, form, parts)
+  return content
+}
+
+/**
+ * Keeps a form that was read into memory, for a signed-in person.
+ * @param rawHeaders the fields of its request
+ * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`
+ */
+export async function keepForm(
+  form: ReceivedForm,
+  content: { readonly rawHeaders: readonly string[]; readonly parts: readonly Buffer[] },
+  { kept, person }: { readonly kept: KeptRequests; readonly person: SubTag },
+): Promise<Kept | NotKept> {
+  const writer = await kept.begin(person, storingMs)
+  if (typeof writer === 'string') return writer
+  for (const part of content.parts) {
+    const failed = await writer.append(part)
+    if (failed !== undefined) return failed
+  }
+  return writer.complete(describe(form, content.rawHeaders))
+}
+
 async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | NotKept> {
   const { req, facts, upstream } = form
   const { kept, personCookie } = parts
@@ -77,7 +116,7 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
     writer = begun
     // After the client has closed the connection, the request emits neither data nor its end.
     if (form.res.destroyed) throw gone()
-    const outcome = (await readInto(writer, form, parts)) ?? (await writer.complete(describe(form, contentType)))
+    const outcome = (await readInto(writer, form, parts)) ?? (await writer.complete(describe(form, req.rawHeaders)))
     if (typeof outcome === 'object' && !form.res.destroyed) return outcome
     await writer.drop()
     return outcome
@@ -90,10 +129,12 @@ async function keep(form: ReceivedForm, parts: ReceiveParts): Promise<Kept | Not
   }
 }
 
-function describe({ req, facts, upstream, returnTo }: ReceivedForm, contentType: string) {
+function describe({ facts, upstream, returnTo }: ReceivedForm, rawHeaders: readonly string[]) {
   const fields: string[] = []
-  for (let at = 0; at + 1 < req.rawHeaders.length; at += 2) {
-    const [name = '', value = ''] = req.rawHeaders.slice(at, at + 2)
+  let contentType = ''
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2)
+    if (name.toLowerCase() === 'content-type') contentType = value
     if (isContentField(name) && !/^(?:content-length|transfer-encoding|trailer)$/i.test(name)) fields.push(name, value)
   }
   const target = facts.target.path + facts.target.query
@@ -104,7 +145,11 @@ function describe({ req, facts, upstream, returnTo }: ReceivedForm, contentType:
  * Writes the content of the request to the store.
  * @returns why it cannot be kept; `undefined` when it is written
  */
-async function readInto(writer: KeptWriter, form: ReceivedForm, parts: ReceiveParts): Promise<NotKept | undefined> {
+async function readInto(
+  writer: Pick<KeptWriter, 'append'>,
+  form: Pick<ReceivedForm, 'req' | 'res'>,
+  parts: Omit<ReceiveParts, 'personCookie' | 'log'>,
+): Promise<NotKept | undefined> {
   const { req, res } = form
   if (!hasBody(req)) return undefined
   const { kept, idleTimeoutMs, bytesPerSecond } = parts

@@ -88,6 +88,7 @@ export async function personIn(
 
 export interface SentRequest {
   readonly content: ReplacedContent
+  readonly parts: readonly Buffer[]
   /**
    * Must be called when the exchange ends. If nothing was written, the request can be sent again.
    */
@@ -133,6 +134,7 @@ export async function takeForSending(
   })
   return {
     content: { rawHeaders: fieldsFor(req.rawHeaders, found), body, kept: reference },
+    parts: content,
     close: () => {
       if (!body.hasBegun) kept.giveBack(found).catch(failed)
     },

@@ -138,6 +138,11 @@ export interface AuditEvents {
    * sent).
    */
   'application.logout': AboutSession & Outcome & { readonly upstream: string; readonly status?: number }
+  /**
+   * The gateway has sent a sign-in to an application. `outcome`: `done`, `refused` (the password is
+   * wrong), or `failed` (neither is certain).
+   */
+  'application.sign_in': AboutSession & Outcome & { readonly upstream: string }
   'provider.end_session': Person & Outcome
   /** `upstream` got the revoked token in exchange. Absent: it is the refresh token of a session. */
   'provider.revocation': Person & Outcome & { readonly upstream?: string }

@@ -107,7 +107,9 @@ export function withKnownCodings(fields: readonly string[]): string[] {
   })
 }
 
-/** Content without its coding; `undefined` when it cannot be decoded, or is longer than `maxBytes`. */
+/**
+ * Content without its coding; `undefined` when it cannot be decoded, or is longer than `maxBytes`.
+ */
 export function decodedContent(fields: RawFields, content: Buffer, maxBytes: number): Buffer | undefined {
   const coding = fieldValue(fields, 'content-encoding').trim().toLowerCase()
   if (coding === '' || coding === 'identity' || content.length === 0) return content

@@ -27,6 +27,7 @@ export function upstreamRequest(
 ): UpstreamRequest {
   const { req, pass, facts, record, parts, upgrade, content, watch } = input
   const notice = upstream.notice && noticeFor(input, upstream.notice)
+  const authorization = pass.application?.authorization
   const readsContent = addresses.content !== undefined || notice !== undefined || watch !== undefined
   if (pass.withheldCookies !== undefined) logWithheldCookies(input, pass.withheldCookies)
   const fields = addresses.fields.request(
@@ -36,7 +37,7 @@ export function upstreamRequest(
         upstream.keepsCookies || pass.withheldCookies !== undefined
           ? withheldCookies(input, upstream)
           : parts.isGatewayCookie,
-      withholdsAuthorization: pass.caller !== undefined || pass.authorization !== undefined,
+      withholdsAuthorization: pass.caller !== undefined || authorization !== undefined,
       keptCookies: pass.cookies && cookieField(pass.cookies, cookieScope(input, addresses), parts.clock.now()),
       host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
       forwarded: facts.forwarded,
@@ -51,7 +52,7 @@ export function upstreamRequest(
     path: addresses.fields.path(facts.target.path, facts.target.query),
     headers: readsContent ? withKnownCodings(fields) : fields,
     identity:
-      pass.authorization === undefined ? pass.identity : [...pass.identity, 'Authorization', pass.authorization],
+      authorization === undefined ? pass.identity : [...pass.identity, 'Authorization', authorization],
     body,
     upgrade: upgrade?.protocols,
     session: pass.session,

@@ -15,7 +15,10 @@ import type { ConnectionSlot, SlotHolder } from './connection-slots.ts'
 import { loopField } from './passed-fields.ts'
 import type { Upstream } from './upstream.ts'
 
-/** How much content of a response is read that nobody wants, so that its connection can be used again. */
+/**
+ * How much content of a response is read that nobody wants, so that its connection can be used
+ * again.
+ */
 const maxDroppedBytes = 4096
 
 /** A request that the gateway itself sends to an upstream, at its public address. */

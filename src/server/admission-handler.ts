@@ -1,15 +1,17 @@
+import type { ApplicationSignIns } from '../application-sign-in/sign-in.ts'
 import { unreachable } from '../core/errors.ts'
-import { keptUrl, signInUrl } from '../core/return-to.ts'
+import { applicationSignInUrl, keptUrl, signInUrl } from '../core/return-to.ts'
 import type { MisuseLog } from '../device/misuse.ts'
 import type { Admission, FormAdmission, Pass } from '../gate/admission.ts'
 import { type Admit, misuseIn } from '../gate/admit.ts'
+import { isSafe } from '../gate/cross-site.ts'
 import { auditCaller, auditDenial, auditObserved, type Refusal, refusalOf, type Refused } from '../gate/refusal.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
-import type { ReplacedContent } from '../http/request-body.ts'
+import { type ReplacedContent, StoredContent } from '../http/request-body.ts'
 import { isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { type Incoming, clearCache, empty, redirect, withHeaders, closeWhenUnread } from '../http/response.ts'
-import { receiveForm } from '../kept-forms/receive.ts'
+import { keepForm, mayKeep, readForm, receiveForm } from '../kept-forms/receive.ts'
 import { takeForSending } from '../kept-forms/send.ts'
 import type { MemoryBudget } from '../limits/memory-budget.ts'
 import { signsOutAtOnce } from '../logout/sign-out.ts'
@@ -19,6 +21,7 @@ import type { RequestRecord } from '../observe/request-record.ts'
 import type { NotKept } from '../pages/messages/messages.ts'
 import type { Pages } from '../pages/pages.ts'
 import { carry } from '../proxy/carry.ts'
+import type { ResponseWatch } from '../proxy/held-response.ts'
 import type { ProxyParts } from '../proxy/proxy-parts.ts'
 import { responseOf } from '../respond/respond.ts'
 import { SeveralSessionsError } from '../session/cookies/one-session.ts'
@@ -106,6 +109,7 @@ export interface AdmissionHandlerParts {
   readonly endpoints: Endpoints
   readonly reservedPrefix: string
   readonly realms: Realms
+  readonly signIns: Pick<ApplicationSignIns, 'watch'>
   readonly log: Log
   readonly audit: Audit
   /** The facts, with one session cookie: see `withOneSession`. */
@@ -119,6 +123,12 @@ export interface ReadContent {
   /** The request is not a send command, and has this content. */
   readonly same?: ReplacedContent
 }
+
+/** Is called with the page about a kept form, and the cookie for its browser. */
+type WhenKept = (location: string, setCookies: readonly string[]) => unknown
+
+/** A form in memory. */
+type FormContent = Parameters<typeof keepForm>[1]
 
 type Of<K extends Admission['kind']> = Extract<Admission, { kind: K }>
 
@@ -179,8 +189,87 @@ export class AdmissionHandler {
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     if (res.destroyed) return record.end(undefined, false)
-    if (kept === undefined) return carry(incoming, pass, proxy, { content: same })
-    this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
+    if (kept !== undefined)
+      return void this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
+    if (pass.upstream.applicationSignIn === undefined || pass.session === undefined || same !== undefined)
+      return carry(incoming, pass, proxy, { content: same })
+    if (isSafe(incoming.facts)) return carry(incoming, pass, proxy, { watch: this.#watchPage(incoming, pass) })
+    this.#carryForm(incoming, pass).catch((error: unknown) => refusals.fail(incoming, error))
+  }
+
+  /** Looks for the sign-in of the application in the response to a request that can be repeated. */
+  #watchPage(incoming: Incoming, pass: Pass): ResponseWatch | undefined {
+    const { signIns, refusals } = this.#parts
+    const { facts, record } = incoming
+    const { path, query } = facts.target
+    const ask = (wasRefused: boolean) =>
+      this.#ask(incoming, pass, { returnTo: path + query, wasRefused }).catch((error: unknown) =>
+        refusals.fail(incoming, error),
+      )
+    const repeat = () => this.handle(incoming)
+    return signIns.watch({ facts, pass, cause: record.cause, repeat, ask: facts.isPage ? ask : undefined })
+  }
+
+  /**
+   * Carries a request that is not safe. If it is a form, it is read first, so that it can be kept
+   * when the application asks for a sign-in.
+   */
+  async #carryForm(incoming: Incoming, pass: Pass): Promise<void> {
+    const { realms, withOneCookie, proxy } = this.#parts
+    const { req, res, facts } = incoming
+    const { kept } = realms.ofSession(pass.upstream, pass.session, (await withOneCookie(facts)).cookie)
+    if (facts.method !== 'POST' || !facts.isPage || !mayKeep(req, kept)) return carry(incoming, pass, proxy)
+    const { bodyIdleTimeoutMs: idleTimeoutMs, bodyRateBytesPerSecond: bytesPerSecond } = proxy
+    const parts = await readForm({ req, res }, { kept, idleTimeoutMs, bytesPerSecond })
+    const content = { rawHeaders: req.rawHeaders, body: new StoredContent(parts) }
+    carry(incoming, pass, proxy, { content, watch: this.#watchForm(incoming, pass, { ...content, parts }) })
+  }
+
+  /** The same for a form: its person decides whether to send it again. */
+  #watchForm(incoming: Incoming, pass: Pass, content: FormContent): ResponseWatch | undefined {
+    const { signIns, refusals } = this.#parts
+    const { facts, record } = incoming
+    const keep = (then: WhenKept) =>
+      this.#keepAgain(incoming, pass, content, then).catch((error: unknown) => refusals.fail(incoming, error))
+    return signIns.watch({
+      ...{ facts, pass, cause: record.cause },
+      repeat: () => keep((location, setCookies) => respond(incoming, redirect({ location, setCookies }))),
+      ask: (wasRefused) =>
+        keep((returnTo, setCookies) => this.#ask(incoming, pass, { returnTo, wasRefused, setCookies })),
+    })
+  }
+
+  /** Asks the person for the password of an application. */
+  async #ask(
+    incoming: Incoming,
+    { upstream, session }: Pass,
+    {
+      returnTo,
+      wasRefused,
+      setCookies = [],
+    }: { readonly returnTo: string; readonly wasRefused: boolean; readonly setCookies?: readonly string[] },
+  ): Promise<void> {
+    const { realms, withOneCookie } = this.#parts
+    const { prefix } = realms.ofSession(upstream, session, (await withOneCookie(incoming.facts)).cookie)
+    const location = applicationSignInUrl(prefix, upstream.name, returnTo, wasRefused)
+    respond(incoming, redirect({ location, setCookies }))
+  }
+
+  /** Keeps a form that met the sign-in of its application. Its person decides on a page. */
+  async #keepAgain(incoming: Incoming, pass: Pass, content: FormContent, then: WhenKept): Promise<void> {
+    const { realms, refusals, pages, withOneCookie } = this.#parts
+    const { upstream, session } = pass
+    const { req, res, record } = incoming
+    const facts = await withOneCookie(incoming.facts)
+    const { kept, personCookie, prefix, sessions } = realms.ofSession(upstream, session, facts.cookie)
+    const stored = session && (await sessions.peek(session))
+    if (stored === undefined) return this.handle(incoming)
+    const options = refusals.optionsFor(incoming)
+    const form = { req, res, facts, upstream, returnTo: options.returnTo, requestId: record.id }
+    const outcome = await keepForm(form, content, { kept, person: personCookie.tagOf(stored.record.sub) })
+    if (typeof outcome === 'string')
+      return respond(incoming, pages.refusal('ERR_UNAUTHENTICATED', { ...options, notKept: outcome }))
+    await then(keptUrl(prefix, outcome.reference), [outcome.setCookie])
   }
 
   /**
@@ -315,7 +404,8 @@ export class AdmissionHandler {
       return record.end(undefined, false)
     }
     res.once('close', taken.close)
-    carry(incoming, pass, proxy, { content: taken.content })
+    const watch = this.#watchForm(incoming, pass, { rawHeaders: taken.content.rawHeaders, parts: taken.parts })
+    carry(incoming, pass, proxy, { content: taken.content, watch })
   }
 }
 

@@ -1,3 +1,4 @@
+import { ApplicationSecrets } from '../application-sign-in/secrets.ts'
 import { Evaluations, maxUnderWay } from '../authzen/evaluations.ts'
 import { freeMemory } from '../config/memory.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
@@ -112,6 +113,7 @@ export function createParts(
     onActivity,
     trusted: new TrustedProxies(config.trustedProxies),
     realms: new Realms(config, parts),
+    secrets: new ApplicationSecrets(parts),
     signingKeys: new RotatingKeys({
       ...parts,
       purpose: signingKeyPurpose,

@@ -1,3 +1,4 @@
+import { ApplicationSignIns } from '../application-sign-in/sign-in.ts'
 import { ForwardAuthEndpoints } from '../check-requests/check-endpoints.ts'
 import { createCheck } from '../check-requests/ext-authz.ts'
 import { ForwardAuth } from '../check-requests/forward-auth.ts'
@@ -135,12 +136,13 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
   })
   const decisions = new Decisions({ ...parts, admit, misuseLog }, refusals)
+  const signIns = new ApplicationSignIns(config.upstreams, { ...parts, admit })
   const { isGatewayCookie } = cookie
   const forwardAuth = new ForwardAuth(config, { ...parts, admit, pages, misuseLog, isGatewayCookie })
   const serving = { ...parts, pages, endpoints, decisions, refusals, proxy }
   const handlers = new RequestHandler(config, {
     ...serving,
-    admissions: new AdmissionHandler({ ...serving, reservedPrefix, withOneCookie }),
+    admissions: new AdmissionHandler({ ...serving, reservedPrefix, withOneCookie, signIns }),
     checks: forwardAuth.isUsed ? new ForwardAuthEndpoints(reservedPrefix, forwardAuth) : undefined,
     cors: createCors(config.upstreams, routes),
     untrustedProxies: new UntrustedProxies(trusted, log),

@@ -14,7 +14,8 @@ export interface LogoutJobsParts {
 /**
  * What the logout calls of upstreams need when a session has ended. A job is a part of the record:
  * the person, and the cookies of upstreams with a logout call. It has no refresh token, the others
- * only if such an upstream gets tokens, and no credentials of an application. It opens only as the job of its own session.
+ * only if such an upstream gets tokens, and no credentials of an application. It opens only as the
+ * job of its own session.
  */
 export class LogoutJobs {
   readonly audience: string
