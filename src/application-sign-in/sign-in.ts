@@ -35,9 +35,9 @@ export interface WatchedRequest {
   readonly pass: Pass
   readonly cause: Cause
   /** Sends the request again, or has its person decide about that. */
-  readonly repeat: () => void
+  readonly repeat: () => unknown
   /** Asks the person for the password. Absent: no person looks at the response. */
-  readonly ask: ((wasRefused: boolean) => void) | undefined
+  readonly ask: ((wasRefused: boolean) => unknown) | undefined
 }
 
 export interface ApplicationSignInParts {

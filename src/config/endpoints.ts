@@ -12,6 +12,11 @@ function someForwardAuth(_provider: ProviderConfig, { upstreams }: EndpointConfi
   return upstreams.some(({ forwardAuth }) => forwardAuth)
 }
 
+/** Whether people enter a password for some application. */
+function someAsking(_provider: ProviderConfig, { upstreams }: EndpointConfig): boolean {
+  return upstreams.some(({ applicationSignIn }) => applicationSignIn?.password === 'ask')
+}
+
 function bindsDevices(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
   return session.deviceBinding.isOn
 }
@@ -102,6 +107,16 @@ export const endpoints = {
   frameSession: { name: 'frame-session', at: 'provider', methods: ['POST'], limit: 'callbacks', exists: isEmbedded },
   keptRequest: { name: 'kept-request', at: 'both', methods: ['GET'], isForPageLoads: true },
   declineKeptRequest: { name: 'kept-request', at: 'both', methods: ['POST'], isForPageLoads: true },
+  askForSecret: {
+    ...{ name: 'application-sign-in', at: 'both', methods: reading },
+    isForPageLoads: true,
+    exists: someAsking,
+  },
+  keepSecret: {
+    ...{ name: 'application-sign-in', at: 'both', methods: ['POST'] },
+    isForPageLoads: true,
+    exists: someAsking,
+  },
   deviceRegistration: { name: 'device-registration', at: 'provider', methods: ['POST'], exists: bindsDevices },
   deviceRefresh: { name: 'device-refresh', at: 'provider', methods: ['POST'], exists: bindsDevices },
   session: { name: 'session', at: 'both', methods: reading },

@@ -4,6 +4,7 @@ import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.t
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
 import type { Cause } from '../observe/audit.ts'
 import { pageContext, type Pages } from '../pages/pages.ts'
+import type { ShownSecret } from '../pages/session-list.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { BoundCookie, BoundCookieFault, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import type { SessionCookie } from '../session/cookies/session-cookie.ts'
@@ -14,7 +15,7 @@ import { endAllAtProvider, type EndAtProviderParts } from './end-at-provider.ts'
 
 export interface OwnSessionsParts extends EndAtProviderParts {
   readonly provider: EndAtProviderParts['provider'] & Pick<Provider, 'endSessionOrigin'>
-  readonly sessions: Pick<SessionsOfAudience, 'read'>
+  readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
   readonly cookie: Pick<SessionCookie, 'read'>
   readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice' | 'expire'>
   /** Records that a request uses the cookie of a bound session without its key. */
@@ -28,6 +29,8 @@ export interface OwnSessionsParts extends EndAtProviderParts {
   readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
   /** Whether people have a page with their sessions. */
   readonly showsSessions: boolean
+  /** The applications for which a password of a person is kept. */
+  readonly keptSecrets: (audience: string, sub: string) => Promise<readonly ShownSecret[]>
   readonly refusedSignIns: Pick<RefusedSignIns, 'read' | 'take' | 'expire'>
   readonly pages: Pages
   /** The path of the endpoints of the provider. */
@@ -94,11 +97,16 @@ function signInAgain({ form }: EndpointRequest, prefix: string): string {
 async function sessionsPage(
   viewer: Viewer,
   request: EndpointRequest,
-  { personSessions, pages, provider, prefix }: OwnSessionsParts,
+  { personSessions, pages, provider, prefix, sessions, keptSecrets }: OwnSessionsParts,
   outcome?: 'ended' | 'othersEnded' | 'gone',
 ): Promise<Response> {
   const list = await personSessions.list(viewer)
-  return pages.sessions(list, { prefix, outcome, formTargets: [provider.endSessionOrigin ?? []].flat() }, request)
+  const secrets = await keptSecrets(sessions.audience, viewer.sub)
+  return pages.sessions(
+    list,
+    { prefix, outcome, secrets, formTargets: [provider.endSessionOrigin ?? []].flat() },
+    request,
+  )
 }
 
 /**

@@ -138,6 +138,8 @@ export interface AuditEvents {
    * sent).
    */
   'application.logout': AboutSession & Outcome & { readonly upstream: string; readonly status?: number }
+  /** A person has entered a password for an application, or removed it: `kept`, `removed`. */
+  'application.secret': AboutSession & Pick<Outcome, 'outcome'> & { readonly upstream: string }
   /**
    * The gateway has sent a sign-in to an application. `outcome`: `done`, `refused` (the password is
    * wrong), or `failed` (neither is certain).

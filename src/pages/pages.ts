@@ -7,10 +7,18 @@ import { grpcRefusal } from './grpc-refusal.ts'
 import { chooseLanguage, chooseLocale } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
+import { escape } from './page.ts'
 import { type FullPage, PageRenderer, type PageText } from './page-renderer.ts'
 import { problem, refusalHeaders, type ProblemOptions } from './problem.ts'
 import { codeScript, frameSignInScript, type ScriptScope, sessionScriptResponse, signedInScript } from './scripts.ts'
-import { type ListForms, sessionListHtml, type ShownSessions } from './session-list.ts'
+import {
+  type ListForms,
+  secretListHtml,
+  sessionListHtml,
+  type ShownSecret,
+  type ShownSessions,
+  signInFormHtml,
+} from './session-list.ts'
 
 /** What a page needs to know about the request. */
 export interface PageContext {
@@ -61,6 +69,21 @@ export interface KeptPageContent {
   readonly bytes: number
   /** The one field, with which the button that sends it marks its request. */
   readonly mark: Readonly<Record<string, string>>
+}
+
+/** What the page shows that asks for the password of an application. */
+export interface ApplicationSignInPage {
+  /** What the application is called. */
+  readonly title: string
+  /** The path that gets the form, with these hidden fields. */
+  readonly action: string
+  readonly fields: Readonly<Record<string, string>>
+  readonly asksForName: boolean
+  /** The application has refused the password before. */
+  readonly wasRefused: boolean
+  readonly rememberMs: number
+  /** The page where the person can remove the password. Absent: there is none. */
+  readonly sessions: string | undefined
 }
 
 /** The pages of a gateway, in the language of the browser. */
@@ -218,6 +241,35 @@ export class Pages {
     return this.#renderer.builtIn(text, buttons, { formTargets: ['*'] })
   }
 
+  /**
+   * Asks the person for the name and password at an application, and says what becomes of them. The
+   * person may leave that to the form of the application.
+   */
+  applicationSignIn(content: ApplicationSignInPage, context: PageContext): Response {
+    const { title: to, action, fields, asksForName, wasRefused, rememberMs, sessions } = content
+    const days = fromNow(rememberMs, this.#localeOf(context))
+    const named = (text: string) => text.replaceAll('{to}', () => to).replace('{when}', () => days)
+    const text = this.#textOf(context, ({ applicationSignIn: { title, text } }) => ({
+      title: named(title),
+      text: named(text),
+    }))
+    const { username, password, send, decline, refused, where } = text.messages.applicationSignIn
+    const links = [
+      { href: action, text: decline, post: { fields: { ...fields, decline: '1' } } },
+      ...(sessions === undefined ? [] : [{ href: sessions, text: text.messages.sessionList.title }]),
+    ]
+    const inputs = { ...(asksForName && { username }), password }
+    return this.#renderer.builtIn(text, links, {
+      // The application may redirect the browser anywhere after the form.
+      formTargets: ['*'],
+      outcome: wasRefused ? refused : undefined,
+      html: [
+        ...(sessions === undefined ? [] : [`<p>${escape(where)}</p>`]),
+        signInFormHtml({ action, fields, inputs, send }),
+      ].join('\n'),
+    })
+  }
+
   /** What became of a kept request, with a link to go on. */
   keptEnd(end: 'sending' | 'sent' | 'gone' | 'discarded', returnTo: string, context: PageContext): Response {
     const text = this.#textOf(context, ({ kept }) => kept[end], end === 'gone' ? 404 : 200)
@@ -234,8 +286,11 @@ export class Pages {
       prefix,
       formTargets,
       outcome,
+      secrets = [],
     }: {
       readonly prefix: string
+      /** The applications for which a password is kept. */
+      readonly secrets?: readonly ShownSecret[] | undefined
       readonly formTargets: readonly string[]
       /** What a form has done. Absent: there was none. */
       readonly outcome?: 'ended' | 'othersEnded' | 'gone' | undefined
@@ -246,7 +301,9 @@ export class Pages {
     return this.#renderer.builtIn(text, [{ href: context.home ?? '/', text: text.messages.actions.home }], {
       formTargets,
       outcome: outcome && text.messages.sessionList[outcome],
-      html: listHtml(text, list, { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: {} }),
+      html:
+        listHtml(text, list, { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: {} }) +
+        secretListHtml(secrets, `${prefix}application-sign-in`, text.messages.applicationSignIn),
     })
   }
 

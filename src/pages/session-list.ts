@@ -1,4 +1,4 @@
-import type { SessionListMessages } from './messages/messages.ts'
+import type { ApplicationSignInMessages, SessionListMessages } from './messages/messages.ts'
 import { breakable, escape } from './page.ts'
 
 /** A session as its person sees it. Times are in ms since the epoch. */
@@ -59,6 +59,49 @@ export function sessionListHtml({ sessions, othersToken, hasMore }: ShownSession
   ].join('\n')
 }
 
+/** An application for which a password is kept. */
+export interface ShownSecret {
+  /** Its name in the form that removes the password. */
+  readonly upstream: string
+  readonly title: string
+}
+
+/** The HTML of the passwords that a person has entered, each with a button that removes it. */
+export function secretListHtml(
+  secrets: readonly ShownSecret[],
+  action: string,
+  texts: ApplicationSignInMessages,
+): string {
+  if (secrets.length === 0) return ''
+  const items = secrets.map(({ upstream, title }) => {
+    const label = texts.removeNamed.replace('{to}', () => title)
+    const button = { text: texts.remove, kind: 'second danger', label }
+    return `<li><p>${breakable(escape(title))}</p>${formHtml(action, { upstream, remove: '1' }, button)}</li>`
+  })
+  return `\n<h2>${escape(texts.kept)}</h2>\n<ul class="sessions">\n${items.join('\n')}\n</ul>`
+}
+
+/** The HTML of a form in which a person enters a password. */
+export function signInFormHtml({
+  action,
+  fields,
+  inputs,
+  send,
+}: {
+  readonly action: string
+  readonly fields: Readonly<Record<string, string>>
+  /** The labels by name. */
+  readonly inputs: { readonly username?: string; readonly password: string }
+  readonly send: string
+}): string {
+  const entered = Object.entries(inputs).map(([name, label]) => {
+    const isPassword = name === 'password'
+    const [type, autocomplete] = isPassword ? ['password', 'current-password'] : ['text', 'username']
+    return `<p><label for="${name}">${escape(label)}</label><input id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" maxlength="1024" required></p>`
+  })
+  return formHtml(action, fields, { text: send, kind: 'first' }, entered.join(''))
+}
+
 function itemHtml(session: ShownSession, index: number, forms: ListForms, words: Words): string {
   const { texts, signOut } = words
   const name = browserNameOf(session, texts)
@@ -112,6 +155,7 @@ function formHtml(
   action: string,
   fields: Readonly<Record<string, string>>,
   { text, kind, label, about }: Button,
+  entered = '',
 ): string {
   const hidden = Object.entries(fields).map(
     ([name, value]) => `<input type="hidden" name="${escape(name)}" value="${escape(value)}">`,
@@ -119,5 +163,5 @@ function formHtml(
   const name = label === undefined ? '' : ` aria-label="${escape(label)}"`
   const description = about === undefined ? '' : ` aria-describedby="${about}"`
   const button = `<button class="${kind}" type="submit"${name}${description}>${escape(text)}</button>`
-  return `<form method="post" action="${escape(action)}">${hidden.join('')}${button}</form>`
+  return `<form method="post" action="${escape(action)}">${hidden.join('')}${entered}${button}</form>`
 }

@@ -1,3 +1,4 @@
+import { askForSecret, keepSecret, type OwnSecretParts } from '../application-sign-in/own-secret.ts'
 import { refuseOtherSpelling } from '../check-requests/check-endpoints.ts'
 import {
   type EndpointAtPath,
@@ -54,6 +55,7 @@ export type EndpointParts = SignInParts &
   JwksParts &
   ClientJwksParts &
   KeptParts &
+  OwnSecretParts &
   DeviceParts &
   SignalParts &
   SessionEventsParts & { readonly scope: ScriptScope }
@@ -82,6 +84,8 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   frameSession: { handle: frameSession },
   keptRequest: { handle: keptRequest },
   declineKeptRequest: { handle: declineKeptRequest },
+  askForSecret: { handle: askForSecret },
+  keepSecret: { handle: keepSecret },
   deviceRegistration: { handle: deviceRegistration },
   deviceRefresh: { handle: deviceRefresh },
   session: { handle: session },

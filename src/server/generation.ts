@@ -1,3 +1,4 @@
+import { askingUpstreams, createKeptSecrets } from '../application-sign-in/own-secret.ts'
 import { ApplicationSignIns } from '../application-sign-in/sign-in.ts'
 import { ForwardAuthEndpoints } from '../check-requests/check-endpoints.ts'
 import { createCheck } from '../check-requests/ext-authz.ts'
@@ -120,6 +121,7 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
   const deviceMetrics = createDeviceMetrics(parts.metrics)
   const misuseLog = new MisuseLog({ ...parts, config: config.session.deviceBinding, deviceMetrics })
   const proxy = proxyParts(config, parts, pages)
+  const asking = askingUpstreams(config)
   const endpoints = new Endpoints(config, {
     ...parts,
     reservedPrefix,
@@ -132,6 +134,8 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     challenges: new Challenges(parts),
     eventStreams: new EventStreamLimits(config.limits, parts.rejectedClients),
     showsSessions: config.session.page,
+    asking,
+    keptSecrets: createKeptSecrets(asking, parts.secrets),
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
   })

@@ -30,7 +30,7 @@ export interface SigningInApplication {
 }
 
 /** `redirect`: to the page with the form; `page`: the form at any path, as servlets have it. */
-type Asking = 'redirect' | 'page' | 'json' | 'basic'
+export type Asking = 'redirect' | 'page' | 'json' | 'basic'
 
 /**
  * An application whose only door is its own sign-in. The form has a token that belongs to a cookie.

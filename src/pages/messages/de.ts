@@ -169,6 +169,19 @@ export const de: Messages = {
     othersEnded: 'Die anderen Sitzungen sind beendet.',
     gone: 'Diese Sitzung war schon beendet.',
   },
+  applicationSignIn: {
+    title: 'Ihr Passwort für {to}',
+    text: 'Diese Anwendung hat eine eigene Anmeldung. Geben Sie das Passwort ein, das Sie dort haben. Es wird verschlüsselt gespeichert, nur an diese Anwendung gesendet, um Sie anzumelden, und {when} gelöscht.',
+    where: 'Sie können es jederzeit auf der Seite mit Ihren Sitzungen entfernen.',
+    refused: 'Die Anwendung hat das Passwort nicht angenommen. Es wurde gelöscht.',
+    username: 'Name in der Anwendung',
+    password: 'Passwort in der Anwendung',
+    send: 'Anmelden',
+    decline: 'Formular der Anwendung verwenden',
+    kept: 'Ihre Passwörter für Anwendungen',
+    remove: 'Passwort entfernen',
+    removeNamed: 'Passwort entfernen: {to}',
+  },
   tooManySessions:
     'Mehr Sitzungen dürfen Sie nicht gleichzeitig haben. Beenden Sie eine davon, um sich hier anzumelden.',
   signedInElsewhere: {

@@ -167,6 +167,19 @@ export const fr: Messages = {
     othersEnded: 'Les autres sessions sont fermées.',
     gone: 'Cette session était déjà fermée.',
   },
+  applicationSignIn: {
+    title: 'Votre mot de passe pour {to}',
+    text: 'Cette application a sa propre page de connexion. Saisissez le mot de passe que vous y utilisez. Il est enregistré sous forme chiffrée, envoyé uniquement à cette application pour vous connecter, et supprimé {when}.',
+    where: 'Vous pouvez le supprimer à tout moment sur la page de vos sessions.',
+    refused: "L'application n'a pas accepté le mot de passe. Il a été supprimé.",
+    username: "Nom dans l'application",
+    password: "Mot de passe dans l'application",
+    send: 'Se connecter',
+    decline: "Utiliser le formulaire de l'application",
+    kept: 'Vos mots de passe pour les applications',
+    remove: 'Supprimer le mot de passe',
+    removeNamed: 'Supprimer le mot de passe pour {to}',
+  },
   tooManySessions:
     'Vous ne pouvez pas avoir plus de sessions en même temps. Fermez l’une d’elles pour vous connecter ici.',
   signedInElsewhere: {

@@ -38,6 +38,7 @@ export interface Messages {
   readonly kept: KeptMessages
   readonly notKept: NotKeptMessages
   readonly sessionList: SessionListMessages
+  readonly applicationSignIn: ApplicationSignInMessages
   /** The person has too many sessions. The title is that of the error. */
   readonly tooManySessions: string
   /** The session has ended because the person has signed in elsewhere. */
@@ -115,6 +116,26 @@ export interface SessionListMessages extends Heading {
   readonly ended: string
   readonly othersEnded: string
   readonly gone: string
+}
+
+/**
+ * The page that asks for the password of an application, and the list of these passwords. `{to}` is
+ * the application, and `{when}` a time such as "in 90 days".
+ */
+export interface ApplicationSignInMessages extends Heading {
+  /** Where the person can remove the password. */
+  readonly where: string
+  readonly refused: string
+  readonly username: string
+  readonly password: string
+  readonly send: string
+  /** The person uses the form of the application. */
+  readonly decline: string
+  /** The heading of the list. */
+  readonly kept: string
+  /** The text of a button. Its full name, `removeNamed`, has to contain it (WCAG 2.5.3). */
+  readonly remove: string
+  readonly removeNamed: string
 }
 
 /** The notice in the pages of applications about the end of the session. */
