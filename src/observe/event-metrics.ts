@@ -83,6 +83,11 @@ function countersOf(metrics: Metrics) {
     help: 'Ended sessions for which an application has a logout call, by outcome: done, rejected, failed, or no_cookie.',
     labels: ['upstream', 'outcome'],
   })
+  const signIns = metrics.counter({
+    name: 'gatehouse_application_sign_ins_total',
+    help: 'Sign-ins at applications that the gateway has sent, by outcome: done, refused, or failed.',
+    labels: ['upstream', 'outcome'],
+  })
   const refusedTokens = metrics.counter({
     name: 'gatehouse_access_tokens_refused_total',
     help: 'Requests with an access token that were refused, by reason.',
@@ -98,7 +103,18 @@ function countersOf(metrics: Metrics) {
     help: 'Security events of the provider, by outcome: obeyed, obeyed without a matching session, ignored, replayed, refused, or unavailable.',
     labels: ['outcome'],
   })
-  return { created, ended, failed, logoutTokens, atProvider, atApplications, refusedTokens, refusedAccounts, signals }
+  return {
+    created,
+    ended,
+    failed,
+    logoutTokens,
+    atProvider,
+    atApplications,
+    signIns,
+    refusedTokens,
+    refusedAccounts,
+    signals,
+  }
 }
 
 function countingOf(counters: ReturnType<typeof countersOf>): Counting {
@@ -119,6 +135,7 @@ function countingOf(counters: ReturnType<typeof countersOf>): Counting {
     'logout_token.replayed': () => counters.logoutTokens.of('replayed').add(),
     'logout_token.refused': ({ code }) => counters.logoutTokens.of(outcomeOf(code)).add(),
     'application.logout': ({ upstream, outcome }) => counters.atApplications.of(upstream, outcome).add(),
+    'application.sign_in': ({ upstream, outcome }) => counters.signIns.of(upstream, outcome).add(),
     'provider.end_session': ({ outcome }) => counters.atProvider.of('end_session', outcome).add(),
     'provider.revocation': ({ outcome }) => counters.atProvider.of('revocation', outcome).add(),
   }

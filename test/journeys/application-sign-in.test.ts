@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { auditEventsIn } from '../support/audit-schema.ts'
 import type { Browser, Visit } from '../support/browser.ts'
 import { press, submit } from '../support/form-browser.ts'
 import { JarBrowser } from '../support/jar-browser.ts'
@@ -28,7 +29,7 @@ async function worldWith(t: TestContext, settings: string, asking?: Asking, opti
 
 const audited = (world: World, name = 'application.sign_in') =>
   world.replicas
-    .flatMap(({ log }) => log)
+    .flatMap(({ log }) => auditEventsIn(log))
     .filter(({ message }) => message === name)
     .map(({ fields }) => fields['outcome'])
 

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { navigation } from '../support/browser.ts'
+import { type Asking, startSigningInApplication } from '../support/signing-in-application.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const form = 'page: /login, fields: { user: "{username}", pass: "{password}" }, password: { claim: email }'
+const right = 'jane.doe@example.com'
+
+async function worldWith(t: TestContext, settings = form, asking?: Asking, rules = '') {
+  const application = await startSigningInApplication(t, asking)
+  application.passwords.set('jane', right)
+  const upstreamSettings = `session_cookies: [APP, browser, "kept*"]
+    application_sign_in: { ${settings} }
+    ${rules}`
+  const world = await startWorld(t, { upstream: application.url, upstreamSettings, store: 'memory' })
+  return { application, world, jane: world.browser() }
+}
+
+/** Why sign-ins were left to the person. */
+const reasons = (world: World) =>
+  world.replicas
+    .flatMap(({ log }) => log)
+    .filter(({ message, level }) => message === 'application_sign_in.left' && level === 'warn')
+    .map(({ fields }) => String(fields['reason']))
+
+const html = (res: ServerResponse, page: string) =>
+  void res
+    .writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' })
+    .end(`<!doctype html><title>Sign in</title>${page}`)
+const fields = '<input name=user><input name=pass type=password>'
+
+for (const [what, page, why] of [
+  [
+    'has other fields',
+    `<form method=post action=/login><input name=user><input name=secret></form>`,
+    /no form with the fields/,
+  ],
+  ['is sent to another origin', `<form method=post action=//evil.example/login>${fields}</form>`, /another origin/],
+  ['is sent to another path', `<form method=post action=/elsewhere>${fields}</form>`, /another path/],
+  ['is not understood', `<form method=post action=/login>${fields}<input type=file name=x></form>`, /has a file/],
+] as const)
+  test(`A form that ${what} is shown to the person, and gets no password`, async (t) => {
+    const { application, world, jane } = await worldWith(t)
+    const posted: string[] = []
+    application.respond = (req, res) => {
+      if (req.method === 'POST') posted.push(String(req.url))
+      if (req.url?.startsWith('/login') !== true) return false
+      html(res, page)
+      return true
+    }
+
+    const shown = await jane.get(`${world.url}/orders`)
+
+    assert.match(shown.body, /<title>Sign in<\/title>/)
+    assert.match(shown.url, /\/login\?next=/)
+    assert.match(String(reasons(world)), why)
+    assert.deepEqual(posted, [])
+  })
+
+for (const status of [301, 302, 303, 307, 308])
+  test(`The password does not follow a redirect to another origin: ${status}`, async (t) => {
+    const { application, world, jane } = await worldWith(t)
+    const stolen: string[] = []
+    const elsewhere = createServer((req, res) => {
+      stolen.push(`${req.method} ${req.url}`)
+      res.end()
+    })
+    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+    t.after(() => void elsewhere.close().closeAllConnections())
+    const { port } = elsewhere.address() as AddressInfo
+    application.respond = (req, res) => {
+      if (req.method !== 'POST') return false
+      application.attempts.push({ method: 'POST', url: '', headers: {}, content: '' })
+      res.writeHead(status, { Location: `http://127.0.0.1:${port}/login` }).end()
+      return true
+    }
+
+    for (let times = 0; times < 3; times += 1)
+      assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
+
+    assert.deepEqual(stolen, [])
+    assert.equal(application.attempts.length, 1)
+    assert.match(String(reasons(world)), new RegExp(`responded with the status ${status}`))
+  })
+
+for (const [what, respond] of [
+  ['a page with the status 200 and an error text', (res: ServerResponse) => html(res, 'The account is locked.')],
+  ['an error', (res: ServerResponse) => void res.writeHead(500).end()],
+  ['nothing in time', () => {}],
+  [
+    'half of a response',
+    (res: ServerResponse) => void res.writeHead(200, { 'Content-Length': 9 }).write('x', () => res.destroy()),
+  ],
+  ['65 cookies', (res: ServerResponse) => cookies(res, 65)],
+] as const)
+  test(`After a sign-in with an unknown outcome, the gateway does not try again: ${what}`, async (t) => {
+    const { application, world, jane } = await worldWith(t, `${form}, timeout: 300ms`)
+    let attempts = 0
+    application.respond = (req, res) => {
+      if (req.method !== 'POST') return false
+      attempts += 1
+      respond(res)
+      return true
+    }
+
+    for (let times = 0; times < 3; times += 1)
+      assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
+
+    assert.equal(attempts, 1)
+    assert.equal(reasons(world).length, 1)
+    const [event] = world.replicas.flatMap(({ log }) => log).filter(({ message }) => message === 'application.sign_in')
+    assert.equal(event?.fields['outcome'], 'failed')
+  })
+
+function cookies(res: ServerResponse, count: number): void {
+  const set = Array.from({ length: count }, (_, n) => `kept${n}=1; Path=/`)
+  res.writeHead(303, { Location: '/', 'Set-Cookie': set }).end()
+}
+
+test('An application may set 60 cookies', async (t) => {
+  const { application, world, jane } = await worldWith(t)
+  application.respond = (req, res) => {
+    if (req.method === 'POST') cookies(res, 60)
+    else if (/kept0=1.*kept59=1/.test(req.headers.cookie ?? '')) res.end('Orders of jane')
+    else return false
+    return true
+  }
+
+  assert.match((await jane.get(`${world.url}/orders`)).body, /Orders of jane/)
+  assert.deepEqual(
+    [...jane.cookies.keys()].filter((name) => name.startsWith('kept')),
+    [],
+  )
+})
+
+test('While the page with the form does not respond, the person gets the redirect, and later requests try again', async (t) => {
+  const { application, world, jane } = await worldWith(t, `${form}, timeout: 300ms`)
+  let isSlow = true
+  application.respond = (req) =>
+    isSlow && req.url?.startsWith('/login') === true && req.headers['user-agent'] === 'Gatehouse'
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  assert.equal((await jane.send(`${world.url}/orders`)).status, 302)
+  assert.equal(application.attempts.length, 0)
+  isSlow = false
+
+  assert.match((await jane.get(`${world.url}/orders`)).body, /Orders of jane/)
+})
+
+test('An application that asks for a second factor shows it to the person', async (t) => {
+  const { application, world, jane } = await worldWith(t)
+  application.respond = (req, res) => {
+    const path = req.url ?? ''
+    if (req.method === 'POST') res.writeHead(303, { Location: '/code', 'Set-Cookie': 'APP=half; Path=/' }).end()
+    else if (!/APP=half/.test(req.headers.cookie ?? '')) return false
+    else if (path === '/code') html(res, '<form method=post><input name=code></form>')
+    else res.writeHead(302, { Location: '/code' }).end()
+    return true
+  }
+
+  const page = await jane.get(`${world.url}/orders`)
+
+  assert.equal(page.url, `${world.url}/code`)
+  assert.match(page.body, /name=code/)
+})
+
+test('An application that asks again after a sign-in shows its form, and gets no further password', async (t) => {
+  const { application, world, jane } = await worldWith(t)
+  application.respond = (req, res) => {
+    if (req.method !== 'POST') return false
+    application.attempts.push({ method: 'POST', url: '', headers: {}, content: '' })
+    res.writeHead(303, { Location: '/' }).end()
+    return true
+  }
+
+  for (let times = 0; times < 3; times += 1)
+    assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
+
+  assert.equal(application.attempts.length, 1)
+})
+
+test('The rules decide whether the gateway may open the form for a person', async (t) => {
+  const rules = 'rules: [{ path: /login, require: { claim: email, any_of: [nobody@example.com] } }]'
+  const { application, world, jane } = await worldWith(t, form, 'redirect', rules)
+
+  assert.equal((await jane.get(`${world.url}/orders`)).status, 403)
+
+  assert.deepEqual(application.requests, ['GET /orders'])
+  assert.match(String(reasons(world)), /the rules do not admit the person/)
+})
+
+test('A person without the claim gets the form', async (t) => {
+  const { application, world, jane } = await worldWith(t, form.replace('email', 'wiki_password'))
+
+  assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
+
+  assert.deepEqual([application.attempts.length, reasons(world)], [0, ['a claim for the sign-in is missing']])
+})
+
+for (const [what, coding, page] of [
+  ['in gzip', 'gzip', gzipSync],
+  ['in an unknown coding', 'unknown', Buffer.from],
+] as const)
+  test(`A page that has the form is recognized ${what}, or passed on as it is`, async (t) => {
+    const { application, world, jane } = await worldWith(t, form, 'page')
+    const text = `<!doctype html><title>Sign in</title><form method=post action=/login>${fields}</form>`
+    application.respond = (req, res) => {
+      if (req.method === 'POST') res.writeHead(303, { Location: '/', 'Set-Cookie': 'APP=1; Path=/' }).end()
+      else if (/APP=1/.test(req.headers.cookie ?? '')) res.end('Orders of jane')
+      else res.writeHead(200, { 'Content-Type': 'text/html', 'Content-Encoding': coding }).end(page(text))
+      return true
+    }
+
+    const shown = await jane.get(`${world.url}/orders`)
+
+    assert.match(shown.body, coding === 'gzip' ? /Orders of jane/ : /<title>Sign in/)
+  })
+
+test('A long or slow page is passed on as it arrives', async (t) => {
+  const { application, world, jane } = await worldWith(t)
+  const long = 'x'.repeat(300 * 1024)
+  let finish = () => {}
+  application.respond = (req, res) => {
+    const isSlow = req.url === '/slow'
+    if (!isSlow && req.url !== '/long') return false
+    res.writeHead(200, { 'Content-Type': 'text/html' })
+    if (isSlow) {
+      res.write('the beginning')
+      finish = () => void res.end(' and the end')
+    } else res.end(long)
+    return true
+  }
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  assert.equal((await jane.get(`${world.url}/long`)).body, long)
+  const cookie = [...jane.cookies].map(([name, { value }]) => `${name}=${value}`).join('; ')
+  const sent = get(`${world.url}/slow`, { headers: { ...navigation, cookie }, agent: false })
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  let text = ''
+  response.setEncoding('utf8').on('data', (part: string) => (text += part))
+  await until('the beginning has arrived', () => text === 'the beginning')
+  finish()
+  await once(response, 'end')
+  assert.equal(text, 'the beginning and the end')
+})
