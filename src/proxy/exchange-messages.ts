@@ -51,8 +51,7 @@ export function upstreamRequest(
     method: facts.method,
     path: addresses.fields.path(facts.target.path, facts.target.query),
     headers: readsContent ? withKnownCodings(fields) : fields,
-    identity:
-      authorization === undefined ? pass.identity : [...pass.identity, 'Authorization', authorization],
+    identity: authorization === undefined ? pass.identity : [...pass.identity, 'Authorization', authorization],
     body,
     upgrade: upgrade?.protocols,
     session: pass.session,
