@@ -175,8 +175,14 @@ const signInPresets: Readonly<Record<string, Readonly<Record<string, unknown>>>>
     page: '/index.php?route=/',
     action: '/index.php',
     fields: { pma_username: '{username}', pma_password: '{password}' },
+    success: { status: 302, cookie: 'pmaAuth*' },
   },
-  tomcat: { fields: { j_username: '{username}', j_password: '{password}' } },
+  // Tomcat redirects to the page that was requested, and forwards to an error page.
+  tomcat: {
+    fields: { j_username: '{username}', j_password: '{password}' },
+    success: { status: 303 },
+    refusal: { status: 200 },
+  },
   transmission: { basic: true },
   wordpress: { page: '/wp-login.php', fields: { log: '{username}', pwd: '{password}' } },
 }

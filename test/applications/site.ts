@@ -47,7 +47,7 @@ interface Provider extends Pick<Site, 'choose' | 'asks' | 'endAtProvider'> {
 }
 
 /**
- * Starts a gateway for an application, with the settings of its page in docs/applications.
+ * Starts a gateway for an application, with the settings of its page in docs/applications, or others.
  * @param settings YAML at the top level
  */
 export async function startSite(
@@ -55,16 +55,21 @@ export async function startSite(
   application: { readonly url: URL },
   page: string,
   session = 'idle_timeout: 1h',
+  settings = upstreamSettings(page),
 ): Promise<Site> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const start = process.env['PROVIDER'] === 'keycloak' ? startRealm : startDemo
-  const { settings, groups, ...provider } = await start(t, {
+  const {
+    settings: providerSettings,
+    groups,
+    ...provider
+  } = await start(t, {
     callback: `${url}/.gatehouse/callback`,
     backchannelLogout: `${url}/.gatehouse/backchannel-logout`,
     signedOut: `${url}/.gatehouse/signed-out`,
   })
-  const upstream = upstreamSettings(page).replaceAll(/(?<=: )groups\b/g, groups)
+  const upstream = settings.replaceAll(/(?<=: )groups\b/g, groups)
   let moved = 0
   const replica = await runReplica(
     t,
@@ -73,7 +78,7 @@ listen: 127.0.0.1:${port}
 external_url: ${url}
 shutdown: { drain_timeout: 500ms }
 provider:
-  ${settings}
+  ${providerSettings}
   client_id: orders
   client_secret: { env: CLIENT_SECRET }
 session: { keys: [{ env: SESSION_KEY }], store: memory, ${session} }
