@@ -22,6 +22,8 @@ async function worldWith(t: TestContext, settings = form, asking?: Asking, rules
   return { application, world, jane: world.browser() }
 }
 
+const jsonSettings = `action: /login, json: { user: "{username}", pass: "{password}" }, token: token, password: { claim: email }`
+
 /** Why sign-ins were left to the person. */
 const reasons = (world: World) =>
   world.replicas
@@ -248,4 +250,91 @@ test('A long or slow page is passed on as it arrives', async (t) => {
   finish()
   await once(response, 'end')
   assert.equal(text, 'the beginning and the end')
+})
+
+for (const [what, settings, respond, why] of [
+  [
+    'a name with a colon for Basic',
+    'basic: true, username: { value: "a:b" }, password: { claim: email }',
+    undefined,
+    /a name with a colon/,
+  ],
+  ['JSON without the token', jsonSettings, (res: ServerResponse) => void res.end('{"other":1}'), /no token in token/],
+  ['no JSON', jsonSettings, (res: ServerResponse) => void res.end('<p>Hello'), /no token in token/],
+  [
+    'a token that is no bearer token',
+    jsonSettings,
+    (res: ServerResponse) => void res.end('{"token":"a\\r\\nb"}'),
+    /no token in token/,
+  ],
+] as const)
+  test(`A sign-in is left to the person: ${what}`, async (t) => {
+    const { application, world, jane } = await worldWith(t, settings, settings === jsonSettings ? 'json' : 'basic')
+    application.respond = (req, res) => {
+      if (req.method !== 'POST' || respond === undefined) return false
+      respond(res)
+      return true
+    }
+
+    assert.equal((await jane.get(`${world.url}/orders`)).status, 401)
+
+    assert.match(String(reasons(world)), why)
+  })
+
+test('A redirect that would send the password again is not followed, and is no success', async (t) => {
+  const { application, world, jane } = await worldWith(t)
+  let posts = 0
+  application.respond = (req, res) => {
+    if (req.method !== 'POST') return false
+    posts += 1
+    res.writeHead(307, { Location: '/', 'Set-Cookie': 'APP=1; Path=/' }).end()
+    return true
+  }
+
+  assert.match((await jane.get(`${world.url}/orders`)).body, /<title>Sign in<\/title>/)
+
+  assert.equal(posts, 1)
+  assert.match(String(reasons(world)), /responded with the status 307/)
+})
+
+for (const charset of ['iso-8859-1', 'utf-8'])
+  test(`A password with other characters than ASCII needs a form in UTF-8: ${charset}`, async (t) => {
+    const { application, world, jane } = await worldWith(t, form.replace('email', 'given_name'))
+    const posted: string[] = []
+    application.respond = (req, res, content) => {
+      if (req.method === 'POST') posted.push(content)
+      if (req.url?.startsWith('/login') !== true) return false
+      res.writeHead(200, { 'Content-Type': `text/html; charset=${charset}` })
+      res.end(`<title>Sign in</title><form method=post action=/login>${fields}<input name=x value=ä></form>`)
+      return true
+    }
+
+    await jane.get(`${world.url}/orders`)
+
+    assert.deepEqual(posted, charset === 'utf-8' ? ['user=jane&pass=Jane&x=%C3%A4'] : [])
+  })
+
+test('When the session ends during the sign-in, that of the application ends too', async (t) => {
+  const { application, world, jane } = await worldWith(t, form, 'redirect', 'logout: { call: /logout }')
+  let loggedOut = ''
+  application.respond = (req, res) => {
+    if (req.url === '/logout') {
+      loggedOut = String(req.headers.cookie)
+      res.end()
+      return true
+    }
+    if (req.method !== 'POST') return false
+    const [session] = world.provider.sessions()
+    void world.provider
+      .logoutToken({ sid: session?.sid ?? '', sub: 'jane' })
+      .then((logout_token) => world.postLogoutToken({ logout_token }))
+      .then(() => res.writeHead(303, { Location: '/', 'Set-Cookie': 'APP=late; Path=/' }).end())
+    return true
+  }
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  const page = await jane.send(`${world.url}/orders`)
+
+  assert.notEqual(page.status, 200)
+  await until('the application was told', () => /APP=late/.test(loggedOut))
 })

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import type { SessionKey } from '../../src/core/names.ts'
+import { Keyring } from '../../src/core/seal.ts'
+import { LogoutJobs } from '../../src/session/live/logout-jobs.ts'
 import { auditEventsIn } from '../support/audit-schema.ts'
 import type { Browser, Visit } from '../support/browser.ts'
 import { press, submit } from '../support/form-browser.ts'
@@ -315,4 +318,57 @@ test('The password of a technical account is in no log, header, page or URL', as
     Buffer.from(secret).toString('base64'),
   ])
     assert.ok(!places.includes(spelling), spelling)
+})
+
+test('The application gets the token of the gateway, and no Authorization of the browser', async (t) => {
+  const { application, world } = await worldWith(t, `${json}, ${byClaim}`, 'json')
+  const seen: (string | undefined)[] = []
+  application.respond = (req) => {
+    if (req.url === '/other') seen.push(req.headers.authorization)
+    return false
+  }
+  const jane = world.browser()
+  await jane.get(`${world.url}/orders`)
+
+  await jane.get(`${world.url}/other`, { headers: { authorization: 'Bearer of.somebody' } })
+
+  assert.match(String(seen), /^Bearer of\.[\w-]{36}$/)
+})
+
+test('The session keeps the cookies of session_cookies only', async (t) => {
+  const { application, world } = await worldWith(t, `${form}, ${byClaim}`)
+  const seen: (string | undefined)[] = []
+  application.respond = (req) => {
+    if (req.url === '/other') seen.push(req.headers.cookie)
+    return false
+  }
+  const jane = world.browser()
+  await jane.get(`${world.url}/orders`)
+
+  await jane.get(`${world.url}/other`)
+
+  assert.match(String(seen), /^browser=[\w-]{36}; APP=[\w-]{36}$/)
+})
+
+test('What is left to do after a session has no credentials of an application', () => {
+  const upstreams = [
+    {
+      name: 'orders',
+      headers: [],
+      rules: [],
+      logout: { paths: [], passFirst: false, cookies: [], call: { method: 'POST', target: '/logout', timeoutMs: 1 } },
+    },
+  ] as const
+  const jobs = new LogoutJobs({ keyring: new Keyring([Buffer.alloc(32)]), audience: 'audience', upstreams })
+  const record = {
+    ...{ iss: 'iss', sub: 'jane', created_at: 0, absolute_expires_at: 1, userinfo_read_at: 0, claims: {} },
+    tokens: { access_token: 'a', id_token: 'i', obtained_at: 0 },
+    cookies: { orders: [{ name: 'APP', value: '1', domain: 'example.com', path: '/' }] },
+    application_sessions: { orders: { authorization: 'Basic secret' } },
+  }
+  const key = 'tag:hash' as SessionKey
+
+  const sealed = jobs.sealedFor(key, record)
+
+  assert.doesNotMatch(JSON.stringify(jobs.open(key, sealed as Buffer)), /Basic|application_sessions/)
 })
