@@ -14,6 +14,7 @@ import type { Log } from '../observe/log.ts'
 import { maxHeldBytes, type ResponseWatch } from '../proxy/held-response.ts'
 import { callLogout } from '../proxy/logout-call.ts'
 import { OwnExchange, ownRequest, type OwnRequest, type OwnResponse } from '../proxy/own-exchange.ts'
+import { isHtmlPage } from '../proxy/session-notice.ts'
 import type { Upstreams } from '../proxy/upstream.ts'
 import { applicationSessionOf, cookiesOf } from '../session/cookies/application-cookies.ts'
 import { type LeaseStore, retryUntil, underLease } from '../session/live/lease.ts'
@@ -101,13 +102,18 @@ export class ApplicationSignIns {
       return undefined
     const place = this.#placeOf(facts, upstream, facts.target.path + facts.target.query)
     const readsPages = (facts.isPage || facts.isFrame) && facts.method !== 'HEAD'
+    // The scripts of a page ask for JSON, and no person sees the responses to them. So the page
+    // itself counts as a question.
+    const isFirstPage = signIn.kind === 'json' && facts.isPage && application?.signed_in_at === undefined
     return {
       holds: (status, fields) =>
-        recognition.asks({ status, fields }, place) || (readsPages && recognition.mayHaveForm({ status, fields })),
+        recognition.asks({ status, fields }, place) ||
+        (readsPages && recognition.mayHaveForm({ status, fields })) ||
+        (isFirstPage && isHtmlPage(fields)),
       examine: async (asking) => {
         const found = recognition.formIn(asking, place)
         const form = found !== undefined && 'target' in found ? found : undefined
-        if (found === undefined && !recognition.asks(asking, place)) return undefined
+        if (found === undefined && !recognition.asks(asking, place) && !isFirstPage) return undefined
         if (isWithin(tooSoonMs, application?.signed_in_at ?? -Infinity, this.#parts.clock.now())) return undefined
         const attempt = { request, upstream, signIn, recognition, session, asking, place, form }
         const result = await this.#underWay.run(`${session} ${upstream.name}`, () => this.#inTurn(attempt))
@@ -140,7 +146,11 @@ export class ApplicationSignIns {
     // Another request has signed the person in meanwhile.
     if (state?.signed_in_at !== request.pass.application?.signed_in_at) return 'done'
     const credentials = await this.#parts.secrets.credentials(stored, upstream, signIn)
-    if (credentials === 'ask') return 'ask'
+    if (credentials === 'ask') {
+      // The next page asks.
+      if (request.ask === undefined && state !== undefined) await this.#change(attempt, () => ({}))
+      return 'ask'
+    }
     const exchange = new SignInExchange(attempt, stored, this.#parts)
     try {
       if ('why' in credentials) throw new Left(credentials.why)

@@ -165,6 +165,8 @@ const signInPresets: Readonly<Record<string, Readonly<Record<string, unknown>>>>
     page: '/index.php?title=Special:UserLogin',
     action: '/index.php',
     fields: { wpName: '{username}', wpPassword: '{password}' },
+    // A wiki that only its members may read.
+    asks: { status: 403 },
   },
   'node-red': {
     action: '/auth/token',

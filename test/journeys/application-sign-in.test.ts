@@ -372,3 +372,23 @@ test('What is left to do after a session has no credentials of an application', 
 
   assert.doesNotMatch(JSON.stringify(jobs.open(key, sealed as Buffer)), /Basic|application_sessions/)
 })
+
+test('A page whose scripts ask with 401 counts as a question, also when the password is gone', async (t) => {
+  const { application, world } = await worldWith(t, `${json}, remember: 10m`, 'json')
+  application.respond = (req, res) => {
+    if (req.url !== '/') return false
+    res.setHeader('Content-Type', 'text/html').end('<title>Editor</title>')
+    return true
+  }
+  const jane = world.browser()
+
+  assert.match((await enter(jane, await jane.get(`${world.url}/`), { password: passwords.jane })).body, /Editor/)
+  assert.equal((await jane.fetch(`${world.url}/api`)).status, 200)
+  assert.match((await jane.get(`${world.url}/`)).body, /Editor/)
+  assert.equal(application.attempts.length, 1)
+
+  world.moveClock(11 * minute)
+  application.endSessions()
+  assert.equal((await jane.fetch(`${world.url}/api`)).status, 401)
+  assert.match((await jane.get(`${world.url}/`)).body, /Your password for orders/)
+})
