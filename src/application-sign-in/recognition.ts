@@ -7,7 +7,8 @@ import type { OwnResponse } from '../proxy/own-exchange.ts'
 import { fieldValue, isHtmlPage } from '../proxy/session-notice.ts'
 import { findForm, type HtmlForm, type UnclearForm } from './html-form.ts'
 
-type Head = Pick<OwnResponse, 'status' | 'fields'>
+/** A response, perhaps without its content. */
+type Head = Pick<OwnResponse, 'status' | 'fields'> & Partial<OwnResponse>
 type SignIn = NonNullable<UpstreamConfig['applicationSignIn']>
 
 /** The public addresses of an application for one request. */
@@ -40,7 +41,7 @@ export class Recognition {
     this.#names = signIn.values.map(([name]) => name)
   }
 
-  /** Whether the application asks for a sign-in, as far as the head of the response says. */
+  /** Whether the application asks for a sign-in, or may do so if the content is not known yet. */
   asks(head: Head, place: Place): boolean {
     const { asks, kind } = this.#signIn
     if (kind === 'basic')
@@ -121,8 +122,10 @@ function locationOf({ fields }: Head, { addresses, url }: Place): URL | undefine
 }
 
 function matches(condition: ApplicationResponseSettings, head: Head, place: Place): boolean {
-  const { status = head.status, path, cookie } = condition
+  const { status = head.status, path, cookie, contains } = condition
   if (status !== head.status) return false
+  // Without the content, it may contain the text.
+  if (contains !== undefined && !(isHtmlPage(head.fields) && head.content?.includes(contains) !== false)) return false
   if (path !== undefined && (!isRedirect(head.status) || locationOf(head, place)?.pathname !== path)) return false
   return cookie === undefined || setCookiesOf(head).some((text) => matchesAny([cookie], nameInSetCookie(text)))
 }

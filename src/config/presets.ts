@@ -162,11 +162,10 @@ const signInPresets: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   django: { page: '/admin/login/', fields: usual },
   dokuwiki: { page: '/doku.php?do=login', action: '/doku.php', fields: { u: '{username}', p: '{password}' } },
   mediawiki: {
-    page: '/index.php?title=Special:UserLogin',
-    action: '/index.php',
+    page: '/index.php/Special:UserLogin',
     fields: { wpName: '{username}', wpPassword: '{password}' },
-    // A wiki that only its members may read.
-    asks: { status: 403 },
+    // It shows every page to anybody, or a text in its place.
+    asks: { contains: '"wgUserName":null' },
   },
   'node-red': {
     action: '/auth/token',

@@ -643,6 +643,7 @@ export interface ApplicationSignInPasswordSettings {
 export interface ApplicationResponseSettings {
   readonly status?: number | undefined
   readonly path?: string | undefined
+  readonly contains?: string | undefined
   readonly cookie?: Formats['name_pattern'] | undefined
 }
 
