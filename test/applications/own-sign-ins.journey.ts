@@ -212,7 +212,9 @@ async function startNodeRed(t: TestContext): Promise<Application> {
       cwd: join(node, '..', 'node-red'),
     }).stdout.trim()
   const users = names.map((username) => ({ username, password: hash(accounts[username]), permissions: '*' }))
-  const settings = { uiHost: '127.0.0.1', adminAuth: { type: 'credentials', users } }
+  // The editor opens a WebSocket, which asks the browser itself for a token.
+  const anybody = { permissions: 'status.read' }
+  const settings = { uiHost: '127.0.0.1', adminAuth: { type: 'credentials', users, default: anybody } }
   writeFileSync(join(folder, 'settings.js'), `module.exports = ${JSON.stringify(settings)}`)
   const options = ['-D', 'telemetry.enabled=false', '-D', 'editorTheme.tours=false', '--userDir', folder]
   return startProgram(
