@@ -3,9 +3,9 @@ import type { ApplicationSignInConfig, UpstreamConfig } from '../config/model/up
 import { GatewayError } from '../core/errors.ts'
 import { keptUrl, sessionsPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
-import { isReserved } from '../http/request-facts.ts'
-import { canonicalTarget, type CanonicalTarget, hostName } from '../http/request-target.ts'
+import type { CanonicalTarget } from '../http/request-target.ts'
 import { redirect, type Response } from '../http/response.ts'
+import { asReference } from '../kept-forms/kept-requests.ts'
 import { type KeptParts, personIn } from '../kept-forms/send.ts'
 import type { Audit } from '../observe/audit.ts'
 import type { Pages } from '../pages/pages.ts'
@@ -13,6 +13,7 @@ import type { ShownSecret } from '../pages/session-list.ts'
 import { applicationSessionOf } from '../session/cookies/application-cookies.ts'
 import { changeSession, type Sessions } from '../session/live/live-sessions.ts'
 import type { StoredSession } from '../session/record/record.ts'
+import { pathOrHome } from '../sign-in/query.ts'
 import type { ApplicationSecrets, Owner } from './secrets.ts'
 
 export interface OwnSecretParts extends Pick<KeptParts, 'cookie' | 'boundCookie' | 'personCookie'> {
@@ -148,19 +149,9 @@ function askingIn(parameters: URLSearchParams, { asking }: OwnSecretParts): Aski
 }
 
 /** A page of this origin: of an application, or about a kept form. Otherwise, the start page. */
-function returnToIn(parameters: URLSearchParams, request: EndpointRequest, parts: OwnSecretParts): string {
-  const { externalUrl, home, host } = request
-  const { prefix, reservedPrefix, isLogoutLink } = parts
+function returnToIn(parameters: URLSearchParams, { externalUrl }: EndpointRequest, parts: OwnSecretParts): string {
   const value = parameters.get('return_to') ?? ''
-  const target = value.startsWith('/') ? URL.parse(value, externalUrl.href) : null
-  if (target === null || target.origin !== externalUrl.origin) return home
-  const path = target.pathname + target.search
-  if (path.startsWith(keptUrl(prefix, ''))) return path
-  try {
-    const canonical = canonicalTarget(path)
-    return isReserved(canonical, reservedPrefix) || isLogoutLink(hostName(host), canonical) ? home : path
-  } catch {
-    // The gateway would refuse a request for it.
-    return home
-  }
+  const kept = keptUrl(parts.prefix, '')
+  const isKept = value.startsWith(kept) && asReference(value.slice(kept.length)) !== undefined
+  return isKept ? value : pathOrHome(value, externalUrl, parts)
 }

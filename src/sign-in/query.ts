@@ -67,7 +67,7 @@ function originIn(value: string, site: Site): string | undefined {
 }
 
 /** A path on an origin, or `/`. */
-function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
+export function pathOrHome(value: string, externalUrl: URL, parts: Parts): string {
   const { reservedPrefix, prefix = reservedPrefix } = parts
   if ([signedInPath(reservedPrefix), sessionsPath(reservedPrefix), sessionsPath(prefix)].includes(value)) return value
   if (challengeOfFrame(reservedPrefix, value) !== undefined) return value

@@ -226,7 +226,7 @@ for (const [what, coding, page] of [
 
 test('A long or slow page is passed on as it arrives', async (t) => {
   const { application, world, jane } = await worldWith(t)
-  const long = 'x'.repeat(300 * 1024)
+  const long = `<form method=post action=/login>${fields}</form>${'x'.repeat(300 * 1024)}`
   let finish = () => {}
   application.respond = (req, res) => {
     const isSlow = req.url === '/slow'
@@ -241,6 +241,7 @@ test('A long or slow page is passed on as it arrives', async (t) => {
   await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
 
   assert.equal((await jane.get(`${world.url}/long`)).body, long)
+  assert.deepEqual(application.attempts, [])
   const cookie = [...jane.cookies].map(([name, { value }]) => `${name}=${value}`).join('; ')
   const sent = get(`${world.url}/slow`, { headers: { ...navigation, cookie }, agent: false })
   const [response] = (await once(sent, 'response')) as [IncomingMessage]

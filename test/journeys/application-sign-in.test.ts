@@ -274,6 +274,9 @@ test('No page of another site enters a password, or leads elsewhere', async (t) 
   for (const site of ['cross-site', 'same-site', 'none']) assert.equal((await post(site, '/orders')).status, 403)
   for (const elsewhere of [
     '//evil.example/',
+    '//evil.example//evil.example/',
+    '/.//evil.example/',
+    '/a/..//evil.example/',
     '/\\evil.example',
     'https://evil.example/',
     '/bye',
