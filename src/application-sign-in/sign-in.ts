@@ -100,6 +100,8 @@ export class ApplicationSignIns {
     const recognition = this.#recognitions.get(upstream)
     if (signIn === undefined || recognition === undefined || session === undefined || application?.stopped === true)
       return undefined
+    // Of hosts that are no part of a URL, such as 1.2.3.999, nothing can be compared.
+    if (!URL.canParse(originOf(facts))) return undefined
     const place = this.#placeOf(facts, upstream, facts.target.path + facts.target.query)
     const readsPages = (facts.isPage || facts.isFrame) && facts.method !== 'HEAD'
     // The scripts of a page ask for JSON, and no person sees the responses to them. So the page
@@ -310,9 +312,13 @@ export class ApplicationSignIns {
   }
 
   #placeOf({ host, forwarded }: RequestFacts, upstream: UpstreamConfig, target: string): Place {
-    const url = new URL(target, `${forwarded.proto}://${forwarded.host}`)
+    const url = new URL(target, originOf({ forwarded }))
     return { addresses: this.#parts.upstreams.of(upstream).addressesAt(host).fields, url }
   }
+}
+
+function originOf({ forwarded: { proto, host } }: Pick<RequestFacts, 'forwarded'>): string {
+  return `${proto}://${host}`
 }
 
 /** What a request of a sign-in has, besides its cookies. */

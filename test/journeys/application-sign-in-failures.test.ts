@@ -356,3 +356,10 @@ test('A text of a page can be a question, and a refusal', async (t) => {
 
   assert.deepEqual(reasons(world), ['the application has refused the password'])
 })
+
+test('A request for a host that is no part of a URL gets the response of the application', async (t) => {
+  const { world, jane } = await worldWith(t)
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  assert.equal((await jane.send(`${world.url}/orders`, { headers: { host: '1.2.3.999' } })).status, 302)
+})
