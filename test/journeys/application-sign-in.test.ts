@@ -395,3 +395,13 @@ test('A page whose scripts ask with 401 counts as a question, also when the pass
   assert.equal((await jane.fetch(`${world.url}/api`)).status, 401)
   assert.match((await jane.get(`${world.url}/`)).body, /Your password for orders/)
 })
+
+test('A script is not asked for a password: it gets the response of the application', async (t) => {
+  const { world } = await worldWith(t, form)
+  const jane = world.browser()
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  const { status, headers } = await jane.fetch(`${world.url}/api`)
+
+  assert.deepEqual([status, headers['location']], [302, '/login?next=%2Fapi'])
+})
