@@ -343,17 +343,22 @@ test('When the session ends during the sign-in, that of the application ends too
 test('A text of a page can be a question, and a refusal', async (t) => {
   const texts = 'asks: { contains: "You are not signed in" }, refusal: { contains: "Wrong password" }'
   const { application, world, jane } = await worldWith(t, `${form}, ${texts}`)
+  let posts = 0
   application.respond = (req, res) => {
-    if (req.method === 'POST') html(res, 'Wrong password')
-    else if (req.url === '/wiki') html(res, 'You are not signed in. <a href=/login>Sign in</a>')
+    if (req.method === 'POST') {
+      posts += 1
+      html(res, 'Wrong password')
+    } else if (req.url === '/wiki') html(res, 'You are not signed in. <a href=/login>Sign in</a>')
     else if (req.url === '/image') res.setHeader('Content-Type', 'image/svg+xml').end('You are not signed in')
     else if (req.url === '/page') html(res, 'Welcome')
     else return false
     return true
   }
 
-  for (const path of ['/page', '/image', '/wiki', '/wiki']) assert.equal((await jane.get(world.url + path)).status, 200)
-
+  for (const path of ['/page', '/image']) assert.equal((await jane.get(world.url + path)).status, 200)
+  assert.equal(posts, 0)
+  for (let times = 0; times < 2; times += 1) assert.match((await jane.get(`${world.url}/wiki`)).body, /You are not/)
+  assert.equal(posts, 1)
   assert.deepEqual(reasons(world), ['the application has refused the password'])
 })
 
