@@ -47,8 +47,8 @@ interface Provider extends Pick<Site, 'choose' | 'asks' | 'endAtProvider'> {
 }
 
 /**
- * Starts a gateway for an application, with the settings of its page in docs/applications, or others.
- * @param settings YAML at the top level
+ * Starts a gateway for an application, with the settings of its page in docs/applications.
+ * @param settings others in their place: YAML of an upstream
  */
 export async function startSite(
   t: TestContext,
