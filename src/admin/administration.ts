@@ -18,6 +18,7 @@ import { type Ended, type SessionEndings } from '../session/live/endings.ts'
 import { Sessions } from '../session/live/live-sessions.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { emailOf, rememberEmailEnding } from '../session/people/email-endings.ts'
+import { PersonSessions } from '../session/people/person-sessions.ts'
 import { audienceOf, type StoredSession } from '../session/record/record.ts'
 import { createKeyring } from '../session/record/sealed-record.ts'
 import { RedisStore } from '../session/store/redis/redis-store.ts'
@@ -154,7 +155,7 @@ export async function openAdministration(
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
 export function administer(parts: AdministrationParts): SessionsAdministration {
-  const { config, store, endings, providerOf, audit } = parts
+  const { config, store, sessions, endings, providerOf, audit } = parts
   const audiences = config.providers.map(audienceOf)
   const providerNameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
@@ -194,7 +195,9 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
         const provider = providerOf(audience)
         const records = ended.flatMap((one) => (one.audience === audience && one.record ? [one.record] : []))
         if (provider === undefined) continue
-        const counts = await endAllAtProvider(records, { provider, audit }, { cause })
+        const ofAudience = { audience, read: sessions.read.bind(sessions), lastUse: sessions.lastUse.bind(sessions) }
+        const personSessions = new PersonSessions({ ...parts, sessions: ofAudience })
+        const counts = await endAllAtProvider(records, { provider, audit, personSessions }, { cause })
         for (const [outcome, count] of counts) atProvider[outcome] = (atProvider[outcome] ?? 0) + count
       }
       return { ended: ended.length, atProvider, failure }

@@ -53,10 +53,11 @@ export function claimsNeeded({
   rules,
   signedIdentity,
   authorizeWith,
-}: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith'>): readonly ClaimPath[] {
+  keys,
+}: Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'keys'>): readonly ClaimPath[] {
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
-    ...rules.flatMap(claimsOfRule),
+    ...[...rules.flatMap(claimsOfRule), ...(keys?.require ?? []).flatMap(claimsOf)],
     ...[...(signedIdentity?.claims ?? []), ...(authorizeWith?.claims ?? [])].map(({ path }) => path),
   ]
 }

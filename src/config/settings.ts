@@ -356,6 +356,7 @@ export interface UpstreamSettings {
   readonly tokenExchange?: UpstreamTokenExchangeSettings | undefined
   readonly signedIdentity: false | UpstreamSignedIdentitySettings
   readonly rules: readonly RuleSettings[]
+  readonly keys?: UpstreamKeysSettings | undefined
   readonly trustedOrigins: 'any' | readonly Formats['origin'][]
   readonly cors?: UpstreamCorsSettings | undefined
   readonly cache: 'private' | 'no_store' | 'upstream'
@@ -524,6 +525,7 @@ export interface RuleSettings {
   readonly accessTokens: false | RuleAccessTokensSettings
   readonly serviceAccounts: boolean | readonly string[]
   readonly clientCertificates: boolean
+  readonly keys: boolean
   readonly mode: 'enforce' | 'observe'
   readonly respond?: RuleRespondSettings | undefined
   readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined
@@ -586,6 +588,15 @@ export interface RuleRespondMaintenanceSettings {
   readonly retryAfterMs: number
 }
 
+export interface UpstreamKeysSettings {
+  readonly forAtMostMs: number
+  readonly idleMs: number
+  readonly perPerson: number
+  readonly require?: RequirementSettings | readonly RequirementSettings[] | undefined
+  readonly acr_values?: readonly string[] | undefined
+  readonly header?: string | undefined
+}
+
 export interface UpstreamCorsSettings {
   readonly origins?: readonly Formats['origin'][] | undefined
   readonly methods: readonly string[]
@@ -621,6 +632,7 @@ export interface LogoutCallSettings {
 export interface TestSettings {
   readonly as?: Readonly<Record<string, JsonValue>> | undefined
   readonly bearer: boolean
+  readonly key: boolean
   readonly serviceAccount?: string | undefined
   readonly clientCertificate?: TestCertificateSettings | undefined
   readonly get?: string | undefined

@@ -1,6 +1,7 @@
 import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Identity } from './identify.ts'
 import type { Unmet } from './rules/requirement.ts'
@@ -18,6 +19,7 @@ export type DecisionStep =
   /** Absent: the token is not accepted. `missing`: the scopes that it lacks. */
   | { readonly step: 'token'; readonly sub?: string; readonly missing: readonly string[] }
   | { readonly step: 'account'; readonly name: string | undefined; readonly identity: AccountIdentity }
+  | { readonly step: 'key'; readonly identity: KeyIdentity }
   /** `why` the request must not act in the name of the person. Absent: it may. */
   | { readonly step: 'cross-site'; readonly facts: RequestFacts; readonly why: string | undefined }
   | { readonly step: 'requirement'; readonly requirement: RequirementConfig; readonly unmet: Unmet | undefined }

@@ -59,6 +59,7 @@ async function endedAtProvider(records: readonly SessionRecord[], keptSid?: stri
     records,
     {
       audit: { record: (_event, fields) => void audited.push(String((fields as { outcome?: string }).outcome)) },
+      personSessions: { hasKeys: async () => false },
       provider: {
         endSession: async (id_token) => {
           hints.push(String(id_token))

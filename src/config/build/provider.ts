@@ -89,7 +89,7 @@ function buildProvider(
  * Token. As the provider spells them.
  */
 export function userinfoClaims(
-  upstreams: readonly Pick<UpstreamConfig, 'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'providers'>[],
+  upstreams: readonly (Parameters<typeof claimsNeeded>[0] & Pick<UpstreamConfig, 'providers'>)[],
   { name: provider, idTokenClaims, renamedClaims, claimsFrom }: ProviderConfig,
 ): string[] {
   const own = upstreams.filter(({ providers }) => providers.includes(provider))
