@@ -51,7 +51,7 @@ export function readKeys(
 ): AccessKeysConfig | undefined {
   if (settings === undefined) return undefined
   const name = settings.header?.toLowerCase() ?? ''
-  if (kindOfField(name) !== undefined || !isRemovableField(name))
+  if (name === 'authorization' || kindOfField(name) !== undefined || !isRemovableField(name))
     at.below('header').error('is a header with a meaning of its own', 'write another one, such as X-Api-Key')
   return { ...settings, require: readRequirements(settings.require, at.below('require'), claims) }
 }
