@@ -115,10 +115,11 @@ const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
   ['date', undefined],
 ])
 
-function requestFields({ removedFields }: UpstreamConfig, at: At): void {
+function requestFields({ removedFields, keys }: UpstreamConfig, at: At): void {
   const removeAt = at('request_headers', 'remove')
   if (!removeAt.isValid) return
   for (const [index, field] of removedFields.entries()) {
+    if (field === keys?.header) continue
     const isBeginning = field.endsWith('*')
     // The gateway compares with `-` in place of `_`, and a beginning may lack the last one.
     const name = field.toLowerCase().replaceAll('_', '-').replace(/-?\*$/, '-*')
