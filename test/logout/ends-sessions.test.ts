@@ -66,6 +66,7 @@ async function endedAtProvider(records: readonly SessionRecord[], keptSid?: stri
           if (!isReachable) throw new Error('away')
           return 'ended'
         },
+        revokesAll: async () => false,
         revoke: async (refresh_token) => {
           revoked.push(refresh_token)
           if (!isReachable) throw new Error('away')
