@@ -294,7 +294,7 @@ function keyFinding(
   upstreams: readonly Pick<UpstreamConfig, 'keys'>[],
 ): Finding | undefined {
   if (upstreams.every(({ keys }) => keys === undefined)) return undefined
-  const id = 'provider.keys'
+  const id = 'provider.offline_access'
   const kind = kindOf(issuer, metadata)
   const lists = (name: string, value: string) => !Array.isArray(metadata[name]) || includes(metadata, name, value)
   const isLimited = !lists('scopes_supported', offlineAccess) && kind !== 'google' && kind !== 'cognito'

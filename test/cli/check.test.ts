@@ -459,3 +459,13 @@ test('check prints what a provider without ID Tokens lacks, and no address that 
     redirect_uris: ['https://orders.example.com/.gatehouse/callback'],
   })
 })
+
+test('check says how long a key lasts where the provider issues no refresh token', async (t) => {
+  const yaml = `${settings.replace('upstreams:', 'session: { page: true, absolute_timeout: 8h }\nupstreams:')}      - { path: /dav/*, keys: true }\n    keys: {}\n`
+
+  const { exitCode, out } = await checkedFile(t, yaml)
+
+  assert.equal(exitCode, 0)
+  assert.match(out, /People make keys for orders\..* a key lasts for 8h at most \(session\.absolute_timeout\)/)
+  assert.doesNotMatch((await checkedFile(t, settings)).out, /People make keys/)
+})

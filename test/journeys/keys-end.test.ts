@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { auditEventsIn } from '../support/audit-schema.ts'
+import { goOn } from '../support/form-browser.ts'
 import { freePort } from '../support/free-port.ts'
 import {
   accessTokenSeconds,
@@ -11,8 +12,9 @@ import {
   send,
   signedIn,
   startKeyWorld,
+  withOfflineTokens,
 } from '../support/key-world.ts'
-import { press } from '../support/session-page.ts'
+import { formsOf, press, sendForm } from '../support/session-page.ts'
 import { openEventStream } from '../support/streams.ts'
 import { audience, caep, startTransmitter } from '../support/transmitter.ts'
 import { until } from '../support/until.ts'
@@ -86,11 +88,11 @@ test('A key ends by itself: when nobody uses it, and at its end', async (t) => {
   const jane = await signedIn(world)
   const [used, unused] = [await makeKey(jane, world), await makeKey(jane, world, { name: 'unused' })]
 
-  for (let days = 0; days < 3; days += 0.9) {
+  for (let days = 0.9; days < 4; days += 0.9) {
     world.moveClock(0.9 * day)
-    assert.equal(await works(world, used), days + 0.9 < 3, String(days))
+    assert.equal(await works(world, used), days < 3, String(days))
+    if (days > 1) assert.equal(await works(world, unused), false)
   }
-  assert.equal(await works(world, unused), false)
 })
 
 test('Without a refresh token, a key lasts for absolute_timeout at most', async (t) => {
@@ -207,4 +209,70 @@ test('The sign-in for a key is fresh, and as strong as keys.acr_values says', as
 
   assert.equal(stale.status, 502)
   assert.doesNotMatch(stale.body, /ghk_/)
+})
+
+test('Of two keys that are made at the same time, the one too many is refused', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: 'keys: { per_person: 1 }\n    rules: [{ path: /echo, keys: true }]',
+  })
+  const [here, there] = [await signedIn(world), await signedIn(world)]
+  const forms = await Promise.all([here, there].map(async (browser) => formsOf(await browser.get(world.page))))
+
+  const made = await Promise.all(
+    [here, there].map(async (browser, index) => {
+      const form = forms[index]?.find(({ button }) => button === 'Make a key') ?? assert.fail()
+      const fields = { ...form.fields, name: 'one', upstream: 'orders' }
+      return goOn(browser, await sendForm(browser, { ...form, fields }))
+    }),
+  )
+
+  assert.deepEqual(made.map(({ status }) => status).toSorted(), [200, 403])
+})
+
+test('Who may make a key: the page has no form for others, and a sent form is refused', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: `keys: { require: { claim: fields.groups, any_of: [admins] } }
+    rules: [{ path: /echo, keys: true }]`,
+  })
+  const [jane, samir] = [await signedIn(world), await signedIn(world, 'samir')]
+
+  assert.equal(await works(world, await makeKey(jane, world)), true)
+  assert.doesNotMatch((await samir.get(world.page)).body, /Keys of your programs/)
+})
+
+test('The end of the other sessions leaves keys, and the end of a key leaves the session at the provider', async (t) => {
+  const world = await startKeyWorld(t)
+  const [jane, laptop] = [await signedIn(world), await signedIn(world)]
+  const key = await makeKey(jane, world)
+
+  await press(jane, await jane.get(world.page), /^End all other sessions$/)
+  assert.equal((await laptop.fetch(`${world.url}/echo`)).status, 401)
+  assert.equal(await works(world, key), true)
+  await until('the other session has ended at the provider', () => world.provider.sessions().length === 1)
+
+  await press(jane, await jane.get(world.page), /^End the key/)
+  await until('its token is revoked', () => world.provider.hits('/oauth/revoke') > 0)
+  assert.equal(world.provider.sessions().length, 1)
+})
+
+test('The end of the session that the provider says (session_expiry) is none of a key', async (t) => {
+  const session_expiry = Math.floor(Date.now() / 1000) + 100
+  const world = await startKeyWorld(t, {
+    provider: {
+      adjust: (configuration) => ({
+        ...withOfflineTokens(configuration),
+        claims: { ...configuration.claims, openid: ['sub', 'session_expiry'] },
+        conformIdTokenClaims: false,
+        findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => ({ sub, session_expiry }) }),
+      }),
+    },
+  })
+  const jane = await signedIn(world)
+  const key = await makeKey(jane, world)
+
+  for (const isSignedIn of [true, false]) {
+    world.moveClock((accessTokenSeconds + 1) * 1000)
+    assert.equal(await works(world, key), true)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status === 200, isSignedIn)
+  }
 })

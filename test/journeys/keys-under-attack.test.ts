@@ -81,6 +81,8 @@ test('Whatever a request sends beside or around a key, the application gets no k
     ['with the cookie of somebody else', 200, '/dav/x', { ...basic(key), cookie: samir.cookieHeader }],
     ['on a public path', 200, '/public/x', basic(key)],
     ['on a public path, in its header', 200, '/public/x', { 'x-api-key': key }],
+    ['in its header, and is none', 401, '/dav/x', { 'x-api-key': 'another' }],
+    ['on a public path, in its header, and is none', 200, '/public/x', { 'x-api-key': 'another' }],
     ['on a public path, with another scheme', 200, '/public/x', { authorization: `Token ${key}` }],
     ['on a public path of another upstream', 200, '/other/public/x', { authorization: bearer, 'x-other': key }],
     ['on a public path of an upstream without keys', 200, '/plain/x', basic(key)],
@@ -93,6 +95,7 @@ test('Whatever a request sends beside or around a key, the application gets no k
     const got = JSON.stringify(seen)
     assert.ok(!got.includes(key) && !got.includes(Buffer.from(`any:${key}`).toString('base64')), what)
     if (what === 'with the cookie of somebody else') assert.equal(seen[0]?.['x-remote-user'], 'jane')
+    assert.equal(seen[0]?.['x-api-key'], undefined, what)
     if (what.startsWith('beside')) assert.equal(seen[0]?.authorization, 'Bearer of-the-app')
   }
 })

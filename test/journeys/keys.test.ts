@@ -79,3 +79,17 @@ test('A sign-out in the browser leaves the key, and the removed account ends it 
     ),
   )
 })
+
+test('A page for a program has no notice about the end of a session', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: 'session_notice: true\n    keys: {}\n    rules: [{ path: /*, keys: true }]',
+  })
+  const jane = world.browser()
+  assert.match((await jane.get(`${world.url}/`)).body, /session\.js/)
+  const key = await makeKey(jane, world)
+
+  const page = await send(`${world.url}/`, { ...basic(key), accept: 'text/html' })
+
+  assert.equal(page.status, 200)
+  assert.doesNotMatch(page.body, /session\.js/)
+})

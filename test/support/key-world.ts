@@ -30,7 +30,7 @@ export interface KeyWorld extends World {
  * A provider that issues a refresh token for each sign-in. Those for `offline_access` outlive the
  * session, as the specification says (OpenID Connect Core §11).
  */
-function withOfflineTokens(configuration: Configuration): Configuration {
+export function withOfflineTokens(configuration: Configuration): Configuration {
   return {
     ...configuration,
     ttl: { ...configuration.ttl, AccessToken: accessTokenSeconds },
