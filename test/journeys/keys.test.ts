@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { auditEventsIn } from '../support/audit-schema.ts'
+import { startDecisionPoint } from '../support/decision-point.ts'
 import { accessTokenSeconds, askForKey, basic, makeKey, send, signedIn, startKeyWorld } from '../support/key-world.ts'
 import { press } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
@@ -92,4 +93,19 @@ test('A page for a program has no notice about the end of a session', async (t) 
 
   assert.equal(page.status, 200)
   assert.doesNotMatch(page.body, /session\.js/)
+})
+
+test('A policy decision point learns that a person sends the request with a key', async (t) => {
+  const point = await startDecisionPoint(t)
+  const world = await startKeyWorld(t, {
+    upstreamSettings: `authorize_with: { url: "${point.url}" }\n    keys: {}\n    rules: [{ path: /*, keys: true }]`,
+  })
+  const jane = world.browser()
+  await jane.get(`${world.url}/.gatehouse/sign-in?return_to=/.gatehouse/sessions`)
+
+  await send(`${world.url}/echo`, basic(await makeKey(jane, world)))
+
+  const [asked] = point.asked.slice(-1)
+  assert.match(JSON.stringify(asked), /"type":"user","id":"jane"/)
+  assert.match(JSON.stringify(asked), /"credentials":"key"/)
 })
