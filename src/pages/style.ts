@@ -29,11 +29,7 @@ a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-
 .sessions ~ form { margin-bottom: 1rem }
 .sessions li { border-top: 1px solid rgb(128 128 128 / .35); padding: 1rem 0 }
 h2, h3 { font-size: 1.0625rem; font-weight: 600; margin: 0 0 .5rem }
-section h2 { font-size: 1.25rem; margin-top: 2rem }
-label { display: block }
-input, select { font: inherit; color: inherit; background: var(--surface); border: 1px solid currentcolor; border-radius: .375rem; padding: .375rem .5rem; box-sizing: border-box; width: 100% }
-input:focus-visible, select:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
-code { font-size: .9375rem; user-select: all }
+input, select { font: inherit; box-sizing: border-box; width: 100%; padding: .375rem }
 .badge { display: inline-block; font-size: .8125rem; border: 1px solid; border-radius: 1rem; padding: 0 .6rem }
 dl { display: grid; gap: 0 1rem; font-size: .9375rem; margin: 0 0 1rem }
 @media (min-width: 22rem) { dl { grid-template-columns: max-content 1fr } }
