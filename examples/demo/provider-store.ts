@@ -43,14 +43,16 @@ export class ProviderStore {
     return [...liveEntries(this.#entries('Session'))].map(([, payload]) => payload).filter((each) => each.accountId)
   }
 
-  /** Removes a session and all tokens that were issued for it, in one step. */
+  /** Removes a session and all tokens that were issued for it alone, in one step. */
   removeSession(session: AdapterPayload): void {
     for (const [id, { payload }] of this.#entries('Session'))
       if (payload.uid === session.uid) this.#entries('Session').delete(id)
     for (const { grantId } of Object.values(session.authorizations ?? {})) {
       if (grantId === undefined) continue
-      for (const entries of this.#models.values()) removeByGrant(entries, grantId)
-      this.#entries('Grant').delete(grantId)
+      for (const entries of this.#models.values())
+        removeByGrant(entries, grantId, (payload) => payload['expiresWithSession'] === true)
+      const isUsed = [...this.#models.values()].some((entries) => hasGrant(entries, grantId))
+      if (!isUsed) this.#entries('Grant').delete(grantId)
     }
   }
 
@@ -84,6 +86,14 @@ function evictOldest(entries: Map<string, Entry>): void {
   }
 }
 
-function removeByGrant(entries: Map<string, Entry>, grantId: string): void {
-  for (const [id, { payload }] of entries) if (payload.grantId === grantId) entries.delete(id)
+function removeByGrant(
+  entries: Map<string, Entry>,
+  grantId: string,
+  isMeant: (payload: AdapterPayload) => boolean = () => true,
+): void {
+  for (const [id, { payload }] of entries) if (payload.grantId === grantId && isMeant(payload)) entries.delete(id)
+}
+
+function hasGrant(entries: ReadonlyMap<string, Entry>, grantId: string): boolean {
+  return [...liveEntries(entries)].some(([, payload]) => payload.grantId === grantId)
 }

@@ -59,6 +59,7 @@ export function providerFindings(
       listed: metadata['scopes_supported'],
     }),
     acrFinding(metadata, upstreams),
+    keyFinding(metadata, config, upstreams),
     userinfoFinding(metadata),
     ...overageFindings(config, upstreams),
     backchannelFinding(metadata),
@@ -286,9 +287,36 @@ function scopeFinding(metadata: Metadata, { issuer }: ProviderConfig, access: Re
   })
 }
 
-/** Whether the provider knows the `acr_values` that rules require. */
-function acrFinding(metadata: Metadata, upstreams: readonly Pick<UpstreamConfig, 'rules'>[]): Finding | undefined {
-  const required = new Set(upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp?.acr_values ?? [])))
+/** Whether the provider can issue the refresh tokens of keys. */
+function keyFinding(
+  metadata: Metadata,
+  { issuer }: ProviderConfig,
+  upstreams: readonly Pick<UpstreamConfig, 'keys'>[],
+): Finding | undefined {
+  if (upstreams.every(({ keys }) => keys === undefined)) return undefined
+  const id = 'provider.offline_access'
+  const kind = kindOf(issuer, metadata)
+  const lists = (name: string, value: string) => !Array.isArray(metadata[name]) || includes(metadata, name, value)
+  const isLimited = !lists('scopes_supported', offlineAccess) && kind !== 'google' && kind !== 'cognito'
+  if (!isLimited && lists('grant_types_supported', 'refresh_token'))
+    return ok(id, 'keys get a refresh token of their own, if the provider allows this client offline_access')
+  return warning(id, 'does not list offline_access or refresh_token, so keys get no refresh token', {
+    why: 'nothing tells the gateway later that an account is gone: a key lasts for session.absolute_timeout at most',
+    todo: 'allow this client offline_access at the provider',
+  })
+}
+
+/** Whether the provider knows the `acr_values` that rules and keys require. */
+function acrFinding(
+  metadata: Metadata,
+  upstreams: readonly Pick<UpstreamConfig, 'rules' | 'keys'>[],
+): Finding | undefined {
+  const required = new Set(
+    upstreams.flatMap(({ rules, keys }) => [
+      ...rules.flatMap(({ stepUp }) => stepUp?.acr_values ?? []),
+      ...(keys?.acr_values ?? []),
+    ]),
+  )
   if (required.size === 0) return undefined
   const id = 'provider.acr'
   const what = `rules require acr ${[...required].join(', ')}`

@@ -8,7 +8,6 @@ import type { SessionKey } from '../core/names.ts'
 import { randomId } from '../core/random.ts'
 import { signInLifetimeMs } from '../core/sign-in-lifetime.ts'
 import type { Authentication } from '../core/step-up.ts'
-import { browserText } from '../http/user-agent.ts'
 import { endAllAtProvider, type ProviderOutcome } from '../logout/end-at-provider.ts'
 import { type Audit, type Cause, createAudit } from '../observe/audit.ts'
 import type { Log } from '../observe/log.ts'
@@ -18,12 +17,14 @@ import { type Ended, type SessionEndings } from '../session/live/endings.ts'
 import { Sessions } from '../session/live/live-sessions.ts'
 import { PendingEndings } from '../session/live/pending-endings.ts'
 import { emailOf, rememberEmailEnding } from '../session/people/email-endings.ts'
-import { audienceOf, type StoredSession } from '../session/record/record.ts'
+import { PersonSessions } from '../session/people/person-sessions.ts'
+import { type AccessKey, audienceOf, type StoredSession } from '../session/record/record.ts'
 import { createKeyring } from '../session/record/sealed-record.ts'
 import { RedisStore } from '../session/store/redis/redis-store.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import {
   chunksOf,
+  clientText,
   type FoundSession,
   keysOf,
   type ListOptions,
@@ -48,9 +49,17 @@ export interface SessionSummary {
   readonly person: string | undefined
   readonly sid: string | undefined
   readonly origin: string | undefined
-  /** The browser of the sign-in, such as `Firefox 140 on Windows`. Absent: it is not known. */
+  /** The access key whose record it is. Absent: it is the session of a browser. */
+  readonly accessKey: Pick<AccessKey, 'name' | 'upstream'> | undefined
+  /**
+   * The browser of the sign-in, such as `Firefox 140 on Windows`, or the program with an access
+   * key. Absent: it is not known.
+   */
   readonly browser: string | undefined
-  /** The IP address of the client at the sign-in. Absent in sessions of earlier versions. */
+  /**
+   * The IP address of the client at the sign-in, or of the last use of an access key. Absent in
+   * sessions of earlier versions.
+   */
   readonly address: string | undefined
   /** When it was bound to a key of the device. Absent: it is not bound. */
   readonly bound_at: number | undefined
@@ -154,7 +163,7 @@ export async function openAdministration(
 
 /** Lists and ends the sessions of a client with the parts of a gateway. */
 export function administer(parts: AdministrationParts): SessionsAdministration {
-  const { config, store, endings, providerOf, audit } = parts
+  const { config, store, sessions, endings, providerOf, audit } = parts
   const audiences = config.providers.map(audienceOf)
   const providerNameOf = (audience: string) =>
     audiences.length === 1 ? undefined : config.providers[audiences.indexOf(audience)]?.name
@@ -194,7 +203,9 @@ export function administer(parts: AdministrationParts): SessionsAdministration {
         const provider = providerOf(audience)
         const records = ended.flatMap((one) => (one.audience === audience && one.record ? [one.record] : []))
         if (provider === undefined) continue
-        const counts = await endAllAtProvider(records, { provider, audit }, { cause })
+        const ofAudience = { audience, read: sessions.read.bind(sessions), lastUse: sessions.lastUse.bind(sessions) }
+        const personSessions = new PersonSessions({ ...parts, sessions: ofAudience })
+        const counts = await endAllAtProvider(records, { provider, audit, personSessions }, { cause })
         for (const [outcome, count] of counts) atProvider[outcome] = (atProvider[outcome] ?? 0) + count
       }
       return { ended: ended.length, atProvider, failure }
@@ -277,18 +288,19 @@ function summary(
   { key, record, last_used_at }: FoundSession,
   showClaim: ClaimPath | undefined,
 ): Omit<SessionSummary, 'provider'> {
-  const { tokens, claims, device, signed_in_with } = record
+  const { tokens, claims, device, signed_in_with, key: accessKey } = record
   return {
     key,
     sub: record.sub,
     person: showClaim && personText(readClaim(claims, showClaim)),
     sid: record.sid,
     origin: record.origin,
-    browser: browserText(signed_in_with?.user_agent),
-    address: signed_in_with?.address,
+    accessKey: accessKey && { name: accessKey.name, upstream: accessKey.upstream },
+    browser: clientText(record),
+    address: accessKey?.used?.address ?? signed_in_with?.address,
     bound_at: device?.bound_at,
     created_at: record.created_at,
-    last_used_at,
+    last_used_at: accessKey?.used?.at ?? last_used_at,
     absolute_expires_at: record.absolute_expires_at,
     userinfo_read_at: record.userinfo_read_at,
     authentication: record.authentication,

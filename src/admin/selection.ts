@@ -78,7 +78,7 @@ export async function* selected(
             (sub === undefined || record.sub === sub) &&
             (sid === undefined || record.sid === sid) &&
             (email === undefined || parts.emailOf({ record, audience, ...session })?.toLowerCase() === email) &&
-            (origin === undefined || record.origin === origin) &&
+            (origin === undefined || isOfUpstream(record, selection.upstream, origin)) &&
             (text === undefined || searchText(record, parts.providerNameOf(audience), parts.config).includes(text)),
         )
       const used = await Promise.all(matching.map((session) => parts.sessions.lastUse(session)))
@@ -90,19 +90,29 @@ export async function* selected(
   }
 }
 
+/** Whether a session began at the origin of an upstream, or an access key is for the upstream. */
+function isOfUpstream({ key, origin }: SessionRecord, upstream: string | undefined, wanted: string): boolean {
+  return key === undefined ? origin === wanted : key.upstream === upstream
+}
+
+/** What a person uses a session with: a browser, or a program with an access key. */
+export function clientText({ key, signed_in_with }: SessionRecord): string | undefined {
+  return key === undefined ? browserText(signed_in_with?.user_agent) : `key “${key.name}” for ${key.upstream}`
+}
+
 /** What a search for a text looks at, in lower case. Only the shown claim is read. */
 function searchText(
   record: SessionRecord,
   provider: string | undefined,
   { admin, upstreams }: Pick<GatewayConfig, 'admin' | 'upstreams'>,
 ): string {
-  const { sub, sid, origin, device, signed_in_with } = record
+  const { sub, sid, origin, device, signed_in_with, key } = record
   const showClaim = admin?.page?.showClaim
   const texts = [
     showClaim && personText(readClaim(record.claims, showClaim)),
     ...[sub, sid, origin, provider],
-    browserText(signed_in_with?.user_agent),
-    signed_in_with?.address,
+    clientText(record),
+    key?.used?.address ?? signed_in_with?.address,
     ...upstreams.filter(({ externalUrl }) => externalUrl.origin === origin).map(({ name }) => name),
     device === undefined ? 'not bound' : 'bound to a device',
   ]

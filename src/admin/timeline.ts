@@ -85,7 +85,8 @@ export class Timeline {
   watching(audit: Audit, now: () => number): Audit {
     return {
       record: (event, fields, cause) => {
-        if (event === 'session.ended') this.#end(fields as AuditEvents['session.ended'], now(), cause)
+        if (event === 'session.ended' || event === 'key.ended')
+          this.#end(fields as AuditEvents['session.ended'], now(), cause)
         const order = orderOf(event, fields)
         if (order !== undefined) this.#order({ at: now(), ...order, ...requestOf(cause) })
         audit.record(event, fields, cause)

@@ -195,7 +195,7 @@ function evaluationOf(
   return {
     subject: {
       // The gateway cannot tell whether an access token is that of a person.
-      type: caller === undefined || caller === 'access_token' ? 'user' : caller,
+      type: caller === 'service_account' || caller === 'client_certificate' ? caller : 'user',
       id: record.sub,
       properties: { iss: record.iss, ...Object.fromEntries(values) },
     },

@@ -1,6 +1,7 @@
 import { externalUrlAt, startPageOf } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { hasAccessKey } from '../core/credentials.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
 import { fieldsOf, kindOfField } from '../core/header-fields.ts'
@@ -121,7 +122,7 @@ export class ForwardAuth {
   #permission(
     { upstream, identity, caller, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
     { headers, removesListed }: CheckRequest,
-    { cookie, host, target }: RequestFacts,
+    { cookie, host, target, authorization = '' }: RequestFacts,
   ): Permission {
     const reserved = this.#reserved.get(upstream) ?? new ReservedNames([], [])
     const received = Object.keys(headers).filter((name) => headers[name] !== undefined)
@@ -137,7 +138,7 @@ export class ForwardAuth {
     const unwanted = [
       ...[...reserved.own, 'cookie', ...addressFields, ...certificateFields, ...received.filter(isUnwanted)],
       // The credentials are for the gateway.
-      ...(caller === undefined ? [] : ['authorization']),
+      ...(caller === undefined && !hasAccessKey('authorization', authorization) ? [] : ['authorization']),
     ]
     const listed = removesListed ? received.filter((name) => isDisguised(name, reserved)) : []
     return {

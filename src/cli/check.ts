@@ -13,6 +13,7 @@ import {
   providerKind,
   type ProviderKind,
 } from '../config/provider-kind.ts'
+import { durationText } from '../config/quantities.ts'
 import {
   registrationFile,
   registrationsOf,
@@ -176,6 +177,13 @@ function forwardAuthNote({ upstreams }: GatewayConfig): string {
   return `\nAnother proxy carries the requests of ${names(asked)} (forward_auth). After a logout the gateway refuses further requests, but it cannot close WebSockets and event streams that are open in that proxy.${secrets}\n`
 }
 
+function keysNote({ upstreams, session }: GatewayConfig): string {
+  const withKeys = upstreams.flatMap(({ name, keys }) => (keys === undefined ? [] : { name, keys }))
+  if (withKeys.length === 0) return ''
+  const limit = durationText(session.absoluteTimeoutMs)
+  return `\nPeople make keys for ${withKeys.map(({ name }) => name).join(', ')}. Each asks the provider for a refresh token of its own (offline_access). Where it issues none, nothing tells the gateway later that an account is gone, and a key lasts for ${limit} at most (session.absolute_timeout): gatehouse doctor shows what the provider says.\n`
+}
+
 const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandInput) => void>> = {
   text({ file, diagnostics, sources, tests, config, version, registration }, { out, err, paintOut, paintErr }) {
     err(formatDiagnostics(diagnostics, sources, paintErr))
@@ -188,7 +196,7 @@ const print: Readonly<Record<CheckFormat, (checked: CheckResult, input: CommandI
       .map((provider) => providerNote(provider, readsGroups) + proxyNote(provider) + assertionNote(provider))
       .join('')
     out(
-      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${notes}${forwardAuthNote(config)}`,
+      `${paintOut?.('green', message) ?? message}\n\n${registrationsText(config)}${signedIdentityText(config)}${notes}${forwardAuthNote(config)}${keysNote(config)}`,
     )
     if (registration !== undefined)
       out(

@@ -121,7 +121,7 @@ function asLine(session: SessionSummary, columns: ReturnType<typeof columnsOf>):
 }
 
 function summaryOf(session: SessionSummary) {
-  const { key, provider, sub, person, sid, origin, browser, address, bound_at } = session
+  const { key, provider, sub, person, sid, origin, browser, address, bound_at, accessKey } = session
   return {
     session: key,
     provider,
@@ -135,6 +135,7 @@ function summaryOf(session: SessionSummary) {
     browser,
     address,
     bound: bound_at !== undefined,
+    ...(accessKey && { key: accessKey }),
   }
 }
 

@@ -54,15 +54,16 @@ export function claimsNeeded({
   signedIdentity,
   authorizeWith,
   applicationSignIn: signIn,
+  keys,
 }: Pick<
   UpstreamConfig,
-  'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'applicationSignIn'
+  'headers' | 'rules' | 'signedIdentity' | 'authorizeWith' | 'applicationSignIn' | 'keys'
 >): readonly ClaimPath[] {
   const values =
     signIn === undefined ? [] : [...signIn.values.map(([, value]) => value), signIn.username, signIn.password]
   return [
     ...[headers, ...rules.map((rule) => rule.headers ?? [])].flat().flatMap(claimsIn),
-    ...rules.flatMap(claimsOfRule),
+    ...[...rules.flatMap(claimsOfRule), ...(keys?.require ?? []).flatMap(claimsOf)],
     ...values
       .flatMap((value) => (value === 'ask' ? [] : value.filter((part) => typeof part !== 'string')))
       .filter(isClaim),

@@ -29,6 +29,10 @@ function showsSessions(_provider: ProviderConfig, { session }: EndpointConfig): 
   return session.page
 }
 
+function makesKeys({ name }: ProviderConfig, { upstreams }: EndpointConfig): boolean {
+  return upstreams.some(({ keys, providers }) => keys !== undefined && providers.includes(name))
+}
+
 /** Whether people end sessions: on their page, or before a sign-in that was refused. */
 function letsEndSessions(_provider: ProviderConfig, { session }: EndpointConfig): boolean {
   return session.page || session.maxPerPerson?.whenExceeded === 'refuse'
@@ -123,6 +127,7 @@ export const endpoints = {
   extendSession: { name: 'session', at: 'both', methods: ['POST'] },
   ownSessions: { name: 'sessions', at: 'both', methods: reading, isForPageLoads: true, exists: showsSessions },
   endOwnSessions: { name: 'sessions', at: 'both', methods: ['POST'], isForPageLoads: true, exists: letsEndSessions },
+  makeKey: { name: 'keys', at: 'both', methods: ['POST'], limit: 'sign_ins', isForPageLoads: true, exists: makesKeys },
   sessionScript: { name: 'session.js', at: 'gateway', methods: reading },
   events: { name: 'events', at: 'both', methods: ['GET'] },
   jwks: { name: 'jwks.json', at: 'gateway', methods: reading, exists: signsIdentities },

@@ -356,6 +356,7 @@ export interface UpstreamSettings {
   readonly tokenExchange?: UpstreamTokenExchangeSettings | undefined
   readonly signedIdentity: false | UpstreamSignedIdentitySettings
   readonly rules: readonly RuleSettings[]
+  readonly keys?: UpstreamKeysSettings | undefined
   readonly trustedOrigins: 'any' | readonly Formats['origin'][]
   readonly cors?: UpstreamCorsSettings | undefined
   readonly cache: 'private' | 'no_store' | 'upstream'
@@ -525,6 +526,7 @@ export interface RuleSettings {
   readonly accessTokens: false | RuleAccessTokensSettings
   readonly serviceAccounts: boolean | readonly string[]
   readonly clientCertificates: boolean
+  readonly keys: boolean
   readonly mode: 'enforce' | 'observe'
   readonly respond?: RuleRespondSettings | undefined
   readonly headers?: Readonly<Record<string, HeaderSettings>> | undefined
@@ -585,6 +587,15 @@ export interface RuleRespondSettings {
 export interface RuleRespondMaintenanceSettings {
   readonly unless?: RequirementSettings | readonly RequirementSettings[] | undefined
   readonly retryAfterMs: number
+}
+
+export interface UpstreamKeysSettings {
+  readonly forAtMostMs: number
+  readonly idleMs: number
+  readonly perPerson: number
+  readonly require?: RequirementSettings | readonly RequirementSettings[] | undefined
+  readonly acr_values?: readonly string[] | undefined
+  readonly header?: string | undefined
 }
 
 export interface UpstreamCorsSettings {
@@ -669,6 +680,7 @@ export interface LogoutCallSettings {
 export interface TestSettings {
   readonly as?: Readonly<Record<string, JsonValue>> | undefined
   readonly bearer: boolean
+  readonly key: boolean
   readonly serviceAccount?: string | undefined
   readonly clientCertificate?: TestCertificateSettings | undefined
   readonly get?: string | undefined

@@ -26,7 +26,7 @@ export function bearerChallenge({ error, scopes = [], stepUp, metadata }: Bearer
 }
 
 /** What a request has instead of a session: credentials of its own. */
-export type Caller = 'access_token' | 'service_account' | 'client_certificate'
+export type Caller = 'access_token' | 'service_account' | 'client_certificate' | 'key'
 
 /** Basic credentials (RFC 7617). The name may be empty. */
 export interface Credentials {
@@ -76,4 +76,39 @@ export function bearerToken(authorization: string | undefined): { readonly token
   if (authorization === undefined || !mentionsBearer.test(authorization)) return undefined
   const token = bearer.exec(authorization)?.[1]
   return token === undefined ? 'malformed' : { token }
+}
+
+/** Every access key begins with it, so that programs that look for secrets find one. */
+export const accessKeyPrefix = 'ghk_'
+
+/** A text that may be an access key, and where a request has it. */
+export interface PresentedKey {
+  readonly text: string
+  readonly by: 'basic' | 'bearer' | 'header'
+}
+
+/**
+ * The access key in an `Authorization` header: the token, or the password beside any name.
+ * `malformed`: the header has one of both schemes, but not exactly one credential.
+ */
+export function accessKeyIn(authorization: string): PresentedKey | 'malformed' | undefined {
+  const bearer = bearerToken(authorization)
+  const found = bearer ?? basicCredentials(authorization)
+  if (found === undefined || found === 'malformed') return found
+  const key =
+    'token' in found ? { text: found.token, by: 'bearer' as const } : { text: found.secret, by: 'basic' as const }
+  return key.text.startsWith(accessKeyPrefix) ? key : undefined
+}
+
+/** Within a JWT, the text is there by chance. */
+const mentionsKey = new RegExp(`(?<![\\w.-])${accessKeyPrefix}`)
+
+/**
+ * Whether a field of a request has an access key, which no application gets: in `Authorization`
+ * anywhere, also as a name or with another scheme.
+ */
+export function hasAccessKey(lowerCaseName: string, value: string): boolean {
+  if (lowerCaseName !== 'authorization') return value.startsWith(accessKeyPrefix)
+  const credentials = basicCredentials(value)
+  return mentionsKey.test(typeof credentials === 'object' ? `${credentials.name}:${credentials.secret}` : value)
 }

@@ -138,6 +138,22 @@ const table = {
     means: 'a request had the name and secret of a service account, and the gateway does not accept them',
     todo: 'compare the name with the file of service_accounts; a new secret needs a new line: gatehouse service-account NAME',
   },
+  ERR_KEY_INVALID: {
+    status: 401,
+    text: 'The key is not accepted here, or has ended.',
+    page: 'bad-request',
+    means:
+      'a request had a key of a person that has ended, was never made, or is for another upstream, or the rule accepts no keys',
+    todo: 'let the person make a new key on the page with the sessions; otherwise the reason says which rule or upstream it is',
+  },
+  ERR_KEY_NOT_MADE: {
+    status: 403,
+    text: 'No key was made. You have to sign in as the same person, and may have a limited number of keys.',
+    page: 'sign-in-failed',
+    means:
+      'a person may not make a key: the sign-in was that of another person, or keys.require or keys.per_person of the upstream does not allow it',
+    todo: 'let the person end a key first, or sign in as the person of the session; the reason says which of them it is',
+  },
   ERR_CERTIFICATE_INVALID: {
     status: 403,
     text: 'The client certificate is not accepted.',

@@ -3,6 +3,7 @@ import type { Diagnostic } from '../config/document/diagnostics.ts'
 import { isWildcard } from '../config/hosts.ts'
 import type { GatewayConfig } from '../config/model/gateway.ts'
 import type { EmbeddedTest, UpstreamConfig } from '../config/model/upstream.ts'
+import { accessKeyPrefix } from '../core/credentials.ts'
 import { printable, reason } from '../core/errors.ts'
 import { mcpRevision, toolCall } from '../core/mcp.ts'
 import { mapInSteps, runAtOnce, type Steps } from '../core/steps.ts'
@@ -101,8 +102,8 @@ function admissions(config: GatewayConfig): AdmissionOf {
   const takenHosts = new Set(config.upstreams.flatMap(({ hosts }) => hosts))
   const admit = trialAdmit(config, {
     routes,
-    // A request with a token has no session.
-    session: (upstream) => (current?.bearer === true ? anonymous : person).at(upstream),
+    // A request with a token or a key has no session.
+    session: (upstream) => (current?.bearer === true || current?.key === true ? anonymous : person).at(upstream),
     token: (upstream) => person.at(upstream),
     // Also without a line in the file, because a test must not keep its removal from taking effect.
     identifyAccount: ({ name }, _upstream, accepts) => accountWith(name, accepts, config),
@@ -139,7 +140,8 @@ function admissionOf(
   const name = test.serviceAccount
   // Other requests are page loads of a browser, because that is what authors of tests expect.
   const basic = name === undefined ? undefined : `Basic ${Buffer.from(`${name}:of-the-test`).toString('base64')}`
-  const authorization = test.bearer ? 'Bearer of-the-test' : basic
+  const bearer = test.key ? `${accessKeyPrefix}of-the-test` : 'of-the-test'
+  const authorization = test.bearer || test.key ? `Bearer ${bearer}` : basic
   const host = test.host ?? hostOf(upstream, takenHosts)
   if (host === undefined)
     return `the upstream serves each host of ${upstream.externalUrl.hostname}: write the host of the request, such as host: ${upstream.externalUrl.hostname.replace('*', 'wiki')}`

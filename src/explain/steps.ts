@@ -10,6 +10,7 @@ import { requirementText } from '../gate/rules/requirement.ts'
 import type { Route } from '../gate/rules/route-table.ts'
 import type { DecisionStep } from '../gate/trace.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 
 /** One step of the decision, as a text for people. */
 export interface Step {
@@ -24,6 +25,7 @@ export interface Step {
     | 'session'
     | 'access token'
     | 'service account'
+    | 'key'
     | 'scopes'
     | 'cross-site'
     | 'claims'
@@ -74,6 +76,8 @@ export function stepsOf(step: DecisionStep): Step[] {
         { name: 'scopes', text: `the token ${scopes}` },
       ]
     }
+    case 'key':
+      return [{ name: 'key', text: keyText(step.identity) }]
     case 'account':
       return [{ name: 'service account', text: accountText(step) }]
     case 'cross-site':
@@ -87,6 +91,11 @@ export function stepsOf(step: DecisionStep): Step[] {
     default:
       return unreachable(step)
   }
+}
+
+function keyText(identity: KeyIdentity): string {
+  if (identity.kind === 'accepted') return `used instead of a session; of ${identity.record.sub}`
+  return 'why' in identity ? identity.why : ''
 }
 
 function accountText({ name, identity }: Extract<DecisionStep, { step: 'account' }>): string {
@@ -140,11 +149,12 @@ function accessText({ access, unauthenticated, require, stepUp, mode, respond, .
   }
 }
 
-type Callers = Pick<RuleConfig, 'accessTokens' | 'serviceAccounts' | 'clientCertificates'>
+type Callers = Pick<RuleConfig, 'accessTokens' | 'serviceAccounts' | 'clientCertificates' | 'keys'>
 
-function callersText({ accessTokens, serviceAccounts, clientCertificates }: Callers): string {
+function callersText({ accessTokens, serviceAccounts, clientCertificates, keys }: Callers): string {
   const certificate = clientCertificates === true ? ' or a client certificate' : ''
-  const token = `${accessTokens === undefined ? '' : ' or an access token'}${certificate}`
+  const key = keys === true ? ' or a key' : ''
+  const token = `${accessTokens === undefined ? '' : ' or an access token'}${certificate}${key}`
   if (serviceAccounts === undefined) return token
   const which = serviceAccounts === 'all' ? 'a service account' : `the service account ${serviceAccounts.join(' or ')}`
   return `${token} or ${which}`

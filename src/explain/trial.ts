@@ -17,6 +17,7 @@ import type { RotatingKey } from '../keys/rotating-key.ts'
 import type { Log } from '../observe/log.ts'
 import { SessionCookie } from '../session/cookies/session-cookie.ts'
 import { claimsOfSession, type StoredSession } from '../session/record/record.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import { type CertificateIdentity, recordOfCertificate } from '../tokens/client-certificates.ts'
 import { type AccountIdentity, recordOfAccount } from '../tokens/service-accounts.ts'
@@ -61,7 +62,7 @@ interface TrialParts extends Pick<
   'routes' | 'identifyAccount' | 'identifyCertificate' | 'evaluate' | 'isStrict' | 'clock' | 'trace'
 > {
   readonly session: (upstream: UpstreamConfig) => Identity
-  /** Whose claims an access token has. */
+  /** Whose claims an access token or a key has. */
   readonly token: (upstream: UpstreamConfig) => Identity
 }
 
@@ -76,6 +77,7 @@ export function trialAdmit(
     ...parts,
     identify: (_cookie, upstream) => session(upstream),
     identifyToken: (_token, upstream) => tokenOf(token(upstream)),
+    identifyKey: (_text, upstream) => keyOf(token(upstream)),
     exchange: () => standInToken,
     identities: trialIdentities(config),
     site: siteOf(config),
@@ -94,6 +96,14 @@ function tokenOf(who: Identity): TokenIdentity {
     return { kind: 'refused', why: 'the access token was not verified: explain knows the claims of --as only' }
   const { key, audience, record } = who.session
   return { kind: 'accepted', key, audience, record, clockToleranceMs: who.realm.clockToleranceMs, isOver: () => false }
+}
+
+/** The key of a person with these claims. Nobody knows the keys of the gateway. */
+function keyOf(who: Identity): KeyIdentity {
+  if (who.kind !== 'signed_in')
+    return { kind: 'refused', why: 'present, and not looked up: explain knows the claims of --as only' }
+  const { record, session, realm } = who
+  return { kind: 'accepted', record, session, clockToleranceMs: realm.clockToleranceMs }
 }
 
 /** Instead of a token that the provider would issue in exchange. `explain` never shows a token. */

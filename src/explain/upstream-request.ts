@@ -63,7 +63,7 @@ export function upstreamRequest(
     fields: new RequestFields(reserved, isTracing),
     isWithheldCookie: (name) => cookie.isGatewayCookie(name) || isWithheld(upstream.sessionCookies, name),
     keptCookies: undefined,
-    withholdsAuthorization: pass.caller !== undefined,
+    withholdsAuthorization: pass.caller !== undefined && pass.caller !== 'key',
     host: upstream.hostHeader === 'client' ? facts.forwarded.host : upstream.url.host,
     forwarded: facts.forwarded,
     requestId,

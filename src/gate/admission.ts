@@ -82,7 +82,12 @@ export interface CallerRefused extends CallerChallenges {
   readonly kind: 'caller_refused'
   readonly caller: Caller
   readonly code:
-    'ERR_TOKEN_INVALID' | 'ERR_STEP_UP' | 'ERR_ACCOUNT_INVALID' | 'ERR_CERTIFICATE_INVALID' | 'ERR_TOO_MANY_REQUESTS'
+    | 'ERR_TOKEN_INVALID'
+    | 'ERR_STEP_UP'
+    | 'ERR_ACCOUNT_INVALID'
+    | 'ERR_CERTIFICATE_INVALID'
+    | 'ERR_KEY_INVALID'
+    | 'ERR_TOO_MANY_REQUESTS'
   readonly why: string
   readonly upstream: UpstreamConfig
   /** The service account, if there is one with this name. */
@@ -97,7 +102,7 @@ export interface CallerRefused extends CallerChallenges {
 export interface CallerChallenges {
   /** With an access token. Absent: the rule accepts none. */
   readonly challenge?: BearerChallenge | undefined
-  /** With the secret of a service account, unless it is the request of a browser. */
+  /** With the secret of a service account or a key, unless it is the request of a browser. */
   readonly offersBasic?: boolean | undefined
 }
 
@@ -139,9 +144,11 @@ export interface Pass {
   readonly identity: readonly string[]
   /** The headers of the person that are left out. Absent without a session. */
   readonly dropped?: readonly DroppedHeader[]
-  /** `undefined` on public paths and without a session. */
+  /** `undefined` on public paths and without a session. That of an access key is its record. */
   readonly session: SessionKey | undefined
-  /** The request has credentials of its own, and not a session. The upstream does not get them. */
+  /**
+   * The request has credentials of its own, and no cookie counts. The upstream does not get them.
+   */
   readonly caller?: Caller | undefined
   /** Whether the access token of the caller has ended. Absent: the caller has none. */
   readonly isOver?: (() => boolean) | undefined

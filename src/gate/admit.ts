@@ -5,7 +5,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Misuse } from '../device/misuse.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { Admission, CorsFields } from './admission.ts'
-import { admitCaller } from './callers.ts'
+import { admitCaller, admitKey, presentedKey } from './callers.ts'
 import { type AdmitConfig, type AdmitParts, type GateContext, whenKnown } from './context.ts'
 import type { Identity } from './identify.ts'
 import { HeadersForUpstream } from './identity-headers.ts'
@@ -119,6 +119,8 @@ class Gate {
       const identity = headers.forAnybody(facts, upstream, rule)
       return { kind: 'pass', upstream, identity, session: undefined, caching: 'anybody' }
     }
+    const key = presentedKey(facts, route)
+    if (key !== undefined) return admitKey(facts, route, key, this.#context)
     if (facts.authorization !== undefined || rule.clientCertificates === true) {
       const ofCaller = admitCaller(facts, route, this.#context)
       if (ofCaller !== undefined) return ofCaller

@@ -1,6 +1,17 @@
-import { basicCredentials, bearerToken, type Caller } from '../core/credentials.ts'
+import type { RequirementConfig } from '../config/model/requirement.ts'
+import {
+  accessKeyIn,
+  accessKeyPrefix,
+  basicCredentials,
+  bearerToken,
+  type Caller,
+  type PresentedKey,
+} from '../core/credentials.ts'
+import { textOf } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import type { PrincipalRecord } from '../session/record/record.ts'
+import { cookiesOf } from '../session/cookies/application-cookies.ts'
+import type { Principal } from '../session/record/record.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { CertificateIdentity } from '../tokens/client-certificates.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
@@ -19,6 +30,7 @@ import {
   withoutHeader,
 } from './context.ts'
 import { crossSiteReason } from './cross-site.ts'
+import { type Unmet, unmetRequirement } from './rules/requirement.ts'
 import type { Route } from './rules/route-table.ts'
 
 /**
@@ -34,6 +46,93 @@ export function admitCaller(
   if (byAuthorization !== undefined || route.rule.clientCertificates !== true) return byAuthorization
   const identity = context.identifyCertificate?.(facts, route.upstream)
   return identity && admitCertificate(facts, route, identity, context)
+}
+
+/**
+ * The access key of a request, also where the rule accepts none. `malformed`: it has several, or
+ * credentials that could be one.
+ */
+export function presentedKey(
+  { authorization, headers }: RequestFacts,
+  { upstream, rule }: Route,
+): PresentedKey | 'malformed' | undefined {
+  const field = upstream.keys?.header?.toLowerCase()
+  const text = field === undefined ? undefined : textOf(headers, field)
+  const inHeader = text !== undefined && (rule.keys === true || text.startsWith(accessKeyPrefix))
+  const found = authorization === undefined ? undefined : accessKeyIn(authorization)
+  if (inHeader) return found === undefined ? { text, by: 'header' } : 'malformed'
+  // Other callers, and the application, have their own answer to malformed credentials.
+  return found === 'malformed' && (rule.keys !== true || rule.accessTokens || rule.serviceAccounts) ? undefined : found
+}
+
+/** The decision about a request with an access key. Its session cookie, if any, does not count. */
+export function admitKey(
+  facts: RequestFacts,
+  route: Route,
+  presented: PresentedKey | 'malformed',
+  context: GateContext,
+): Admission | Promise<Admission> {
+  return whenKnown(identifyKey(presented, facts, route, context), (identity) => {
+    context.trace?.({ step: 'key', identity })
+    return admitHolder(
+      facts,
+      route,
+      { identity, isBasic: presented !== 'malformed' && presented.by === 'basic' },
+      context,
+    )
+  })
+}
+
+function identifyKey(
+  presented: PresentedKey | 'malformed',
+  { forwarded }: RequestFacts,
+  { upstream, rule }: Route,
+  context: GateContext,
+): KeyIdentity | Promise<KeyIdentity> {
+  if (presented === 'malformed') return { kind: 'refused', why: 'the request has not exactly one key' }
+  if (rule.keys !== true || upstream.keys === undefined || context.identifyKey === undefined)
+    return { kind: 'refused', why: 'the rule accepts no keys' }
+  return context.identifyKey(presented.text, upstream, forwarded.clientAddress)
+}
+
+function admitHolder(
+  facts: RequestFacts,
+  route: Route,
+  { identity, isBasic }: { readonly identity: KeyIdentity; readonly isBasic: boolean },
+  context: GateContext,
+): Admission | Promise<Admission> {
+  const { upstream, rule } = route
+  if (identity.kind === 'unavailable') return identity
+  const caller = 'key'
+  if (identity.kind !== 'accepted') {
+    const refused = { kind: 'caller_refused', caller, why: identity.why, upstream } as const
+    return identity.kind === 'limited'
+      ? { ...refused, code: 'ERR_TOO_MANY_REQUESTS', waitMs: identity.waitMs }
+      : { ...refused, code: 'ERR_KEY_INVALID', ...challengesOf(facts, upstream, rule) }
+  }
+  const about = { upstream, rule, principal: identity, caller } as const
+  // A browser repeats Basic credentials by itself once a person has entered them for this host.
+  const crossSite = isBasic ? crossSiteReason(facts, upstream) : undefined
+  if (crossSite !== undefined) return { kind: 'cross_site', why: crossSite, ...about }
+  const unmet = unmetByHolder(facts, route, identity, context)
+  if (unmet !== undefined) return { kind: 'forbidden', ...unmet, setCookies: nothing, ...about }
+  return whenKnown(admitKnown(facts, route, identity, caller, context), (decided) =>
+    withExchanged(decided, rule, identity.session, context),
+  )
+}
+
+/** Why a person with a key has no access that the person has with a bound session. */
+function unmetByHolder(
+  { method, forwarded: { clientAddress } }: RequestFacts,
+  { upstream, rule }: Route,
+  { record: { claims } }: Principal,
+  { clock, trace }: GateContext,
+): Unmet | undefined {
+  if (rule.needsDeviceBinding ?? upstream.needsDeviceBinding)
+    return { code: 'ERR_DEVICE_BINDING', why: 'a key is bound to no device' }
+  const tell =
+    trace && ((requirement: RequirementConfig, unmet?: Unmet) => trace({ step: 'requirement', requirement, unmet }))
+  return unmetRequirement(upstream.keys ?? { require: [] }, { claims, method, clientAddress, now: clock.now() }, tell)
 }
 
 /** The decision about a request with an `Authorization` header. */
@@ -156,11 +255,12 @@ function admitCertificate(
 function admitKnown(
   facts: RequestFacts,
   route: Route,
-  identity: { readonly record: PrincipalRecord; readonly clockToleranceMs: number; readonly isOver?: () => boolean },
+  identity: Principal & { readonly clockToleranceMs: number; readonly isOver?: () => boolean },
   caller: Caller,
   context: GateContext,
 ): Admission | Promise<Admission> {
   const { upstream, rule } = route
+  const { session } = identity
   const { signedIdentity } = upstream
   if (signedIdentity !== undefined && !context.identities.isReady(signedIdentity)) return noKey
   const denial = { setCookies: nothing, upstream, rule, principal: identity, caller } as const
@@ -177,9 +277,10 @@ function admitKnown(
     upstream,
     identity: sent.fields,
     dropped: sent.dropped,
-    session: undefined,
+    session: session?.key,
     caller,
     isOver: identity.isOver,
+    cookies: session && upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
     caching: upstream.cache,
     // The cookies in the client may belong to another person than the credentials.
     withheldCookies: personalCookies(facts, context),

@@ -20,6 +20,7 @@ import { droppedTexts, exchangedHeaders, type MissingHeader } from '../identity/
 import type { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import type { Log } from '../observe/log.ts'
 import type { Principal, PrincipalRecord } from '../session/record/record.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
 import type { CertificateIdentity, CertificateSource } from '../tokens/client-certificates.ts'
 import type { Exchanged, ExchangeSubject } from '../tokens/exchanged-tokens.ts'
@@ -59,6 +60,8 @@ export interface AdmitParts {
     accepts: ServiceAccountsConfig,
     client: string,
   ) => AccountIdentity | Promise<AccountIdentity>
+  /** Who has made a key, for an upstream, and from which address it comes. Absent: no keys. */
+  readonly identifyKey?: (text: string, upstream: UpstreamConfig, client: string) => KeyIdentity | Promise<KeyIdentity>
   /** Who sends a request with a client certificate. Absent: no certificate is accepted. */
   readonly identifyCertificate?: (
     source: CertificateSource,
@@ -140,7 +143,7 @@ export function withoutHeader({ missing, dropped }: MissingHeader): Unmet {
 export function challengesOf(facts: RequestFacts, upstream: UpstreamConfig, rule: RuleConfig): CallerChallenges {
   return {
     challenge: rule.accessTokens && challengeOf(facts, upstream, rule),
-    offersBasic: rule.serviceAccounts !== undefined && isNoBrowser(facts),
+    offersBasic: (rule.serviceAccounts !== undefined || rule.keys === true) && isNoBrowser(facts),
   }
 }
 

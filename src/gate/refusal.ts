@@ -154,6 +154,7 @@ const formerNames = {
   access_token: 'token',
   service_account: 'service_account',
   client_certificate: 'client_certificate',
+  key: undefined,
 } as const
 
 function callerFields(
@@ -163,6 +164,7 @@ function callerFields(
 ): AuditEvents['caller.refused'] {
   const { iss, sub, claims } = (caller === 'access_token' && principal?.record) || {}
   const client_id = claims?.['client_id']
+  const formerName = formerNames[caller]
   return {
     caller,
     iss,
@@ -176,6 +178,6 @@ function callerFields(
     path: withoutParameters(path),
     asked_by: askedBy,
     ...(typeof client_id === 'string' && { client_id }),
-    formerly: `${formerNames[caller]}.${outcome}`,
+    ...(formerName !== undefined && { formerly: `${formerName}.${outcome}` }),
   }
 }

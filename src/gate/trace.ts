@@ -2,6 +2,7 @@ import type { RequirementConfig } from '../config/model/requirement.ts'
 import type { StepUp } from '../core/step-up.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import type { PrincipalRecord } from '../session/record/record.ts'
+import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { AccountIdentity } from '../tokens/service-accounts.ts'
 import type { Identity } from './identify.ts'
 import type { Unmet } from './rules/requirement.ts'
@@ -23,6 +24,7 @@ export type DecisionStep =
       readonly missing: readonly string[]
     }
   | { readonly step: 'account'; readonly name: string | undefined; readonly identity: AccountIdentity }
+  | { readonly step: 'key'; readonly identity: KeyIdentity }
   /** `why` the request must not act in the name of the person. Absent: it may. */
   | { readonly step: 'cross-site'; readonly facts: RequestFacts; readonly why: string | undefined }
   | { readonly step: 'requirement'; readonly requirement: RequirementConfig; readonly unmet: Unmet | undefined }

@@ -52,6 +52,8 @@ export interface RequestFacts {
   /** The message that an MCP client sends. Absent: there is no `Mcp-Method`. */
   readonly mcp?: McpRequest | undefined
   readonly forwarded: ForwardedFacts
+  /** The header fields, for the one in which a program sends its key. */
+  readonly headers: HeaderView
   /**
    * Another proxy asks about the request, and carries it. `first`: it asks a second time for the
    * response to a refused request, because only the status of the first response counts.
@@ -107,6 +109,7 @@ export function requestFacts(request: ReceivedRequest, trusted: TrustedProxies, 
     skippedSession: textOf(headers, 'secure-session-skipped'),
     mcp: headers['mcp-method'] === undefined ? undefined : mcpRequest(headers),
     forwarded,
+    headers,
   }
 }
 

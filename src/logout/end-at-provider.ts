@@ -1,10 +1,12 @@
 import { reason } from '../core/errors.ts'
 import type { Audit, Cause } from '../observe/audit.ts'
 import type { Provider } from '../provider/provider.ts'
+import type { PersonSessions } from '../session/people/person-sessions.ts'
 import type { SessionRecord } from '../session/record/record.ts'
 
 export interface EndAtProviderParts {
-  readonly provider: Pick<Provider, 'endSession' | 'revoke'>
+  readonly provider: Pick<Provider, 'endSession' | 'revoke' | 'revokesAll'>
+  readonly personSessions: Pick<PersonSessions, 'hasKeys'>
   readonly audit: Audit
 }
 
@@ -33,11 +35,19 @@ export function endAtProvider(
   return recorded('provider.end_session', { record, parts, cause, work })
 }
 
-/** Revokes the refresh token, if the provider has a revocation endpoint (RFC 7009). */
+/**
+ * Revokes the refresh token, if the provider has a revocation endpoint (RFC 7009), unless keys of
+ * the person would end with it. The provider may have issued those of a session and of a key for
+ * one grant; some providers revoke all tokens of the person.
+ */
 export async function revokeTokens(record: SessionRecord, parts: EndAtProviderParts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
-  if (refresh_token === undefined) return
+  if (refresh_token === undefined || (await endsKeys(record, parts).catch(() => false))) return
   await recorded('provider.revocation', { record, parts, cause, work: parts.provider.revoke(refresh_token) })
+}
+
+async function endsKeys({ key, sub }: SessionRecord, { personSessions, provider }: EndAtProviderParts) {
+  return (await personSessions.hasKeys(sub)) && (key === undefined || provider.revokesAll())
 }
 
 /**
@@ -60,7 +70,8 @@ export async function endAllAtProvider(
     const outcomes = await Promise.all(
       some.map(async (group) => {
         const [first] = group
-        const isKept = first.sid !== undefined && first.sid === keptSid
+        // The session at the provider that a key came from may be that of a browser.
+        const isKept = first.key !== undefined || (first.sid !== undefined && first.sid === keptSid)
         const [outcome] = await Promise.all([
           isKept ? undefined : endAtProvider(first, parts, cause),
           ...group.map((record) => revokeTokens(record, parts, cause)),

@@ -2,31 +2,21 @@ import { GatewayError } from '../core/errors.ts'
 import { sessionsPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
 import { cookies, redirect, type Response, withHeaders } from '../http/response.ts'
-import type { Cause } from '../observe/audit.ts'
-import { pageContext, type Pages } from '../pages/pages.ts'
+import { pageContext, type Pages, type SessionsOutcome } from '../pages/pages.ts'
 import type { ShownSecret } from '../pages/session-list.ts'
 import type { Provider } from '../provider/provider.ts'
-import type { BoundCookie, BoundCookieFault, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
-import type { SessionCookie } from '../session/cookies/session-cookie.ts'
+import type { RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
+import { type SignedInViewer, viewerOf, type ViewerParts } from '../session/cookies/viewer.ts'
+import type { Ended } from '../session/live/endings.ts'
 import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
-import type { PersonSessions, Viewer } from '../session/people/person-sessions.ts'
-import { sessionKey, type StoredSession } from '../session/record/record.ts'
+import type { KeysFor, PersonSessions, Viewer } from '../session/people/person-sessions.ts'
 import { endAllAtProvider, type EndAtProviderParts } from './end-at-provider.ts'
 
-export interface OwnSessionsParts extends EndAtProviderParts {
-  readonly provider: EndAtProviderParts['provider'] & Pick<Provider, 'endSessionOrigin'>
+export interface OwnSessionsParts extends EndAtProviderParts, ViewerParts {
+  readonly provider: EndAtProviderParts['provider'] & Pick<Provider, 'endSessionOrigin' | 'config'>
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read'>
-  readonly cookie: Pick<SessionCookie, 'read'>
-  readonly boundCookie: Pick<BoundCookie, 'faultOf' | 'lacksDevice' | 'expire'>
-  /** Records that a request uses the cookie of a bound session without its key. */
-  readonly misuseLog: {
-    note(
-      misuse: { readonly session: StoredSession; readonly fault: BoundCookieFault },
-      skipped: string | undefined,
-      cause: Cause,
-    ): void
-  }
-  readonly personSessions: Pick<PersonSessions, 'list' | 'end'>
+  readonly personSessions: Pick<PersonSessions, 'list' | 'listKeys' | 'hasKeys' | 'end'>
+  readonly keysFor: KeysFor
   /** Whether people have a page with their sessions. */
   readonly showsSessions: boolean
   /** The applications for which a password of a person is kept. */
@@ -62,20 +52,25 @@ export async function endOwnSessions(request: EndpointRequest, parts: OwnSession
   // refused sign-in has forms.
   const viewer = request.form.has('sign_in') ? undefined : await viewerOf(request, parts)
   if (typeof viewer !== 'object' || !parts.showsSessions) return endAndSignIn(token, request, parts)
-  const count = await endEverywhere(viewer, token, request, parts)
-  return sessionsPage(viewer, request, parts, count > 1 ? 'othersEnded' : count === 1 ? 'ended' : 'gone')
+  return sessionsPage(viewer, request, parts, outcomeOf(await endEverywhere(viewer, token, request, parts)))
+}
+
+function outcomeOf([first, ...others]: readonly Ended[]): SessionsOutcome {
+  if (first === undefined) return 'gone'
+  if (first.record?.key !== undefined) return others.length > 0 ? 'keysEnded' : 'keyEnded'
+  return others.length > 0 ? 'othersEnded' : 'ended'
 }
 
 /**
  * Ends sessions here and at the provider, except that of this browser. Otherwise their browsers
- * could sign in again without a question. Returns how many have ended.
+ * could sign in again without a question. Returns which have ended.
  */
 async function endEverywhere(viewer: Viewer, token: string, { cause }: EndpointRequest, parts: OwnSessionsParts) {
   const ended = await parts.personSessions.end(viewer, token, cause)
   const records = ended.flatMap(({ record }) => record ?? [])
   // The person does not wait for the provider.
   void endAllAtProvider(records, parts, { cause, keptSid: viewer.sid })
-  return ended.length
+  return ended
 }
 
 /** Ends sessions of a person who was refused a session, and begins the sign-in again. */
@@ -95,37 +90,21 @@ function signInAgain({ form }: EndpointRequest, prefix: string): string {
 }
 
 async function sessionsPage(
-  viewer: Viewer,
+  viewer: SignedInViewer,
   request: EndpointRequest,
-  { personSessions, pages, provider, prefix, sessions, keptSecrets }: OwnSessionsParts,
-  outcome?: 'ended' | 'othersEnded' | 'gone',
+  { personSessions, keysFor, pages, provider, prefix, sessions, keptSecrets }: OwnSessionsParts,
+  outcome?: SessionsOutcome,
 ): Promise<Response> {
-  const list = await personSessions.list(viewer)
-  const secrets = await keptSecrets(sessions.audience, viewer.sub)
-  return pages.sessions(
-    list,
-    { prefix, outcome, secrets, formTargets: [provider.endSessionOrigin ?? []].flat() },
-    request,
+  const [list, ownKeys, secrets] = await Promise.all([
+    personSessions.list(viewer),
+    personSessions.listKeys(viewer),
+    keptSecrets(sessions.audience, viewer.sub),
+  ])
+  const { name: providerName } = provider.config
+  const upstreams = keysFor(viewer.session.record, providerName, request.cause.client).filter(
+    ({ name, keys }) => ownKeys.keys.filter(({ upstream }) => upstream === name).length < keys.perPerson,
   )
-}
-
-/**
- * The signed-in person of a browser. A copy of the cookie of a bound session sees nothing. This
- * does not extend the session.
- * @returns `ERR_UNAUTHENTICATED` when the session may have ended (see `isDoubtful`);
- * `ERR_DEVICE_BINDING` for a session without a key where one is required
- */
-async function viewerOf(
-  { cookie: header, skippedSession, cause }: EndpointRequest,
-  { cookie, boundCookie, sessions, misuseLog }: OwnSessionsParts,
-): Promise<Viewer | 'ERR_UNAUTHENTICATED' | 'ERR_DEVICE_BINDING' | undefined> {
-  const id = cookie.read(header)
-  const session = id && (await sessions.read(sessionKey(id)))
-  if (!session) return undefined
-  const fault = boundCookie.faultOf(session.key, session.record.device, header)
-  if (fault !== undefined) return void misuseLog.note({ session, fault }, skippedSession, cause)
-  if (session.isDoubtful === true) return 'ERR_UNAUTHENTICATED'
-  if (boundCookie.lacksDevice(session.record)) return 'ERR_DEVICE_BINDING'
-  const { sub, sid } = session.record
-  return { sub, sid, secret: id, current: session.key }
+  const keys = { ...ownKeys, upstreams }
+  const formTargets = [provider.endSessionOrigin ?? []].flat()
+  return pages.sessions(list, { prefix, outcome, keys, secrets, formTargets }, request)
 }

@@ -1,4 +1,5 @@
 import { clientOf } from '../core/addresses.ts'
+import type { Caller } from '../core/credentials.ts'
 import type { SessionKey } from '../core/names.ts'
 import type { Log } from './log.ts'
 
@@ -25,6 +26,12 @@ interface Person {
 
 interface AboutSession extends Person {
   readonly session: SessionKey
+}
+
+interface AboutKey extends AboutSession {
+  /** What the person calls it. */
+  readonly name: string
+  readonly upstream: string
 }
 
 interface KeptRequestFields {
@@ -58,7 +65,7 @@ interface AboutDenial extends AboutSession, Fault {
 
 /** A request with credentials of its own. */
 interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
-  readonly caller: 'access_token' | 'service_account' | 'client_certificate'
+  readonly caller: Caller
   /** The client of an accepted access token, as `iss` and `sub` are its person. */
   readonly client_id?: string | undefined
   /** The name of the service account. Absent: there is no such account. */
@@ -70,8 +77,8 @@ interface AboutCaller extends Partial<Pick<Person, 'iss' | 'sub'>>, Fault {
   readonly path: string
   readonly asked_by?: string | undefined
   readonly repeated?: number
-  /** The name of the event in 0.1.0. */
-  readonly formerly: string
+  /** The name of the event in 0.1.0, which had no keys. */
+  readonly formerly?: string
 }
 
 /** A security event. `event` is the last segment of its type. */
@@ -96,6 +103,9 @@ export interface AuditEvents {
    * proof.
    */
   'session.bound_cookie_refused': AboutSession & { readonly reason: string; readonly skipped?: string }
+  /** A person has made a key for a program. `session` is the key of its record. */
+  'key.created': AboutKey
+  'key.ended': AboutKey & { readonly by: string }
   'sign_in.failed': Fault
   /**
    * A signed-in person was denied access. `rule` is the place of the rule in the configuration, or

@@ -98,22 +98,25 @@ function countersOf(metrics: Metrics) {
     help: 'Requests with the credentials of a service account that were refused, by reason.',
     labels: ['upstream', 'code'],
   })
+  const refusedKeys = metrics.counter({
+    name: 'gatehouse_keys_refused_total',
+    help: 'Requests with a key of a person that was refused, by reason.',
+    labels: ['upstream', 'code'],
+  })
+  const keysCreated = metrics.counter({ name: 'gatehouse_keys_created_total', help: 'Keys that people made.' })
+  const keysEnded = metrics.counter({
+    name: 'gatehouse_keys_ended_total',
+    help: 'Keys that were ended, by cause. Expired keys do not count.',
+    labels: ['by'],
+  })
   const signals = metrics.counter({
     name: 'gatehouse_signals_total',
     help: 'Security events of the provider, by outcome: obeyed, obeyed without a matching session, ignored, replayed, refused, or unavailable.',
     labels: ['outcome'],
   })
   return {
-    created,
-    ended,
-    failed,
-    logoutTokens,
-    atProvider,
-    atApplications,
-    signIns,
-    refusedTokens,
-    refusedAccounts,
-    signals,
+    ...{ created, ended, failed, logoutTokens, atProvider, atApplications, signIns, refusedTokens, refusedAccounts },
+    ...{ signals, refusedKeys, keysCreated, keysEnded },
   }
 }
 
@@ -126,7 +129,10 @@ function countingOf(counters: ReturnType<typeof countersOf>): Counting {
     'caller.refused': ({ caller, upstream, code }) => {
       if (caller === 'access_token') counters.refusedTokens.of(upstream, code).add()
       if (caller === 'service_account') counters.refusedAccounts.of(upstream, code).add()
+      if (caller === 'key') counters.refusedKeys.of(upstream, code).add()
     },
+    'key.created': () => counters.keysCreated.of().add(),
+    'key.ended': ({ by }) => counters.keysEnded.of(by).add(),
     'session.created': () => counters.created.of().add(),
     'session.ended': ({ by }) => counters.ended.of(by).add(),
     'sign_in.failed': ({ code }) => counters.failed.of(code).add(),

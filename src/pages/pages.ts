@@ -4,6 +4,7 @@ import type { PageAction, PageName } from '../core/page-names.ts'
 import { clearCookiesUrl, keptUrl, otherAccountUrl, signInUrl } from '../core/return-to.ts'
 import { type Response, withHeaders } from '../http/response.ts'
 import { grpcRefusal } from './grpc-refusal.ts'
+import { keyListHtml, shownKeyHtml, type ShownKeys, type ShownNewKey } from './key-list.ts'
 import { chooseLanguage, chooseLocale } from './language.ts'
 import { messagesByLanguage } from './messages.ts'
 import type { ContentKind, Heading, Messages, NotKept } from './messages/messages.ts'
@@ -85,6 +86,9 @@ export interface ApplicationSignInPage {
   /** The page where the person can remove the password. Absent: there is none. */
   readonly sessions: string | undefined
 }
+
+/** What a form on the page with the sessions has done. */
+export type SessionsOutcome = 'ended' | 'othersEnded' | 'gone' | 'keyEnded' | 'keysEnded'
 
 /** The pages of a gateway, in the language of the browser. */
 export class Pages {
@@ -287,24 +291,36 @@ export class Pages {
       formTargets,
       outcome,
       secrets = [],
+      keys,
     }: {
       readonly prefix: string
       /** The applications for which a password is kept. */
       readonly secrets?: readonly ShownSecret[] | undefined
       readonly formTargets: readonly string[]
       /** What a form has done. Absent: there was none. */
-      readonly outcome?: 'ended' | 'othersEnded' | 'gone' | undefined
+      readonly outcome?: SessionsOutcome | undefined
+      readonly keys: ShownKeys
     },
     context: PageContext,
   ): Response {
     const text = this.#textOf(context, ({ sessionList }) => sessionList)
-    return this.#renderer.builtIn(text, [{ href: context.home ?? '/', text: text.messages.actions.home }], {
+    const { locale, messages } = text
+    const outcomes = { ...messages.sessionList, keyEnded: messages.keys.ended, keysEnded: messages.keys.allEnded }
+    const ofSessions = listHtml(text, list, { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: {} })
+    const ofKeys = keyListHtml(keys, prefix, { locale, texts: messages.keys, list: messages.sessionList })
+    return this.#renderer.builtIn(text, [{ href: context.home ?? '/', text: messages.actions.home }], {
       formTargets,
-      outcome: outcome && text.messages.sessionList[outcome],
-      html:
-        listHtml(text, list, { end: `${prefix}sessions`, signOut: `${prefix}sign-out`, fields: {} }) +
-        secretListHtml(secrets, `${prefix}application-sign-in`, text.messages.applicationSignIn),
+      outcome: outcome && outcomes[outcome],
+      html: ofSessions + ofKeys + secretListHtml(secrets, `${prefix}application-sign-in`, messages.applicationSignIn),
     })
+  }
+
+  /** A new key of a person. No other page shows it. `prefix`: as above. */
+  keyMade(key: ShownNewKey, prefix: string, context: PageContext): Response {
+    const text = this.#textOf(context, ({ keys }) => keys.made)
+    const { locale, messages } = text
+    const html = shownKeyHtml(key, { locale, texts: messages.keys })
+    return this.#renderer.builtIn(text, [{ href: `${prefix}sessions`, text: messages.keys.back }], { html })
   }
 
   /**

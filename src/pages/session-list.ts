@@ -136,7 +136,7 @@ function factsOf({ signedInAt, lastUsedAt, address, isBound }: ShownSession, { l
 }
 
 /** The gateway does not know the time zone of the person, so the text says UTC. */
-function timeHtml(time: number, locale: string): string {
+export function timeHtml(time: number, locale: string): string {
   const format = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
   return `<time datetime="${new Date(time).toISOString()}">${escape(format.format(time))} UTC</time>`
 }
@@ -151,7 +151,7 @@ interface Button {
   readonly about?: string
 }
 
-function formHtml(
+export function formHtml(
   action: string,
   fields: Readonly<Record<string, string>>,
   { text, kind, label, about }: Button,

@@ -29,7 +29,8 @@ input { box-sizing: border-box; width: 100%; font: inherit }
 .sessions { list-style: none; margin: 0 0 1.25rem; padding: 0 }
 .sessions ~ form { margin-bottom: 1rem }
 .sessions li { border-top: 1px solid rgb(128 128 128 / .35); padding: 1rem 0 }
-h2 { font-size: 1.0625rem; font-weight: 600; margin: 0 0 .5rem }
+h2, h3 { font-size: 1.0625rem; font-weight: 600; margin: 0 0 .5rem }
+input, select { font: inherit; box-sizing: border-box; width: 100%; padding: .375rem }
 .badge { display: inline-block; font-size: .8125rem; border: 1px solid; border-radius: 1rem; padding: 0 .6rem }
 dl { display: grid; gap: 0 1rem; font-size: .9375rem; margin: 0 0 1rem }
 @media (min-width: 22rem) { dl { grid-template-columns: max-content 1fr } }

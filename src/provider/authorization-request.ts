@@ -39,11 +39,29 @@ export function requestedAccess(
   // Without `prompt=consent` Google gives a refresh token at the first sign-in of a person only.
   if (kind === 'google')
     return { scopes: all(basicScopes), params: { access_type: 'offline', prompt: 'consent', ...authorizationParams } }
-  const { scopes_supported } = metadata
-  // The list is optional (OpenID Connect Discovery 1.0 §3): without it, the scope may be known.
-  const isKnown = !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
-  const asksForIt = harmOfOfflineAccess(kind) === undefined && isKnown
+  const asksForIt = harmOfOfflineAccess(kind) === undefined && listsOfflineAccess(metadata)
   return { scopes: all(asksForIt ? [...basicScopes, offlineAccess] : basicScopes), params: authorizationParams }
+}
+
+/**
+ * The same for tokens that outlive the session of the person (OpenID Connect Core §11): with
+ * consent, without which a provider may ignore the scope. Providers that reject the scope, or do
+ * not list it, are asked as for any sign-in.
+ */
+export function offlineAccessOf(
+  { scopes, params }: RequestedAccess,
+  { issuer }: Pick<ProviderConfig, 'issuer'>,
+  metadata: Readonly<Record<string, unknown>>,
+): RequestedAccess {
+  const kind = kindOf(issuer, metadata)
+  if (kind === 'google') return { scopes, params: { ...params, access_type: 'offline', prompt: 'consent' } }
+  if (kind === 'cognito' || !listsOfflineAccess(metadata)) return { scopes, params }
+  return { scopes: [...new Set([...scopes, offlineAccess])], params: { ...params, prompt: 'consent' } }
+}
+
+/** The list is optional (OpenID Connect Discovery 1.0 §3): without it, the scope may be known. */
+function listsOfflineAccess({ scopes_supported }: Readonly<Record<string, unknown>>): boolean {
+  return !Array.isArray(scopes_supported) || scopes_supported.includes(offlineAccess)
 }
 
 /** The kind of a provider. Keycloak behind a proxy is recognized by its token endpoint. */

@@ -86,7 +86,8 @@ export class OpenidProvider extends Provider {
         'ERR_SIGN_IN_ENDED',
         `the session has ended at the provider at ${new Date(session_expires_at).toISOString()} (${this.#sessionExpiryClaim}); if it should not have, ${clockAdvice}`,
       )
-    this.warnings.reviewSignIn(response, found.access)
+    // They are about the tokens of sessions.
+    if (request.isOffline !== true) this.warnings.reviewSignIn(response, found.access)
     this.warnings.reviewIdToken(idToken, found.configuration.serverMetadata())
     return { tokens: tokenSet(response, { id_token, dpop_key }, began), idToken }
   }

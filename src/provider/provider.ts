@@ -10,7 +10,7 @@ import { type DpopKey, type TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
-import { authorizationUrlFor } from './authorization-request.ts'
+import { authorizationUrlFor, kindOf, offlineAccessOf } from './authorization-request.ts'
 import { ClaimsApi } from './claims-api.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
 import { ApiCredentials, type ClientToken, requestClientToken, transmitterPurpose } from './client-credentials.ts'
@@ -68,6 +68,8 @@ export interface AuthorizationRequest {
   readonly stepUp?: StepUp | undefined
   /** Parameters of a link that `link_params` allows. */
   readonly linkParams?: Readonly<Record<string, string>> | undefined
+  /** The tokens are for the time without the person, with a grant of their own. */
+  readonly isOffline?: boolean
 }
 
 export interface SignedIn {
@@ -89,7 +91,7 @@ export type Refreshed =
 export type Userinfo = { readonly kind: 'claims'; readonly claims: Claims } | { readonly kind: 'unauthorized' }
 
 /** `begun_at` is when the browser was sent to the provider, in ms since the epoch. */
-export type CodeExchange = Pick<AuthorizationRequest, 'state' | 'nonce' | 'code_verifier' | 'stepUp'> & {
+export type CodeExchange = Pick<AuthorizationRequest, 'state' | 'nonce' | 'code_verifier' | 'stepUp' | 'isOffline'> & {
   readonly begun_at: number
 }
 
@@ -269,7 +271,8 @@ export abstract class Provider {
    */
   async authorizationUrl(request: AuthorizationRequest): Promise<URL> {
     const found = await this.discovery.provider()
-    const { access } = found
+    const metadata = found.configuration.serverMetadata()
+    const access = request.isOffline === true ? offlineAccessOf(found.access, this.config, metadata) : found.access
     const parameters = new URLSearchParams({
       ...access.params,
       ...request.linkParams,
@@ -412,6 +415,13 @@ export abstract class Provider {
       if (providerErrorIn(cause)?.error === 'unsupported_token_type') return 'unsupported'
       throw new NotRevokedError(cause)
     }
+  }
+
+  /** Whether the provider revokes all tokens of a person at this client with one. */
+  async revokesAll(): Promise<boolean> {
+    const { configuration } = await this.discovery.provider()
+    const kind = kindOf(this.config.issuer, configuration.serverMetadata())
+    return kind === 'keycloak' || kind === 'google'
   }
 
   /**

@@ -37,7 +37,8 @@ export function upstreamRequest(
         upstream.keepsCookies || pass.withheldCookies !== undefined
           ? withheldCookies(input, upstream)
           : parts.isGatewayCookie,
-      withholdsAuthorization: pass.caller !== undefined || authorization !== undefined,
+      // Beside a key in another header, it is for the application.
+      withholdsAuthorization: (pass.caller !== undefined && pass.caller !== 'key') || authorization !== undefined,
       keptCookies: pass.cookies && cookieField(pass.cookies, cookieScope(input, addresses), parts.clock.now()),
       host: pass.upstream.hostHeader === 'client' ? facts.forwarded.host : pass.upstream.url.host,
       forwarded: facts.forwarded,
@@ -72,9 +73,12 @@ function cookieScope({ facts: { host, target } }: ExchangeInput, { fields }: Ups
   return { host, path: fields.path(target.path, '') }
 }
 
-/** What a page gets that a person has opened. A page without a session has no end to speak of. */
+/**
+ * What a page gets that a person has opened. A page without a session has no end to speak of, and a
+ * program with a key has none of its cookies.
+ */
 function noticeFor({ pass, facts }: ExchangeInput, notice: SessionNotice): SessionNotice | undefined {
-  return pass.session !== undefined && facts.isPage ? notice : undefined
+  return pass.session !== undefined && pass.caller === undefined && facts.isPage ? notice : undefined
 }
 
 /**

@@ -1,3 +1,4 @@
+import { hasAccessKey } from '../core/credentials.ts'
 import { fieldsOf, kindOfField, namedInConnection, withheldReason } from '../core/header-fields.ts'
 import { withoutCookies } from '../http/cookies.ts'
 import type { ForwardedFacts } from '../http/forwarded.ts'
@@ -27,6 +28,8 @@ type Treatment = 'withheld' | 'cookie' | 'content_length' | 'loop' | 'te' | 'pas
 
 /** The name of the field with the loop markers of the upstreams that a request was sent to. */
 export const [loopField = ''] = fieldsOf('loop')
+
+const authorizationLength = 'authorization'.length
 
 /** How the fields of requests to one upstream are treated. */
 export class RequestFields {
@@ -76,7 +79,10 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
     const treatment = input.fields.treatments.of(name)
     if (treatment === 'withheld' || (listed.size > 0 && listed.has(name.toLowerCase()))) continue
     if (treatment === 'passed') {
-      if (input.withholdsAuthorization === true && name.toLowerCase() === 'authorization') continue
+      const isAuthorization = name.length === authorizationLength && name.toLowerCase() === 'authorization'
+      if (isAuthorization && input.withholdsAuthorization === true) continue
+      // Also on public paths, where no key counts.
+      if (hasAccessKey(isAuthorization ? 'authorization' : '', value)) continue
       fields.push(name, value)
     } else if (treatment === 'cookie') {
       const own = withoutWithheld(value, input.isWithheldCookie)

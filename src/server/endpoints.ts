@@ -32,6 +32,7 @@ import { signedOut, signOut, type SignOutParts } from '../logout/sign-out.ts'
 import type { ScriptScope } from '../pages/scripts.ts'
 import { SeveralSessionsError, withOneSession } from '../session/cookies/one-session.ts'
 import { hasSeveral } from '../session/cookies/session-cookie.ts'
+import { makeKey } from '../sign-in/access-keys.ts'
 import { callback, callbackPost } from '../sign-in/callback.ts'
 import { frameSession } from '../sign-in/frame.ts'
 import { initiateLogin, initiateLoginPost } from '../sign-in/initiate-login.ts'
@@ -92,6 +93,7 @@ const endpointHandlers: Readonly<Record<EndpointKey, EndpointHandler>> = {
   extendSession: { handle: extendSession },
   ownSessions: { handle: ownSessions },
   endOwnSessions: { handle: endOwnSessions },
+  makeKey: { handle: makeKey },
   sessionScript: {
     handle: async (request, { pages, scope }) => pages.sessionScript(request, scope, request.ifNoneMatch),
   },

@@ -15,6 +15,7 @@ import type { Admission, Pass } from '../gate/admission.ts'
 import { type Admit, createAdmit, createCors } from '../gate/admit.ts'
 import type { AdmitParts } from '../gate/context.ts'
 import { identify } from '../gate/identify.ts'
+import { unmetRequirement } from '../gate/rules/requirement.ts'
 import { UntrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
 import { SignedIdentities } from '../identity/signed/signed-identity.ts'
@@ -27,6 +28,8 @@ import type { ProxyParts } from '../proxy/proxy-parts.ts'
 import { SessionCookies } from '../session/cookies/application-cookies.ts'
 import { withOneSession } from '../session/cookies/one-session.ts'
 import { hasSeveral } from '../session/cookies/session-cookie.ts'
+import type { KeysFor } from '../session/people/person-sessions.ts'
+import { AccessKeys } from '../tokens/access-keys.ts'
 import { AccessTokens } from '../tokens/access-tokens.ts'
 import { ClientCertificates } from '../tokens/client-certificates.ts'
 import type { Exchanged } from '../tokens/exchanged-tokens.ts'
@@ -136,6 +139,7 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     showsSessions: config.session.page,
     asking,
     keptSecrets: createKeptSecrets(asking, parts.secrets),
+    keysFor: keysFor(config, parts),
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
     isLogoutLink: (host, target) => routes.route(host, 'GET', target)?.isLogout === true,
   })
@@ -152,6 +156,16 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     untrustedProxies: new UntrustedProxies(trusted, log),
   })
   return { handlers, check: createCheck({ forwardAuth, trusted, sink }) }
+}
+
+function keysFor({ upstreams }: GatewayConfig, { clock }: GenerationParts): KeysFor {
+  return ({ claims }, provider, clientAddress) =>
+    upstreams.flatMap(({ name, keys, providers, externalUrl, path }) => {
+      if (keys === undefined || !providers.includes(provider)) return []
+      const subject = { claims, method: 'POST', clientAddress, now: clock.now() }
+      const address = externalUrl.origin + path
+      return unmetRequirement(keys, subject) === undefined ? { name, keys, address } : []
+    })
 }
 
 function proxyParts({ limits, upstreams }: GatewayConfig, parts: GenerationParts, pages: Pages): ProxyParts {
@@ -205,13 +219,14 @@ function createGate(config: GatewayConfig, parts: GenerationParts) {
 
 /** Those who have credentials of their own, and the tokens that upstreams get in exchange. */
 function callers(config: GatewayConfig, parts: GenerationParts) {
-  const { realms, endings, tokenEndings, exchangedTokens, accountLimits, live, clock } = parts
+  const { realms, endings, tokenEndings, exchangedTokens, accountLimits, live, clock, log } = parts
   const accessTokens = new AccessTokens({
     clock,
     endings: tokenEndings,
     introspections: new Shares(connectionsFor.introspections),
   })
   const accounts = new ServiceAccounts({ clock, limits: accountLimits, issuer: config.externalUrl.origin })
+  const keys = new AccessKeys({ clock, limits: accountLimits, log })
   const [isAsked, readsHeader] = [config.listen.tls?.clientCaFile !== undefined, config.clientCertHeader]
   const reads = isAsked || readsHeader || config.upstreams.some(({ clientCertHeader }) => clientCertHeader)
   const certificates = new ClientCertificates({ isAsked, readsHeader, issuer: config.externalUrl.origin, clock })
@@ -236,11 +251,12 @@ function callers(config: GatewayConfig, parts: GenerationParts) {
       accessTokens.identify(token, upstream, accepts, realms.ofUpstream(upstream), clientOf(client)),
     identifyAccount: (credentials, upstream, accepts, client) =>
       accounts.identify(credentials, upstream, accepts, clientOf(client)),
+    identifyKey: (text, upstream, client) => keys.identify(text, upstream, realms.ofUpstream(upstream), client),
     exchange: (subject, upstream, wanted) => {
       const realm = realms.ofUpstream(upstream).find(({ audience }) => audience === subject.audience)
       return realm === undefined ? unknownProvider : exchangedTokens.of(subject, upstream, wanted, realm.provider)
     },
-  } satisfies Pick<AdmitParts, 'identifyCertificate' | 'identifyToken' | 'identifyAccount' | 'exchange'>
+  } satisfies Pick<AdmitParts, 'identifyCertificate' | 'identifyToken' | 'identifyAccount' | 'identifyKey' | 'exchange'>
 }
 
 const unknownProvider: Exchanged = {

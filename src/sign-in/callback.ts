@@ -15,6 +15,7 @@ import type { SignedIn } from '../provider/provider.ts'
 import { emailEndedSince, emailOf } from '../session/people/email-endings.ts'
 import { withApiClaims } from '../session/record/api-claims.ts'
 import { claimsOfSession, sessionKey, type SessionRecord, type SignInClient } from '../session/record/record.ts'
+import { createKey, type MadeKey } from './access-keys.ts'
 import { sealForFrame } from './frame.ts'
 import { endOthers, endPrevious, endReplaced } from './previous-sessions.ts'
 import { returnToOrHome, onlyValue } from './query.ts'
@@ -28,6 +29,7 @@ import {
   type SignInTransaction,
   transactionFromState,
   redirectUri,
+  type WantedKey,
 } from './transaction.ts'
 
 /** Why a callback is rejected. */
@@ -67,6 +69,8 @@ type AfterSignIn = Redirect & {
   readonly beginsAgain?: boolean
   /** The code with which a frame gets the session. The browser gets no cookie. */
   readonly codeForFrame?: string
+  /** The key that the sign-in has made in place of a session. */
+  readonly key?: MadeKey
 }
 
 /** `GET callback`: the browser returns from the provider. */
@@ -75,6 +79,8 @@ export async function callback(request: EndpointRequest, parts: SignInParts): Pr
   try {
     const next = await finishSignIn(request, parts)
     if (next.beginsAgain === true) return redirect(next)
+    if (next.key !== undefined)
+      return withHeaders(parts.pages.keyMade(next.key, parts.prefix, request), cookies(next.setCookies))
     if (next.codeForFrame !== undefined) return parts.pages.signedInForFrame(next.codeForFrame, parts.prefix, request)
     // The browser must not keep pages of another session.
     const isBound = next.session !== undefined && parts.boundCookie.isOn
@@ -145,9 +151,11 @@ async function finishSignIn(request: EndpointRequest, parts: SignInParts): Promi
       const { code, why } = rejection ?? unknownState(state, parts)
       throw new GatewayError(code, why)
     }
-    const { nonce, code_verifier, begun_at, stepUp } = transaction
-    const checks = { state: state ?? '', nonce, code_verifier, begun_at, stepUp }
+    const { nonce, code_verifier, begun_at, stepUp, key: wanted } = transaction
+    const isOffline = wanted !== undefined
+    const checks = { state: state ?? '', nonce, code_verifier, begun_at, stepUp, isOffline }
     const signedIn = await parts.provider.exchangeCode(callback, checks)
+    if (wanted !== undefined) return await finishKey(wanted, signedIn, transaction, request, parts)
     const record = await describePerson(signedIn, parts)
     return await createSession(record, transaction, return_to, request, parts)
   } catch (error) {
@@ -224,6 +232,24 @@ async function describePerson(
   const now = parts.clock.now()
   const withApis = withApiClaims(claims, claimsFrom, readings, undefined, now)
   return { ...idToken, tokens, ...withApis, userinfo_read_at: now }
+}
+
+/** The browser gets a page with the key, and keeps its session. */
+async function finishKey(
+  wanted: WantedKey,
+  { tokens, idToken }: SignedIn,
+  transaction: SignInTransaction,
+  request: EndpointRequest,
+  parts: SignInParts,
+): Promise<AfterSignIn> {
+  // No order about the session at the provider is one about the key.
+  const { sid: _, session_expires_at: _end, ...who } = idToken
+  const record = await describePerson({ tokens, idToken: who }, parts)
+  const begun = transaction.begun_at_store ?? transaction.begun_at
+  const signed_in_with = clientOf(request)
+  const key = await createKey(wanted, { ...record, origin: transaction.origin, signed_in_with }, begun, request, parts)
+  await rejectEndedEmail(key.session, record, begun, request, parts)
+  return { key, location: transaction.return_to, setCookies: expireTransactions(request.cookie, parts.cookie) }
 }
 
 async function createSession(

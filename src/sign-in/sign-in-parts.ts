@@ -12,9 +12,10 @@ import type { Pages } from '../pages/pages.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { BoundCookie, PersonCookie, ProviderCookie, RefusedSignIns } from '../session/cookies/gateway-cookies.ts'
 import type { ExpiredCookies, SessionCookie } from '../session/cookies/session-cookie.ts'
+import type { ViewerParts } from '../session/cookies/viewer.ts'
 import type { SessionEndings } from '../session/live/endings.ts'
 import type { SessionsOfAudience } from '../session/live/live-sessions.ts'
-import type { PersonSessions } from '../session/people/person-sessions.ts'
+import type { KeysFor, PersonSessions } from '../session/people/person-sessions.ts'
 import type { SessionStore } from '../session/store/store.ts'
 import type { Returns } from './transaction.ts'
 
@@ -28,7 +29,9 @@ export interface SignInParts {
   readonly boundCookie: BoundCookie
   readonly challenges: Challenges
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
-  readonly personSessions: Pick<PersonSessions, 'create' | 'list'>
+  readonly personSessions: Pick<PersonSessions, 'create' | 'list' | 'isForNewKey'>
+  readonly keysFor: KeysFor
+  readonly misuseLog: ViewerParts['misuseLog']
   readonly refusedSignIns: Pick<RefusedSignIns, 'prove'>
   readonly returns: Pick<Returns, 'noteBegun' | 'noteReturned'>
   readonly providerCookie: ProviderCookie

@@ -12,7 +12,7 @@ import type { AuthorizationRequest } from '../provider/provider.ts'
 import { sessionKey } from '../session/record/record.ts'
 import { linkParamsOf, returnToOrHome, stepUpOf, onlyValue } from './query.ts'
 import type { SignInParts } from './sign-in-parts.ts'
-import { beginTransaction, bindTransaction, transactionToState, redirectUri } from './transaction.ts'
+import { beginTransaction, bindTransaction, transactionToState, redirectUri, type WantedKey } from './transaction.ts'
 
 /** The sign-in would begin at a host whose cookies the browser does not send to `external_url`. */
 class WrongHostError extends GatewayError {
@@ -118,6 +118,7 @@ export async function goToProvider(
     /** The parameter that had `return_to`. */
     readonly parameter?: 'target_link_uri'
     readonly kept?: string | undefined
+    readonly key?: WantedKey | undefined
   } & Pick<AuthorizationRequest, 'login_hint' | 'prompt' | 'stepUp' | 'linkParams'>,
   request: EndpointRequest,
   parts: SignInParts,
@@ -126,9 +127,10 @@ export async function goToProvider(
   const return_to = returnToOrHome(options.return_to, externalUrl, parts)
   const isForFrame = challengeOfFrame(return_to, parts) !== undefined
   if (isForFrame) requireOwnFrame(request)
-  const { kept, stepUp } = options
+  const { kept, stepUp, key } = options
   // A page of another site must not make the browser change sessions.
-  const isForNewSession = isForFrame || (endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts))
+  const isForNewSession =
+    isForFrame || key !== undefined || (endsAtOpenPage(return_to, parts) && isFromPageOf(return_to, request, parts))
   if (!isForNewSession && (await isSignedIn(request, parts, stepUp)))
     return { location: afterSignIn({ return_to, kept }, parts), setCookies: [] }
 
@@ -146,6 +148,7 @@ export async function goToProvider(
     return_to,
     kept,
     stepUp,
+    key,
     origin: externalUrl.origin,
     audience,
     begun_at_store: earliest,
@@ -162,6 +165,7 @@ export async function goToProvider(
     prompt: options.prompt,
     stepUp,
     linkParams: options.linkParams,
+    isOffline: key !== undefined,
   })
   parts.returns.noteBegun(redirect_uri)
   return { location: location.href, setCookies: bindTransaction(transaction, secret, cookie, parts.cookie) }
@@ -186,7 +190,7 @@ function requireOwnFrame(request: EndpointRequest): void {
 }
 
 /** Whether another host of the site is the one where people sign in. */
-function isElsewhere({ externalUrl }: EndpointRequest, { site }: SignInParts): boolean {
+export function isElsewhere({ externalUrl }: EndpointRequest, { site }: Pick<SignInParts, 'site'>): boolean {
   return site !== undefined && externalUrl.origin !== site.signInUrl.origin
 }
 

@@ -19,6 +19,8 @@ export interface SignInTransaction {
   /** The reference of the kept request that waits for this sign-in. */
   readonly kept?: string | undefined
   readonly stepUp?: StepUp | undefined
+  /** The sign-in makes a key for the person with this `sub`, and no session. */
+  readonly key?: WantedKey | undefined
   /** The origin of the gateway that the browser returns to. */
   readonly origin: string
   /** The provider and the client: see `audienceOf`. */
@@ -33,6 +35,13 @@ export interface SignInTransaction {
   readonly binding: string
 }
 
+/** The key that a person makes. */
+export interface WantedKey {
+  readonly name: string
+  readonly upstream: string
+  readonly sub: string
+}
+
 /** The largest number of transactions per browser. The cookies of the oldest ones are expired. */
 const maxTransactions = 16
 /** The largest number of earlier transactions that the cookie of a transaction names. */
@@ -44,7 +53,7 @@ const sealContext = 'gatehouse sign-in attempt'
 export function beginTransaction(
   to: Pick<
     SignInTransaction,
-    'return_to' | 'kept' | 'stepUp' | 'origin' | 'audience' | 'begun_at_store' | 'isOverHttp'
+    'return_to' | 'kept' | 'stepUp' | 'key' | 'origin' | 'audience' | 'begun_at_store' | 'isOverHttp'
   >,
   now: number,
 ): { transaction: SignInTransaction; secret: string } {

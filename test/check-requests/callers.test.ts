@@ -67,3 +67,18 @@ test('The certificate in a check request counts only where the proxy that asks s
     }
   }
 })
+
+test('A key that a program sends to an upstream with forward_auth by mistake is not for the application', async (t) => {
+  const world = await startAskedWorld(t, { wikiRules: '- { path: /wiki/open/*, access: public }' })
+  const ask = (path: string, authorization: string) =>
+    world.ask(world.described({ 'X-Forwarded-Uri': path, Accept: undefined, Authorization: authorization }))
+  const key = `Bearer ghk_${'k'.repeat(64)}`
+
+  const open = await ask('/wiki/open/x', key)
+
+  assert.equal(open.status, 200)
+  assert.ok(String(open.headers['x-envoy-auth-headers-to-remove']).split(', ').includes('authorization'))
+  const own = await ask('/wiki/open/x', 'Bearer of-the-application')
+  assert.ok(!String(own.headers['x-envoy-auth-headers-to-remove']).split(', ').includes('authorization'))
+  assert.equal((await ask('/wiki/x', key)).status, 401)
+})

@@ -459,3 +459,18 @@ test('check prints what a provider without ID Tokens lacks, and no address that 
     redirect_uris: ['https://orders.example.com/.gatehouse/callback'],
   })
 })
+
+test('check says how long a key lasts where the provider issues no refresh token', async (t) => {
+  const yaml = `${settings.replace('upstreams:', 'session: { page: true, absolute_timeout: 8h }\nupstreams:')}      - { path: /dav/*, keys: true }\n    keys: {}\n`
+
+  const tests = [
+    '{ as: { sub: u1 }, key: true, get: /dav/x, expect: pass, headers: { X-Remote-User: u1 } }',
+    '{ as: { sub: u1 }, key: true, get: /orders, expect: unauthorized }',
+  ]
+  const { exitCode, out } = await checkedFile(t, `${yaml}    tests: [${tests.join(', ')}]\n`)
+
+  assert.equal(exitCode, 0, out)
+  assert.match(out, /its 2 tests pass/)
+  assert.match(out, /People make keys for orders\..* a key lasts for 8h at most \(session\.absolute_timeout\)/)
+  assert.doesNotMatch((await checkedFile(t, settings)).out, /People make keys/)
+})

@@ -37,9 +37,16 @@ function respondWith(fault: TestProvider['fault'], fields: () => Readonly<Record
     })
 }
 
-async function findingsAbout(t: TestContext, issuer: string, settings = '', headers = '{}', rules = '[]') {
+async function findingsAbout(
+  t: TestContext,
+  issuer: string,
+  settings = '',
+  headers = '{}',
+  rules = '[]',
+  page = false,
+) {
   const upstream = `url: http://127.0.0.1:3000\n    headers: ${headers}\n    rules: ${rules}`
-  const config = configOf(t, { externalUrl, issuer, provider: settings, upstream })
+  const config = configOf(t, { externalUrl, issuer, provider: settings, upstream, page })
   const [provider] = config.providers
   const facts = await examineProvider(provider, registrationOf(provider, config).redirect_uris)
   const findings = providerFindings(facts, provider, config.upstreams)
@@ -81,6 +88,22 @@ test('An acr of a rule that the provider does not list is a warning that names t
   assert.match(todo ?? '', /those that it lists: mfa$/)
   bend(metadataPath, (body) => delete body['acr_values_supported'])
   assert.equal((await about()).level, 'ok')
+})
+
+test('A provider that cannot issue the refresh tokens of keys is a warning', async (t) => {
+  const { issuer, bend } = await provider(t)
+  const about = async () => {
+    const rules = '[{ path: /a, keys: true }]\n    keys: { acr_values: [phr] }'
+    const findings = await findingsAbout(t, issuer, '', '{}', rules, true)
+    assert.match(finding(findings, 'provider.acr').what, /does not list phr among/)
+    return finding(findings, 'provider.offline_access')
+  }
+
+  assert.equal((await about()).level, 'ok')
+  bend(metadataPath, (body) => void (body['scopes_supported'] = ['openid']))
+  assert.match((await about()).why ?? '', /absolute_timeout/)
+  bend(metadataPath, (body) => void (body['grant_types_supported'] = ['authorization_code']))
+  assert.equal((await about()).level, 'warning')
 })
 
 test('An unreachable provider is a fault, with advice', async (t) => {

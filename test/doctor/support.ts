@@ -21,6 +21,8 @@ export interface Settings {
   readonly provider?: string
   /** The value of `store:`. */
   readonly store?: string
+  /** The value of `session.page`. */
+  readonly page?: boolean
   /** YAML of the one upstream, indented by four. */
   readonly upstream?: string
   /** YAML at the top level. */
@@ -40,6 +42,7 @@ provider:
 session:
   keys: [{ env: SESSION_KEY }]
   store: ${settings.store ?? 'memory'}
+  page: ${settings.page ?? false}
 upstreams:
   orders:
     ${settings.upstream ?? 'url: http://127.0.0.1:3000'}

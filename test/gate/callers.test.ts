@@ -4,6 +4,7 @@ import type { RuleConfig } from '../../src/config/model/rule.ts'
 import type { UpstreamConfig } from '../../src/config/model/upstream.ts'
 import { parseClaimPath } from '../../src/core/claims.ts'
 import type { Caller } from '../../src/core/credentials.ts'
+import type { SessionKey } from '../../src/core/names.ts'
 import { parseNamePattern } from '../../src/core/patterns.ts'
 import type { Authentication } from '../../src/core/step-up.ts'
 import type { Admission } from '../../src/gate/admission.ts'
@@ -18,6 +19,7 @@ const credentials: Readonly<Record<Caller, Readonly<Record<string, string>>>> = 
   access_token: { authorization: 'Bearer token' },
   service_account: { authorization: `Basic ${Buffer.from('robot:secret').toString('base64')}` },
   client_certificate: {},
+  key: { authorization: `Bearer ghk_${'k'.repeat(64)}` },
 }
 const callers = Object.keys(credentials) as Caller[]
 
@@ -56,8 +58,23 @@ function decide(caller: Caller, { identity, parts, method = 'GET', headers = {},
   }
   const base = { kind: 'accepted', key: 'key', audience: '', record, clockToleranceMs: 30_000 } as const
   const accepted = { ...base, isOver: () => false }
-  const accepts = { accessTokens: { scopes: [] }, serviceAccounts: 'all', clientCertificates: true } as const
-  const ofUpstream = { accessTokens, serviceAccounts: { accounts: [], claims: {} } }
+  const session = {
+    ...{ key: 'tag:key' as SessionKey, audience: '', version: 1, bytes: 0 },
+    record: {
+      ...record,
+      created_at: 0,
+      userinfo_read_at: 0,
+      tokens: { access_token: 't', id_token: 'i', obtained_at: 0 },
+    },
+  }
+  const accepts = {
+    accessTokens: { scopes: [] },
+    serviceAccounts: 'all',
+    clientCertificates: true,
+    keys: true,
+  } as const
+  const keys = { forAtMostMs: 1, idleMs: 1, perPerson: 1, require: [], header: 'X-Api-Key' }
+  const ofUpstream = { accessTokens, serviceAccounts: { accounts: [], claims: {} }, keys }
   const rules = [{ ...rule('/**'), ...accepts, ...given.rule }]
   const orders = { ...upstream({ ...ofUpstream, rules }), ...given.upstream }
   return admissionOf(
@@ -66,6 +83,7 @@ function decide(caller: Caller, { identity, parts, method = 'GET', headers = {},
     {
       identifyToken: () => identity ?? accepted,
       identifyAccount: () => identity ?? accepted,
+      identifyKey: () => identity ?? { ...base, session },
       identifyCertificate: () => (caller === 'client_certificate' ? (identity ?? accepted) : undefined),
       ...parts,
     },
@@ -109,13 +127,14 @@ const table: Readonly<Record<string, readonly [Case, Outcome, Partial<Record<Cal
   'is authenticated too weakly': [{ rule: strong }, ['caller_refused', 'ERR_STEP_UP']],
   'is authenticated strongly': [{ rule: strong, authentication: { acr: 'mfa' } }, ['pass']],
   'is authenticated too weakly, where the rule only observes': [{ rule: { ...strong, mode: 'observe' } }, ['pass']],
-  'is used by a page of another site': [crossSite, ['cross_site'], { access_token: ['pass'] }],
+  'is used by a page of another site': [crossSite, ['cross_site'], { access_token: ['pass'], key: ['pass'] }],
   'is not accepted': [
     { identity: { kind: 'refused', why: 'wrong' } },
     ['caller_refused', 'ERR_ACCOUNT_INVALID'],
     {
       access_token: ['caller_refused', 'ERR_TOKEN_INVALID'],
       client_certificate: ['caller_refused', 'ERR_CERTIFICATE_INVALID'],
+      key: ['caller_refused', 'ERR_KEY_INVALID'],
     },
   ],
   'has no value for a required header': [{ upstream: neededHeader }, ['forbidden', 'ERR_CLAIM_ABSENT']],
@@ -140,7 +159,7 @@ for (const [what, [given, expected, exceptions = {}]] of Object.entries(table))
       assert.deepEqual(inShort(admission), [kind, code])
       if (admission.kind !== 'pass') return
       assert.equal(admission.caller, caller, 'the upstream must not get its credentials')
-      assert.equal(admission.session, undefined)
+      assert.equal(admission.session, caller === 'key' ? 'tag:key' : undefined)
       assert.equal(admission.observed?.caller, given.rule?.mode === 'observe' ? caller : undefined)
     })
 
@@ -175,6 +194,64 @@ for (const [caller, authorization] of [
 
     assert.equal(decide(caller, { headers: { authorization }, parts }).kind, 'caller_refused')
   })
+
+const key = `ghk_${'k'.repeat(64)}`
+const basic = (secret: string, name = 'any') => `Basic ${Buffer.from(`${name}:${secret}`).toString('base64')}`
+
+test('A key counts as password beside any name, as bearer token, and in the header of the upstream', () => {
+  const ofApplication = { authorization: 'Bearer of-the-application', 'x-api-key': key }
+  for (const headers of [{ authorization: basic(key) }, { authorization: basic(key, '') }, ofApplication]) {
+    let looked: unknown
+    const identifyKey: AdmitParts['identifyKey'] = (text) => {
+      looked = text
+      return { kind: 'refused', why: 'looked up' }
+    }
+    decide('key', { headers, parts: { identifyKey } })
+    assert.equal(looked, key)
+  }
+})
+
+test('A key decides alone: several, malformed ones, and rules without keys get 401', () => {
+  const fail = () => assert.fail('looked up')
+  const parts = { identifyKey: fail, identify: fail, identifyToken: fail, identifyAccount: fail }
+  const cases: readonly Case[] = [
+    { headers: { authorization: `Bearer ${key}`, 'x-api-key': key } },
+    { headers: { authorization: 'Bearer', 'x-api-key': 'x' } },
+    { headers: { authorization: `Bearer ${key}` }, rule: { keys: undefined } as object },
+    { headers: { authorization: basic(key) }, rule: { keys: undefined } as object },
+    { headers: { authorization: '', 'x-api-key': key }, rule: { keys: undefined } as object },
+    { headers: { authorization: `Bearer ${key}` }, upstream: { keys: undefined } },
+    {
+      headers: { authorization: `Bearer ${key}, Bearer ${key}` },
+      rule: { accessTokens: undefined, serviceAccounts: undefined } as object,
+    },
+  ]
+  for (const given of cases) {
+    const admission = decide('key', { ...given, parts })
+    assert.deepEqual(inShort(admission), ['caller_refused', 'ERR_KEY_INVALID'], JSON.stringify(given))
+  }
+})
+
+test('A browser that repeats a key as Basic credentials must not act for a page of another site', () => {
+  const headers = { ...crossSite.headers, authorization: basic(key) }
+
+  assert.equal(decide('key', { ...crossSite, headers }).kind, 'cross_site')
+})
+
+test('A key is bound to no device, also where the rule only observes', () => {
+  for (const given of [
+    { rule: { needsDeviceBinding: true, mode: 'observe' } },
+    { upstream: { needsDeviceBinding: true } },
+  ] as const)
+    assert.deepEqual(inShort(decide('key', given)), ['forbidden', 'ERR_DEVICE_BINDING'])
+})
+
+test('keys.require of the upstream holds for each request with a key', () => {
+  const keys = { forAtMostMs: 1, idleMs: 1, perPerson: 1, require: admins.require }
+
+  assert.equal(decide('key', { upstream: { keys } }).kind, 'pass')
+  assert.deepEqual(inShort(decide('key', { upstream: { keys }, groups: [] })), ['forbidden', 'ERR_FORBIDDEN'])
+})
 
 test('A token needs the scopes of the upstream and of the rule, in "scope" or "scp"', () => {
   const needs = {

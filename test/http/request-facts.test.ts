@@ -157,9 +157,11 @@ test('The facts of a request can be read from the IncomingMessage of Node.js', a
   const twice = ['Cookie', 'a=1', 'Cookie', 'b=2', 'Origin', 'null', 'Origin', 'null']
   send({ port, host: '127.0.0.1', path: '/a//b?c', headers: ['Host', 'H.example:1', ...twice, 'Accept', html] }).end()
 
-  const facts = requestFacts((await arrived)[0], noProxies, 'default.example')
+  const [received] = await arrived
+  const facts = requestFacts(received, noProxies, 'default.example')
 
   assert.deepEqual(facts, {
+    headers: received.headers,
     method: 'GET',
     target: { path: '/a/b', segments: ['a', 'b'], query: '?c' },
     host: 'h.example',

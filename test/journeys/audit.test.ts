@@ -4,7 +4,9 @@ import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import { auditVersion } from '../../src/observe/audit.ts'
 import type { Browser } from '../support/browser.ts'
+import { makeKey } from '../support/key-world.ts'
 import { startSessionApplication } from '../support/session-application.ts'
+import { press } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -42,10 +44,13 @@ const named = (world: World, name: string) => events(world).filter(({ msg }) => 
 test('Every audit event of a whole journey matches the schema, and the schema has no other events', async (t) => {
   const world = await startWorld(t, {
     store: 'redis',
+    session: 'page: true',
     providerSettings: 'frontchannel_logout: true',
     upstream: (await startSessionApplication(t)).url,
     upstreamSettings: `session_cookies: [JSESSIONID]
+    keys: {}
     rules:
+      - { path: /dav/*, keys: true }
       - { path: /admin/*, require: { claim: fields.groups, any_of: [admins] } }
       - { path: /reports/*, mode: observe, require: { claim: fields.groups, any_of: [admins] } }
     logout: { call: /logout }`,
@@ -66,6 +71,9 @@ test('Every audit event of a whole journey matches the schema, and the schema ha
   await zoe.signInAgain(`${world.url}/echo`)
   await zoe.fetch(`${world.url}/.gatehouse/sign-out`, { method: 'POST', headers: { origin: world.url } })
   await zoe.signInAgain(`${world.url}/echo`)
+  const page = `${world.url}/.gatehouse/sessions`
+  await makeKey(zoe, { page })
+  await press(zoe, await zoe.get(page), /^End the key/)
   const sid = world.provider.sessions()[0]?.sid ?? ''
   for (const asked of [{ iss: world.provider.issuer, sid }, { sid }])
     await zoe.send(

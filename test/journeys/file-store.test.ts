@@ -6,6 +6,9 @@ import { test, type TestContext } from 'node:test'
 import { Browser } from '../support/browser.ts'
 import { startCommand } from '../support/command.ts'
 import { prepareGateway, prepareReplica, type Surroundings } from '../support/gateway-process.ts'
+import { basic, makeKey, send } from '../support/key-world.ts'
+import { press } from '../support/session-page.ts'
+import { until } from '../support/until.ts'
 
 const start = async (t: TestContext, { file, env }: Surroundings) => {
   const gateway = startCommand(t, ['run', '--config', file], { env })
@@ -62,6 +65,38 @@ test('A session that an older copy of the file brings back is confirmed at the p
   assert.equal((await jane.fetch(`${around.url}/`)).status, 401)
   assert.equal((await laptop.fetch(`${around.url}/`)).status, 200)
 })
+
+test('Keys are in the file too, and one that an older copy brings back is confirmed at the provider', async (t) => {
+  const rules = '[{ path: /*, keys: true }]\n    keys: {}'
+  const around = await prepareGateway(t, { store: '{ file: sessions.db }', session: 'page: true', rules })
+  const database = join(around.folder, 'sessions.db')
+  const first = await start(t, around)
+  const [jane, samir] = [new Browser('jane'), new Browser('samir')]
+  for (const browser of [jane, samir]) await browser.get(`${around.url}/`)
+  const [key, ended] = [await makeKey(samir, pageOf(around)), await makeKey(jane, pageOf(around))]
+  const statusOf = async (of: string) => (await send(`${around.url}/`, basic(of))).status
+  await stop(first, 'SIGKILL')
+  const second = await start(t, around)
+  assert.equal(await statusOf(key), 200)
+  await stop(second, 'SIGTERM')
+  copyFileSync(database, `${database}.backup`)
+  const third = await start(t, around)
+  const page = await jane.get(pageOf(around).page)
+  await press(jane, page, /^End the key/)
+  await until('the token of the key is revoked', () => around.provider.hits('/oauth/revoke') === 1)
+  await stop(third, 'SIGTERM')
+  copyFileSync(`${database}.backup`, database)
+
+  const asked = around.provider.hits('/oauth/token')
+  const { gateway } = await start(t, around)
+
+  assert.ok(gateway.log().some(({ msg }) => msg === 'store.older_copy'))
+  assert.equal(await statusOf(key), 200)
+  assert.equal(around.provider.hits('/oauth/token'), asked + 1)
+  assert.equal(await statusOf(ended), 401)
+})
+
+const pageOf = ({ url }: Surroundings) => ({ page: `${url}/.gatehouse/sessions` })
 
 test('A second gateway with the same file does not start, and the first one goes on', async (t) => {
   const around = await prepareGateway(t, { store: '{ file: sessions.db }' })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { gatehouse, startCommand } from '../support/command.ts'
+import { basic, makeKey, send, signedIn, startKeyWorld } from '../support/key-world.ts'
 import { openEventStream } from '../support/streams.ts'
 import { secrets, startWorld, type Replica, type World } from '../support/world.ts'
 
@@ -82,6 +83,30 @@ test('An administrator lists the sessions and sees no secret', async (t) => {
   const everything = [all, ofJane, asJson, shown, shownAsJson].map(({ out }) => out).join()
   assert.doesNotMatch(everything, /@|eyJ/)
   assert.ok(!everything.includes(jane.cookies.get('gatehouse')?.value ?? ''))
+})
+
+test('An administrator sees which records are keys, finds them by their upstream, and ends one', async (t) => {
+  const world = await startKeyWorld(t, { store: 'redis' })
+  const jane = await signedIn(world)
+  const key = await makeKey(jane, world)
+  const list = async (...args: readonly string[]) => {
+    const { out } = await gatehouseSessions(t, world, 'list', '--format', 'json', ...args)
+    return out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Readonly<Record<string, string>>)
+  }
+
+  const all = await list('--upstream', 'orders')
+  const found = all.find((session) => session['key'] !== undefined)
+
+  assert.equal(all.length, 2)
+  assert.deepEqual(found?.['key'], { name: 'DAVx5', upstream: 'orders' })
+  assert.equal(found['browser'], 'key “DAVx5” for orders')
+  const { out } = await gatehouseSessions(t, world, 'end', found['session'] ?? '')
+  assert.match(out, /^1 session ended\n/)
+  assert.equal((await send(`${world.url}/echo`, basic(key))).status, 401)
+  assert.equal((await list()).length, 1, 'the session of the browser stays')
 })
 
 test('A person whose sessions an administrator ends is signed out at every replica and at the provider, and others stay signed in', async (t) => {

@@ -14,7 +14,10 @@ import { hasPassed, judgeOnlyUnlessBusy } from '../support/busy-verdict.ts'
 import { clientKeyPair } from '../support/client-keys.ts'
 import { folderWith } from '../support/command-line.ts'
 import { startCommand } from '../support/command.ts'
+import { goOn } from '../support/form-browser.ts'
 import { freePort } from '../support/free-port.ts'
+import { basic, send } from '../support/key-world.ts'
+import { formsOf, sendForm } from '../support/session-page.ts'
 import type { Json } from '../support/signing-provider.ts'
 import { until } from '../support/until.ts'
 import { runReplica, secrets, type Replica } from '../support/world.ts'
@@ -52,6 +55,7 @@ async function startKeycloakWorld(
     attributes = () => ({}),
     credentials = 'client_secret: { env: CLIENT_SECRET }',
     providerSettings = '',
+    sessionSettings = '',
     upstreamSettings = '',
     moreHeaders = '',
   }: {
@@ -62,6 +66,7 @@ async function startKeycloakWorld(
     /** YAML of the client's credentials, on one line. */
     readonly credentials?: string
     readonly providerSettings?: string
+    readonly sessionSettings?: string
     readonly upstreamSettings?: string
     /** After those about the person, such as `, X-Sub: sub`. */
     readonly moreHeaders?: string
@@ -107,6 +112,7 @@ provider:
 session:
   keys: [{ env: SESSION_KEY }]
   store: memory
+  ${sessionSettings}
 upstreams:
   orders:
     url: ${upstream.url.origin}
@@ -390,6 +396,41 @@ test('with offline_access the log warns of the offline session', async (t) => {
   )
   await world.realm.admin('POST', `/users/${world.realm.userId}/logout`)
   t.diagnostic(`still signed in after an administrator's logout: ${await world.isSignedIn(jane)}`)
+})
+
+test('keys outlive the sign-out, one ends alone, and a disabled account ends the other', async (t) => {
+  const world = await startKeycloakWorld(t, {
+    realmSettings: { accessTokenLifespan: 60 },
+    sessionSettings: 'page: true',
+    upstreamSettings: 'keys: {}\n    rules: [{ path: /echo, keys: true }]',
+  })
+  const jane = new Browser('jane')
+  await signIn(jane, world)
+  const page = `${world.url}/.gatehouse/sessions`
+  const make = async (name: string) => {
+    const form = formsOf(await jane.get(page)).find(({ button }) => button === 'Make a key')
+    assert.ok(form)
+    const made = await goOn(
+      jane,
+      await sendForm(jane, { ...form, fields: { ...form.fields, name, upstream: 'orders' } }),
+    )
+    return /ghk_[\w-]{64}/.exec(made.body)?.[0] ?? assert.fail(`${made.body} ${JSON.stringify(world.replica.log)}`)
+  }
+  const statusOf = async (key: string) => (await send(`${world.url}/echo`, basic(key))).status
+  const [calendar, backup] = [await make('calendar'), await make('backup')]
+
+  // The end of one key revokes no token of the other.
+  const end = formsOf(await jane.get(page)).find(({ button }) => button === 'End the key backup')
+  await sendForm(jane, end ?? assert.fail())
+  assert.equal(await statusOf(backup), 401)
+  await jane.get(`${world.url}/.gatehouse/sign-out`, { headers: { 'sec-fetch-site': 'same-origin' } })
+  await until('the session has ended at Keycloak', async () => (await world.realm.sessions()).length === 0)
+  world.moveClock(61_000)
+  assert.equal(await statusOf(calendar), 200, JSON.stringify(world.replica.log))
+
+  await world.realm.admin('PUT', `/users/${world.realm.userId}`, { enabled: false })
+  world.moveClock(61_000)
+  assert.equal(await statusOf(calendar), 401, JSON.stringify(world.replica.log))
 })
 
 test('gatehouse register makes a client with which people sign in, and its registration can be compared and changed', async (t) => {

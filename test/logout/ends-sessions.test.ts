@@ -52,19 +52,26 @@ const sessionOf = (sid: string | undefined, name: string): SessionRecord => ({
 })
 
 /** Ends sessions at a provider. Resolves to the ID Tokens and refresh tokens that it got. */
-async function endedAtProvider(records: readonly SessionRecord[], keptSid?: string, isReachable = true) {
+async function endedAtProvider(
+  records: readonly SessionRecord[],
+  keptSid?: string,
+  isReachable = true,
+  { hasKeys = false, revokesAll = false } = {},
+) {
   const [hints, revoked]: [string[], string[]] = [[], []]
   const audited: string[] = []
   const counts = await endAllAtProvider(
     records,
     {
       audit: { record: (_event, fields) => void audited.push(String((fields as { outcome?: string }).outcome)) },
+      personSessions: { hasKeys: async () => hasKeys },
       provider: {
         endSession: async (id_token) => {
           hints.push(String(id_token))
           if (!isReachable) throw new Error('away')
           return 'ended'
         },
+        revokesAll: async () => revokesAll,
         revoke: async (refresh_token) => {
           revoked.push(refresh_token)
           if (!isReachable) throw new Error('away')
@@ -96,6 +103,19 @@ test('Each session at the provider ends once, except the one that stays, and all
   assert.deepEqual(counts, { ended: 3 })
   const withoutSid = await endedAtProvider([sessionOf(undefined, 'd')], undefined)
   assert.deepEqual(withoutSid.hints, ['id of d'], 'a session without sid is not the one that stays')
+})
+
+test('The end of a key leaves the session at the provider, and a revocation leaves the other keys', async () => {
+  const key = { name: 'a', upstream: 'orders', lifetime: 1, idle_timeout: 1 }
+  const records = [{ ...sessionOf(undefined, 'key'), key }, sessionOf('one', 'session')]
+  const end = (options: { readonly hasKeys: boolean; readonly revokesAll: boolean }) =>
+    endedAtProvider(records, undefined, true, options)
+
+  const alone = await end({ hasKeys: false, revokesAll: true })
+  assert.deepEqual(alone.hints, ['id of session'])
+  assert.deepEqual(alone.revoked, ['refresh of key', 'refresh of session'])
+  assert.deepEqual((await end({ hasKeys: true, revokesAll: false })).revoked, ['refresh of key'])
+  assert.deepEqual((await end({ hasKeys: true, revokesAll: true })).revoked, [])
 })
 
 test('While the provider is unreachable, it is asked about the first sessions only, and each one is recorded', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { requestedAccess } from '../../src/provider/authorization-request.ts'
+import { offlineAccessOf, requestedAccess } from '../../src/provider/authorization-request.ts'
 
 const basic = ['openid', 'profile', 'email']
 const keycloakToken = 'https://sso.example.com/protocol/openid-connect/token'
@@ -48,4 +48,18 @@ for (const issuer of ['https://id.example.com', 'https://id.example.com/realms/m
     const access = requestedAccess({ issuer, ...written }, { scopes_supported: basic })
 
     assert.deepEqual(access, { scopes: written.scopes, params: written.authorizationParams })
+  })
+
+for (const [what, issuer, metadata, scopes, prompt] of [
+  ['a provider', 'https://id.example.com', {}, [...basic, 'offline_access'], 'consent'],
+  ['Keycloak', 'https://id.example.com/realms/main', {}, [...basic, 'offline_access'], 'consent'],
+  ['a provider that does not list it', 'https://id.example.com', { scopes_supported: basic }, basic, 'login'],
+  ['Amazon Cognito', 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI', {}, basic, 'login'],
+  ['Google', 'https://accounts.google.com', {}, basic, 'consent'],
+] as const)
+  test(`A key asks ${what} for a grant of its own, as it is possible there`, () => {
+    const access = offlineAccessOf({ scopes: basic, params: { prompt: 'login' } }, { issuer }, metadata)
+
+    assert.deepEqual([access.scopes, access.params['prompt']], [scopes, prompt])
+    assert.equal(access.params['access_type'], what === 'Google' ? 'offline' : undefined)
   })

@@ -137,6 +137,7 @@ export async function startGateway(
       secFetchSite: undefined,
       origin: undefined,
       cookie: req.headers.cookie,
+      headers: req.headers,
       forwarded: {
         clientAddress: '192.0.2.7',
         proto: 'https',

@@ -22,6 +22,7 @@ const effects: Readonly<Record<string, Partial<RuleConfig>>> = {
   access_tokens: { accessTokens: { scopes: [] } },
   service_accounts: { serviceAccounts: 'all' },
   client_certificates: { clientCertificates: true },
+  keys: { keys: true },
   mode: { mode: 'observe' },
   respond: { respond: { kind: 'maintenance', unless: [], retryAfterMs: 60_000 } },
   headers: { headers: [] },

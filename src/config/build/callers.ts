@@ -1,13 +1,15 @@
+import { isRemovableField, kindOfField } from '../../core/header-fields.ts'
 import { parseScryptHash } from '../../core/scrypt-hash.ts'
 import { isLoopback } from '../addresses.ts'
 import type { Setting } from '../document/report.ts'
 import { readNamedFile } from '../document/secrets.ts'
 import type { ProviderConfig } from '../model/provider.ts'
 import type { RuleConfig } from '../model/rule.ts'
-import type { AccessTokensConfig, ServiceAccount, ServiceAccountsConfig } from '../model/upstream.ts'
+import type { AccessKeysConfig, AccessTokensConfig, ServiceAccount, ServiceAccountsConfig } from '../model/upstream.ts'
 import type { RuleSettings, UpstreamSettings } from '../settings.ts'
 import { readEach } from './build-context.ts'
 import { type ShortNames, withLongNames } from './claim-names.ts'
+import { readRequirements } from './requirements.ts'
 
 /** Which access tokens an upstream accepts; `undefined` when it accepts none. */
 export function readAccessTokens(
@@ -39,6 +41,19 @@ export function readAccessTokens(
  */
 function spellingsOf(audience: string): readonly string[] {
   return /^https?:\/\/[^/?#]+$/.test(audience) ? [audience, `${audience}/`] : [audience]
+}
+
+/** The keys that people make for an upstream; `undefined` when they make none. */
+export function readKeys(
+  settings: UpstreamSettings['keys'],
+  at: Setting,
+  { claims }: { readonly claims: ShortNames },
+): AccessKeysConfig | undefined {
+  if (settings === undefined) return undefined
+  const name = settings.header?.toLowerCase() ?? ''
+  if (name === 'authorization' || kindOfField(name) !== undefined || !isRemovableField(name))
+    at.below('header').error('is a header with a meaning of its own', 'write another one, such as X-Api-Key')
+  return { ...settings, require: readRequirements(settings.require, at.below('require'), claims) }
 }
 
 const maxFileBytes = 1024 * 1024

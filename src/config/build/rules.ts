@@ -40,6 +40,7 @@ export function readRule(
       ...(settings.deviceBinding && { needsDeviceBinding: settings.deviceBinding === 'required' }),
       ...(settings.accessTokens && { accessTokens: settings.accessTokens }),
       ...(settings.clientCertificates && { clientCertificates: true as const }),
+      ...(settings.keys && { keys: true as const }),
       ...readRuleAccounts(settings.serviceAccounts, at.below('service_accounts'), context.serviceAccounts),
       ...(own.length > 0 && { headers: withReplaced(inherited, own) }),
       // A header that the application needs must not keep a person from this response.

@@ -16,7 +16,7 @@ import type {
 } from '../settings.ts'
 import { checkedTarget, readApplicationSignIn } from './application-sign-in.ts'
 import { isList, readEach } from './build-context.ts'
-import { readAccessTokens, readServiceAccounts } from './callers.ts'
+import { readAccessTokens, readKeys, readServiceAccounts } from './callers.ts'
 import { withLongNames } from './claim-names.ts'
 import { type HeaderContext, readAuthorizeWith, readHeaders, readSignedIdentity } from './headers.ts'
 import { readResponseHeaders } from './response-headers.ts'
@@ -57,7 +57,8 @@ export function buildUpstream(
     hosts: settings.hosts ?? (settings.externalUrl === undefined ? [] : [externalUrl.hostname]),
     ...readApplication(settings, at),
     needsDeviceBinding: deviceBinding === 'required',
-    removedFields: requestHeaders.remove,
+    keys: readKeys(settings.keys, own('keys'), context),
+    removedFields: [...requestHeaders.remove, ...(settings.keys?.header === undefined ? [] : [settings.keys.header])],
     responseHeaders: readResponseHeaders(settings.responseHeaders, embeddedIn),
     authorizeWith: readAuthorizeWith(settings.authorizeWith, own('authorize_with'), context),
     signedIdentity: readSignedIdentity(settings.signedIdentity, name, context),

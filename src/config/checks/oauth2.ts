@@ -21,7 +21,7 @@ function lostLogout({ providers, session }: GatewayConfig, at: At): void {
  * of another provider, which has them, use the upstream too.
  */
 function withoutIdTokens({ providers, upstreams }: GatewayConfig, at: At): void {
-  for (const { name, rules, headers, accessTokens, providers: own } of upstreams) {
+  for (const { name, rules, headers, accessTokens, keys, providers: own } of upstreams) {
     const [first, ...others] = providers.filter((provider) => own.includes(provider.name))
     if (first?.oauth2 === undefined || others.some(({ oauth2 }) => oauth2 === undefined)) continue
     const why = `is not possible with ${first.setting}.kind: oauth2, because the provider issues no ID Tokens and signs nothing`
@@ -31,6 +31,7 @@ function withoutIdTokens({ providers, upstreams }: GatewayConfig, at: At): void 
         if (source.kind === 'bearer' && source.bearer === 'id_token') refuse(at(...place, 'headers', field))
     }
     if (accessTokens !== undefined) refuse(at('upstreams', name, 'access_tokens'))
+    if (keys !== undefined) refuse(at('upstreams', name, 'keys'))
     refuseIdTokens(headers, 'upstreams', name)
     for (const [index, rule] of rules.entries()) {
       if (rule.stepUp !== undefined) refuse(at('upstreams', name, 'rules', index, 'step_up'))

@@ -75,7 +75,7 @@ function conjunctsOf(requirement: RequirementConfig): readonly RequirementConfig
 /** The settings of a rule that say more than which requests it is about, and who may send them. */
 const settingsOfEffect = [
   ...['name', 'unauthenticated', 'require', 'authorize_with', 'device_binding', 'step_up', 'access_tokens'],
-  ...['service_accounts', 'client_certificates', 'mode', 'respond', 'headers', 'mcp'],
+  ...['service_accounts', 'client_certificates', 'keys', 'mode', 'respond', 'headers', 'mcp'],
 ]
 
 /** Whether the file says no more about a rule than that its requests require a sign-in. */
@@ -123,7 +123,7 @@ export function outsideOf(path: UpstreamConfig['path'], { text }: PathPattern): 
 
 /** What a rule demands; without one, that people sign in. */
 type Demands = Pick<RuleConfig, 'access' | 'require' | 'stepUp' | 'needsDeviceBinding' | 'accessTokens'> &
-  Pick<RuleConfig, 'serviceAccounts' | 'clientCertificates' | 'mode' | 'authorizeWith'>
+  Pick<RuleConfig, 'serviceAccounts' | 'clientCertificates' | 'keys' | 'mode' | 'authorizeWith'>
 
 const signIn: Demands = { access: 'signed_in', require: [] }
 
@@ -230,6 +230,7 @@ function isStricter(rule: Demands, other: Demands, upstream: UpstreamConfig): bo
   if (other.accessTokens !== undefined && lacksSome(other.accessTokens.scopes, rule.accessTokens?.scopes)) return true
   if (other.serviceAccounts !== undefined && rule.serviceAccounts === undefined) return true
   if (other.clientCertificates === true && rule.clientCertificates === undefined) return true
+  if (other.keys === true && rule.keys === undefined) return true
   if (upstream.authorizeWith !== undefined && other.authorizeWith === false && rule.authorizeWith !== false) return true
   if (rule.mode === 'observe') return false
   const enforced = other.mode === 'observe' ? signIn : other

@@ -1,6 +1,7 @@
 import { isDomainOf } from '../../core/addresses.ts'
 import { isCorsField, isHopByHop, isRemovableField, kindOfField } from '../../core/header-fields.ts'
 import { matchesPath } from '../../core/patterns.ts'
+import { isLoopback } from '../addresses.ts'
 import { didYouMean } from '../document/did-you-mean.ts'
 import { areValid, type Setting } from '../document/report.ts'
 import { namesHost } from '../hosts.ts'
@@ -22,7 +23,7 @@ export const upstreamChecks: readonly Check[] = [
   ),
   ...[logoutLinks, logoutCookies, logoutCall, applicationSignIn, trustedOrigins, cors, cache].map(ofEachUpstream),
   narrowRules,
-  ...[accessTokens, serviceAccounts, testedAccounts].map(ofEachUpstream),
+  ...[accessTokens, serviceAccounts, testedAccounts, keys].map(ofEachUpstream),
   clientCertificates,
 ]
 
@@ -114,10 +115,11 @@ const gatewayFields: ReadonlyMap<string, string | undefined> = new Map([
   ['date', undefined],
 ])
 
-function requestFields({ removedFields }: UpstreamConfig, at: At): void {
+function requestFields({ removedFields, keys }: UpstreamConfig, at: At): void {
   const removeAt = at('request_headers', 'remove')
   if (!removeAt.isValid) return
   for (const [index, field] of removedFields.entries()) {
+    if (field === keys?.header) continue
     const isBeginning = field.endsWith('*')
     // The gateway compares with `-` in place of `_`, and a beginning may lack the last one.
     const name = field.toLowerCase().replaceAll('_', '-').replace(/-?\*$/, '-*')
@@ -333,6 +335,24 @@ function clientCertificates({ upstreams, listen, clientCertHeader }: GatewayConf
   for (const { name, rules, clientCertHeader: isSaid } of upstreams)
     if (isSaid && rules.every((rule) => rule.clientCertificates !== true))
       at('upstreams', name, 'client_cert_header').warning(unused)
+}
+
+function keys({ keys, rules, needsDeviceBinding, externalUrl }: UpstreamConfig, at: At): void {
+  const keysAt = at('keys')
+  if (keys === undefined || !areValid(keysAt, at('rules'))) return
+  if (externalUrl.protocol === 'http:' && !isLoopback(externalUrl.hostname))
+    keysAt.errorAtKey(
+      'needs an https external_url: everybody on the network could read the keys',
+      'serve the gateway with https, as the session cookie needs it too',
+    )
+  const accepting = rules.filter((rule) => rule.keys === true)
+  if (accepting.length === 0)
+    keysAt.warning('has no effect: no rule accepts keys', 'write keys: true in the rules for programs')
+  else if (accepting.every((rule) => rule.needsDeviceBinding ?? needsDeviceBinding))
+    keysAt.warning(
+      'has no effect: device_binding is required, and a key is bound to no device',
+      'write device_binding: when_supported in the rules with keys',
+    )
 }
 
 function testedAccounts({ serviceAccounts, tests }: UpstreamConfig, at: At): void {

@@ -47,6 +47,8 @@ export interface RuleConfig {
   readonly serviceAccounts?: readonly string[] | 'all'
   /** A request may have a client certificate instead of a session. */
   readonly clientCertificates?: true
+  /** A request may have the key of a person instead of a session. */
+  readonly keys?: true
   /** The policy decision point of the upstream is not asked. */
   readonly authorizeWith?: false
   /** All headers for requests of this rule. Absent: those of the upstream. */

@@ -11,6 +11,7 @@ import type {
   UpstreamCorsSettings,
   UpstreamEjectSettings,
   UpstreamHealthCheckSettings,
+  UpstreamKeysSettings,
   UpstreamSettings,
   UpstreamSignedIdentitySettings,
   UpstreamTargetsResolveSettings,
@@ -18,6 +19,7 @@ import type {
 } from '../settings.ts'
 import type { AsWritten } from './as-written.ts'
 import type { HeaderConfig } from './header.ts'
+import type { RequirementConfig } from './requirement.ts'
 import type { RuleConfig } from './rule.ts'
 
 /** A timeout of 0 is without limit. */
@@ -79,6 +81,8 @@ interface DerivedOfUpstream {
   readonly tokenExchange: TokenExchangeConfig | undefined
   /** Absent: the upstream accepts no service accounts. */
   readonly serviceAccounts: ServiceAccountsConfig | undefined
+  /** Absent: people make no keys for the upstream. */
+  readonly keys: AccessKeysConfig | undefined
   /** Absent: the application decides which origins may read its responses. */
   readonly cors: CorsConfig | undefined
   /** The cookies of the application that the gateway keeps in the session. `all` is `*`. */
@@ -170,6 +174,11 @@ export interface ServiceAccountsConfig {
 export interface ServiceAccount {
   readonly name: string
   readonly hash: ScryptHash
+}
+
+/** The keys that people make for their own programs. */
+export interface AccessKeysConfig extends Omit<UpstreamKeysSettings, 'require'> {
+  readonly require: readonly RequirementConfig[]
 }
 
 /** Which pages of other origins may read responses (CORS). */

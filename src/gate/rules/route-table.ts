@@ -287,6 +287,7 @@ const comparisons = {
   accessTokens: 'absent',
   serviceAccounts: 'absent',
   clientCertificates: 'absent',
+  keys: 'absent',
 } as const satisfies Readonly<Record<keyof RuleConfig, 'selects' | 'same' | 'absent'>>
 
 /** Whether two routes have the same effect. */

@@ -39,6 +39,7 @@ export interface Messages {
   readonly notKept: NotKeptMessages
   readonly sessionList: SessionListMessages
   readonly applicationSignIn: ApplicationSignInMessages
+  readonly keys: KeyMessages
   /** The person has too many sessions. The title is that of the error. */
   readonly tooManySessions: string
   /** The session has ended because the person has signed in elsewhere. */
@@ -136,6 +137,33 @@ export interface ApplicationSignInMessages extends Heading {
   /** The text of a button. Its full name, `removeNamed`, has to contain it (WCAG 2.5.3). */
   readonly remove: string
   readonly removeNamed: string
+}
+
+/** The part of that page about the keys of programs, and the page with a new one. */
+export interface KeyMessages extends Heading {
+  /** The application that a key is for. */
+  readonly upstream: string
+  readonly madeAt: string
+  readonly unused: string
+  readonly endsAt: string
+  /** The text of a button. Its full name, `endNamed`, has to contain it. */
+  readonly end: string
+  /** `{name}` is the name of the key. */
+  readonly endNamed: string
+  readonly endAll: string
+  /** The name that the person gives to a key. */
+  readonly name: string
+  readonly make: string
+  readonly made: Heading
+  readonly key: string
+  /** Where the application is. */
+  readonly address: string
+  /** A header in which the program may send the key. */
+  readonly header: string
+  /** The text of the link to the page with all keys. */
+  readonly back: string
+  readonly ended: string
+  readonly allEnded: string
 }
 
 /** The notice in the pages of applications about the end of the session. */

@@ -6,7 +6,15 @@ import { sha256 } from '../../core/random.ts'
 import type { Keyring } from '../../core/seal.ts'
 import { signInLifetimeMs } from '../../core/sign-in-lifetime.ts'
 import type { Audit, Cause } from '../../observe/audit.ts'
-import { type SessionOwner, type SessionRecord, sidTag, subTag, tagOf, tagsOfOrder } from '../record/record.ts'
+import {
+  type AccessKey,
+  type SessionOwner,
+  type SessionRecord,
+  sidTag,
+  subTag,
+  tagOf,
+  tagsOfOrder,
+} from '../record/record.ts'
 import { type OpenedRecord, openRecord } from '../record/sealed-record.ts'
 import type { EndedLate, EndedSession, LogoutOrder, SessionStore, Tombstone } from '../store/store.ts'
 import { Attempt } from './attempt.ts'
@@ -295,7 +303,9 @@ export class SessionEndings {
   #audit(key: SessionKey, opened: OpenedRecord | 'newer' | undefined, by: EndedBy, cause?: Cause): Ended {
     const { audience, record } = opened === undefined || opened === 'newer' ? {} : opened
     const { iss, sub, sid } = record ?? {}
-    this.#parts.audit.record('session.ended', { by, session: key, iss, sub, sid }, cause)
+    const about = { by, session: key, iss, sub, sid }
+    if (record?.key === undefined) this.#parts.audit.record('session.ended', about, cause)
+    else this.#parts.audit.record('key.ended', { ...about, ...keyInAudit(record.key) }, cause)
     return { key, audience, record }
   }
 
@@ -303,6 +313,11 @@ export class SessionEndings {
     const { keyring, audiences } = this.#parts
     return openRecord(keyring, { key, audiences }, sealed)
   }
+}
+
+/** What audit events say about an access key. */
+export function keyInAudit({ name, upstream }: AccessKey): Pick<AccessKey, 'name' | 'upstream'> {
+  return { name, upstream }
 }
 
 function hasTag(tag: string): (session: SessionOwner) => boolean {

@@ -17,7 +17,7 @@ import {
 } from '../record/record.ts'
 import { openRecord, sealRecord } from '../record/sealed-record.ts'
 import { jobOutlivesSessionMs, type SealedSession, type SessionStore } from '../store/store.ts'
-import { SessionEndings, type SessionEndingsParts } from './endings.ts'
+import { keyInAudit, SessionEndings, type SessionEndingsParts } from './endings.ts'
 import type { LogoutJobs } from './logout-jobs.ts'
 import { NearCache, NearCaches, type NearSession } from './near-cache.ts'
 import { OutageGrace } from './outage-grace.ts'
@@ -82,7 +82,6 @@ export class Sessions {
   readonly #store: SessionStore
   readonly #near: NearCache
   readonly #caches: NearCaches
-  readonly #touchEveryMs: number
   readonly #stopListening: () => void
   readonly #grace: OutageGrace
 
@@ -96,7 +95,6 @@ export class Sessions {
     this.#near = near
     this.#caches = caches
     caches.add(near)
-    this.#touchEveryMs = config.idleTimeoutMs / touchesPerIdleTimeout
     this.#grace = new OutageGrace({ graceMs: config.storeOutageGraceMs, staleForMs: () => store.staleForMs(), log })
     this.#stopListening = store.onNotice((notice) => {
       if (notice.kind === 'resumed') this.#reset()
@@ -132,7 +130,7 @@ export class Sessions {
     if (this.#isOver(near, now)) return undefined
     // After the clock was set back, `touchedAt` may be in the future. The activity is still
     // written, or else the session would expire in the store.
-    if (!isWithin(this.#touchEveryMs, near.touchedAt, now)) this.#touch(near, now)
+    if (!isWithin(this.#touchEveryMs(near.stored.record), near.touchedAt, now)) this.#touch(near, now)
     return near.stored
   }
 
@@ -185,7 +183,7 @@ export class Sessions {
   async lastUse({ key, record }: StoredSession): Promise<LastUse | undefined> {
     const expiresIn = await this.#store.expiresIn(key)
     if (expiresIn === undefined) return undefined
-    const { idleTimeoutMs } = this.#parts.config
+    const idleTimeoutMs = this.#idleTimeoutOf(record)
     const now = this.#parts.clock.now()
     if (expiresIn < idleTimeoutMs && now + expiresIn > record.absolute_expires_at - clockToleranceMs)
       return { at: undefined }
@@ -212,8 +210,9 @@ export class Sessions {
     if (opened === undefined || now >= opened.stored.record.absolute_expires_at || this.#isEnding(opened.stored))
       return undefined
     // Another process, or this one before, may have moved the idle timeout a moment ago.
-    const touchedAt = now + sealed.expiresIn - this.#parts.config.idleTimeoutMs
-    const isTouchDue = !isWithin(this.#touchEveryMs, touchedAt, now)
+    const { record } = opened.stored
+    const touchedAt = now + sealed.expiresIn - this.#idleTimeoutOf(record)
+    const isTouchDue = !isWithin(this.#touchEveryMs(record), touchedAt, now)
     const movedAt = purpose === 'activity' && !isTouchDue ? touchedAt : this.#near.touchedAt(key)
     if (movedAt !== undefined) keep(opened.unopened, movedAt)
     return { ...opened, isTouchDue }
@@ -253,9 +252,8 @@ export class Sessions {
     begun_at: number,
     cause?: Cause,
   ): Promise<SessionId | undefined> {
-    const { absoluteTimeoutMs } = this.#parts.config
     const created_at = this.#parts.clock.now()
-    const absolute_expires_at = created_at + absoluteTimeoutMs
+    const absolute_expires_at = created_at + this.#lifetimeOf(record)
     const whole: SessionRecord = this.#bounded({ ...record, created_at, absolute_expires_at })
     const id = newSessionId(audience, record)
     const key = sessionKey(id)
@@ -275,7 +273,9 @@ export class Sessions {
     })
     if (created === 'ended') return undefined
     const { iss, sub, sid } = record
-    this.#parts.audit.record('session.created', { session: key, iss, sub, sid }, cause)
+    const about = { session: key, iss, sub, sid }
+    if (record.key === undefined) this.#parts.audit.record('session.created', about, cause)
+    else this.#parts.audit.record('key.created', { ...about, ...keyInAudit(record.key) }, cause)
     return id
   }
 
@@ -291,7 +291,7 @@ export class Sessions {
     return this.#query(key, async (keep) => {
       const touchedAt = this.#near.touchedAt(key)
       // First, because nothing would notice the expiry of a job that is not in the index.
-      if (job instanceof Buffer) await this.#watchJob(key, audience)
+      if (job instanceof Buffer) await this.#watchJob(key, audience, record)
       const outcome = await this.#store.replace(key, sealed, version, job, isOnlyConfirmed(previous, record))
       if (outcome !== 'replaced') {
         this.#near.drop(key)
@@ -321,16 +321,36 @@ export class Sessions {
   }
 
   /** The idle timeout for the store, which the end of the session may shorten, in ms. */
-  #idleTimeout({ absolute_expires_at }: SessionRecord): number {
-    const left = absolute_expires_at - this.#parts.clock.now()
-    return Math.max(1, Math.min(this.#parts.config.idleTimeoutMs, left))
+  #idleTimeout(record: SessionRecord): number {
+    const left = record.absolute_expires_at - this.#parts.clock.now()
+    return Math.max(1, Math.min(this.#idleTimeoutOf(record), left))
+  }
+
+  /** The idle timeout of a session far from its end, in ms. That of an access key is its own. */
+  #idleTimeoutOf({ key }: SessionRecord): number {
+    return key?.idle_timeout ?? this.#parts.config.idleTimeoutMs
+  }
+
+  /**
+   * How long a session lasts at most, in ms. Without a refresh token, nothing tells the gateway
+   * that the account of an access key is gone, so that lasts no longer than a session.
+   */
+  #lifetimeOf({ key, tokens }: Pick<SessionRecord, 'key' | 'tokens'>): number {
+    const { absoluteTimeoutMs } = this.#parts.config
+    if (key === undefined) return absoluteTimeoutMs
+    return tokens.refresh_token === undefined ? Math.min(key.lifetime, absoluteTimeoutMs) : key.lifetime
+  }
+
+  /** How often activity is written to the store, in ms. */
+  #touchEveryMs(record: SessionRecord): number {
+    return this.#idleTimeoutOf(record) / touchesPerIdleTimeout
   }
 
   /** Puts the job into the index: the session may expire after the idle timeout. */
-  #watchJob(key: SessionKey, audience: string): Promise<void> {
-    const { idleTimeoutMs, absoluteTimeoutMs } = this.#parts.config
-    const ttl = absoluteTimeoutMs + jobOutlivesSessionMs
-    return this.#store.jobs.watch(audience, key, Math.min(idleTimeoutMs, absoluteTimeoutMs), ttl)
+  #watchJob(key: SessionKey, audience: string, record: SessionRecord): Promise<void> {
+    const lifetimeMs = this.#lifetimeOf(record)
+    const after = Math.min(this.#idleTimeoutOf(record), lifetimeMs)
+    return this.#store.jobs.watch(audience, key, after, lifetimeMs + jobOutlivesSessionMs)
   }
 
   /** The session in memory after a query has failed; throws its error when there is no grace. */
@@ -345,7 +365,7 @@ export class Sessions {
   }
 
   #isOver({ stored, touchedAt }: NearSession, now: number): boolean {
-    return now >= stored.record.absolute_expires_at || now >= touchedAt + this.#parts.config.idleTimeoutMs
+    return now >= stored.record.absolute_expires_at || now >= touchedAt + this.#idleTimeoutOf(stored.record)
   }
 
   /** The store is available again. Notices may have been missed, so memory is emptied. */

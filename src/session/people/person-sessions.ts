@@ -1,4 +1,5 @@
 import type { MaxPerPersonConfig } from '../../config/model/session.ts'
+import type { AccessKeysConfig, UpstreamConfig } from '../../config/model/upstream.ts'
 import type { SessionId, SessionKey } from '../../core/names.ts'
 import { sha256 } from '../../core/random.ts'
 import { type Browser, browserOf } from '../../http/user-agent.ts'
@@ -6,7 +7,15 @@ import type { Cause } from '../../observe/audit.ts'
 import { type Ended, markEnding, type SessionEndings } from '../live/endings.ts'
 import { retryUntil, underLease } from '../live/lease.ts'
 import type { SessionsOfAudience } from '../live/live-sessions.ts'
-import { sessionKey, type StoredSession, subTag } from '../record/record.ts'
+import {
+  type AccessKey,
+  accessKeyTag,
+  sessionKey,
+  type SessionRecord,
+  type StoredSession,
+  subTag,
+  tagOf,
+} from '../record/record.ts'
 import type { SessionStore } from '../store/store.ts'
 
 const readsAtOnce = 50
@@ -15,10 +24,10 @@ const turnWaitMs = 3_000
 
 export interface PersonSessionsParts {
   readonly sessions: Pick<SessionsOfAudience, 'audience' | 'read' | 'lastUse'>
-  readonly store: Pick<SessionStore, 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'mark'>
+  readonly store: Pick<SessionStore, 'listSid' | 'listSub' | 'acquireLease' | 'renewLease' | 'releaseLease' | 'mark'>
   readonly endings: Pick<SessionEndings, 'endOne'>
   /** Absent: a person may have any number of sessions. */
-  readonly max: MaxPerPersonConfig | undefined
+  readonly max?: MaxPerPersonConfig | undefined
 }
 
 /** The most index entries that a list of sessions looks at, and the most sessions that it has. */
@@ -46,6 +55,36 @@ export interface SessionList {
   readonly hasMore: boolean
 }
 
+/** An access key as its person sees it. Times are in ms since the epoch. */
+export interface ListedKey extends Pick<AccessKey, 'name' | 'upstream' | 'used'> {
+  /** Names the key in a form, as that of a session does. */
+  readonly token: string
+  readonly madeAt: number
+  readonly endsAt: number
+}
+
+export interface KeyList {
+  readonly keys: readonly ListedKey[]
+  /** Names all keys in a form. */
+  readonly allToken: string
+  /** Proves that the page with the keys has the form for a new one. */
+  readonly newToken: string
+}
+
+/** An upstream for which a person may make a key. */
+export interface KeyUpstream extends Pick<UpstreamConfig, 'name'> {
+  readonly keys: AccessKeysConfig
+  /** Where programs find it. */
+  readonly address: string
+}
+
+/** The upstreams for which a person of a provider may make keys, at a client address. */
+export type KeysFor = (
+  person: Pick<SessionRecord, 'claims'>,
+  provider: string,
+  client: string,
+) => readonly KeyUpstream[]
+
 /** Whose sessions a browser sees. */
 export interface Viewer {
   readonly sub: string
@@ -64,6 +103,8 @@ export interface CountedSignIn {
   readonly replaced: readonly SessionKey[]
   /** Creates the session; `undefined` when a Logout Token for it has arrived. */
   readonly create: () => Promise<SessionId | undefined>
+  /** It is a key for this upstream, of which a person has a number of its own. */
+  readonly key?: { readonly upstream: string; readonly count: number }
   readonly cause?: Cause | undefined
 }
 
@@ -83,12 +124,38 @@ export class PersonSessions {
   }
 
   /**
-   * The keys of the sessions of a person, those that end last first. Some may have expired.
+   * The keys of the sessions of a person, those that end last first, without access keys. Some may
+   * have expired.
    * @throws {GatewayError} `ERR_STORE_UNAVAILABLE`, here and below
    */
-  keys(sub: string): Promise<readonly SessionKey[]> {
+  async keys(sub: string): Promise<readonly SessionKey[]> {
     const { sessions, store } = this.#parts
-    return store.listSub(subTag(sessions.audience, sub))
+    const ofKeys = accessKeyTag(sessions.audience, sub)
+    return (await store.listSub(subTag(sessions.audience, sub))).filter((key) => tagOf(key) !== ofKeys)
+  }
+
+  /** The records of the access keys of a person, the latest first. */
+  async accessKeys(sub: string): Promise<readonly StoredSession[]> {
+    const { sessions, store } = this.#parts
+    return this.live(await store.listSid(accessKeyTag(sessions.audience, sub)))
+  }
+
+  /** Whether a person has a live access key. */
+  async hasKeys(sub: string): Promise<boolean> {
+    return (await this.accessKeys(sub)).length > 0
+  }
+
+  async listKeys({ sub, secret }: Viewer): Promise<KeyList> {
+    const keys = (await this.accessKeys(sub)).flatMap(({ key: at, record }): ListedKey[] => {
+      const { key, created_at: madeAt, absolute_expires_at: endsAt } = record
+      return key === undefined ? [] : [{ ...key, madeAt, endsAt, token: endingToken(secret, at) }]
+    })
+    return { keys, allToken: endingToken(secret, 'all keys'), newToken: endingToken(secret, 'a new key') }
+  }
+
+  /** Whether a form for a new key is from the page of this browser. */
+  isForNewKey({ secret }: Viewer, token: string): boolean {
+    return token === endingToken(secret, 'a new key')
   }
 
   /** The live sessions among these keys, the latest sign-in first. */
@@ -133,8 +200,11 @@ export class PersonSessions {
   /** Ends the sessions that a token of a form names: none if it is of another person or browser. */
   async end({ sub, secret, current }: Viewer, token: string, cause?: Cause): Promise<readonly Ended[]> {
     const others = (await this.keys(sub)).filter((key) => key !== current)
+    const ofKeys = (await this.accessKeys(sub)).map(({ key }) => key)
+    const isNamed = (key: SessionKey) => endingToken(secret, key) === token
     const isForAll = token === endingToken(secret, 'others')
-    const meant = isForAll ? others : others.filter((key) => endingToken(secret, key) === token)
+    const isForKeys = token === endingToken(secret, 'all keys')
+    const meant = isForAll ? others : isForKeys ? ofKeys : [...others, ...ofKeys].filter(isNamed)
     const ended: Ended[] = []
     for (let at = 0; at < meant.length; at += readsAtOnce) {
       const some = meant.slice(at, at + readsAtOnce)
@@ -145,7 +215,8 @@ export class PersonSessions {
 
   /** Creates a session and keeps to the maximum. It ends again when the store fails meanwhile. */
   async create(signIn: CountedSignIn): Promise<CountedSession> {
-    const { max } = this.#parts
+    const { key } = signIn
+    const max = key === undefined ? this.#parts.max : ({ count: key.count, whenExceeded: 'refuse' } as const)
     if (max === undefined) {
       const id = await signIn.create()
       return id === undefined ? { kind: 'ended' } : { kind: 'created', id }
@@ -195,7 +266,9 @@ export class PersonSessions {
     }
   }
 
-  async #counted({ sub, replaced }: CountedSignIn): Promise<readonly StoredSession[]> {
+  async #counted({ sub, replaced, key: counted }: CountedSignIn): Promise<readonly StoredSession[]> {
+    if (counted !== undefined)
+      return (await this.accessKeys(sub)).filter(({ record }) => record.key?.upstream === counted.upstream)
     const keys = await this.keys(sub)
     return this.live(keys.filter((key) => !replaced.includes(key)))
   }

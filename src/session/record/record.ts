@@ -1,5 +1,6 @@
 import type { ProviderConfig } from '../../config/model/provider.ts'
 import { authenticationClaims, type Claims, type JsonValue, withheldNames } from '../../core/claims.ts'
+import { accessKeyPrefix } from '../../core/credentials.ts'
 import type { SessionId, SessionKey, SidTag, SubTag } from '../../core/names.ts'
 import { randomToken, sha256 } from '../../core/random.ts'
 import type { Authentication } from '../../core/step-up.ts'
@@ -41,6 +42,21 @@ export interface SessionRecord {
   readonly signed_in_with?: SignInClient
   /** The key that the session is bound to. It never changes. Absent: the session is not bound. */
   readonly device?: BoundDevice
+  /** The record is that of an access key of the person, and of no browser. */
+  readonly key?: AccessKey
+}
+
+/** What a person has made for a program: the program sends the id of its record as a secret. */
+export interface AccessKey {
+  /** What the person calls it. */
+  readonly name: string
+  /** The name of the only upstream that accepts it. */
+  readonly upstream: string
+  /** How long it is valid, and how long without a request, in ms. */
+  readonly lifetime: number
+  readonly idle_timeout: number
+  /** When and from which address a program has used it. Absent: none has. */
+  readonly used?: { readonly at: number; readonly address: string }
 }
 
 /** When a claim of an API was read, and when it is due. In ms since the epoch. */
@@ -131,6 +147,14 @@ export function sidTag(audience: string, sid: string): SidTag {
   return sha256('sid', audience, sid).slice(0, tagLength) as SidTag
 }
 
+/**
+ * The tag of the access keys of one `sub` at an audience. No order for a `sid` leads to it, because
+ * keys outlive the sessions of browsers.
+ */
+export function accessKeyTag(audience: string, sub: string): SidTag {
+  return sha256('access key', audience, sub).slice(0, tagLength) as SidTag
+}
+
 /** The tag of the sessions of one `sub` at an audience whose ID Token had no `sid`. */
 function tagWithoutSid(audience: string, sub: string): SidTag {
   return sha256('no sid', audience, sub).slice(0, tagLength) as SidTag
@@ -155,16 +179,29 @@ export function personMark(audience: string, sub: string): string {
 
 /**
  * A new cookie value: 24 characters of tag and 240 random bits. The tag leads to the slot with all
- * sessions of its `sid`, or of its `sub` without a `sid`.
+ * sessions of its `sid`, or of its `sub` without a `sid`. That of an access key has a prefix, so no
+ * cookie can have it.
  */
-export function newSessionId(audience: string, { sid, sub }: Pick<SessionRecord, 'sid' | 'sub'>): SessionId {
+export function newSessionId(
+  audience: string,
+  { sid, sub, key }: Pick<SessionRecord, 'sid' | 'sub' | 'key'>,
+): SessionId {
+  if (key !== undefined) return `${accessKeyPrefix}${accessKeyTag(audience, sub)}${randomToken(30)}` as SessionId
   const tag = sid === undefined ? tagWithoutSid(audience, sub) : sidTag(audience, sid)
   return `${tag}${randomToken(30)}` as SessionId
 }
 
+/** The length of a session id without a prefix, in characters. */
+const idLength = 64
+
 /** `undefined` when the value is no session id. */
 export function sessionIdFromCookie(value: string | undefined): SessionId | undefined {
   return value !== undefined && /^[\w-]{64}$/.test(value) ? (value as SessionId) : undefined
+}
+
+/** `undefined` when the text is no access key. */
+export function sessionIdFromAccessKey(text: string): SessionId | undefined {
+  return /^ghk_[\w-]{64}$/.test(text) ? (text as SessionId) : undefined
 }
 
 /** How many ids {@link recentKeys} has before it replaces {@link earlierKeys}. */
@@ -177,7 +214,9 @@ let earlierKeys: ReadonlyMap<SessionId, SessionKey> = recentKeys
 export function sessionKey(id: SessionId): SessionKey {
   const recent = recentKeys.get(id)
   if (recent !== undefined) return recent
-  const key = earlierKeys.get(id) ?? (`${id.slice(0, tagLength)}:${sha256(id).slice(0, hashLength)}` as SessionKey)
+  // The hash is that of the whole id: without its prefix, an access key is the id of no session.
+  const tag = id.slice(-idLength, tagLength - idLength)
+  const key = earlierKeys.get(id) ?? (`${tag}:${sha256(id).slice(0, hashLength)}` as SessionKey)
   // An LRU cache would have to remove an id for each id that it adds.
   if (recentKeys.size === maxRecentKeys) {
     earlierKeys = recentKeys

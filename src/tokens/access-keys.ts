@@ -1,0 +1,136 @@
+import type { UpstreamConfig } from '../config/model/upstream.ts'
+import { clientOf } from '../core/addresses.ts'
+import { type Clock, isWithin } from '../core/clock.ts'
+import type { ErrorCode } from '../core/error-codes.ts'
+import { GatewayError, reason } from '../core/errors.ts'
+import type { SessionId, SessionKey } from '../core/names.ts'
+import { SingleFlight } from '../core/single-flight.ts'
+import type { Log } from '../observe/log.ts'
+import { changeSession, type SessionsOfAudience } from '../session/live/live-sessions.ts'
+import {
+  type AccessKey,
+  type Principal,
+  sessionIdFromAccessKey,
+  sessionKey,
+  type StoredSession,
+} from '../session/record/record.ts'
+import type { AccountLimits } from './service-accounts.ts'
+import type { Upkeep } from './upkeep.ts'
+
+/** How often the last use of a key is written, in ms: from the same address, and from another. */
+const noteEveryMs = 10 * 60_000
+const noteAddressEveryMs = 60_000
+
+export type KeyIdentity =
+  | (Principal & {
+      readonly kind: 'accepted'
+      readonly session: StoredSession
+      readonly clockToleranceMs: number
+    })
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'limited'; readonly why: string; readonly waitMs: number }
+  | { readonly kind: 'unavailable'; readonly code: ErrorCode; readonly why: string }
+
+/** A provider whose people make keys. */
+export interface RealmOfKeys {
+  readonly clockToleranceMs: number
+  readonly sessions: Pick<SessionsOfAudience, 'findInMemory' | 'find' | 'read' | 'replace'>
+  readonly upkeep: Pick<Upkeep, 'fresh'>
+}
+
+export interface AccessKeysParts {
+  readonly clock: Clock
+  /** Those of wrong secrets of service accounts. */
+  readonly limits: Pick<AccountLimits, 'perClient' | 'rejected'>
+  readonly log: Log
+}
+
+/** Finds who has made the key of a request, and keeps its tokens and claims fresh. */
+export class AccessKeys {
+  readonly #parts: AccessKeysParts
+  readonly #noting = new SingleFlight<SessionKey, unknown>()
+
+  constructor(parts: AccessKeysParts) {
+    this.#parts = parts
+  }
+
+  /** Returns no promise when the key is in memory and needs no refresh. */
+  identify(
+    text: string,
+    upstream: Pick<UpstreamConfig, 'name'>,
+    realms: readonly RealmOfKeys[],
+    address: string,
+  ): KeyIdentity | Promise<KeyIdentity> {
+    const id = sessionIdFromAccessKey(text)
+    if (id === undefined) return { kind: 'refused', why: 'it is not exactly one key: copy the whole key' }
+    const key = sessionKey(id)
+    for (const realm of realms) {
+      const session = realm.sessions.findInMemory(key)
+      if (session !== undefined) return this.#identityOf(session, realm, upstream, address)
+    }
+    return this.#find(id, upstream, realms, address).catch(unavailable)
+  }
+
+  async #find(
+    id: SessionId,
+    upstream: Pick<UpstreamConfig, 'name'>,
+    realms: readonly RealmOfKeys[],
+    address: string,
+  ): Promise<KeyIdentity> {
+    const { perClient, rejected } = this.#parts.limits
+    const client = clientOf(address)
+    const waitMs = perClient.waitMs(client)
+    if (waitMs > 0) {
+      rejected('wrong keys, for each client', client)
+      return { kind: 'limited', why: 'too many wrong keys for one client', waitMs }
+    }
+    for (const realm of realms) {
+      const session = await realm.sessions.find(sessionKey(id))
+      if (session !== undefined) return this.#identityOf(session, realm, upstream, address)
+    }
+    perClient.take(client)
+    return ended
+  }
+
+  #identityOf(
+    session: StoredSession,
+    realm: RealmOfKeys,
+    upstream: Pick<UpstreamConfig, 'name'>,
+    address: string,
+  ): KeyIdentity | Promise<KeyIdentity> {
+    const { key } = session.record
+    if (key?.upstream !== upstream.name) return { kind: 'refused', why: 'the key is for another upstream' }
+    const fresh = realm.upkeep.fresh(session)
+    const accepted = (renewed: StoredSession | undefined): KeyIdentity => {
+      if (renewed === undefined) return ended
+      this.#noteUse(renewed, key, realm, address)
+      const { record } = renewed
+      return { kind: 'accepted', record, session: renewed, clockToleranceMs: realm.clockToleranceMs }
+    }
+    return fresh instanceof Promise ? fresh.then(accepted).catch(unavailable) : accepted(fresh)
+  }
+
+  /** The request does not wait for it. Without the store, the next request notes it. */
+  #noteUse({ key: at }: StoredSession, { used }: AccessKey, { sessions }: RealmOfKeys, address: string): void {
+    const now = this.#parts.clock.now()
+    const everyMs = used?.address === address ? noteEveryMs : noteAddressEveryMs
+    if (used !== undefined && isWithin(everyMs, used.at, now)) return
+    if (this.#noting.has(at)) return
+    this.#noting
+      .run(at, () =>
+        changeSession(at, sessions, ({ key, ...record }) => ({
+          ...record,
+          ...(key && { key: { ...key, used: { at: now, address } } }),
+        })),
+      )
+      .catch((error: unknown) => this.#parts.log.debug('key.use_not_noted', { reason: reason(error) }))
+  }
+}
+
+const ended: KeyIdentity = { kind: 'refused', why: 'there is no such key, or it has ended' }
+
+function unavailable(error: unknown): KeyIdentity {
+  if (!(error instanceof GatewayError)) throw error
+  const code = error.status === 503 ? error.code : 'ERR_PROVIDER_UNAVAILABLE'
+  return { kind: 'unavailable', code, why: error.message }
+}

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { auditEventsIn } from '../support/audit-schema.ts'
+import { goOn } from '../support/form-browser.ts'
+import { freePort } from '../support/free-port.ts'
+import {
+  accessTokenSeconds,
+  askForKey,
+  basic,
+  type KeyWorld,
+  makeKey,
+  send,
+  signedIn,
+  startKeyWorld,
+  withOfflineTokens,
+} from '../support/key-world.ts'
+import { formsOf, press, sendForm } from '../support/session-page.ts'
+import { openEventStream } from '../support/streams.ts'
+import { audience, caep, startTransmitter } from '../support/transmitter.ts'
+import { until } from '../support/until.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+const works = async ({ url }: Pick<KeyWorld, 'url'>, key: string) =>
+  (await send(`${url}/echo`, basic(key))).status === 200
+
+/** How the keys of a world have ended. */
+const endings = ({ replicas }: KeyWorld) =>
+  replicas
+    .flatMap(({ log }) => auditEventsIn(log))
+    .flatMap(({ message, fields }) => (message === 'key.ended' ? [fields['by']] : []))
+
+test('redis: An administrator ends a key by its person, with its streams on each replica', async (t) => {
+  const adminPort = await freePort()
+  const world = await startKeyWorld(t, {
+    store: 'redis',
+    settings: `admin: { listen: "127.0.0.1:${adminPort}", page: {} }`,
+  })
+  const key = await makeKey(await signedIn(world), world)
+  const stream = await openEventStream(t, `${world.url}/events`, basic(key))
+
+  const response = await fetch(`http://127.0.0.1:${adminPort}/sessions/end`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ sub: 'jane' }),
+  })
+
+  assert.equal(((await response.json()) as { ended: number }).ended, 2)
+  await stream.ended
+  assert.equal(await works(world, key), false)
+  assert.deepEqual(endings(world), ['administrator'])
+})
+
+test('A security event about the person ends the key, one about the session does not', async (t) => {
+  const transmitter = await startTransmitter(t)
+  const own = `transmitter: "${transmitter.issuer}", audience: [${audience}], signing_alg: ES256`
+  const world = await startKeyWorld(t, { providerSettings: `signals: { ${own} }` })
+  const key = await makeKey(await signedIn(world), world)
+  const { sid } = world.provider.sessions()[0] ?? assert.fail()
+  const subjects = [
+    {
+      format: 'complex',
+      user: { format: 'iss_sub', iss: world.provider.issuer, sub: 'jane' },
+      session: { format: 'opaque', id: sid },
+    },
+    { format: 'iss_sub', iss: world.provider.issuer, sub: 'jane' },
+  ]
+  const expected = [true, false]
+  for (const [index, sub_id] of subjects.entries()) {
+    const token = transmitter.token({ sub_id, events: { [`${caep}session-revoked`]: {} } })
+    assert.equal((await transmitter.push(world.url, token)).status, 202)
+    assert.equal(await works(world, key), expected[index])
+  }
+  assert.deepEqual(endings(world), ['signal'])
+})
+
+test('A key ends by itself: when nobody uses it, and at its end', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: `keys: { for_at_most: 3d, idle: 1d }
+    rules: [{ path: /echo, keys: true }]`,
+    // No refresh in the time of the test.
+    provider: {
+      adjust: (configuration) => ({ ...configuration, ttl: { ...configuration.ttl, AccessToken: 864_000 } }),
+    },
+  })
+  const jane = await signedIn(world)
+  const [used, unused] = [await makeKey(jane, world), await makeKey(jane, world, { name: 'unused' })]
+
+  for (let days = 0.9; days < 4; days += 0.9) {
+    world.moveClock(0.9 * day)
+    assert.equal(await works(world, used), days < 3, String(days))
+    if (days > 1) assert.equal(await works(world, unused), false)
+  }
+})
+
+test('Without a refresh token, a key lasts for absolute_timeout at most', async (t) => {
+  const world = await startKeyWorld(t, {
+    session: 'absolute_timeout: 2h',
+    provider: { adjust: (configuration) => ({ ...configuration, issueRefreshToken: async () => false }) },
+  })
+  world.provider.bend('/oauth/token', (body) => void delete body['expires_in'])
+  const key = await makeKey(await signedIn(world), world)
+
+  world.moveClock(2 * hour - minute)
+  assert.equal(await works(world, key), true)
+  world.moveClock(2 * minute)
+  assert.equal(await works(world, key), false)
+})
+
+test('The provider is away: a fresh key works, one whose token has expired waits for it', async (t) => {
+  const world = await startKeyWorld(t)
+  const key = await makeKey(await signedIn(world), world)
+
+  await world.provider.down()
+  assert.equal(await works(world, key), true)
+  world.moveClock((accessTokenSeconds + 1) * 1000)
+  assert.equal((await send(`${world.url}/echo`, basic(key))).status, 503)
+  await world.provider.up()
+  // The provider is asked again after a pause.
+  world.moveClock(2_000)
+  await until('the provider is asked again', () => works(world, key))
+})
+
+test('The store is away: keys in memory are served for store_outage_grace, others get 503', async (t) => {
+  const world = await startKeyWorld(t, {
+    store: 'redis',
+    session: 'store_outage_grace: 1m',
+    redisSettings: 'timeout: 300ms',
+  })
+  const jane = await signedIn(world)
+  const [known, unknown] = [await makeKey(jane, world), await makeKey(jane, world, { name: 'unknown' })]
+  await world.startReplica()
+  const [first, second] = world.replicas
+  assert.ok(first && second)
+  await until('the key is in memory', () => works(second, known))
+
+  await world.redis?.kill()
+
+  await until('the grace has begun', async () => {
+    const { status } = await send(`${second.url}/echo`, basic(known))
+    assert.ok(status === 200 || status === 503)
+    return second.log.some(({ message }) => message === 'session.grace_began') && status === 200
+  })
+  assert.equal((await send(`${second.url}/echo`, basic(unknown))).status, 503)
+
+  // A store that has lost everything has no keys.
+  await world.redis?.restart()
+  await until('the store is back', async () => (await send(`${second.url}/echo`, basic(known))).status === 401)
+})
+
+test('A person has a number of keys for each upstream, ends all, and sessions do not count', async (t) => {
+  const world = await startKeyWorld(t, {
+    session: 'max_per_person: { count: 1, when_exceeded: end_oldest }',
+    upstreamSettings: 'keys: { per_person: 2 }\n    rules: [{ path: /echo, keys: true }]',
+  })
+  const jane = await signedIn(world)
+  const keys = [await makeKey(jane, world), await makeKey(jane, world, { name: 'backup' })]
+
+  const full = await jane.get(world.page)
+  assert.doesNotMatch(full.body, /Make a key/)
+  assert.match(full.body, /<dt>Last used<\/dt><dd>Not yet<\/dd>/)
+  for (const key of keys) assert.equal(await works(world, key), true)
+  await until('the use is noted', async () =>
+    /<dt>IP address<\/dt><dd>127/.test((await jane.get(world.page)).body.split('id="keys"')[1] ?? ''),
+  )
+
+  const others = await press(jane, full, /^End all keys$/)
+  assert.match(others.body, /All keys have ended\./)
+  for (const key of keys) assert.equal(await works(world, key), false)
+  assert.equal((await jane.get(world.page)).status, 200, 'the session of the browser stays')
+
+  const again = await makeKey(jane, world)
+  const laptop = await signedIn(world)
+  assert.equal(await works(world, again), true, 'a new session ends no key')
+  await press(laptop, await laptop.get(world.page), /^End the key/)
+  assert.equal(await works(world, again), false)
+})
+
+test('Another person at the provider gets no key, and what the gateway then has is revoked', async (t) => {
+  const world = await startKeyWorld(t)
+  const jane = await signedIn(world)
+  const asSamir = world.browser('samir')
+  // The session of Jane here, and none at the provider.
+  for (const [name, cookie] of jane.cookies) if (!name.startsWith('demo_provider')) asSamir.cookies.set(name, cookie)
+
+  const refused = await askForKey(asSamir, world)
+
+  assert.equal(refused.status, 403)
+  assert.doesNotMatch(refused.body, /ghk_/)
+  await until('the tokens are revoked', () => world.provider.hits('/oauth/revoke') === 1)
+  const failed = auditEventsIn(world.replicas[0]?.log ?? []).find(({ message }) => message === 'sign_in.failed')
+  assert.equal(failed?.fields['code'], 'ERR_KEY_NOT_MADE')
+})
+
+test('The sign-in for a key is fresh, and as strong as keys.acr_values says', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: `keys: { acr_values: [mfa] }
+    rules: [{ path: /echo, keys: true, step_up: { acr_values: [mfa] } }]`,
+  })
+  const jane = await signedIn(world)
+  const key = await makeKey(jane, world)
+  assert.equal(await works(world, key), true)
+
+  // A provider that ignores max_age: its session is older than the sign-in for the key.
+  world.moveClock(3 * minute)
+  const stale = await askForKey(jane, world)
+
+  assert.equal(stale.status, 502)
+  assert.doesNotMatch(stale.body, /ghk_/)
+})
+
+test('Of two keys that are made at the same time, the one too many is refused', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: 'keys: { per_person: 1 }\n    rules: [{ path: /echo, keys: true }]',
+  })
+  const [here, there] = [await signedIn(world), await signedIn(world)]
+  const forms = await Promise.all([here, there].map(async (browser) => formsOf(await browser.get(world.page))))
+
+  const made = await Promise.all(
+    [here, there].map(async (browser, index) => {
+      const form = forms[index]?.find(({ button }) => button === 'Make a key') ?? assert.fail()
+      const fields = { ...form.fields, name: 'one', upstream: 'orders' }
+      return goOn(browser, await sendForm(browser, { ...form, fields }))
+    }),
+  )
+
+  assert.deepEqual(made.map(({ status }) => status).toSorted(), [200, 403])
+})
+
+test('Who may make a key: the page has no form for others, and a sent form is refused', async (t) => {
+  const world = await startKeyWorld(t, {
+    upstreamSettings: `keys: { require: { claim: fields.groups, any_of: [admins] } }
+    rules: [{ path: /echo, keys: true }]`,
+  })
+  const [jane, samir] = [await signedIn(world), await signedIn(world, 'samir')]
+
+  assert.equal(await works(world, await makeKey(jane, world)), true)
+  assert.doesNotMatch((await samir.get(world.page)).body, /Keys of your programs/)
+})
+
+test('The end of the other sessions leaves keys, and the end of a key leaves the session at the provider', async (t) => {
+  const world = await startKeyWorld(t)
+  const [jane, laptop] = [await signedIn(world), await signedIn(world)]
+  const key = await makeKey(jane, world)
+
+  await press(jane, await jane.get(world.page), /^End all other sessions$/)
+  assert.equal((await laptop.fetch(`${world.url}/echo`)).status, 401)
+  assert.equal(await works(world, key), true)
+  await until('the other session has ended at the provider', () => world.provider.sessions().length === 1)
+
+  await press(jane, await jane.get(world.page), /^End the key/)
+  await until('its token is revoked', () => world.provider.hits('/oauth/revoke') > 0)
+  assert.equal(world.provider.sessions().length, 1)
+})
+
+test('The end of the session that the provider says (session_expiry) is none of a key', async (t) => {
+  const session_expiry = Math.floor(Date.now() / 1000) + 100
+  const world = await startKeyWorld(t, {
+    provider: {
+      adjust: (configuration) => ({
+        ...withOfflineTokens(configuration),
+        claims: { ...configuration.claims, openid: ['sub', 'session_expiry'] },
+        conformIdTokenClaims: false,
+        findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => ({ sub, session_expiry }) }),
+      }),
+    },
+  })
+  const jane = await signedIn(world)
+  const key = await makeKey(jane, world)
+
+  for (const isSignedIn of [true, false]) {
+    world.moveClock((accessTokenSeconds + 1) * 1000)
+    assert.equal(await works(world, key), true)
+    assert.equal((await jane.fetch(`${world.url}/echo`)).status === 200, isSignedIn)
+  }
+})
