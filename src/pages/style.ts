@@ -21,7 +21,6 @@ button, .first { font: inherit; color: var(--on-accent); background: var(--accen
 .second { color: var(--accent); background: none; border-color: currentcolor }
 .second.danger { color: var(--danger) }
 a:focus-visible, button:focus-visible { outline: 3px solid var(--text); outline-offset: 2px }
-input { box-sizing: border-box; width: 100%; font: inherit }
 .name { font-weight: 600 }
 .note { font-size: .875rem }
 .outcome { font-weight: 600; padding: .375rem .75rem }
