@@ -7,7 +7,7 @@ import { type Admit, misuseIn } from '../gate/admit.ts'
 import { isSafe } from '../gate/cross-site.ts'
 import { auditCaller, auditDenial, auditObserved, type Refusal, refusalOf, type Refused } from '../gate/refusal.ts'
 import { initiatorOf } from '../http/endpoint-request.ts'
-import { type ReplacedContent, StoredContent } from '../http/request-body.ts'
+import { hasBody, type ReplacedContent, StoredContent } from '../http/request-body.ts'
 import { isPage, isScript, type RequestFacts } from '../http/request-facts.ts'
 import { canonicalTarget } from '../http/request-target.ts'
 import { type Incoming, clearCache, empty, redirect, withHeaders, closeWhenUnread } from '../http/response.ts'
@@ -185,7 +185,7 @@ export class AdmissionHandler {
 
   #pass(incoming: Incoming, pass: Of<'pass'>, { kept, same }: ReadContent): void {
     const { decisions, refusals, proxy } = this.#parts
-    const { res, record } = incoming
+    const { req, res, record } = incoming
     if (!decisions.hasMemoryFor(incoming, pass)) return refusals.refuse(incoming, 'ERR_OVERLOADED', overloaded)
     decisions.recordPass(record, pass)
     if (res.destroyed) return record.end(undefined, false)
@@ -193,7 +193,9 @@ export class AdmissionHandler {
       return void this.#send(incoming, pass, kept).catch((error: unknown) => refusals.fail(incoming, error, { kept }))
     if (pass.upstream.applicationSignIn === undefined || pass.session === undefined || same !== undefined)
       return carry(incoming, pass, proxy, { content: same })
-    if (isSafe(incoming.facts)) return carry(incoming, pass, proxy, { watch: this.#watchPage(incoming, pass) })
+    // The content of a request is read only once.
+    if (isSafe(incoming.facts))
+      return carry(incoming, pass, proxy, { watch: hasBody(req) ? undefined : this.#watchPage(incoming, pass) })
     this.#carryForm(incoming, pass).catch((error: unknown) => refusals.fail(incoming, error))
   }
 
