@@ -126,7 +126,7 @@ export async function keepSecret(request: EndpointRequest, parts: OwnSecretParts
 /** Whether the person uses the form of the application, in this session. */
 function withLeft(known: StoredSession['record'], { name }: UpstreamConfig, isLeft: boolean): StoredSession['record'] {
   const { stopped: _, ...state } = applicationSessionOf(known, name) ?? {}
-  const next = isLeft ? { ...state, stopped: true as const } : state
+  const next = isLeft ? { stopped: true as const } : state
   return { ...known, application_sessions: { ...known.application_sessions, [name]: next } }
 }
 

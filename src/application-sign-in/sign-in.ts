@@ -260,7 +260,8 @@ export class ApplicationSignIns {
   }
 
   #stop(attempt: Attempt): Promise<boolean> {
-    return this.#change(attempt, (state) => ({ ...state, stopped: true }))
+    // What the application has given before would stand in the way of the person's own sign-in.
+    return this.#change(attempt, () => ({ stopped: true }))
   }
 
   async #keep(
