@@ -3,7 +3,7 @@ import type { ApplicationSignInConfig, UpstreamConfig } from '../config/model/up
 import { GatewayError } from '../core/errors.ts'
 import { keptUrl, sessionsPath, signInUrl } from '../core/return-to.ts'
 import { type EndpointRequest, isFromThisSite } from '../http/endpoint-request.ts'
-import type { CanonicalTarget } from '../http/request-target.ts'
+import { type CanonicalTarget, hostName } from '../http/request-target.ts'
 import { redirect, type Response } from '../http/response.ts'
 import { asReference } from '../kept-forms/kept-requests.ts'
 import { type KeptParts, personIn } from '../kept-forms/send.ts'
@@ -21,6 +21,8 @@ export interface OwnSecretParts extends Pick<KeptParts, 'cookie' | 'boundCookie'
   readonly secrets: ApplicationSecrets
   /** The applications whose people enter a password. */
   readonly asking: readonly AskingUpstream[]
+  /** Whether a host serves an upstream. */
+  readonly servesAt: (host: string, upstream: UpstreamConfig) => boolean
   /** Whether a target at a host is a logout link of an application. */
   readonly isLogoutLink: (host: string, target: CanonicalTarget) => boolean
   readonly reservedPrefix: string
@@ -69,7 +71,7 @@ const maxLength = 1024
 export async function askForSecret(request: EndpointRequest, parts: OwnSecretParts): Promise<Response> {
   const { pages, prefix, showsSessions } = parts
   const { query } = request
-  const asking = askingIn(query, parts)
+  const asking = askingIn(query, request, parts)
   const returnTo = returnToIn(query, request, parts)
   const person = await personIn(request.cookie, parts)
   if (person === undefined) return redirect({ location: signInUrl(prefix, returnTo), setCookies: [] })
@@ -98,7 +100,7 @@ export async function keepSecret(request: EndpointRequest, parts: OwnSecretParts
   if (!isFromThisSite(request)) throw new GatewayError('ERR_CROSS_SITE', 'a page of another site enters a password')
   const { secrets, prefix } = parts
   const { form } = request
-  const asking = askingIn(form, parts)
+  const asking = askingIn(form, request, parts)
   const returnTo = returnToIn(form, request, parts)
   const person = await personIn(request.cookie, parts)
   if (person === undefined || asking === undefined) return redirect({ location: returnTo, setCookies: [] })
@@ -144,8 +146,19 @@ function ownerOf({ audience, record: { sub } }: StoredSession): Owner {
   return { audience, sub }
 }
 
-function askingIn(parameters: URLSearchParams, { asking }: OwnSecretParts): AskingUpstream | undefined {
-  return asking.find(({ upstream }) => upstream.name === parameters.get('upstream'))
+/**
+ * An application at the requested host, because the scripts of an application can send any form to
+ * its own host. Passwords for others can be removed only.
+ */
+function askingIn(
+  parameters: URLSearchParams,
+  { host }: EndpointRequest,
+  { asking, servesAt }: OwnSecretParts,
+): AskingUpstream | undefined {
+  return asking.find(
+    ({ upstream }) =>
+      upstream.name === parameters.get('upstream') && (parameters.has('remove') || servesAt(hostName(host), upstream)),
+  )
 }
 
 /** A page of this origin: of an application, or about a kept form. Otherwise, the start page. */

@@ -18,6 +18,7 @@ import { identify } from '../gate/identify.ts'
 import { unmetRequirement } from '../gate/rules/requirement.ts'
 import { UntrustedProxies } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
+import { canonicalTarget } from '../http/request-target.ts'
 import { SignedIdentities } from '../identity/signed/signed-identity.ts'
 import { EventStreamLimits } from '../limits/endpoint-limits.ts'
 import { Shares } from '../limits/fair-queue.ts'
@@ -138,6 +139,7 @@ function createHandlers(config: GatewayConfig, parts: GenerationParts): Handlers
     eventStreams: new EventStreamLimits(config.limits, parts.rejectedClients),
     showsSessions: config.session.page,
     asking,
+    servesAt: (host, upstream) => routes.route(host, 'GET', canonicalTarget(upstream.path))?.upstream === upstream,
     keptSecrets: createKeptSecrets(asking, parts.secrets),
     keysFor: keysFor(config, parts),
     stepUps: config.upstreams.flatMap(({ rules }) => rules.flatMap(({ stepUp }) => stepUp ?? [])),
