@@ -8,7 +8,10 @@ export interface HtmlForm {
   readonly controls: readonly (readonly [name: string, value: string])[]
 }
 
-/** Why a form of a page is not used: a part of the page that this reader does not understand. */
+/**
+ * Why a form of a page is not used: a part of the page that this reader does not understand. It has
+ * no text of the page, because the log has one line for each reason.
+ */
 export interface UnclearForm {
   readonly unclear: string
 }
@@ -189,8 +192,7 @@ function readTag(
     }
     const decoded = decodedText(value)
     // Of equal names, the first counts.
-    if (decoded === undefined && isRead(name))
-      return { tag: `the value of ${attribute.slice(0, 40)} has an unusual character`, end: at }
+    if (decoded === undefined && isRead(name)) return { tag: 'a value has an unusual character', end: at }
     if (!attributes.has(attribute)) attributes.set(attribute, decoded ?? '')
   }
 }
