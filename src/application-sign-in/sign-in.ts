@@ -368,9 +368,10 @@ class SignInExchange {
       fields: ['X-Forwarded-For', clientAddress, ...fields],
     }
     const options = { timeoutMs: signIn.timeoutMs, maxContentBytes: maxHeldBytes }
-    if (content !== undefined || authorization !== undefined) this.hasSentSecret = true
-    const { response } = new OwnExchange(at, ownRequest(own, at, upstream), session, options)
-    const received = await response
+    const exchange = new OwnExchange(at, ownRequest(own, at, upstream), session, options)
+    const received = await exchange.response.finally(() => {
+      if (content !== undefined || authorization !== undefined) this.hasSentSecret ||= exchange.wasSent
+    })
     this.receive(received, canonical.path)
     return received
   }

@@ -5,6 +5,7 @@ import { StoredContent } from '../http/request-body.ts'
 import { hostName } from '../http/request-target.ts'
 import type {
   ExchangeControl,
+  Progress,
   RawFields,
   ResponseHandler,
   SwitchedConnection,
@@ -95,6 +96,8 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
   #slot: ConnectionSlot | undefined
   #control: ExchangeControl | undefined
   #isOver = false
+  /** How often it was sent, at most. */
+  #sendings = 0
   #head: Omit<OwnResponse, 'content'> | undefined
   readonly #parts: Buffer[] = []
   #contentBytes = 0
@@ -119,6 +122,11 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     else this.#slot = upstream.slots.acquire(client, this)
   }
 
+  /** Whether the upstream may have got a part of the request. */
+  get wasSent(): boolean {
+    return this.#sendings > 0
+  }
+
   onSlot(slot: ConnectionSlot): void {
     this.#slot = slot
     this.#upstream.transport.dispatch(this.#request, this)
@@ -130,6 +138,7 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
 
   onSend(control: ExchangeControl): boolean {
     if (this.#isOver) return false
+    this.#sendings += 1
     this.#control = control
     return true
   }
@@ -161,8 +170,9 @@ export class OwnExchange implements ResponseHandler, SlotHolder {
     this.#end(new GatewayError('ERR_UPSTREAM_RESPONSE', 'the upstream switched to another protocol'))
   }
 
-  onError(error: GatewayError): void {
+  onError(error: GatewayError, progress?: Progress): void {
     this.#control = undefined
+    if (progress === 'unsent') this.#sendings -= 1
     this.#end(error)
   }
 
