@@ -30,7 +30,19 @@ interface OpenForm {
 }
 
 /** Elements whose content has no tags for a browser with scripts (HTML §13.2.5). */
-const rawText = ['script', 'style', 'textarea', 'title', 'noscript', 'template', 'iframe', 'noembed', 'noframes', 'xmp']
+const rawText = [
+  'script',
+  'style',
+  'textarea',
+  'title',
+  'noscript',
+  'template',
+  'iframe',
+  'noembed',
+  'noframes',
+  'xmp',
+  'plaintext',
+]
 /** Types of `input` that send no value. */
 const silentTypes = ['button', 'reset', 'image']
 
@@ -77,6 +89,7 @@ function readForms(html: string, forms: OpenForm[]): string | undefined {
       forms.push((form = { attributes, controls: [], hasButton: false, unclear: undefined }))
     } else if (name === '/form') form = undefined
     else if (isControl(name) && attributes.has('form')) fault ??= 'a field names its form'
+    else if (name === 'fieldset' && attributes.has('disabled')) fault ??= 'fields of the page are disabled'
     else if (form === undefined) continue
     else if (name === 'select') select = { attributes, value: undefined, isChosen: false }
     else if (name === 'option' && select !== undefined && !select.isChosen) {
@@ -138,6 +151,8 @@ function* tagsIn(html: string): Generator<Tag | string> {
       at = end + 3
       continue
     }
+    // What it is depends on the elements around it (HTML §13.2.5.42).
+    if (html.startsWith('![CDATA[', at)) return yield 'the page has a CDATA section'
     if (!/^\/?[a-z]/.test(lower.slice(at, at + 2))) {
       // Browsers take `<!doctype>`, `<?xml>` and `</>` for something without content.
       if (/^[!?/]/.test(html.slice(at, at + 1))) at = html.indexOf('>', at) + 1 || html.length

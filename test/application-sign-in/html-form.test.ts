@@ -64,6 +64,7 @@ for (const [what, html] of [
   ['the page ends in a tag', `<form method=post><input name=u><input name="p`],
   ['a script', `<script>${form()}</script>`],
   ['a text area', `<textarea>${form()}</textarea>`],
+  ['plain text', `<plaintext>${form()}`],
   ['no markup', 'a < b & c'],
 ] as const)
   test(`A page has no form with the fields: ${what}`, () => assert.equal(findForm(html, names), undefined))
@@ -81,6 +82,8 @@ for (const [what, html, unclear] of [
   ['an option has only a text', form('<select name=l><option>A</select>'), 'an option has no value'],
   ['a reference is not known', form('<input name=x value="&eacute;">'), 'a value has an unusual character'],
   ['a reference is of Windows', form('<input name=x value="&#128;">'), 'a value has an unusual character'],
+  ['fields are disabled', `<fieldset disabled>${form()}</fieldset>`, 'fields of the page are disabled'],
+  ['a text of SVG', `${form()}<svg><![CDATA[ > ]]>`, 'the page has a CDATA section'],
   ['a template', `${form()}<template><form></template>`, 'the page has an unusual script or a template'],
   ['a script in a script', `${form()}<script><!-- <script></script>`, 'the page has an unusual script or a template'],
   ['a comment without an end', `${form()}<!-- `, 'the page has an unusual comment'],
