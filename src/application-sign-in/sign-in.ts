@@ -82,6 +82,8 @@ export class ApplicationSignIns {
   readonly #parts: ApplicationSignInParts
   readonly #recognitions: ReadonlyMap<UpstreamConfig, Recognition>
   readonly #underWay = new SingleFlight<string, Result>()
+  /** The applications that have accepted a password since they refused one. */
+  readonly #accepting = new Set<UpstreamConfig>()
 
   constructor(upstreams: readonly UpstreamConfig[], parts: ApplicationSignInParts) {
     this.#parts = parts
@@ -126,14 +128,18 @@ export class ApplicationSignIns {
     }
   }
 
-  /** One sign-in of a person at a time, over all processes: a wrong password is sent once. */
+  /**
+   * One sign-in of a person at a time, over all processes: a wrong password is sent once. People may
+   * share an account, so they take turns until the application has accepted a password.
+   */
   async #inTurn(attempt: Attempt): Promise<Result> {
     const { store, sessions } = this.#parts
     const { session, upstream, signIn } = attempt
     const stored = await sessions.read(session)
     // The request that is repeated is decided about again.
     if (stored === undefined) return 'done'
-    const tag = subTag(stored.audience, stored.record.sub)
+    const isShared = signIn.password !== 'ask' && !this.#accepting.has(upstream)
+    const tag = subTag(stored.audience, isShared ? '' : stored.record.sub)
     const turn = `${tag}:${sha256('application sign-in', upstream.name).slice(0, 32)}` as SessionKey
     const work = (lost: AbortSignal) => this.#signIn(attempt, lost)
     return (await retryUntil(() => underLease(turn, store, work), 2 * signIn.timeoutMs))?.result ?? 'left'
@@ -181,6 +187,7 @@ export class ApplicationSignIns {
     const response = await exchange.send(target, prepared)
     const place = this.#placeOf(attempt.request.facts, upstream, target)
     const outcome = recognition.outcomeOf(response, place)
+    if (outcome === 'done') this.#accepting.add(upstream)
     if (outcome === 'refused') return this.#refused(attempt, stored, credentials)
     if (outcome === 'unknown') throw new Left(`the application responded with the status ${response.status}`)
     const authorization = signIn.kind === 'basic' ? prepared.authorization : tokenIn(response, signIn)
@@ -227,6 +234,7 @@ export class ApplicationSignIns {
       await secrets.drop({ audience: stored.audience, sub: stored.record.sub }, upstream)
       return 'ask_again'
     }
+    this.#accepting.delete(upstream)
     await secrets.noteRefused(upstream, credentials)
     await this.#stop(attempt)
     this.#log(attempt, 'the application has refused the password')
