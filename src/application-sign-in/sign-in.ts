@@ -129,8 +129,8 @@ export class ApplicationSignIns {
   }
 
   /**
-   * One sign-in of a person at a time, over all processes: a wrong password is sent once. People may
-   * share an account, so they take turns until the application has accepted a password.
+   * One sign-in of a person at a time, over all processes: a wrong password is sent once. People
+   * may share an account, so they take turns until the application has accepted a password.
    */
   async #inTurn(attempt: Attempt): Promise<Result> {
     const { store, sessions } = this.#parts
