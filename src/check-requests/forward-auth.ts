@@ -10,7 +10,7 @@ import type { Admission } from '../gate/admission.ts'
 import { type Admit, misuseIn } from '../gate/admit.ts'
 import { auditCaller, auditDenial, auditObserved, refusalOf } from '../gate/refusal.ts'
 import { withoutCookies } from '../http/cookies.ts'
-import type { TrustedProxies } from '../http/forwarded.ts'
+import { textOf, type TrustedProxies } from '../http/forwarded.ts'
 import { isPage, isReserved, type RequestFacts, returnPage } from '../http/request-facts.ts'
 import { clearCache, cookies, redirect, type Response, withHeaders } from '../http/response.ts'
 import { canonicalName, ReservedNames, reservedNames } from '../identity/reserved-names.ts'
@@ -122,7 +122,7 @@ export class ForwardAuth {
   #permission(
     { upstream, identity, caller, withheldCookies = [], expire }: Admission & { readonly kind: 'pass' },
     { headers, removesListed }: CheckRequest,
-    { cookie, host, target, authorization = '' }: RequestFacts,
+    { cookie, host, target }: RequestFacts,
   ): Permission {
     const reserved = this.#reserved.get(upstream) ?? new ReservedNames([], [])
     const received = Object.keys(headers).filter((name) => headers[name] !== undefined)
@@ -132,13 +132,17 @@ export class ForwardAuth {
         'ERR_REQUEST_MALFORMED',
         `the application must not get the field ${disguised}: it could read it as one that only the gateway sets, or request_headers removes it`,
       )
-    const kept = cookie && withoutCookies(cookie, (name) => this.#isWithheld(name, withheldCookies))
+    const kept =
+      cookie === undefined || hasAccessKey('cookie', cookie)
+        ? undefined
+        : withoutCookies(cookie, (name) => this.#isWithheld(name, withheldCookies))
     const set = [...pairsOf(identity), ...(kept === undefined ? [] : [['Cookie', kept] as const])]
     const isSet = new Set(set.map(([name]) => name.toLowerCase()))
     const unwanted = [
       ...[...reserved.own, 'cookie', ...addressFields, ...certificateFields, ...received.filter(isUnwanted)],
       // The credentials are for the gateway.
-      ...(caller === undefined && !hasAccessKey('authorization', authorization) ? [] : ['authorization']),
+      ...(caller === undefined ? [] : ['authorization']),
+      ...received.filter((name) => name !== 'cookie' && hasAccessKey(name, textOf(headers, name) ?? '')),
     ]
     const listed = removesListed ? received.filter((name) => isDisguised(name, reserved)) : []
     return {

@@ -102,13 +102,16 @@ export function accessKeyIn(authorization: string): PresentedKey | 'malformed' |
 
 /** Within a JWT, the text is there by chance. */
 const mentionsKey = new RegExp(`(?<![\\w.-])${accessKeyPrefix}`)
+/** What may be a key in base64, and the greater part of one. */
+const encoded = /[\w+/-]{37,}/g
+const mostOfKey = new RegExp(`${accessKeyPrefix}[\\w-]{24}`)
 
 /**
- * Whether a field of a request has an access key, which no application gets: in `Authorization`
- * anywhere, also as a name or with another scheme.
+ * Whether a field of a request has an access key, which no application gets: also as a name, with
+ * another scheme, or in credentials that are malformed here and not for the application.
  */
 export function hasAccessKey(lowerCaseName: string, value: string): boolean {
-  if (lowerCaseName !== 'authorization') return value.startsWith(accessKeyPrefix)
-  const credentials = basicCredentials(value)
-  return mentionsKey.test(typeof credentials === 'object' ? `${credentials.name}:${credentials.secret}` : value)
+  if (value.includes(accessKeyPrefix) && mentionsKey.test(value)) return true
+  if (lowerCaseName !== 'authorization') return false
+  return (value.match(encoded) ?? []).some((text) => mostOfKey.test(Buffer.from(text, 'base64').toString('latin1')))
 }

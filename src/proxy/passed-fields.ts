@@ -85,7 +85,7 @@ export function upstreamHeaders(received: readonly string[], input: UpstreamHead
       if (hasAccessKey(isAuthorization ? 'authorization' : '', value)) continue
       fields.push(name, value)
     } else if (treatment === 'cookie') {
-      const own = withoutWithheld(value, input.isWithheldCookie)
+      const own = hasAccessKey('cookie', value) ? undefined : withoutWithheld(value, input.isWithheldCookie)
       const cookies = own === undefined || keptCookies === undefined ? (own ?? keptCookies) : `${own}; ${keptCookies}`
       keptCookies = undefined
       if (cookies !== undefined) fields.push(name, cookies)
