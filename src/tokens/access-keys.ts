@@ -1,5 +1,6 @@
 import type { UpstreamConfig } from '../config/model/upstream.ts'
 import { clientOf } from '../core/addresses.ts'
+import { BoundedMap } from '../core/bounded-map.ts'
 import { type Clock, isWithin } from '../core/clock.ts'
 import type { ErrorCode } from '../core/error-codes.ts'
 import { GatewayError, reason } from '../core/errors.ts'
@@ -14,12 +15,15 @@ import {
   sessionKey,
   type StoredSession,
 } from '../session/record/record.ts'
-import type { AccountLimits } from './service-accounts.ts'
+import { type AccountLimits, provenKey } from './service-accounts.ts'
 import type { Upkeep } from './upkeep.ts'
 
 /** How often the last use of a key is written, in ms: from the same address, and from another. */
 const noteEveryMs = 10 * 60_000
 const noteAddressEveryMs = 60_000
+/** How long a key that was not found is not searched again, in ms, and how many are remembered. */
+const rememberMs = 60_000
+const maxRemembered = 10_000
 
 export type KeyIdentity =
   | (Principal & {
@@ -41,7 +45,7 @@ export interface RealmOfKeys {
 export interface AccessKeysParts {
   readonly clock: Clock
   /** Those of wrong secrets of service accounts. */
-  readonly limits: Pick<AccountLimits, 'perClient' | 'rejected'>
+  readonly limits: Pick<AccountLimits, 'perClient' | 'proven' | 'rejected'>
   readonly log: Log
 }
 
@@ -49,9 +53,12 @@ export interface AccessKeysParts {
 export class AccessKeys {
   readonly #parts: AccessKeysParts
   readonly #noting = new SingleFlight<SessionKey, unknown>()
+  /** By upstream. A program repeats a key that has ended, which counts once as wrong. */
+  readonly #notFound: BoundedMap<string, true>
 
   constructor(parts: AccessKeysParts) {
     this.#parts = parts
+    this.#notFound = new BoundedMap('wrong_keys', maxRemembered, { lifetimeMs: rememberMs, clock: parts.clock })
   }
 
   /** Returns no promise when the key is in memory and needs no refresh. */
@@ -77,18 +84,22 @@ export class AccessKeys {
     realms: readonly RealmOfKeys[],
     address: string,
   ): Promise<KeyIdentity> {
-    const { perClient, rejected } = this.#parts.limits
-    const client = clientOf(address)
-    const waitMs = perClient.waitMs(client)
+    const { perClient, proven, rejected } = this.#parts.limits
+    const [key, client] = [sessionKey(id), clientOf(address)]
+    const asked = `${upstream.name} ${key}`
+    if (this.#notFound.has(asked)) return ended
+    // Wrong keys of others at this address do not lock out one that was right.
+    const waitMs = proven.has(provenKey(key, client)) ? 0 : perClient.waitMs(client)
     if (waitMs > 0) {
       rejected('wrong keys, for each client', client)
       return { kind: 'limited', why: 'too many wrong keys for one client', waitMs }
     }
     for (const realm of realms) {
-      const session = await realm.sessions.find(sessionKey(id))
+      const session = await realm.sessions.find(key)
       if (session !== undefined) return this.#identityOf(session, realm, upstream, address)
     }
     perClient.take(client)
+    this.#notFound.set(asked, true)
     return ended
   }
 
@@ -103,11 +114,18 @@ export class AccessKeys {
     const fresh = realm.upkeep.fresh(session)
     const accepted = (renewed: StoredSession | undefined): KeyIdentity => {
       if (renewed === undefined) return ended
+      this.#noteRight(renewed, address)
       this.#noteUse(renewed, key, realm, address)
       const { record } = renewed
       return { kind: 'accepted', record, session: renewed, clockToleranceMs: realm.clockToleranceMs }
     }
     return fresh instanceof Promise ? fresh.then(accepted).catch(unavailable) : accepted(fresh)
+  }
+
+  #noteRight({ key }: StoredSession, address: string): void {
+    const { proven } = this.#parts.limits
+    const name = provenKey(key, clientOf(address))
+    if (!proven.has(name)) proven.set(name, true)
   }
 
   /** The request does not wait for it. Without the store, the next request notes it. */

@@ -160,7 +160,7 @@ export class ServiceAccounts {
 
 const nobody: ScryptHash = { ...usualCosts, salt: Buffer.alloc(16), hash: Buffer.alloc(32) }
 
-function provenKey(name: string, client: string): string {
+export function provenKey(name: string, client: string): string {
   return `${client} ${name}`
 }
 
