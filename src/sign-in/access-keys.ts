@@ -82,13 +82,19 @@ export async function createKey(
     const endsAt = stored.record.absolute_expires_at
     return { id, session: stored.key, name, upstream, address, header: keys.header, endsAt }
   } catch (error) {
-    const { refresh_token } = record.tokens
-    if (refresh_token !== undefined)
-      parts.provider
-        .revoke(refresh_token)
-        .catch((cause: unknown) => parts.log.debug('key.tokens_not_revoked', { reason: reason(cause) }))
+    revokeUnused(record.tokens, parts).catch((cause: unknown) =>
+      parts.log.debug('key.tokens_not_revoked', { reason: reason(cause) }),
+    )
     throw error
   }
+}
+
+/** Unless the sessions and other keys of the person would end with the token. */
+async function revokeUnused(
+  { refresh_token }: SessionRecord['tokens'],
+  { provider }: Pick<SignInParts, 'provider'>,
+): Promise<void> {
+  if (refresh_token !== undefined && !(await provider.revokesAll())) await provider.revoke(refresh_token)
 }
 
 function upstreamFor(
