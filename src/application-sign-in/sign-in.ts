@@ -355,14 +355,16 @@ class SignInExchange {
   async send(target: string, { fields = [], content, authorization }: Prepared): Promise<OwnResponse> {
     const { upstream, signIn, session, request } = this.#attempt
     const { upstreams, clock, admit } = this.#parts
-    const { facts } = request
+    const { facts, pass } = request
     const { proto, host, clientAddress } = facts.forwarded
     const method = content === undefined ? 'GET' : 'POST'
     const canonical = canonicalTarget(target)
     const admission = await admit({
       ...facts,
       ...{ method, target: canonical, isPage: true, isFrame: false, isUpgrade: false, isPreflight: false },
-      ...{ secFetchSite: 'same-origin', origin: undefined, authorization: undefined, mcp: undefined },
+      ...{ secFetchSite: 'same-origin', origin: undefined, mcp: undefined },
+      // It may have the key of the person. Otherwise it is for the application.
+      authorization: pass.caller === 'key' ? facts.authorization : undefined,
     })
     if (admission.kind !== 'pass' || admission.upstream !== upstream || admission.session !== session)
       throw new Left('the rules do not admit the person to the sign-in of the application')

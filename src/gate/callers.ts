@@ -9,7 +9,7 @@ import {
 } from '../core/credentials.ts'
 import { textOf } from '../http/forwarded.ts'
 import type { RequestFacts } from '../http/request-facts.ts'
-import { cookiesOf } from '../session/cookies/application-cookies.ts'
+import { applicationSessionOf, cookiesOf } from '../session/cookies/application-cookies.ts'
 import type { Principal } from '../session/record/record.ts'
 import type { KeyIdentity } from '../tokens/access-keys.ts'
 import type { TokenIdentity } from '../tokens/access-tokens.ts'
@@ -281,6 +281,7 @@ function admitKnown(
     caller,
     isOver: identity.isOver,
     cookies: session && upstream.sessionCookies.length > 0 ? cookiesOf(session.record, upstream.name) : undefined,
+    application: session && upstream.applicationSignIn && applicationSessionOf(session.record, upstream.name),
     caching: upstream.cache,
     // The cookies in the client may belong to another person than the credentials.
     withheldCookies: personalCookies(facts, context),

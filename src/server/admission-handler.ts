@@ -196,6 +196,8 @@ export class AdmissionHandler {
     // The content of a request is read only once.
     if (isSafe(incoming.facts))
       return carry(incoming, pass, proxy, { watch: hasBody(req) ? undefined : this.#watchPage(incoming, pass) })
+    // No person sees a form that a program sends.
+    if (pass.caller !== undefined) return carry(incoming, pass, proxy)
     this.#carryForm(incoming, pass).catch((error: unknown) => refusals.fail(incoming, error))
   }
 
@@ -209,7 +211,8 @@ export class AdmissionHandler {
         refusals.fail(incoming, error),
       )
     const repeat = () => this.handle(incoming)
-    return signIns.watch({ facts, pass, cause: record.cause, repeat, ask: facts.isPage ? ask : undefined })
+    const seesPages = facts.isPage && pass.caller === undefined
+    return signIns.watch({ facts, pass, cause: record.cause, repeat, ask: seesPages ? ask : undefined })
   }
 
   /**
