@@ -5,6 +5,7 @@ import {
   basicCredentials,
   bearerToken,
   type Caller,
+  hasAccessKey,
   type PresentedKey,
 } from '../core/credentials.ts'
 import { textOf } from '../http/forwarded.ts'
@@ -61,8 +62,11 @@ export function presentedKey(
   const inHeader = text !== undefined && (rule.keys === true || text.startsWith(accessKeyPrefix))
   const found = authorization === undefined ? undefined : accessKeyIn(authorization)
   if (inHeader) return found === undefined ? { text, by: 'header' } : 'malformed'
-  // Other callers, and the application, have their own answer to malformed credentials.
-  return found === 'malformed' && (rule.keys !== true || rule.accessTokens || rule.serviceAccounts) ? undefined : found
+  const acceptsOthers = rule.keys !== true || rule.accessTokens || rule.serviceAccounts
+  // Other callers, and the application, have their own answer to malformed credentials without keys.
+  return found === 'malformed' && acceptsOthers && !hasAccessKey('authorization', authorization ?? '')
+    ? undefined
+    : found
 }
 
 /** The decision about a request with an access key. Its session cookie, if any, does not count. */
