@@ -64,7 +64,7 @@ export class AccessKeys {
   /** Returns no promise when the key is in memory and needs no refresh. */
   identify(
     text: string,
-    upstream: Pick<UpstreamConfig, 'name'>,
+    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
     realms: readonly RealmOfKeys[],
     address: string,
   ): KeyIdentity | Promise<KeyIdentity> {
@@ -80,7 +80,7 @@ export class AccessKeys {
 
   async #find(
     id: SessionId,
-    upstream: Pick<UpstreamConfig, 'name'>,
+    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
     realms: readonly RealmOfKeys[],
     address: string,
   ): Promise<KeyIdentity> {
@@ -106,11 +106,14 @@ export class AccessKeys {
   #identityOf(
     session: StoredSession,
     realm: RealmOfKeys,
-    upstream: Pick<UpstreamConfig, 'name'>,
+    upstream: Pick<UpstreamConfig, 'name' | 'keys'>,
     address: string,
   ): KeyIdentity | Promise<KeyIdentity> {
-    const { key } = session.record
+    const { key, created_at } = session.record
     if (key?.upstream !== upstream.name) return { kind: 'refused', why: 'the key is for another upstream' }
+    // The setting may have been longer when the person made the key.
+    if (this.#parts.clock.now() >= created_at + (upstream.keys?.forAtMostMs ?? 0))
+      return { kind: 'refused', why: 'the key is older than keys.for_at_most' }
     const fresh = realm.upkeep.fresh(session)
     const accepted = (renewed: StoredSession | undefined): KeyIdentity => {
       if (renewed === undefined) return ended
