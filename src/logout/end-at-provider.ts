@@ -5,7 +5,7 @@ import type { PersonSessions } from '../session/people/person-sessions.ts'
 import type { SessionRecord } from '../session/record/record.ts'
 
 export interface EndAtProviderParts {
-  readonly provider: Pick<Provider, 'endSession' | 'revoke' | 'revokesAll'>
+  readonly provider: Pick<Provider, 'endSession' | 'revoke'>
   readonly personSessions: Pick<PersonSessions, 'hasKeys'>
   readonly audit: Audit
 }
@@ -37,17 +37,13 @@ export function endAtProvider(
 
 /**
  * Revokes the refresh token, if the provider has a revocation endpoint (RFC 7009), unless keys of
- * the person would end with it. The provider may have issued those of a session and of a key for
- * one grant; some providers revoke all tokens of the person.
+ * the person could end with it: a provider may revoke all tokens of the grant, which those of
+ * several sign-ins may share, or of the person.
  */
 export async function revokeTokens(record: SessionRecord, parts: EndAtProviderParts, cause?: Cause): Promise<void> {
   const { refresh_token } = record.tokens
-  if (refresh_token === undefined || (await endsKeys(record, parts).catch(() => false))) return
+  if (refresh_token === undefined || (await parts.personSessions.hasKeys(record.sub).catch(() => false))) return
   await recorded('provider.revocation', { record, parts, cause, work: parts.provider.revoke(refresh_token) })
-}
-
-async function endsKeys({ key, sub }: SessionRecord, { personSessions, provider }: EndAtProviderParts) {
-  return (await personSessions.hasKeys(sub)) && (key === undefined || provider.revokesAll())
 }
 
 /**

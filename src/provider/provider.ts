@@ -10,7 +10,7 @@ import { type DpopKey, type TokenSet } from '../core/token-set.ts'
 import type { Log } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { readIntrospection, verifyAccessToken, type VerifiedAccessToken } from './access-token.ts'
-import { authorizationUrlFor, kindOf, offlineAccessOf } from './authorization-request.ts'
+import { authorizationUrlFor, offlineAccessOf } from './authorization-request.ts'
 import { ClaimsApi } from './claims-api.ts'
 import { DpopProofs, newDpopKey } from './client-auth.ts'
 import { ApiCredentials, type ClientToken, requestClientToken, transmitterPurpose } from './client-credentials.ts'
@@ -415,13 +415,6 @@ export abstract class Provider {
       if (providerErrorIn(cause)?.error === 'unsupported_token_type') return 'unsupported'
       throw new NotRevokedError(cause)
     }
-  }
-
-  /** Whether the provider revokes all tokens of a person at this client with one. */
-  async revokesAll(): Promise<boolean> {
-    const { configuration } = await this.discovery.provider()
-    const kind = kindOf(this.config.issuer, configuration.serverMetadata())
-    return kind === 'keycloak' || kind === 'google'
   }
 
   /**

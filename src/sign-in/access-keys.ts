@@ -82,19 +82,19 @@ export async function createKey(
     const endsAt = stored.record.absolute_expires_at
     return { id, session: stored.key, name, upstream, address, header: keys.header, endsAt }
   } catch (error) {
-    revokeUnused(record.tokens, parts).catch((cause: unknown) =>
+    revokeUnused(record, parts).catch((cause: unknown) =>
       parts.log.debug('key.tokens_not_revoked', { reason: reason(cause) }),
     )
     throw error
   }
 }
 
-/** Unless the sessions and other keys of the person would end with the token. */
+/** Unless sessions and other keys of the person could end with the token: see `revokeTokens`. */
 async function revokeUnused(
-  { refresh_token }: SessionRecord['tokens'],
-  { provider }: Pick<SignInParts, 'provider'>,
+  { sub, tokens: { refresh_token } }: Pick<SessionRecord, 'sub' | 'tokens'>,
+  { provider, personSessions }: Pick<SignInParts, 'provider' | 'personSessions'>,
 ): Promise<void> {
-  if (refresh_token !== undefined && !(await provider.revokesAll())) await provider.revoke(refresh_token)
+  if (refresh_token !== undefined && !(await personSessions.hasAny(sub))) await provider.revoke(refresh_token)
 }
 
 function upstreamFor(

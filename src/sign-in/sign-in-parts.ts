@@ -29,7 +29,7 @@ export interface SignInParts {
   readonly boundCookie: BoundCookie
   readonly challenges: Challenges
   readonly personCookie: Pick<PersonCookie, 'set' | 'tagOf'>
-  readonly personSessions: Pick<PersonSessions, 'create' | 'list' | 'isForNewKey'>
+  readonly personSessions: Pick<PersonSessions, 'create' | 'list' | 'isForNewKey' | 'hasAny'>
   readonly keysFor: KeysFor
   readonly misuseLog: ViewerParts['misuseLog']
   readonly refusedSignIns: Pick<RefusedSignIns, 'prove'>

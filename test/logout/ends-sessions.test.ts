@@ -56,7 +56,7 @@ async function endedAtProvider(
   records: readonly SessionRecord[],
   keptSid?: string,
   isReachable = true,
-  { hasKeys = false, revokesAll = false } = {},
+  hasKeys = false,
 ) {
   const [hints, revoked]: [string[], string[]] = [[], []]
   const audited: string[] = []
@@ -71,7 +71,6 @@ async function endedAtProvider(
           if (!isReachable) throw new Error('away')
           return 'ended'
         },
-        revokesAll: async () => revokesAll,
         revoke: async (refresh_token) => {
           revoked.push(refresh_token)
           if (!isReachable) throw new Error('away')
@@ -108,14 +107,11 @@ test('Each session at the provider ends once, except the one that stays, and all
 test('The end of a key leaves the session at the provider, and a revocation leaves the other keys', async () => {
   const key = { name: 'a', upstream: 'orders', lifetime: 1, idle_timeout: 1 }
   const records = [{ ...sessionOf(undefined, 'key'), key }, sessionOf('one', 'session')]
-  const end = (options: { readonly hasKeys: boolean; readonly revokesAll: boolean }) =>
-    endedAtProvider(records, undefined, true, options)
 
-  const alone = await end({ hasKeys: false, revokesAll: true })
+  const alone = await endedAtProvider(records)
   assert.deepEqual(alone.hints, ['id of session'])
   assert.deepEqual(alone.revoked, ['refresh of key', 'refresh of session'])
-  assert.deepEqual((await end({ hasKeys: true, revokesAll: false })).revoked, ['refresh of key'])
-  assert.deepEqual((await end({ hasKeys: true, revokesAll: true })).revoked, [])
+  assert.deepEqual((await endedAtProvider(records, undefined, true, true)).revoked, [])
 })
 
 test('While the provider is unreachable, it is asked about the first sessions only, and each one is recorded', async () => {

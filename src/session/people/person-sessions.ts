@@ -145,6 +145,12 @@ export class PersonSessions {
     return (await this.accessKeys(sub)).length > 0
   }
 
+  /** Whether a person has a live session or access key. */
+  async hasAny(sub: string): Promise<boolean> {
+    const { sessions, store } = this.#parts
+    return (await this.live(await store.listSub(subTag(sessions.audience, sub)))).length > 0
+  }
+
   async listKeys({ sub, secret }: Viewer): Promise<KeyList> {
     const keys = (await this.accessKeys(sub)).flatMap(({ key: at, record }): ListedKey[] => {
       const { key, created_at: madeAt, absolute_expires_at: endsAt } = record
