@@ -63,7 +63,8 @@ export function presentedKey(
   const found = authorization === undefined ? undefined : accessKeyIn(authorization)
   if (inHeader) return found === undefined ? { text, by: 'header' } : 'malformed'
   const acceptsOthers = rule.keys !== true || rule.accessTokens || rule.serviceAccounts
-  // Other callers, and the application, have their own answer to malformed credentials without keys.
+  // Other callers, and the application, have their own answer to malformed credentials without
+  // keys.
   return found === 'malformed' && acceptsOthers && !hasAccessKey('authorization', authorization ?? '')
     ? undefined
     : found

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { accessTokenSeconds, basic, makeKey, send, signedIn, startKeyWorld } from '../support/key-world.ts'
 import { goOn } from '../support/form-browser.ts'
+import { accessTokenSeconds, basic, makeKey, send, signedIn, startKeyWorld } from '../support/key-world.ts'
 import { formsOf, press, sendForm } from '../support/session-page.ts'
 import { until } from '../support/until.ts'
 
