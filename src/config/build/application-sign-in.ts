@@ -11,7 +11,7 @@ import type { HeaderContext } from './headers.ts'
 export function readApplicationSignIn(
   settings: ApplicationSignInSettings | undefined,
   at: Setting,
-  { claims }: HeaderContext,
+  { claims, path }: HeaderContext & { readonly path: string },
 ): ApplicationSignInConfig | undefined {
   if (settings === undefined) return undefined
   const { preset: _, basic = false, page, action, fields, json, ...others } = settings
@@ -32,7 +32,8 @@ export function readApplicationSignIn(
     kind,
     values,
     page: pageTarget,
-    action: actionTarget ?? pageTarget ?? '/',
+    // Basic needs no address of its own: the application asks everywhere.
+    action: actionTarget ?? pageTarget ?? path,
     username: readUsername(settings, at.below('username'), claims),
     password: readPassword(settings, at.below('password'), claims),
   }

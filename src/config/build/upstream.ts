@@ -73,7 +73,10 @@ export function buildUpstream(
     ),
     cors: readCors(settings.cors, trustedOrigins),
     sessionCookies: readSessionCookies(settings.sessionCookies),
-    applicationSignIn: readApplicationSignIn(settings.applicationSignIn, own('application_sign_in'), context),
+    applicationSignIn: readApplicationSignIn(settings.applicationSignIn, own('application_sign_in'), {
+      ...context,
+      path,
+    }),
     logout: readLogout(settings.logout, own('logout'), { externalUrl, path }),
     upgrade: settings.upgrade.map((protocol) => protocol.toLowerCase()),
     tests: readEach(settings.tests, own('tests'), (test, testAt) => readTest(test, testAt, claims)),
